@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from offsets_log.columnar.materialize.values import finish
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.survey import Survey
@@ -23,7 +24,7 @@ from offsets_log.rows.tables import COMPACT_COLUMNS, Row, committed_rows
 from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
 from offsets_log.serving.state import Cluster, Ends, Served
-from offsets_log.serving.topics import assigned_partitions, topics_of
+from offsets_log.serving.topics import assigned_partitions, end_of, topics_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,12 +41,14 @@ class Moments:
         profile: whose rules.
         given_names: topic id → name, by the user.
         end_offsets: of `serving.topics.END_OFFSETS`.
+        failures: offsets partition → what would end its load, by the state loaded last.
     """
 
     session: Session
     profile: str
     given_names: Mapping[bytes, str]
     end_offsets: str
+    failures: dict[int | None, Problem | None] = field(default_factory=dict)
 
     @cached_property
     def logs(self) -> ServedLogs:
@@ -61,6 +64,7 @@ class Moments:
         """Return the state within the bounds of a session; damage is reported there. Raises OffsetsLogError."""
         inputs = self.session.inputs
         parts = list(_parts(session, PROFILES[self.profile]))
+        self.failures.update({log.offsets_partition: state.failure for log, state, _ in parts})
         homes = at_home({log.offsets_partition: state for log, state, _ in parts}, inputs.offsets_partition_count())
         states = [(log, homes[log.offsets_partition], table) for log, _, table in parts]
         offsets = CommittedOffsets([(table, state.groups) for _, state, table in states])
@@ -79,7 +83,7 @@ class Moments:
             offsets.highest(),
             {*assigned_partitions(groups.values(), profile, names), *(key[1:] for key in pending)},
             ends,
-            self.end_offsets,
+            end_of(inputs.copied_logs, self.logs, self.end_offsets, session.inputs.reading.until_time),
         )
         return Served(
             profile=profile,

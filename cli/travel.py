@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import click
 
@@ -25,6 +28,7 @@ from offsets_log.serving.state import Served
 from offsets_log.words import counted
 
 PLAY_EVERY_S = 1.0
+MOST_LINE_BYTES = 4096
 COMMANDS = "at TIME, step SECONDS, end, quit"
 
 
@@ -53,18 +57,19 @@ class Travel:
 
     def run(self) -> None:
         """Serve until a signal comes, or a line says so. Raises OffsetsLogError."""
-        asyncio.run(self._run())
+        served = [self._moments.load(self._moments.session), *map(self._moments.at, self._serving.at[1:])]
+        asyncio.run(self._run(served))
 
-    async def _run(self) -> None:
+    async def _run(self, served: list[Served]) -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for signalled in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signalled, stop.set)
-        served = [self._moments.load(self._moments.session), *map(self._moments.at, self._serving.at[1:])]
         for number, (one, at) in enumerate(zip(served, self._serving.at or (None,), strict=True)):
             await self._listen(one, at, number)
+        for words in (*self._doubts(served[0]), *self._openness()):
+            self._say(words)
         self._moments.session.account.finish("serving; Ctrl-C ends it")
-        self._warn_of_others()
         threading.Thread(target=_read_lines, args=(loop, stop, self._take), daemon=True).start()
         playing = None if self._serving.step is None else asyncio.create_task(self._play(self._serving.step))
         try:
@@ -82,7 +87,7 @@ class Travel:
             host, port = await server.listen((host, port and port + number))
         except OSError as error:
             raise InputError(f"cannot listen on {host}:{port and port + number}: {error.strerror or error}") from None
-        listener = _Listener(server, at, f"{host}:{port}")
+        listener = _Listener(server, at, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
         self._listeners.append(listener)
         self._tell(listener, served)
 
@@ -91,14 +96,33 @@ class Travel:
         moment = "at the end of the logs" if listener.at is None else f"at {_shown(listener.at)}"
         click.echo(f"{listener.address}\t{moment}\t{counts}")
 
-    def _warn_of_others(self) -> None:
+    def _doubts(self, served: Served) -> Iterator[str]:
+        """Yield what clients may take for more than it is, one sentence each."""
+        reading = self._moments.session.inputs.reading
+        unknown = sum(len(topic.partitions) - len(topic.ends) for topic in served.topics.values())
+        if unknown:
+            yield (
+                f"the ends of {counted(unknown, 'partition')} are not known: kafka-consumer-groups of 4.x shows them "
+                "as -, other tools as -1 with a lag below 0; --end-offsets committed gives them an end"
+            )
+        if reading.until_offset:
+            yield "other topics end where their copies end, not where they ended at --until-offset"
+        failed = [partition for partition, problem in self._moments.failures.items() if problem is not None]
+        if failed:
+            yield (
+                f"the load of {counted(len(failed), 'offsets partition')} would end early in a broker "
+                f"({', '.join(map(str, failed[:5]))}): what can be read is served; see offsets-log check"
+            )
+
+    def _openness(self) -> Iterator[str]:
+        """Yield a word if others than this machine reach a listener."""
         host = self._serving.listen[0]
         try:
             is_loopback = ipaddress.ip_address(host).is_loopback
         except ValueError:
             is_loopback = host == "localhost"
         if not is_loopback:
-            self._say(
+            yield (
                 f"{host} is not the loopback address: everyone who reaches this port reads the names of groups, and "
                 "their members' ids and hosts; there is no login and no encryption"
             )
@@ -155,14 +179,21 @@ class Travel:
 
 
 def _read_lines(
-    loop: asyncio.AbstractEventLoop, stop: asyncio.Event, take: Callable[[str, asyncio.Event], object]
+    loop: asyncio.AbstractEventLoop,
+    stop: asyncio.Event,
+    take: Callable[[str, asyncio.Event], Coroutine[Any, Any, None]],
 ) -> None:
-    """Hand on the lines of standard input; its end changes nothing."""
-    try:
-        for line in sys.stdin:
-            asyncio.run_coroutine_threadsafe(take(line, stop), loop).result()  # type: ignore[arg-type]
-    except (OSError, ValueError, RuntimeError):
-        return
+    """Hand on the lines of standard input; its end changes nothing.
+
+    It is read without Python's buffer, whose lock would keep the process from ending.
+    """
+    begun = b""
+    with suppress(OSError, ValueError, RuntimeError):
+        while data := os.read(sys.stdin.fileno(), MOST_LINE_BYTES):
+            *lines, begun = (begun + data).split(b"\n")
+            begun = begun[-MOST_LINE_BYTES:]
+            for line in lines:
+                asyncio.run_coroutine_threadsafe(take(line.decode(errors="replace"), stop), loop).result()
 
 
 def _time_of(text: str) -> int:

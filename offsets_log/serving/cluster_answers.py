@@ -53,8 +53,10 @@ def metadata(served: Served, body: Body, asked: Asked) -> Body:
 
 
 def _asked_topics(served: Served, topics: Sequence[Body]) -> list[Body]:
-    by_id = {bytes(topic.topic_id): topic for topic in served.topics.values() if topic.topic_id != ZERO_UUID}
     asked = dict.fromkeys((topic["name"], bytes(topic.get("topic_id", ZERO_UUID))) for topic in topics)
+    is_by_id = any(name is None for name, _ in asked)
+    by_id = {bytes(topic.topic_id): topic for topic in served.topics.values()} if is_by_id else {}
+    by_id.pop(ZERO_UUID, None)
     found = []
     for name, topic_id in asked:
         topic = by_id.get(topic_id) if name is None else served.topics.get(name)

@@ -53,28 +53,24 @@ def _fetched(served: Served, row: Body, body: Body) -> Body:
         return answer | {"error_code": int(error.error)}
     has_offsets = group is not None and group.kind != SHARE
     found = served.offsets.of(group_id) if has_offsets else {}
-    if topics is None:
-        asked: Mapping[str, Sequence[int]] = {name: [each.partition for each in known] for name, known in found.items()}
-    else:
-        asked = _merged((topic["name"], topic["partition_indexes"]) for topic in topics)
+    asked: Mapping[str, Sequence[int] | None] = (
+        dict.fromkeys(found)
+        if topics is None
+        else _merged((topic["name"], topic["partition_indexes"]) for topic in topics)
+    )
     is_stable_asked = body.get("require_stable", False)
     unstable = {key[1:] for key in served.pending if key[0] == group_id and is_stable_asked}
     answer["topics"] = [
-        {
-            "name": topic,
-            "partitions": _partitions(
-                topic, partitions if topics is not None or unstable else None, found.get(topic, ()), unstable
-            ),
-        }
+        {"name": topic, "partitions": _partitions(topic, partitions, found.get(topic, ()), unstable)}
         for topic, partitions in asked.items()
     ]
     return answer
 
 
-def _merged(rows: Iterable[tuple[str, Sequence[int]]]) -> dict[str, Sequence[int]]:
-    found: dict[str, Sequence[int]] = {}
+def _merged(rows: Iterable[tuple[str, Sequence[int]]]) -> Mapping[str, list[int]]:
+    found: dict[str, list[int]] = {}
     for name, partitions in rows:
-        found[name] = [*found[name], *partitions] if name in found else partitions
+        found.setdefault(name, []).extend(partitions)
     return found
 
 
@@ -85,26 +81,30 @@ def _partitions(
     unstable: Set[tuple[str, int]],
 ) -> list[Body]:
     """Return the rows of a topic: all, or of each partition asked for, −1 where there is no offset."""
-    if asked is None:
-        return [_row(*offset, NO_ERROR) for offset in offsets]
-    known = {offset.partition: offset for offset in offsets}
-    none = (NO_OFFSET, NO_LEADER_EPOCH, "")
+    found = offsets
+    if asked is not None:
+        known, none = {offset[0]: offset for offset in offsets}, (NO_OFFSET, NO_LEADER_EPOCH, "")
+        found = [known.get(partition, (partition, *none)) for partition in asked]
     return [
-        _row(partition, *none, UNSTABLE_OFFSET_COMMIT)
-        if (topic, partition) in unstable
-        else _row(*known.get(partition, (partition, *none)), NO_ERROR)
-        for partition in asked
+        _UNSTABLE | {"partition_index": partition}
+        if unstable and (topic, partition) in unstable
+        else {
+            "partition_index": partition,
+            "committed_offset": committed_offset,
+            "committed_leader_epoch": leader_epoch,
+            "metadata": metadata,
+            "error_code": NO_ERROR,
+        }
+        for partition, committed_offset, leader_epoch, metadata in found
     ]
 
 
-def _row(partition: int, committed_offset: int, leader_epoch: int, metadata: str, error_code: int) -> Body:
-    return {
-        "partition_index": partition,
-        "committed_offset": committed_offset,
-        "committed_leader_epoch": leader_epoch,
-        "metadata": metadata,
-        "error_code": error_code,
-    }
+_UNSTABLE = {
+    "committed_offset": NO_OFFSET,
+    "committed_leader_epoch": NO_LEADER_EPOCH,
+    "metadata": "",
+    "error_code": UNSTABLE_OFFSET_COMMIT,
+}
 
 
 # ------------------------------------------------------------------------------------- share groups

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +16,8 @@ COLUMNS = ("group", "topic", "partition", "committed_offset", "leader_epoch", "m
 """Those of `rows.tables.COMPACT_COLUMNS` that clients are answered."""
 
 
-class CommittedOffset(NamedTuple):
-    """What is answered for a partition; the leader epoch is −1 where none was committed."""
-
-    partition: int
-    committed_offset: int
-    leader_epoch: int
-    metadata: str
+CommittedOffset = tuple[int, int, int, str]
+"""Partition, committed offset, leader epoch or −1 where none was committed, metadata."""
 
 
 class CommittedOffsets:
@@ -61,14 +55,17 @@ class CommittedOffsets:
     def of(self, group: str) -> dict[str, list[CommittedOffset]]:
         """Return topic → its partitions with an offset, both rising; nothing for a group without offsets."""
         first, end = self._rows.get(group, (0, 0))
-        found: dict[str, list[CommittedOffset]] = {}
-        columns = (self._topic, self._partition, self._committed_offset, self._leader_epoch, self._text)
-        rows = zip(*(column[first:end].tolist() for column in columns), strict=True)
-        for topic, partition, offset, epoch, text in rows:
-            found.setdefault(self._topics[topic], []).append(
-                CommittedOffset(partition, offset, epoch, self._texts[text])
-            )
-        return found
+        begins = [first, *(np.flatnonzero(np.diff(self._topic[first:end])) + first + 1).tolist(), end]
+        return {
+            self._topics[self._topic[begin]]: self._offsets(begin, behind)
+            for begin, behind in pairwise(begins)
+            if behind > begin
+        }
+
+    def _offsets(self, begin: int, end: int) -> list[CommittedOffset]:
+        columns = (self._partition, self._committed_offset, self._leader_epoch)
+        texts = map(self._texts.__getitem__, self._text[begin:end].tolist())
+        return list(zip(*(column[begin:end].tolist() for column in columns), texts, strict=True))
 
     def highest(self) -> dict[str, dict[int, int]]:
         """Return topic → partition → the highest offset that any group has committed there."""

@@ -5,7 +5,7 @@ A broker may know less: of partitions whose load would end early, all that can b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,13 +36,13 @@ class Topic:
     """A topic that offsets were committed in, that the copy has logs of, or that its metadata names.
 
     Attributes:
-        partitions: numbers, rising.
+        partitions: numbers, rising; quick to ask for one.
         ends: by partition, as far as they are known.
         configs: what was set for it, without defaults.
     """
 
     name: str
-    partitions: Sequence[int]
+    partitions: Collection[int]
     ends: Mapping[int, Ends]
     topic_id: Uuid = ZERO_UUID
     is_internal: bool = False

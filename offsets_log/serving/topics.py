@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.primitives import ZERO_UUID
 from offsets_log.messages.internal_topics import CLUSTER_METADATA, INTERNAL_TOPICS, OFFSETS_TOPIC
 from offsets_log.replay.group import STREAMS, Group
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.groups import group_row
+from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.state import Ends, Topic
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def topics_of(
     highest: Mapping[str, Mapping[int, int]],
     assigned: Iterable[TopicPartition],
     offsets_topic: Mapping[int, Ends],
-    end_offsets: str,
+    end_of: EndOf | None,
 ) -> dict[str, Topic]:
     """Return all topics by name, rising.
 
@@ -39,7 +41,7 @@ def topics_of(
         highest: topic → partition → the highest committed offset.
         assigned: partitions that members hold, and that are in open transactions.
         offsets_topic: ends of the offsets partitions that were read.
-        end_offsets: of `END_OFFSETS`.
+        end_of: tells ends; None where none is told.
     """
     known: dict[str, set[int]] = {topic: set(partitions) for topic, partitions in highest.items()}
     copied = [key for key in logs.partitions() if key[0] != CLUSTER_METADATA]
@@ -51,16 +53,16 @@ def topics_of(
     configs = {} if metadata is None else metadata.replay.image.configs
     for name, image in images.items():
         known.setdefault(name, set()).update(image.partitions)
-    if end_offsets != UNKNOWN:
+    ends: dict[str, dict[int, Ends]] = {}
+    if end_of is not None:
         logs.find(copied)
-    ends = {name: _ends(logs, name, known[name], highest.get(name, {}), end_offsets) for name in known}
-    if end_offsets != UNKNOWN:
+        ends = {name: _ends(end_of, name, known[name], highest.get(name, {})) for name in known}
         ends[OFFSETS_TOPIC] = dict(offsets_topic)
     return {
         name: Topic(
             name=name,
             partitions=partitions_of(known[name]),
-            ends=ends[name],
+            ends=ends.get(name, {}),
             topic_id=images[name].topic_id if name in images else logs.topic_id(name, first.get(name, 0)) or ZERO_UUID,
             is_internal=name in INTERNAL_TOPICS,
             configs=configs.get(("topic", name), {}),
@@ -78,26 +80,51 @@ def assigned_partitions(groups: Iterable[Group], profile: Profile, names: TopicN
             yield from map(tuple, (*member["assignment"], *(member["target_assignment"] or ())))
 
 
-def _ends(
-    logs: CopiedLogs, topic: str, partitions: set[int], highest: Mapping[int, int], end_offsets: str
-) -> dict[int, Ends]:
-    if end_offsets == UNKNOWN:
-        return {}
-    found: dict[int, Ends] = {}
-    for partition in partitions:
+EndOf = Callable[[str, int, int | None], Ends | None]
+"""Topic, partition and the highest committed offset → its ends; None where they are not known."""
+
+
+def end_of(logs: CopiedLogs, served: ServedLogs, end_offsets: str, until_time: int | None) -> EndOf | None:
+    """Return what tells ends.
+
+    Args:
+        served: the same logs, for the place of a time in them.
+        end_offsets: of `END_OFFSETS`.
+        until_time: the moment at which they are asked for; None for the end of the copy.
+    """
+
+    def told(topic: str, partition: int, highest: int | None) -> Ends | None:
         ends = logs.ends(topic, partition)
         if ends is not None:
-            found[partition] = Ends(ends.log_start_offset, ends.end_offset, ends.leader_epoch)
-        elif end_offsets == COMMITTED and highest.get(partition, -1) >= 0:
-            found[partition] = Ends(0, highest[partition])
-    return found
+            found = Ends(ends.log_start_offset, ends.end_offset, ends.leader_epoch)
+            if until_time is None or (ends.newest_timestamp_ms or 0) <= until_time:
+                return found
+            return _at_time(found, served, (topic, partition), until_time)
+        return Ends(0, highest) if end_offsets == COMMITTED and highest is not None and highest >= 0 else None
+
+    return None if end_offsets == UNKNOWN else told
 
 
-def partitions_of(known: set[int]) -> Sequence[int]:
+def _at_time(ends: Ends, served: ServedLogs, key: TopicPartition, until_time: int) -> Ends:
+    """Return where a log ended at a moment: before its first record that is later; as it is, if it cannot be read."""
+    try:
+        log = served.of(*key)
+        later = None if log is None else log.at_time(until_time + 1, ends.start_offset, ends.end_offset)
+    except OffsetsLogError:
+        return ends
+    return ends if later is None else ends._replace(end_offset=later.offset)
+
+
+def _ends(end_of: EndOf, topic: str, partitions: set[int], highest: Mapping[int, int]) -> dict[int, Ends]:
+    told = ((partition, end_of(topic, partition, highest.get(partition))) for partition in partitions)
+    return {partition: ends for partition, ends in told if ends is not None}
+
+
+def partitions_of(known: set[int]) -> Collection[int]:
     """Return the partitions of a topic of which some are known: all up to the highest, if these are not too many.
 
     A hostile log may name partition 2³¹ − 1: then there are only those that it names.
     """
     numbers = sorted(number for number in known if number >= 0)
     highest = numbers[-1] if numbers else -1
-    return range(highest + 1) if highest < 2 * len(numbers) + _GAPS else numbers
+    return range(highest + 1) if highest < 2 * len(numbers) + _GAPS else dict.fromkeys(numbers).keys()
