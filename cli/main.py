@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "cli.report",
     "rescue": "cli.rescue",
     "restore": "cli.restore",
+    "serve": "cli.serve",
     "top": "cli.top",
     "where": "cli.where",
     "vote": "cli.vote",

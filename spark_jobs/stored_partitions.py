@@ -22,7 +22,7 @@ BLOCK_BYTES = 1 << 14
 
 @dataclass(frozen=True)
 class StoredPartition(PackedPartition):
-    """A partition's directory; see `data_directory.log_ends.PartitionFiles`.
+    """A partition's directory; see `data_directory.segment_batches.PartitionFiles`.
 
     Attributes:
         stored: its files by their names.

@@ -14,7 +14,8 @@ from offsets_log.data_directory.checkpoints import (
 )
 from offsets_log.data_directory.cluster_image import TopicImage
 from offsets_log.data_directory.identity import decode_partition_metadata
-from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
+from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
+from offsets_log.data_directory.segment_batches import PartitionFiles
 from offsets_log.data_directory.told_ends import ToldEnds
 from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
 from offsets_log.log_format.file_names import (
@@ -211,6 +212,10 @@ class CopiedLogs:
         ends = {partition: self.ends(topic, partition) for partition in partitions}
         return [self._chosen[topic, partition] for partition in partitions if ends[partition] is not None]
 
+    def copy_that_counts(self, topic: str, partition: int) -> CopiedPartition | None:
+        """Return the copy of one partition that counts; None without one that can be read."""
+        return None if self.ends(topic, partition) is None else self._chosen.get((topic, partition))
+
     def look_at(self, asked: Mapping[TopicPartition, Collection[int]]) -> None:
         """Find the ends of logs, each file opened once, and when the records at offsets in them were written."""
         copies = {key: self._copies.get(key, []) for key in asked}
@@ -245,6 +250,10 @@ class CopiedLogs:
     def partition_count(self, topic: str) -> int:
         """How many partitions of a topic have a copy."""
         return sum(name == topic for name, _ in self._copies)
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return those that have a copy, or an end that was told, rising."""
+        return sorted({*self._copies, *self._told.spans})
 
     def _damage(self, error: OffsetsLogError) -> None:
         """Note it, once however often the file is asked."""

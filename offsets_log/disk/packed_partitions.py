@@ -15,7 +15,7 @@ from offsets_log.log_format.segment import Buffer, Pieces, pieces_of
 
 @dataclass(frozen=True)
 class PackedPartition:
-    """A partition's directory; see `data_directory.log_ends.PartitionFiles`.
+    """A partition's directory; see `data_directory.segment_batches.PartitionFiles`.
 
     Attributes:
         folder: its files, and from which offset on segments are kept of which only the end is.

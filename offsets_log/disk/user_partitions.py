@@ -17,7 +17,7 @@ OFFSETS_END = 1 << 63
 
 @dataclass(frozen=True)
 class UserPartition:
-    """A partition's directory; see `data_directory.log_ends.PartitionFiles`.
+    """A partition's directory; see `data_directory.segment_batches.PartitionFiles`.
 
     Attributes:
         above: the files of the data directory it lies in: name → how to read it.

@@ -16,7 +16,7 @@ from typing import Any
 import construct as c
 
 from offsets_log.errors import CorruptRecordError
-from offsets_log.log_format import readers
+from offsets_log.log_format import readers, writers
 from offsets_log.log_format.java_text import decode_string, encode_string
 
 
@@ -106,6 +106,9 @@ class UnsignedVarint(c.Construct):  # type: ignore[misc]
     def reader(self) -> readers.Reader:
         return readers.varint(self.max_bytes, self.mask)
 
+    def writer(self) -> writers.Writer:
+        return writers.varint(self.mask)
+
 
 class SignedVarint(c.Construct):  # type: ignore[misc]
     """Zigzag LEB128: Kafka's varint (32 bits) and varlong (64 bits)."""
@@ -128,6 +131,10 @@ class SignedVarint(c.Construct):  # type: ignore[misc]
     def reader(self) -> readers.Reader:
         return readers.mapped(self.unsigned.reader(), lambda value: (value >> 1) ^ -(value & 1))
 
+    def writer(self) -> writers.Writer:
+        bits = self.unsigned.bits
+        return writers.mapped(self.unsigned.writer(), lambda value: (value << 1) ^ (value >> bits))
+
 
 UVARINT = UnsignedVarint(32)
 VARINT = SignedVarint(32)
@@ -148,6 +155,9 @@ class CompactLength(c.Construct):  # type: ignore[misc]
 
     def reader(self) -> readers.Reader:
         return readers.mapped(UVARINT.reader(), lambda value: value - 1)
+
+    def writer(self) -> writers.Writer:
+        return writers.mapped(UVARINT.writer(), lambda value: value + 1)
 
 
 COMPACT = CompactLength()
@@ -198,6 +208,9 @@ class Sized(c.Construct):  # type: ignore[misc]
         lowest_null = self.lowest if self.nullable else 0
         return readers.sized(readers.part(self.length), self.decode, lowest_null=lowest_null)
 
+    def writer(self) -> writers.Writer:
+        return writers.sized(writers.part(self.length), self.encode, nullable=self.nullable)
+
 
 class Array(c.Construct):  # type: ignore[misc]
     """A count, then that many elements; −1 is null if ``nullable``. An element takes at least one byte.
@@ -235,6 +248,12 @@ class Array(c.Construct):  # type: ignore[misc]
     def reader(self) -> readers.Reader:
         return readers.array(readers.part(self.length), self._elements(), nullable=self.nullable)
 
+    def writer(self) -> writers.Writer:
+        element = self.element
+        is_number = isinstance(element, c.FormatField)
+        elements = writers.numbers(element.fmtstr) if is_number else writers.each(writers.part(element))
+        return writers.array(writers.part(self.length), elements, nullable=self.nullable)
+
     def _elements(self) -> readers.Elements:
         if isinstance(self.element, c.FormatField):
             return readers.numbers(self.element.fmtstr)
@@ -262,6 +281,9 @@ class PlainStruct(c.Struct):  # type: ignore[misc]
 
     def reader(self) -> readers.Reader:
         return readers.fields([(field.name, readers.part(field)) for field in self.subcons])
+
+    def writer(self) -> writers.Writer:
+        return writers.fields(self.subcons)
 
 
 def string(length: c.Construct, nullable: bool) -> Sized:
@@ -345,6 +367,8 @@ def build(struct: c.Construct, value: Any, root: str) -> bytes:
     Raises:
         CorruptRecordError: the value does not fit the struct.
     """
+    if (found := writers.write(struct, value)) is not None:
+        return found
     stream = io.BytesIO()
     try:
         struct.build_stream(value, stream)

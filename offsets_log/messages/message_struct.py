@@ -13,10 +13,13 @@ from typing import Any
 import construct as c
 
 from offsets_log.log_format import primitives as p
-from offsets_log.log_format import readers
+from offsets_log.log_format import readers, writers
 
 UNKNOWN_TAGS = "unknown tags"
 """Key of the unknown tagged fields inside a parsed struct; not a field name, because it holds a space."""
+
+NO_TAGS = b"\0"
+"""A section of tagged fields without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +107,46 @@ class MessageStruct(p.PlainStruct):
             for field in defaults:
                 value[field.name] = field.default()
             found, at = section(data, at)
+            unknown = []
             for row in found:
                 if row["tag"] not in known:
-                    raise readers.NotPlainError
+                    unknown.append((row["tag"], row["data"]))
+                    continue
                 name, inner = known[row["tag"]]
                 value[name], end = inner(row["data"], 0)
                 if end != len(row["data"]):
                     raise readers.NotPlainError
+            if unknown:
+                value[UNKNOWN_TAGS] = unknown
             return value, at
 
         return read_struct
+
+    def writer(self) -> writers.Writer:
+        if self.tagged is None:
+            return super().writer()
+        return writers.fields(self.subcons, _section_writer(self.tagged))
+
+
+def _section_writer(tagged: dict[int, TaggedField]) -> writers.Writer:
+    number = writers.part(p.UVARINT)
+    rows = [
+        (field.name, field.default, number(tag), writers.sized(number, writers.part(field.code), nullable=False))
+        for tag, field in sorted(tagged.items())
+    ]
+
+    def write_section(value: dict[str, Any]) -> bytes:
+        if UNKNOWN_TAGS in value:
+            raise readers.NotPlainError
+        found = [tag + write(value[name]) for name, default, tag, write in rows if value[name] != default()]
+        return number(len(found)) + b"".join(found)
+
+    def write_no_section(value: dict[str, Any]) -> bytes:
+        if UNKNOWN_TAGS in value:
+            raise readers.NotPlainError
+        return NO_TAGS
+
+    return write_section if rows else write_no_section
 
 
 TAGGED_FIELD = p.PlainStruct("tag" / p.UVARINT, "data" / p.Sized(p.UVARINT, nullable=False))
@@ -149,3 +182,7 @@ class NullableStruct(c.Construct):  # type: ignore[misc]
             return (None, at) if found == null or found < 0 else inner(data, at)
 
         return read_nullable
+
+    def writer(self) -> writers.Writer:
+        null, present, inner = *map(writers.part(self.marker), (self.null, self.present)), writers.part(self.struct)
+        return lambda value: null if value is None else present + inner(value)

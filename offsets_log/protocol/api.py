@@ -12,8 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import construct as c
+
 from offsets_log.errors import CorruptRecordError
 from offsets_log.log_format import primitives as p
+from offsets_log.log_format import readers
+from offsets_log.messages.message_struct import NO_TAGS
 from offsets_log.messages.schema import INT16, INT32, STRING, Field, Message
 from offsets_log.protocol.error_codes import UNSUPPORTED_VERSION
 
@@ -35,7 +39,10 @@ REQUEST_HEADER = Message(
 RESPONSE_HEADER = Message("ResponseHeader", (Field("correlation_id", INT32),), versions="0-1", flexible="1+")
 
 _TAGS = Message("Tags", (), flexible="0+")
-_NO_TAGS = b"\x00"
+
+
+MOST_EXPLAINED_BYTES = 1 << 16
+"""Of a larger request that is wrong it is not said where, which would keep a server from other clients for seconds."""
 
 
 class Header(NamedTuple):
@@ -56,12 +63,14 @@ class Api:
         request, response: tables of the same versions.
         always_plain_header: whether the response's header has no tagged fields in any version, so that a client can
             read it before it knows the versions.
+        asked_from: the first version that a client here sends; earlier ones are only answered.
     """
 
     key: int
     request: Message
     response: Message
     always_plain_header: bool = False
+    asked_from: int = 0
 
     @property
     def name(self) -> str:
@@ -75,25 +84,29 @@ class Api:
         return int(first), int(last or first)
 
     def newest_of(self, first: int, last: int) -> int | None:
-        """Return the newest version that lies in a range, too; None if there is none."""
+        """Return the newest version to ask a broker that takes a range; None if there is none."""
         newest = min(last, self.versions[1])
-        return newest if newest >= max(first, self.versions[0]) else None
+        return newest if newest >= max(first, self.versions[0], self.asked_from) else None
 
     def encode_request(self, header: Header, body: Mapping[str, Any]) -> bytes:
         """Return a request's frame. Raises CorruptRecordError if the body does not fit the version."""
         fields = dict(zip((field.name for field in REQUEST_HEADER.fields), header, strict=True))
         head = p.build(REQUEST_HEADER.struct(1), fields, "header")
         if self.request.is_flexible(header.version):
-            head += _NO_TAGS
+            head += NO_TAGS
         return _framed(head + p.build(self.request.struct(header.version), body, self.request.name))
 
     def decode_request(self, frame: bytes) -> tuple[Header, dict[str, Any]]:
-        """Return what a frame without its size holds. Raises CorruptRecordError."""
-        header, rest = decode_header(frame)
+        """Return what a frame without its size holds. Raises CorruptRecordError, also for a version without a table."""
+        header, at = _header_of(frame)
+        first, last = self.versions
+        if not first <= header.version <= last:
+            raise CorruptRecordError(f"{self.name} has no version {header.version}", field="header")
+        parse = p.parse_from if len(frame) <= MOST_EXPLAINED_BYTES else _parse_unexplained
         if self.request.is_flexible(header.version):
-            _, rest = p.parse_prefix(_TAGS.struct(0), rest, "header")
-        body: dict[str, Any] = p.parse_exactly(self.request.struct(header.version), rest, self.request.name)
-        return header, body
+            _, at = parse(_TAGS.struct(0), frame, "header", at)
+        body, end = parse(self.request.struct(header.version), frame, self.request.name, at)
+        return header, _whole(body, end, frame, self.request.name)
 
     def encode_response(self, correlation_id: int, version: int, body: Mapping[str, Any]) -> bytes:
         """Return a response's frame. Raises CorruptRecordError if the body does not fit the version."""
@@ -112,9 +125,7 @@ class Api:
         if self.always_plain_header and frame[at : at + 2] == UNSUPPORTED_VERSION.to_bytes(2):
             version = 0
         body, end = p.parse_from(self.response.struct(version), frame, self.response.name, at)
-        if end != len(frame):
-            raise CorruptRecordError(f"{len(frame) - end} bytes are left over", field=self.response.name)
-        return header["correlation_id"], body
+        return header["correlation_id"], _whole(body, end, frame, self.response.name)
 
     def _header_version(self, version: int) -> int:
         return int(self.response.is_flexible(version) and not self.always_plain_header)
@@ -122,8 +133,25 @@ class Api:
 
 def decode_header(frame: bytes) -> tuple[Header, bytes]:
     """Return a request's header without tagged fields, and what follows. Raises CorruptRecordError."""
-    fields, rest = p.parse_prefix(REQUEST_HEADER.struct(1), frame, "header")
-    return Header(*fields.values()), rest
+    header, at = _header_of(frame)
+    return header, frame[at:]
+
+
+def _header_of(frame: bytes) -> tuple[Header, int]:
+    fields, at = p.parse_from(REQUEST_HEADER.struct(1), frame, "header")
+    return Header(*fields.values()), at
+
+
+def _whole(body: dict[str, Any], end: int, frame: bytes, root: str) -> dict[str, Any]:
+    if end != len(frame):
+        raise CorruptRecordError(f"{len(frame) - end} bytes are left over", field=root)
+    return body
+
+
+def _parse_unexplained(struct: c.Construct, frame: bytes, root: str, at: int) -> tuple[Any, int]:
+    if (found := readers.read(struct, frame, at)) is None:
+        raise CorruptRecordError("its bytes are not those of such a message", field=root)
+    return found
 
 
 def _framed(data: bytes) -> bytes:

@@ -59,6 +59,8 @@ def values(type_: WireType, nullable: bool, version: int) -> st.SearchStrategy[A
             made = st.binary(max_size=5)
         case Scalar("uuid"):
             made = st.binary(min_size=16, max_size=16).map(p.Uuid)
+        case Scalar("bool"):
+            made = st.booleans()
         case Scalar(name):
             made = st.integers(0, 100 if name == "int8" else 10_000)
     return st.none() | made if nullable else made
@@ -137,7 +139,7 @@ TAGGED = Message(
         (b"\1\0\2\2h", True),
         (b"\2\0\2\2h\3\x09\2\0\0\0\0\0\0\0\7", True),
         (b"\1\0\3\2hi", False),  # bytes left over
-        (b"\1\7\1x", False),  # a tag that no table knows
+        (b"\1\7\1x", True),  # a tag that no table knows
         (b"\1\0\5\2h", False),  # cut off
     ],
 )

@@ -131,22 +131,25 @@ def open_offsets(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iter
     return offsets_at(layout, state, scanner, find(state).pending[:, [2, 3, 1, 1]])
 
 
-def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_groups: bool = True) -> CoordinatorState:
+def finish(
+    layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_groups: bool = True, with_offsets: bool = True
+) -> CoordinatorState:
     """Return what a coordinator holds, as `replay.coordinator_state.finish` does.
 
     Args:
         whole_groups: whether to read the members of classic groups; otherwise it is only known that such a group
             exists.
+        with_offsets: whether to read the committed offsets, which are many; otherwise there are none in the answer.
     """
     found = find(state)
-    committed = committed_places(state, found)
+    committed = committed_places(state, found) if with_offsets else np.empty((0, 4), np.int64)
     pending = found.pending[:, [2, 3, 1, 1]]
     values = list(offsets_at(layout, state, scanner, np.concatenate([committed, pending])))
     committed_values, pending_values = tuple(values[: len(committed)]), tuple(values[len(committed) :])
     groups, problems = settle_groups(
         state.profile,
         dict(timelines(layout, state, scanner, whole_groups)),
-        committed={value.group for value in committed_values},
+        committed=groups_of_rows(state, found.committed),
         pending={value.group for value in pending_values},
         end_offset=state.end_offset,
     )

@@ -1,0 +1,146 @@
+"""The states that `serve` answers from: the logs of a run replayed up to one moment or another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cli.session import Session
+from offsets_log.broker.home import at_home
+from offsets_log.columnar.materialize.arrow import served_table, table_of_rows
+from offsets_log.columnar.materialize.values import finish
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import PROFILES, Profile
+from offsets_log.replay.topic_names import TopicNames
+from offsets_log.rows.survey import Survey
+from offsets_log.rows.tables import COMPACT_COLUMNS, Row, committed_rows
+from offsets_log.serving.log_reader import ServedLogs
+from offsets_log.serving.offsets import CommittedOffsets
+from offsets_log.serving.state import Cluster, Ends, Served
+from offsets_log.serving.topics import assigned_partitions, end_of, topics_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Part = tuple[PartitionLog, CoordinatorState, pa.Table]
+"""A log, the state it leads to, of which the committed offsets may be in the table alone."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A run's logs, which may be asked for the state at any moment.
+
+    Attributes:
+        profile: whose rules.
+        given_names: topic id → name, by the user.
+        end_offsets: of `serving.topics.END_OFFSETS`.
+        failures: offsets partition → what would end its load, by the state loaded last.
+    """
+
+    session: Session
+    profile: str
+    given_names: Mapping[bytes, str]
+    end_offsets: str
+    failures: dict[int | None, Problem | None] = field(default_factory=dict)
+
+    @cached_property
+    def logs(self) -> ServedLogs:
+        """The logs themselves, whatever the moment."""
+        return ServedLogs(self.session.inputs.copied_logs, self.session.inputs.logs)
+
+    def at(self, until_time: int | None) -> Served:
+        """Return the state at a moment, of which nothing is reported; None is where the run's own bounds are."""
+        reading = self.session.inputs.reading
+        return self.load(self.session.bounded(reading.until_offset, until_time))
+
+    def load(self, session: Session) -> Served:
+        """Return the state within the bounds of a session; damage is reported there. Raises OffsetsLogError."""
+        inputs = self.session.inputs
+        parts = list(_parts(session, PROFILES[self.profile]))
+        self.failures.update({log.offsets_partition: state.failure for log, state, _ in parts})
+        homes = at_home({log.offsets_partition: state for log, state, _ in parts}, inputs.offsets_partition_count())
+        states = [(log, homes[log.offsets_partition], table) for log, _, table in parts]
+        offsets = CommittedOffsets([(table, state.groups) for _, state, table in states])
+        ends = {
+            log.offsets_partition: Ends(log.segments[0].base_offset or 0, state.end_offset)
+            for log, state, _ in states
+            if log.offsets_partition is not None
+        }
+        groups = {group_id: group for _, state, _ in states for group_id, group in state.groups.items()}
+        pending = frozenset(value.key for _, state, _ in states for value in state.pending)
+        profile = PROFILES[self.profile]
+        names = TopicNames(self.given_names, inputs.topic_ids, *(state.topic_names for _, state, _ in states))
+        topics = topics_of(
+            inputs.copied_logs,
+            inputs.metadata,
+            offsets.highest(),
+            {*assigned_partitions(groups.values(), profile, names), *(key[1:] for key in pending)},
+            ends,
+            end_of(inputs.copied_logs, self.logs, self.end_offsets, session.inputs.reading.until_time),
+        )
+        return Served(
+            profile=profile,
+            groups=dict(sorted(groups.items())),
+            offsets=offsets,
+            pending=pending,
+            topics=topics,
+            names=names,
+            cluster=self._cluster(),
+            share_offsets=self._share_offsets(session),
+            logs=self.logs,
+        )
+
+    def _cluster(self) -> Cluster:
+        identities = self.session.inputs.clusters.identities
+        told = next((one for one in identities if one.meta is not None), None)
+        if told is None:
+            return Cluster(directory=self.session.inputs.reading.paths[0])
+        plain = Cluster(directory=told.directory.shown_path)
+        node_id = plain.node_id if told.node_id is None or told.node_id < 0 else told.node_id
+        return replace(plain, node_id=node_id, cluster_id=told.cluster_id or plain.cluster_id)
+
+    def _share_offsets(self, session: Session) -> Mapping[str, Sequence[Row]] | None:
+        from cli.share_offsets import share_offsets_of
+
+        told = share_offsets_of(session, self.session.inputs.copied_logs)
+        if told is None:
+            return None
+        found: dict[str, list[Row]] = {}
+        for row in told.rows():
+            if row["topic"] is not None and row["start_offset"] is not None:
+                found.setdefault(row["group"], []).append(row)
+        return found
+
+
+def _parts(session: Session, profile: Profile) -> Iterator[Part]:
+    """Replay all partitions up to the bounds, as far as filters show them."""
+    engine, inputs = session.engine, session.inputs
+    if not engine.is_bulk:
+        for log in inputs.logs:
+            yield _of_values(log, engine.load(log, profile, Survey.of(log)))
+        return
+    shows = (inputs.shows_group, inputs.shows_topic)
+    for replayed in engine.replay_in_bulk(profile):
+        with Scanner() as scanner:
+            table = served_table(
+                replayed.layout,
+                replayed.state,
+                scanner,
+                shows_group=shows[0],
+                shows_topic=shows[1],
+                orphans=True,
+            )
+            state = finish(replayed.layout, replayed.state, scanner, with_offsets=table is None).showing(*shows)
+        yield _of_values(replayed.log, state) if table is None else (replayed.log, state, table)
+
+
+def _of_values(log: PartitionLog, state: CoordinatorState) -> Part:
+    rows = list(committed_rows(state, log.offsets_partition, orphans=True, unstable=False))
+    return log, state, table_of_rows(rows, COMPACT_COLUMNS)

@@ -1,0 +1,130 @@
+"""``offsets-log serve``: a read-only coordinator that Kafka's own tools ask over a copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+
+from cli.options import PROFILE, TOPIC_IDS, ReadOptions, Time, gather, reading_options
+
+END_OFFSETS = ("data-dir", "committed", "unknown")
+"""Names of `serving.topics.END_OFFSETS`, stated here too so that help does not load them; a test compares both."""
+
+DEFAULT_ADDRESS = "127.0.0.1:9092"
+MAX_PORT = 65535
+
+
+class HostPort(click.ParamType):  # type: ignore[type-arg]
+    """``HOST:PORT`` or ``[HOST]:PORT`` → (host, port)."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Return the value; fail for anything else."""
+        host, colon, port = str(value).rpartition(":")
+        if not colon or not host or not port.isascii() or not port.isdigit() or int(port[:6]) > MAX_PORT:
+            self.fail(f"{value!r} is not HOST:PORT, such as {DEFAULT_ADDRESS}", param, ctx)
+        return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """How the copy is served.
+
+    Attributes:
+        at: moments, each on a port of its own; the state at the end of the logs without any.
+        end_offsets: of `END_OFFSETS`.
+        step: how many seconds of the log pass in one; None for a moment that stays.
+    """
+
+    at: tuple[int, ...]
+    listen: tuple[str, int]
+    advertise: tuple[str, int] | None
+    end_offsets: str
+    step: float | None
+
+
+@click.command(
+    "serve",
+    epilog="Examples: offsets-log serve /var/lib/kafka/data · "
+    "offsets-log serve backup.tar.gz --at 2026-11-20T14:02Z --at 2026-11-20T15:02Z · "
+    "kafka-consumer-groups.sh --bootstrap-server 127.0.0.1:9092 --describe --all-groups",
+)
+@reading_options
+@PROFILE
+@TOPIC_IDS
+@gather(
+    "serving",
+    ServeOptions,
+    (
+        click.option(
+            "--at",
+            type=Time(),
+            multiple=True,
+            help="Serve the state of that time, as --until-time bounds it; repeatable: each on the next port.",
+        ),
+        click.option(
+            "--listen",
+            type=HostPort(),
+            default=DEFAULT_ADDRESS,
+            show_default=True,
+            help="Where clients come in; port 0 takes a free one.",
+        ),
+        click.option(
+            "--advertise",
+            type=HostPort(),
+            help="Where clients are told to come back to; by default the address that each has reached.",
+        ),
+        click.option(
+            "--end-offsets",
+            type=click.Choice(END_OFFSETS),
+            default=END_OFFSETS[0],
+            show_default=True,
+            help="What tells where partitions end: the copy's logs; these, and the highest committed offset of others; "
+            "or nothing. An end that is not known is - in kafka-consumer-groups of 4.x, and -1 in other tools.",
+        ),
+        click.option(
+            "--step",
+            metavar="N",
+            type=click.FloatRange(min=0, min_open=True),
+            help="Play the log forward from --at, N seconds of it in one.",
+        ),
+    ),
+)
+def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: ServeOptions) -> None:
+    """Serve a copy to Kafka's own tools, as if its broker were alive at a moment of its past.
+
+    A coordinator that only reads: groups, members, committed offsets, and lag as far as the copy tells it. The address
+    of each listener is printed; the run ends by Ctrl-C.
+
+    Lines on standard input travel in time: "at 2026-11-20T14:02Z" to a moment (with one listener), "step 60" or "step
+    -60" by so many seconds, "end" to the end of the logs, "quit".
+    """
+    from cli.inputs import read_topic_ids
+    from cli.session import open_session
+
+    _check_usage(reading, serving)
+    if serving.at:
+        reading = replace(reading, until_time=serving.at[0])
+    with open_session(reading, needs={"committed_offset"}) as session:
+        from cli.moments import Moments
+        from cli.travel import Travel
+
+        moments = Moments(session, profile, read_topic_ids(topic_ids), serving.end_offsets)
+        Travel(moments, serving).run()
+
+
+def _check_usage(reading: ReadOptions, serving: ServeOptions) -> None:
+    """Raise UsageError for what cannot be served."""
+    if reading.engine != "local":
+        raise click.UsageError("serve reads with the local engine")
+    if serving.at and reading.until_time is not None:
+        raise click.UsageError("--at is a time of its own: leave out --until-time")
+    if serving.step is not None and len(serving.at) != 1:
+        raise click.UsageError("--step begins at a moment: give one --at")
+    if serving.advertise is not None and len(serving.at) > 1:
+        raise click.UsageError("--advertise names one address, and each --at has its own")
+    if serving.listen[1] + max(len(serving.at) - 1, 0) > MAX_PORT:
+        raise click.UsageError(f"there are no {len(serving.at)} ports from {serving.listen[1]} on")

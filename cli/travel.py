@@ -1,0 +1,219 @@
+"""The listeners of `serve`, each at its moment, and what moves them: lines on standard input, or the time itself."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import click
+
+from cli.moments import Moments
+from cli.options import Time
+from cli.serve import ServeOptions
+from offsets_log.cluster.server import Server
+from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.serving.answers import respond
+from offsets_log.serving.state import Served
+from offsets_log.words import counted
+
+PLAY_EVERY_S = 1.0
+MOST_LINE_BYTES = 4096
+COMMANDS = "at TIME, step SECONDS, end, quit"
+
+
+@dataclass(slots=True)
+class _Listener:
+    """One of them.
+
+    Attributes:
+        at: its moment, epoch ms; None for the end of the logs.
+    """
+
+    server: Server
+    at: int | None
+    address: str = ""
+
+
+class Travel:
+    """A run of `serve`."""
+
+    def __init__(self, moments: Moments, serving: ServeOptions) -> None:
+        self._moments = moments
+        self._serving = serving
+        self._say = moments.session.account.say
+        self._listeners: list[_Listener] = []
+        self._moving = asyncio.Lock()
+
+    def run(self) -> None:
+        """Serve until a signal comes, or a line says so. Raises OffsetsLogError."""
+        served = [self._moments.load(self._moments.session), *map(self._moments.at, self._serving.at[1:])]
+        asyncio.run(self._run(served))
+
+    async def _run(self, served: list[Served]) -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for signalled in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signalled, stop.set)
+        for number, (one, at) in enumerate(zip(served, self._serving.at or (None,), strict=True)):
+            await self._listen(one, at, number)
+        for words in (*self._doubts(served[0]), *self._openness()):
+            self._say(words)
+        self._moments.session.account.finish("serving; Ctrl-C ends it")
+        threading.Thread(target=_read_lines, args=(loop, stop, self._take), daemon=True).start()
+        playing = None if self._serving.step is None else asyncio.create_task(self._play(self._serving.step))
+        try:
+            await stop.wait()
+        finally:
+            if playing is not None:
+                playing.cancel()
+            for listener in self._listeners:
+                listener.server.close()
+
+    async def _listen(self, served: Served, at: int | None, number: int) -> None:
+        host, port = self._serving.listen
+        server = Server(partial(respond, served), self._say, advertised=self._serving.advertise)
+        try:
+            host, port = await server.listen((host, port and port + number))
+        except OSError as error:
+            raise InputError(f"cannot listen on {host}:{port and port + number}: {error.strerror or error}") from None
+        listener = _Listener(server, at, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        self._listeners.append(listener)
+        self._tell(listener, served)
+
+    def _tell(self, listener: _Listener, served: Served) -> None:
+        counts = f"{counted(len(served.groups), 'group')}, {counted(len(served.offsets), 'offset')}"
+        moment = "at the end of the logs" if listener.at is None else f"at {_shown(listener.at)}"
+        click.echo(f"{listener.address}\t{moment}\t{counts}")
+
+    def _doubts(self, served: Served) -> Iterator[str]:
+        """Yield what clients may take for more than it is, one sentence each."""
+        reading = self._moments.session.inputs.reading
+        unknown = sum(len(topic.partitions) - len(topic.ends) for topic in served.topics.values())
+        if unknown:
+            yield (
+                f"the ends of {counted(unknown, 'partition')} are not known: kafka-consumer-groups of 4.x shows them "
+                "as -, other tools as -1 with a lag below 0; --end-offsets committed gives them an end"
+            )
+        if reading.until_offset:
+            yield "other topics end where their copies end, not where they ended at --until-offset"
+        failed = [partition for partition, problem in self._moments.failures.items() if problem is not None]
+        if failed:
+            yield (
+                f"the load of {counted(len(failed), 'offsets partition')} would end early in a broker "
+                f"({', '.join(map(str, failed[:5]))}): what can be read is served; see offsets-log check"
+            )
+
+    def _openness(self) -> Iterator[str]:
+        """Yield a word if others than this machine reach a listener."""
+        host = self._serving.listen[0]
+        try:
+            is_loopback = ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            is_loopback = host == "localhost"
+        if not is_loopback:
+            yield (
+                f"{host} is not the loopback address: everyone who reaches this port reads the names of groups, and "
+                "their members' ids and hosts; there is no login and no encryption"
+            )
+
+    # ------------------------------------------------------------------------------------- moving in time
+
+    async def _take(self, line: str, stop: asyncio.Event) -> None:
+        """Do what a line says."""
+        command, _, rest = line.strip().partition(" ")
+        match command:
+            case "":
+                return
+            case "quit":
+                stop.set()
+            case "at" if len(self._listeners) > 1:
+                self._say(f"there are {len(self._listeners)} listeners: only step and end move them together")
+            case "at":
+                await self._move_all(lambda before: _time_of(rest))
+            case "end":
+                await self._move_all(lambda before: None)
+            case "step":
+                await self._move_all(lambda before: _stepped(before, rest))
+            case _:
+                self._say(f"{command!r} is none of: {COMMANDS}")
+
+    async def _move_all(self, moved: Callable[[int | None], int | None]) -> None:
+        for listener in self._listeners:
+            try:
+                served = await self._move(listener, moved(listener.at))
+            except OffsetsLogError as error:
+                self._say(str(error))
+                return
+            self._tell(listener, served)
+
+    async def _move(self, listener: _Listener, at: int | None) -> Served:
+        """Exchange what a listener serves; requests are answered from the state before until the new one is there."""
+        async with self._moving:
+            served = await asyncio.get_running_loop().run_in_executor(None, self._moments.at, at)
+            listener.server.respond, listener.at = partial(respond, served), at
+            return served
+
+    async def _play(self, speed: float) -> None:
+        """Go forward in the log as time passes."""
+        listener = self._listeners[0]
+        while True:
+            began, at = time.monotonic(), listener.at
+            await asyncio.sleep(PLAY_EVERY_S)
+            if at is not None and at == listener.at:
+                passed_ms = round((time.monotonic() - began) * 1000 * speed)
+                try:
+                    await self._move(listener, at + passed_ms)
+                except OffsetsLogError as error:
+                    self._say(str(error))
+
+
+def _read_lines(
+    loop: asyncio.AbstractEventLoop,
+    stop: asyncio.Event,
+    take: Callable[[str, asyncio.Event], Coroutine[Any, Any, None]],
+) -> None:
+    """Hand on the lines of standard input; its end changes nothing.
+
+    It is read without Python's buffer, whose lock would keep the process from ending.
+    """
+    begun = b""
+    with suppress(OSError, ValueError, RuntimeError):
+        while data := os.read(sys.stdin.fileno(), MOST_LINE_BYTES):
+            *lines, begun = (begun + data).split(b"\n")
+            begun = begun[-MOST_LINE_BYTES:]
+            for line in lines:
+                asyncio.run_coroutine_threadsafe(take(line.decode(errors="replace"), stop), loop).result()
+
+
+def _time_of(text: str) -> int:
+    try:
+        return Time().convert(text, None, None)
+    except click.UsageError as error:
+        raise InputError(error.message) from None
+
+
+def _stepped(before: int | None, text: str) -> int:
+    if before is None:
+        raise InputError("this is the end of the logs: go to a moment first, with at TIME")
+    try:
+        return before + round(float(text) * 1000)
+    except (ValueError, OverflowError):
+        raise InputError(f"{text!r} is no number of seconds") from None
+
+
+def _shown(moment_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{moment_ms} ms"

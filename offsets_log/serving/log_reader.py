@@ -1,0 +1,264 @@
+"""The logs of a copy as consumers ask for them: raw batches from an offset on, and where a time is.
+
+Batches are found by their headers and the indexes beside them; checksums are left to whoever reads the records.
+
+References: ``LocalLog.read``, ``LogSegment.findOffsetByTimestamp``, ``UnifiedLog.fetchOffsetByTimestamp``.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+from offsets_log.cleaner.transactions import control_kind
+from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.segment_batches import PartitionFiles, PlacedBatch, SegmentBatches, open_batches
+from offsets_log.errors import CorruptBatchError
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.segment import Buffer, Pieces, pieces_of
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+
+MOST_PLACES = 256
+"""So many ends of answers are remembered of a log: the next request begins there."""
+
+_TIME_ENTRY = struct.Struct(">qi")
+
+
+class ReadableFiles(PartitionFiles, Protocol):
+    """The directory of a partition, with small files beside its segments."""
+
+    def read(self, name: str) -> bytes | None:
+        """A small file; None if there is none. Raises InputError."""
+        ...
+
+
+class Place(NamedTuple):
+    """A record: its offset and timestamp, and the leader epoch of its batch, −1 before magic 2."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction that was aborted: its first offset, and that of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+class LogReader:
+    """The log of a partition, which does not change."""
+
+    def __init__(self, files: ReadableFiles) -> None:
+        self._files = files
+        self._bases = files.base_offsets()
+        self._places: dict[int, tuple[int, int]] = {}
+
+    def read(self, offset: int, end_offset: int, most_bytes: int, *, is_first: bool) -> bytes:
+        """Return whole batches of one segment, from that of an offset on, or the next where it is gone.
+
+        Args:
+            end_offset: batches that go on behind it are left out.
+            is_first: whether the first batch is returned however large it is.
+
+        Raises:
+            InputError: a file cannot be read.
+            CorruptBatchError: something stands there that is no batch.
+        """
+        hint_base, hint = self._places.get(offset, (-1, 0))
+        for base in self._from(offset):
+            with open_batches(self._files, base) as batches:
+                start = stop = following = -1
+                for placed in batches.since(offset, hint if base == hint_base else 0):
+                    size_bytes = placed.end - (placed.position if start < 0 else start)
+                    is_too_much = size_bytes > most_bytes and not (is_first and start < 0)
+                    if placed.last_offset >= end_offset or is_too_much:
+                        break
+                    start = placed.position if start < 0 else start
+                    stop, following = placed.end, placed.last_offset + 1
+                else:
+                    if start < 0:
+                        if batches.problem:
+                            raise CorruptBatchError(batches.problem)
+                        continue
+                if start < 0:
+                    return b""
+                self._remember(following, base, stop)
+                return batches.raw(start, stop)
+        return b""
+
+    def _remember(self, offset: int, base: int, position: int) -> None:
+        self._places[offset] = base, position
+        if len(self._places) > MOST_PLACES:
+            del self._places[next(iter(self._places))]
+
+    def _from(self, offset: int) -> list[int]:
+        """Return the base offsets of the segments that may hold an offset or what follows it."""
+        return self._bases[max(bisect_right(self._bases, offset) - 1, 0) :]
+
+    # ------------------------------------------------------------------------------------- times
+
+    def at_time(self, timestamp_ms: int, start: int, end: int) -> Place | None:
+        """Return the first record between two offsets that is as late as a time; None if none is.
+
+        Raises:
+            OffsetsLogError: a file or a batch cannot be read.
+        """
+        for base in self._from(start):
+            with open_batches(self._files, base) as batches:
+                for placed in batches.since(max(start, self._earlier_than(timestamp_ms, base))):
+                    if placed.batch.offset >= end:
+                        return None
+                    if placed.batch.max_timestamp_ms < timestamp_ms:
+                        continue
+                    for place in _places_in(batches, placed):
+                        if place.timestamp_ms >= timestamp_ms and place.offset >= start:
+                            return place if place.offset < end else None
+        return None
+
+    def at_largest_time(self, start: int, end: int) -> Place | None:
+        """Return the first record with the largest timestamp; None without records. Raises OffsetsLogError."""
+        largest: Place | None = None
+        for base in self._from(start):
+            with open_batches(self._files, base) as batches:
+                for placed in batches.since(start):
+                    if placed.last_offset >= end:
+                        return largest
+                    if largest is None or placed.batch.max_timestamp_ms > largest.timestamp_ms:
+                        some = [place for place in _places_in(batches, placed) if place.offset >= start]
+                        largest = max([*([largest] if largest else []), *some], key=_time, default=None)
+        return largest
+
+    def _earlier_than(self, timestamp_ms: int, base: int) -> int:
+        """Return an offset of a segment before which, by its time index, nothing is as late as a time."""
+        entries = _TIME_ENTRY.iter_unpack(self._time_index(base))
+        times = [(time, base + relative) for time, relative in entries if time > 0]
+        slot = bisect_left(times, (timestamp_ms, 0)) - 1
+        return times[slot][1] if slot >= 0 and times == sorted(times) else base
+
+    def _time_index(self, base: int) -> bytes:
+        raw = self._files.read(f"{base:020}.timeindex") or b""
+        return raw[: len(raw) // _TIME_ENTRY.size * _TIME_ENTRY.size]
+
+    # ------------------------------------------------------------------------------------- transactions
+
+    @cached_property
+    def _transactions(self) -> tuple[list[AbortedTransaction], list[int]]:
+        """Aborted transactions, and first offsets of those that are open at the end; every batch header is looked at.
+
+        The index of aborted transactions would not tell which are open.
+        """
+        aborted: list[AbortedTransaction] = []
+        opened: dict[int, int] = {}
+        for base in self._bases:
+            with open_batches(self._files, base) as batches:
+                for placed in batches.walk():
+                    batch = placed.batch
+                    if not batch.is_transactional:
+                        continue
+                    if not batch.is_control:
+                        opened.setdefault(batch.producer_id, batch.offset)
+                        continue
+                    first = opened.pop(batch.producer_id, None)
+                    if first is not None and control_kind(batches.whole(placed)) == "ABORT":
+                        aborted.append(AbortedTransaction(batch.producer_id, first, placed.last_offset))
+        return aborted, list(opened.values())
+
+    def last_stable_offset(self, end_offset: int) -> int:
+        """Return where the first open transaction begins, at most the given end. Raises OffsetsLogError."""
+        aborted, opened = self._transactions
+        undecided = [one.first_offset for one in aborted if one.last_offset >= end_offset]
+        return min([end_offset, *opened, *undecided])
+
+    def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions that reach into some offsets. Raises OffsetsLogError."""
+        return [one for one in self._transactions[0] if one.last_offset >= start and one.first_offset < end]
+
+
+def _time(place: Place) -> tuple[int, int]:
+    return place.timestamp_ms, -place.offset
+
+
+def _places_in(batches: SegmentBatches, placed: PlacedBatch) -> Iterator[Place]:
+    """Yield the records of a batch; that of a control batch stands for its timestamp."""
+    batch = placed.batch
+    times: Iterable[tuple[int, int]] = batches.times(placed)
+    if batch.is_control:
+        times = [(placed.last_offset, batch.max_timestamp_ms)]
+    return (Place(offset, time_ms, batch.partition_leader_epoch) for offset, time_ms in times)
+
+
+@dataclass(frozen=True)
+class OffsetsFiles:
+    """The log of an offsets partition; see `ReadableFiles`."""
+
+    log: PartitionLog
+
+    @property
+    def topic(self) -> str:
+        """Always the same."""
+        return OFFSETS_TOPIC
+
+    @property
+    def partition(self) -> int:
+        """Its number."""
+        return self.log.offsets_partition or 0
+
+    @property
+    def shown_path(self) -> str:
+        """To show."""
+        return f"{self.topic}-{self.partition}"
+
+    @cached_property
+    def _segments(self) -> Mapping[int, Buffer]:
+        return {segment.base_offset or 0: segment.buffer for segment in self.log.segments}
+
+    def base_offsets(self) -> list[int]:
+        """Those of its segments, rising."""
+        return sorted(self._segments)
+
+    def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
+        """The records of a segment."""
+        return nullcontext(pieces_of(self._segments[base_offset]))
+
+    def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
+        """The index of a segment."""
+        return nullcontext(pieces_of(self.read(f"{base_offset:020}.index") or b""))
+
+    def read(self, name: str) -> bytes | None:
+        """Read a small file beside the segments."""
+        return bytes(self.log.beside[name]()) if name in self.log.beside else None
+
+
+class ServedLogs:
+    """The logs of a copy, each opened when it is asked for."""
+
+    def __init__(self, copied: CopiedLogs | None = None, offsets_logs: Iterable[PartitionLog] = ()) -> None:
+        """Args:
+        copied: of other topics.
+        offsets_logs: of the offsets topic.
+        """
+        self._copied = copied
+        self._offsets_logs = {log.offsets_partition: log for log in offsets_logs if log.segments}
+        self._readers: dict[tuple[str, int], LogReader | None] = {}
+
+    def of(self, topic: str, partition: int) -> LogReader | None:
+        """Return a partition's log; None without one. Raises InputError."""
+        key = topic, partition
+        if key not in self._readers:
+            files = self._files(topic, partition)
+            self._readers[key] = None if files is None else LogReader(files)
+        return self._readers[key]
+
+    def _files(self, topic: str, partition: int) -> ReadableFiles | None:
+        if topic == OFFSETS_TOPIC:
+            log = self._offsets_logs.get(partition)
+            return None if log is None else OffsetsFiles(log)
+        return None if self._copied is None else self._copied.copy_that_counts(topic, partition)

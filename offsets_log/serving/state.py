@@ -1,0 +1,122 @@
+"""What is served: the memory of a coordinator at one moment, the topics it has offsets in, and where these end.
+
+A broker may know less: of partitions whose load would end early, all that can be read is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from offsets_log.log_format.primitives import ZERO_UUID, Uuid
+from offsets_log.replay.group import Group
+from offsets_log.replay.partial import GroupTopicPartition
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.topic_names import TopicNames
+from offsets_log.rows.tables import Row
+from offsets_log.serving.log_reader import ServedLogs
+from offsets_log.serving.offsets import CommittedOffsets
+
+NO_NODE = 1
+"""The id of the one broker where the copy does not tell whose it is."""
+NO_CLUSTER = "offsets-log"
+
+
+class Ends(NamedTuple):
+    """Where the log of a partition begins and ends for consumers, and its leader epoch, −1 where unknown."""
+
+    start_offset: int
+    end_offset: int
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that offsets were committed in, that the copy has logs of, or that its metadata names.
+
+    Attributes:
+        partitions: numbers, rising; quick to ask for one.
+        ends: by partition, as far as they are known.
+        configs: what was set for it, without defaults.
+    """
+
+    name: str
+    partitions: Collection[int]
+    ends: Mapping[int, Ends]
+    topic_id: Uuid = ZERO_UUID
+    is_internal: bool = False
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Whose copy it is.
+
+    Attributes:
+        directory: the data directory, to show.
+    """
+
+    node_id: int = NO_NODE
+    cluster_id: str = NO_CLUSTER
+    directory: str = ""
+
+
+Asked = tuple[bytes, bytes, object]
+"""API key and version, the message, and for what address."""
+
+
+class Answered:
+    """Frames that were answered, by what was asked: the same question has the same answer.
+
+    The oldest go where they are too many or too large together.
+    """
+
+    MOST_BYTES = 128 << 20
+    BYTES_BESIDE = 500
+    """So much room a small one takes beside its bytes."""
+
+    def __init__(self) -> None:
+        self._frames: dict[Asked, bytes] = {}
+        self._bytes = 0
+
+    def get(self, asked: Asked) -> bytes | None:
+        """Return the frame; None if there was none, or it is gone."""
+        return self._frames.get(asked)
+
+    def keep(self, asked: Asked, frame: bytes) -> None:
+        """Keep a frame."""
+        self._frames[asked] = frame
+        self._bytes += self._size(asked, frame)
+        while self._bytes > self.MOST_BYTES:
+            oldest = next(iter(self._frames))
+            self._bytes -= self._size(oldest, self._frames.pop(oldest))
+
+    def _size(self, asked: Asked, frame: bytes) -> int:
+        return len(asked[1]) + len(frame) + self.BYTES_BESIDE
+
+
+@dataclass(frozen=True)
+class Served:
+    """The state at one moment; nothing changes it.
+
+    Attributes:
+        groups: those that exist, by id, rising.
+        pending: of open transactions.
+        topics: by name, rising.
+        share_offsets: rows of `data_directory.share_offsets`, by group; None where the copy does not tell.
+        names: topic id → name.
+        logs: of the copy, for those who read records.
+        answered: what was answered before.
+    """
+
+    profile: Profile
+    groups: Mapping[str, Group]
+    offsets: CommittedOffsets
+    pending: frozenset[GroupTopicPartition]
+    topics: Mapping[str, Topic]
+    names: TopicNames
+    cluster: Cluster = Cluster()
+    share_offsets: Mapping[str, Sequence[Row]] | None = None
+    logs: ServedLogs = field(default_factory=ServedLogs)
+    answered: Answered = field(default_factory=Answered)

@@ -1,0 +1,1 @@
+"""Tests of `offsets_log.serving`, `cluster.server` and ``serve``."""
