@@ -20,7 +20,7 @@ from offsets_log.serving.state import Served
 
 Answer = Callable[[Served, Body, Asked], Body]
 
-FETCH, LIST_OFFSETS, METADATA, OFFSET_FETCH, FIND_COORDINATOR = 1, 2, 3, 9, 10
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_FETCH, FIND_COORDINATOR = 0, 1, 2, 3, 9, 10
 API_VERSIONS, SASL_HANDSHAKE = 18, 17
 
 ANSWERS: Mapping[int, Answer] = {
@@ -44,6 +44,12 @@ ANSWERS: Mapping[int, Answer] = {
 
 LAST_VERSIONS: Mapping[int, int] = {OFFSET_FETCH: 9, FETCH: 12}
 """Those below the last of their tables, because later ones name topics by their ids."""
+
+LIBRDKAFKA = "rdkafka"
+"""In the name or version that its clients give: kcat, confluent-kafka and others."""
+TOLD_TO_LIBRDKAFKA = {PRODUCE: (3, 3)}
+"""A client of librdkafka fetches nothing from a broker that does not say it takes records of magic 2. None are taken: a
+request to write ends the connection."""
 
 NOT_KEPT = frozenset({FETCH})
 """Answers that are too large to be kept."""
@@ -100,8 +106,8 @@ def _question(frame: bytes) -> Question:
     if key == SASL_HANDSHAKE:
         raise NotServedError("a client wants to log in (SASL), which is not needed here: security.protocol=PLAINTEXT")
     if key != API_VERSIONS and key not in ANSWERS:
-        name = APIS[key].name if key in APIS else f"API {key}"
-        raise NotServedError(f"{name} is not served, nor said to be: only what reads is")
+        name = "Produce" if key == PRODUCE else APIS[key].name if key in APIS else f"API {key}"
+        raise NotServedError(f"{name} is not served: only what reads is")
     at = _HEAD.size + max(size, 0)
     first, last = versions_of(key)
     if not first <= version <= last and key != API_VERSIONS:
@@ -128,16 +134,19 @@ def _api_versions(frame: bytes, asked: Question) -> bytes:
     """Answer ApiVersions: of a version that is not known in version 0, with an error, from which clients learn."""
     first, last = versions_of(API_VERSIONS)
     is_known = first <= asked.version <= last
+    told = {key: versions_of(key) for key in (*ANSWERS, API_VERSIONS)}
     if is_known:
         try:
-            asked.api.decode_request(frame)
+            _, request = asked.api.decode_request(frame)
         except CorruptRecordError as error:
             raise NotServedError(f"a request to {asked.api.name} is not well-formed: {error}") from None
+        if any(LIBRDKAFKA in request.get(f"client_software_{what}", "") for what in ("name", "version")):
+            told |= TOLD_TO_LIBRDKAFKA
     body = {
         "error_code": NO_ERROR if is_known else UNSUPPORTED_VERSION,
         "api_keys": [
-            dict(zip(("api_key", "min_version", "max_version"), (key, *versions_of(key)), strict=True))
-            for key in sorted({*ANSWERS, API_VERSIONS})
+            {"api_key": key, "min_version": oldest, "max_version": newest}
+            for key, (oldest, newest) in sorted(told.items())
         ],
         "throttle_time_ms": 0,
         "supported_features": [],
