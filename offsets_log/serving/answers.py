@@ -20,7 +20,7 @@ from offsets_log.serving.state import Served
 
 Answer = Callable[[Served, Body, Asked], Body]
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_FETCH, FIND_COORDINATOR = 0, 1, 2, 3, 9, 10
+FETCH, LIST_OFFSETS, METADATA, OFFSET_FETCH, FIND_COORDINATOR = 1, 2, 3, 9, 10
 API_VERSIONS, SASL_HANDSHAKE = 18, 17
 
 ANSWERS: Mapping[int, Answer] = {
@@ -45,11 +45,11 @@ ANSWERS: Mapping[int, Answer] = {
 LAST_VERSIONS: Mapping[int, int] = {OFFSET_FETCH: 9, FETCH: 12}
 """Those below the last of their tables, because later ones name topics by their ids."""
 
-LIBRDKAFKA = "rdkafka"
-"""In the name or version that its clients give: kcat, confluent-kafka and others."""
-TOLD_TO_LIBRDKAFKA = {PRODUCE: (3, 3)}
-"""A client of librdkafka fetches nothing from a broker that does not say it takes records of magic 2. None are taken: a
-request to write ends the connection."""
+PRODUCE, PRODUCE_VERSIONS = 0, (3, 7)
+"""Told to clients that are made of librdkafka, which read no batches of magic 2, nor zstd, from a broker that does not
+take them, too. One that is sent is refused as everything that writes."""
+_LIBRDKAFKA = "rdkafka"
+"""Stands in the name or the version of such a client."""
 
 NOT_KEPT = frozenset({FETCH})
 """Answers that are too large to be kept."""
@@ -134,19 +134,20 @@ def _api_versions(frame: bytes, asked: Question) -> bytes:
     """Answer ApiVersions: of a version that is not known in version 0, with an error, from which clients learn."""
     first, last = versions_of(API_VERSIONS)
     is_known = first <= asked.version <= last
-    told = {key: versions_of(key) for key in (*ANSWERS, API_VERSIONS)}
+    told: Body = {}
     if is_known:
         try:
-            _, request = asked.api.decode_request(frame)
+            _, told = asked.api.decode_request(frame)
         except CorruptRecordError as error:
             raise NotServedError(f"a request to {asked.api.name} is not well-formed: {error}") from None
-        if any(LIBRDKAFKA in request.get(f"client_software_{what}", "") for what in ("name", "version")):
-            told |= TOLD_TO_LIBRDKAFKA
+    versions = {key: versions_of(key) for key in sorted({*ANSWERS, API_VERSIONS})}
+    if any(_LIBRDKAFKA in text for text in told.values()):
+        versions = {PRODUCE: PRODUCE_VERSIONS} | versions
     body = {
         "error_code": NO_ERROR if is_known else UNSUPPORTED_VERSION,
         "api_keys": [
-            {"api_key": key, "min_version": oldest, "max_version": newest}
-            for key, (oldest, newest) in sorted(told.items())
+            dict(zip(("api_key", "min_version", "max_version"), (key, *span), strict=True))
+            for key, span in versions.items()
         ],
         "throttle_time_ms": 0,
         "supported_features": [],
