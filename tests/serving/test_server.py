@@ -13,6 +13,7 @@ from offsets_log.errors import InputError
 from offsets_log.protocol.api import SIZE_BYTES
 from offsets_log.serving.asked import Held
 
+ROOMY = Limits()
 QUICK = Limits(request_bytes=1000, connections=3, idle_s=0.3, slow_s=0.2, look_every_s=0.05)
 
 
@@ -29,7 +30,7 @@ def echo(frame: bytes, address: Address) -> bytes:
 Visit = Callable[[Address], Awaitable[None]]
 
 
-def visited(visit: Visit, limits: Limits = Limits(), respond: Callable[[bytes, Address], bytes] = echo) -> list[str]:
+def visited(visit: Visit, limits: Limits = ROOMY, respond: Callable[[bytes, Address], bytes] = echo) -> list[str]:
     """What a server said while clients visited it."""
     said: list[str] = []
 
