@@ -97,7 +97,13 @@ class Api:
         return _framed(head + p.build(self.request.struct(header.version), body, self.request.name))
 
     def decode_request(self, frame: bytes) -> tuple[Header, dict[str, Any]]:
-        """Return what a frame without its size holds. Raises CorruptRecordError, also for a version without a table."""
+        """Return what a frame without its size holds.
+
+        What follows the message is passed over, as by a broker: librdkafka sends some bytes too many.
+
+        Raises:
+            CorruptRecordError: also for a version without a table.
+        """
         header, at = _header_of(frame)
         first, last = self.versions
         if not first <= header.version <= last:
@@ -105,8 +111,8 @@ class Api:
         parse = p.parse_from if len(frame) <= MOST_EXPLAINED_BYTES else _parse_unexplained
         if self.request.is_flexible(header.version):
             _, at = parse(_TAGS.struct(0), frame, "header", at)
-        body, end = parse(self.request.struct(header.version), frame, self.request.name, at)
-        return header, _whole(body, end, frame, self.request.name)
+        body: dict[str, Any] = parse(self.request.struct(header.version), frame, self.request.name, at)[0]
+        return header, body
 
     def encode_response(self, correlation_id: int, version: int, body: Mapping[str, Any]) -> bytes:
         """Return a response's frame. Raises CorruptRecordError if the body does not fit the version."""

@@ -106,8 +106,8 @@ def _question(frame: bytes) -> Question:
     if key == SASL_HANDSHAKE:
         raise NotServedError("a client wants to log in (SASL), which is not needed here: security.protocol=PLAINTEXT")
     if key != API_VERSIONS and key not in ANSWERS:
-        name = APIS[key].name if key in APIS else f"API {key}"
-        raise NotServedError(f"{name} is not served, nor said to be: only what reads is")
+        name = "Produce" if key == PRODUCE else APIS[key].name if key in APIS else f"API {key}"
+        raise NotServedError(f"{name} is not served: only what reads is")
     at = _HEAD.size + max(size, 0)
     first, last = versions_of(key)
     if not first <= version <= last and key != API_VERSIONS:

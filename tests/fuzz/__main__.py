@@ -5,6 +5,7 @@ engines    the kernels make of them what the construct path makes
 lines      the same of their text in every format
 repair     what is repaired is whole, and loads (`tests.repairing`)
 data-directory   commands over a whole data directory in which one file is another (`tests.fuzz.data_directory`)
+requests   requests to ``serve`` are answered or refused, never with another's answer (`tests.fuzz.requests`)
 
 Each process has a memory limit and each input a time limit. A finding is written to the folder ``crashers`` beside
 this file, where the tests pick it up.
@@ -29,6 +30,7 @@ from types import FrameType
 from tests.fuzz.data_directory import check_data_directory, hostile_directories
 from tests.fuzz.engines import check_engines, check_lines
 from tests.fuzz.mutation import check_segment, hostile_segments, recorded_segments, seeds_of
+from tests.fuzz.requests import check_request, hostile_requests
 from tests.repairing.repaired import check_repaired
 
 CRASHERS = Path(__file__).parent / "crashers"
@@ -45,13 +47,21 @@ CHECKS: dict[str, Callable[[bytes], tuple[int, int]]] = {
     "lines": check_lines,
     "repair": check_repaired,
     "data-directory": check_data_directory,
+    "requests": check_request,
 }
 """What is asked → what checks an input: (events, damaged pieces) of it; whatever it raises is a finding."""
+SUFFIXES = {"data-directory": ".json", "requests": ".request"}
+"""Of findings."""
 SEEDS = seeds_of(recorded_segments())
 
 
 def _inputs(what: str, seed: int) -> Iterator[bytes]:
-    return hostile_directories(seed) if what == "data-directory" else hostile_segments(SEEDS, seed)
+    match what:
+        case "data-directory":
+            return hostile_directories(seed)
+        case "requests":
+            return hostile_requests(seed)
+    return hostile_segments(SEEDS, seed)
 
 
 def _too_slow(signum: int, frame: FrameType | None) -> None:
@@ -71,7 +81,7 @@ def _work(job: tuple[int, int, str]) -> tuple[int, int, int, int]:
             events, damages = events + found[0], damages + found[1]
         except Exception:  # noqa: BLE001 - whatever it is, it is a finding
             findings += 1
-            _keep(data, ".json" if what == "data-directory" else ".log")
+            _keep(data, SUFFIXES.get(what, ".log"))
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     return inputs, events, damages, findings

@@ -9,6 +9,7 @@ import pytest
 
 from tests.fuzz.data_directory import check_data_directory, hostile_directories
 from tests.fuzz.mutation import RECORDINGS, check_segment, hostile_segments, recorded_segments, seeds_of
+from tests.fuzz.requests import check_request, hostile_requests
 
 KEPT = Path(__file__).parent / "crashers"
 CRASHERS = sorted(KEPT.glob("*.log"))
@@ -36,3 +37,11 @@ def test_hostile_data_directories_give_answers_or_problems() -> None:
     kept = [path.read_bytes() for path in sorted(KEPT.glob("*.json"))]
     found = [check_data_directory(data) for data in (*kept, *islice(hostile_directories(1), 40))]
     assert 0 < sum(told for _, told in found) < sum(asked for asked, _ in found)
+
+
+def test_hostile_requests_are_answered_or_refused() -> None:
+    """And those that once broke something."""
+    kept = [path.read_bytes() for path in sorted(KEPT.glob("*.request"))]
+    found = [check_request(data) for data in (*kept, *islice(hostile_requests(1), 1500))]
+    assert sum(answered for answered, _ in found) > 300
+    assert sum(refused for _, refused in found) > 300
