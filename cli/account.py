@@ -181,10 +181,13 @@ class Account:
 
     @property
     def exit_status(self) -> int:
-        """0, or 3 if something was damaged, unsupported, lost, wrong or of several clusters; 4 after an alert."""
+        """0, or 3 if something was damaged, unsupported, lost, wrong or of several clusters; 4 after an alert.
+
+        Damage is that of files beside the logs too, whether this command asks what they say or not.
+        """
         if self.has_alerted:
             return EXIT_ALERT
-        is_incomplete = self.corrupt or self.unsupported or self.lost
+        is_incomplete = self.corrupt or self.unsupported or self.lost or self.inputs.has_broken_files
         return EXIT_DAMAGED if is_incomplete or self.is_wrong or self.inputs.clusters.are_mixed else 0
 
 

@@ -36,6 +36,7 @@ class Inputs(Beside):
         absent: partitions that the data directory knows and that have no segment.
         partitions: how many partitions were read.
         damages: what could not be read of dumps and archives when they were opened.
+        has_broken_files: as of `DiskLogs`.
         locate: sets the position of damage in a dump to its line there.
         shows_group: whether ``--group`` shows a group of this name.
         shows_topic: whether ``--topic`` shows a topic of this name.
@@ -50,6 +51,7 @@ class Inputs(Beside):
         self.files = opened.files
         self.absent = opened.absent
         self.damages = opened.damages
+        self.has_broken_files = opened.has_broken_files
         self.partitions = len(opened.logs)
         self.locate = opened.locate
         self.shows_group = matcher(reading.group)

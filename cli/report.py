@@ -69,8 +69,10 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
         read = _read_in_bulk if session.engine.is_bulk else _read_once
         writers, groups = read(session, memory, samples)
         logs = lag_logs(session, lag)
-        say_of_lag(session, logs)
         served = [value for part in memory.parts for value in part.state.iter_served()] if logs else []
+        lags = lag_rows(logs, served) if logs else []
+        stranded = list(session.inputs.iter_stranded(served)) if logs else []
+        say_of_lag(session, logs)
         found = ReportInput(
             memory=memory,
             groups=sorted(groups, key=groups_row_order),
@@ -92,8 +94,8 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
             damages=session.account.damages,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,
-            lags=lag_rows(logs, served) if logs else (),
-            stranded=list(session.inputs.iter_stranded(served)) if logs else (),
+            lags=lags,
+            stranded=stranded,
         )
         sources = [*reading.paths[:SOURCES_SHOWN], *(["…"] if len(reading.paths) > SOURCES_SHOWN else [])]
         document = make_document(

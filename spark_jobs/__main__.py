@@ -145,7 +145,7 @@ def run(job: str, common: dict[str, Any], topic_ids: str | None = None, **more: 
     if not common["quiet"]:
         for line in (*account.lines(), words):
             click.echo(line, err=True)
-    sys.exit(EXIT_DAMAGED if account.is_damaged or account.lost or account.is_mixed else 0)
+    sys.exit(EXIT_DAMAGED if account.is_damaged or account.lost or account.is_wrong else 0)
 
 
 def _reading(common: dict[str, Any]) -> SourceOptions:

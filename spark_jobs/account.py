@@ -28,7 +28,7 @@ class Account:
         words: notes and tails, one sentence each.
         lost: log that is missing without explanation.
         damages: facts of the first few pieces that could not be read.
-        is_mixed: whether the data directories are of several clusters.
+        is_wrong: whether the data directories are of several clusters, or files of theirs are broken.
         beside: what could not be read of what lies beside the logs.
     """
 
@@ -39,7 +39,7 @@ class Account:
     words: list[str] = field(default_factory=list)
     lost: list[Missing] = field(default_factory=list)
     damages: list[dict[str, Any]] = field(default_factory=list)
-    is_mixed: bool = False
+    is_wrong: bool = False
     beside: list[Damage] = field(default_factory=list)
 
     def on_damage(self, damage: Damage) -> None:

@@ -218,7 +218,7 @@ class _Directories:
         """Add what was said of these directories. Raises OffsetsLogError for damage, if that is to end the run."""
         account.words += [note for note in self._opened.notes if note not in account.words]
         account.words += self.beside.clusters.notes
-        account.is_mixed = self.beside.clusters.are_mixed
+        account.is_wrong = self.beside.clusters.are_mixed or self._opened.has_broken_files
         damages = [*self._opened.damages, *self._damages()]
         if self.logs is not None:
             account.words += [*([LAG_BOUNDED] if self._is_bounded else []), *self.logs.in_words()]

@@ -24,7 +24,6 @@ from offsets_log.disk.folder import (
     Folder,
     Opener,
     absent_partitions,
-    broken_checkpoints,
     checkpoints,
     lies_in,
     link_data_directories,
@@ -258,7 +257,7 @@ def _find_remote(
         if (log := _stored_log(found[folder.prefix], partition)).files:
             logs.setdefault(partition, []).append(log)
             above[log.files[0].path] = folder.above
-            finder.notes += [note for note in broken_checkpoints(folder) if note not in finder.notes]
+            finder.note_broken(folder)
     if not logs:
         raise InputError(f"no segment of __consumer_offsets was found in {', '.join(urls)}")
     unknown = logs.pop(None, [])

@@ -182,10 +182,10 @@ class CopiedLogs:
         """When a topic was made, if that was after a commit, which then was for a former one (``DD-4``).
 
         Args:
-            committed_ms: the time of the commit; None or below 0 where it is not known.
+            committed_ms: the time of the commit; None, 0 or below where it is not known.
             topic_id: of the topic; None for that of the copy that counts.
         """
-        if committed_ms is None or not 0 <= committed_ms < self.newest_made_ms(topic):
+        if committed_ms is None or not 0 < committed_ms < self.newest_made_ms(topic):
             return None
         own = topic_id or self.topic_id(topic, partition)
         own_ms = None if own is None else self._made[0].get(own)

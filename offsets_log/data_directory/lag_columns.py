@@ -87,7 +87,7 @@ def _may_be_former(
 ) -> npt.NDArray[np.bool_]:
     """Of each row whether a topic of that name was made after the commit."""
     newest = np.array([logs.newest_made_ms(topic) for topic, _ in keys], np.int64)
-    return (committed_ms >= 0) & (committed_ms < newest[place_of]) if len(keys) else committed_ms > 0
+    return (committed_ms > 0) & (committed_ms < newest[place_of]) if len(keys) else committed_ms > 0
 
 
 def _longs(column: pa.ChunkedArray | pa.Array) -> Longs:

@@ -6,10 +6,11 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
 from offsets_log.data_directory.checkpoints import TopicPartition
@@ -45,11 +46,13 @@ class MetadataCopy:
     Attributes:
         directory: the folder, to show.
         cluster_id: of the data directory it lies in; None where that is not told.
+        batches: as `metadata_batches` tells them.
     """
 
     directory: str
     cluster_id: str | None
     replay: MetadataReplay
+    batches: Mapping[tuple[int, int], int]
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
@@ -122,24 +125,25 @@ def read_copies(partitions: Iterable[MetadataPartition]) -> tuple[list[MetadataC
         if (partition.topic, partition.partition) != (CLUSTER_METADATA, 0):
             continue
         try:
-            replay = _replayed(partition)
+            replay, batches = _replayed(partition)
         except OffsetsLogError as error:
             problems.append(f"the cluster's metadata is left out: {error}")
             continue
         if replay.end_offset:
             cluster_id = identify(DataDirectory(shown_path="", files=partition.above)).cluster_id
-            copies.append(MetadataCopy(partition.shown_path, cluster_id, replay))
+            copies.append(MetadataCopy(partition.shown_path, cluster_id, replay, batches))
         elif replay.damages:
             problems.append(f"the cluster's metadata in {partition.shown_path} is left out: {replay.damages[0].error}")
     return copies, problems
 
 
-def _replayed(partition: MetadataPartition) -> MetadataReplay:
-    from offsets_log.data_directory.metadata_log import SNAPSHOT, replay_metadata_log
+def _replayed(partition: MetadataPartition) -> tuple[MetadataReplay, dict[tuple[int, int], int]]:
+    from offsets_log.data_directory.metadata_log import SNAPSHOT, metadata_batches, replay_metadata_log
 
     with ExitStack() as stack:
         files = {name: partial(_contents, partition, name) for name in partition.names() if SNAPSHOT.fullmatch(name)}
-        return replay_metadata_log(_log(partition, stack), files)
+        log = _log(partition, stack)
+        return replay_metadata_log(log, files), metadata_batches(log)
 
 
 def topics_made(partitions: Iterable[MetadataPartition]) -> Iterator[TopicImage]:
@@ -230,7 +234,53 @@ class Clusters:
     @property
     def are_mixed(self) -> bool:
         """Whether the data directories are of several clusters."""
-        return len({identity.cluster_id for identity in self.identities} - {None}) > 1
+        return len({identity.cluster_id for identity in self.identities} - {None}) > 1 or bool(self.namesakes)
+
+    @cached_property
+    def namesakes(self) -> list[str]:
+        """What tells that directories of one cluster id are of several clusters, one sentence each."""
+        return [*self._same_places(), *self._other_batches()]
+
+    def _same_places(self) -> Iterator[str]:
+        """Directories of one broker that hold the same partitions, which no broker's do."""
+        held: dict[int, set[TopicPartition]] = {}
+        for copy in self._partitions:
+            held.setdefault(id(copy.above), set()).add((copy.topic, copy.partition))
+        for one, other in combinations(self.identities, 2):
+            is_named = one.meta is not None and other.meta is not None and one.node_id is not None
+            if not is_named or one.home != other.home:
+                continue
+            assert one.meta is not None
+            assert other.meta is not None
+            if one.meta.directory_id is not None and one.meta.directory_id == other.meta.directory_id:
+                continue  # copies of one directory
+            both = held.get(id(one.directory.files), set()) & held.get(id(other.directory.files), set())
+            both.discard((CLUSTER_METADATA, 0))
+            if both:
+                topic, partition = min(both)
+                yield (
+                    f"{one.directory.shown_path} and {other.directory.shown_path} are of broker {one.node_id} of "
+                    f"cluster {one.cluster_id} by their own words, and both hold {topic}-{partition} and "
+                    f"{len(both) - 1} more partitions, as no broker's directories do: they are of two clusters with "
+                    "the same ids, or copies of different times"
+                )
+
+    def _other_batches(self) -> Iterator[str]:
+        """Copies of one cluster's metadata that have different batches in the same place."""
+        if sum((one.topic, one.partition) == (CLUSTER_METADATA, 0) for one in self._partitions) < 2:
+            return
+        for cluster, metadata in self.by_id.items():
+            whole = [copy for copy in metadata.copies if not copy.replay.damages]
+            for one, other in combinations(whole, 2):
+                places = one.batches.keys() & other.batches.keys()
+                different = [place for place in places if one.batches[place] != other.batches[place]]
+                if cluster is not None and different:
+                    offset, epoch = min(different)
+                    yield (
+                        f"{one.directory} and {other.directory} are of cluster {cluster} by their own words, and have "
+                        f"different batches at offset {offset} of epoch {epoch}: they are of two clusters with the "
+                        "same id, and neither tells leaders, topics and counts"
+                    )
 
     @property
     def metadata(self) -> ClusterMetadata | None:

@@ -48,6 +48,7 @@ MAKING = NAMING - {3}
 
 _BASE_OFFSET_AND_SIZE = struct.Struct(">qi")
 _ATTRIBUTES_AND_LAST_DELTA = struct.Struct(">hi")
+_UP_TO_CHECKSUM = struct.Struct(">qiibI")
 
 Opener = Callable[[], Buffer]
 
@@ -281,6 +282,19 @@ def topics_made(log: PartitionLog) -> Iterator[TopicImage]:
     Snapshots do not tell when a topic was made. Bytes that cannot be read only say less.
     """
     yield from _topics_in(log, MAKING).values()
+
+
+def metadata_batches(log: PartitionLog) -> dict[tuple[int, int], int]:
+    """Base offset and leader epoch → checksum of each batch, by headers alone.
+
+    In one cluster no two copies have another batch with the same of both.
+    """
+    found: dict[tuple[int, int], int] = {}
+    for segment in log.segments:
+        for place in _places(segment.buffer):
+            offset, _, epoch, _, crc = _UP_TO_CHECKSUM.unpack_from(segment.buffer, place.position)
+            found[offset, epoch] = crc
+    return found
 
 
 def _topics_in(log: PartitionLog, only: frozenset[int] = NAMING) -> dict[Uuid, TopicImage]:

@@ -82,6 +82,11 @@ class Topics:
             return None if copied is None else str(copied)
         return str(found.topic_id)
 
+    def is_tiered(self, topic: str) -> bool:
+        """Whether the begin of a topic's logs is in remote storage by its configuration, and not on any disk."""
+        configs = {} if self._metadata is None else self._metadata.image.configs.get(("topic", topic), {})
+        return configs.get("remote.storage.enable") == "true"
+
     def made_after(self, value: OffsetAndMetadata) -> int | None:
         """When the topic that has this name now was made, if that was after an offset was committed."""
         found = self._by_name.get(value.topic)
@@ -107,7 +112,7 @@ def find_stranded(logs: CopiedLogs, topics: Topics, offsets: Iterable[OffsetAndM
     """Those of offsets that lead to no record (``DD-1`` … ``DD-4``), each for the first reason that holds."""
     for value in offsets:
         found = _of_topic(topics, value) or _of_range(logs, value)
-        if found is not None:
+        if found is not None and not (found.rule == BELOW and topics.is_tiered(value.topic)):
             yield found
 
 

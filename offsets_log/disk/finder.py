@@ -18,6 +18,7 @@ from offsets_log.disk.folder import (
     DirectoryName,
     Folder,
     Opener,
+    broken_checkpoints,
     lies_in,
     matters,
     matters_in,
@@ -54,6 +55,7 @@ class Finder:
 
     Attributes:
         notes: directories and files that were left out, one sentence each.
+        broken: what was noted of checkpoints that cannot be used.
         damages: what could not be read of cut or broken archives; the position is in the archive's bytes.
         files: real paths of the files that were opened.
         user_partitions: directories of other topics' partitions in data directories.
@@ -65,6 +67,7 @@ class Finder:
 
     def __init__(self, partitions: Collection[int], stack: ExitStack) -> None:
         self.notes: list[str] = []
+        self.broken: dict[str, None] = {}
         self.damages: list[Damage] = []
         self.files: set[str] = set()
         self.topic_files: list[tuple[str, Opener]] = []
@@ -173,6 +176,12 @@ class Finder:
                 self._note_leftover(parsed, folder.shown_path)
             elif not parsed.is_foreign:
                 self._folders[folder.prefix] = folder
+
+    def note_broken(self, folder: Folder) -> None:
+        """Note the checkpoints above a partition that cannot be used, each once."""
+        found = [note for note in broken_checkpoints(folder) if note not in self.broken]
+        self.broken |= dict.fromkeys(found)
+        self.notes += found
 
     def _walk(self, path: Path, depth: int, *, is_named: bool = False) -> None:
         """Add a directory and, unless it is a partition's, those below it.

@@ -29,7 +29,6 @@ from offsets_log.disk.folder import (
     Folder,
     Opener,
     absent_partitions,
-    broken_checkpoints,
     checkpoints,
 )
 from offsets_log.disk.packed_partitions import PackedPartition
@@ -59,6 +58,7 @@ class DiskLogs:
         user_partitions: directories of other topics' partitions in data directories.
         clusters: whose the data directories are, and what the metadata in them says.
         absent: partitions that a data directory names and that were asked for, but that have no segment.
+        has_broken_files: whether a checkpoint, or what tells whose a data directory is, cannot be read; notes say it.
     """
 
     def __init__(
@@ -72,7 +72,8 @@ class DiskLogs:
         self.logs = logs
         self.absent = absent
         self.clusters = finder.clusters
-        self.notes = [*finder.notes, *dumps.notes, *iter_mixed_up(self.clusters.identities)]
+        self.has_broken_files = bool(finder.broken) or any(one.damage for one in self.clusters.identities)
+        self.notes = [*finder.notes, *dumps.notes, *iter_mixed_up(self.clusters.identities), *self.clusters.namesakes]
         self.damages = finder.damages + dumps.damages
         self.files = sorted(finder.files)
         self.user_partitions = finder.user_partitions
@@ -147,7 +148,6 @@ def open_logs(
         for path in dict.fromkeys(paths):
             finder.add(path)
         logs: dict[int | None, list[PartitionLog]] = {}
-        broken: dict[str, None] = {}
         above: dict[int, Mapping[str, Opener]] = {}
         for folder in finder.folders():
             dumps.take(folder)
@@ -157,8 +157,7 @@ def open_logs(
                 own = _logs_in(folder, offsets_partition)
                 logs.setdefault(offsets_partition, []).extend(own)
                 above |= {id(log): folder.above for log in own}
-                broken |= dict.fromkeys(broken_checkpoints(folder))
-        finder.notes += broken
+                finder.note_broken(folder)
         for log in dumps.logs(as_partition):
             if not partitions or log.offsets_partition in partitions:
                 logs.setdefault(log.offsets_partition, []).append(log)

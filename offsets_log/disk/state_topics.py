@@ -37,6 +37,7 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
         found: dict[int, list[PartitionLog]] = {}
         files: set[str] = set()
         notes: list[str] = []
+        is_broken = False
         for path in (place for given in paths for one in expand(given) for place in _places(one, topic)):
             partition = _name_of(path).partition
             if partitions and partition not in partitions:
@@ -44,6 +45,7 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
             opened = stack.enter_context(open_logs([str(path)], input_format="segments"))
             files.update(opened.files)
             notes += opened.notes
+            is_broken |= opened.has_broken_files
             found.setdefault(partition, []).extend(
                 replace(log, offsets_partition=partition, topic=topic) for log in opened.logs
             )
@@ -51,7 +53,7 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
             raise InputError(f"no segment of {topic} was found in {', '.join(paths[:3])}")
         logs = [choose_replica(same) for _, same in sorted(found.items())]
         result = DiskLogs(logs, Dumps(None), Finder((), stack), stack.pop_all())
-        result.files, result.notes = sorted(files), notes
+        result.files, result.notes, result.has_broken_files = sorted(files), list(dict.fromkeys(notes)), is_broken
         return result
 
 

@@ -135,6 +135,23 @@ def test_what_is_certain_is_decided(recorded: Recorded, tmp_path: Path) -> None:
     assert {row["group"] for row in plan["pending"]} == set(EXPECTED)
 
 
+def test_rescue_says_what_becomes_of_open_transactions(recorded: Recorded, tmp_path: Path) -> None:
+    """Outcome by outcome with the groups, and the command for what hangs, in README.txt as in plan.json."""
+    run("rescue", str(recorded("kafka-3.9-blocked") / "copies" / "running"), "--to", str(tmp_path / "rescued"))
+    doubts = json.loads((tmp_path / "rescued" / "plan.json").read_text())["doubts"]
+    told = [words for words in doubts if "transactions" in words and "whose end is not known" not in words]
+    assert told == [
+        'of these, offsets of transactions aborted by __transaction_state, which --decide ends: 1 of "g-tx-prepared-abort"',  # noqa: E501
+        'of these, offsets of transactions committed by __transaction_state, which --decide ends: 1 of "g-tx-prepared-commit"',  # noqa: E501
+        'of these, offsets of transactions hanging by __transaction_state: 1 of "g-tx-hanging-empty"',
+        'of these, offsets of transactions undecided by __transaction_state: 3 of "g-tx-hanging-late", "g-tx-open", "g-tx-twice"',  # noqa: E501
+        "what ends hanging transactions on the cluster that they are of: kafka-transactions.sh --bootstrap-server "
+        "HOST:PORT abort --topic __consumer_offsets --partition 5 --start-offset 0",
+    ]  # fmt: skip
+    readme = (tmp_path / "rescued" / "README.txt").read_text()
+    assert all(f"- {words}\n" in readme for words in told)
+
+
 def test_two_copies_are_both_decided_and_of_two_moments_the_later(recorded: Recorded) -> None:
     copy = str(recorded("kafka-3.9-blocked") / "copies" / "running")
     assert rows("diff", copy, copy, "--decide") == []

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from cli.main import main
 from offsets_log.data_directory.copied_logs import CopiedLogs, LeaderCopies, Opener
 from offsets_log.data_directory.metadata_copies import leader_copies
 from offsets_log.disk.reader import open_logs
@@ -101,3 +105,36 @@ def test_of_recorded_brokers_the_last_leaders_copies_count(given: tuple[str, ...
         assert logs.of_leaders == sum(bool(leader.directories) for leader in several.values())
         assert logs.of_others == sum(not leader.directories for leader in several.values())
         assert logs.notes == []
+
+
+def test_two_clusters_of_one_id_are_told(recorded: Recorded, tmp_path: Path) -> None:
+    """By partitions that two directories of one broker hold, by metadata logs that differ; and by the status."""
+    (one,) = data_directories(recorded("kafka-4.3-one"), "running")
+    (other,) = data_directories(recorded("kafka-4.3-blocked"), "running")
+    (later,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    with open_logs([str(one), str(other)]) as opened:
+        same, different = opened.clusters.namesakes
+        assert "are of broker 1 of cluster" in same
+        assert "both hold __consumer_offsets-0 and 26 more partitions" in same
+        assert "have different batches at offset 0 of epoch 1" in different
+        assert opened.clusters.are_mixed
+        assert opened.clusters.metadata is None
+        assert {same, different} <= set(opened.notes)
+    for given in ((one, later), data_directories(recorded("kafka-4.3-three"), "broker-1")):
+        with open_logs([str(path) for path in given]) as opened:
+            assert opened.clusters.namesakes == []
+    assert CliRunner().invoke(main, ["top", str(one), str(other)]).exit_code == 3
+
+
+@pytest.mark.parametrize("name", ["replication-offset-checkpoint", "cleaner-offset-checkpoint", "meta.properties"])
+def test_of_one_broken_file_all_commands_end_with_one_status(name: str, recorded: Recorded, tmp_path: Path) -> None:
+    (source,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    data = tmp_path / "data"
+    shutil.copytree(source, data, ignore=shutil.ignore_patterns("*.timeindex", "*.index"))
+    (data / name).write_text("0\n2\nversion=\\u00")
+    for words in (
+        ("compact",), ("history", "-g", "g-done"), ("history", "--table", "share-offsets", "-g", "*"), ("decode",),
+        ("info",), ("top",), ("report", "--to", str(tmp_path / "page.html")),
+    ):  # fmt: skip
+        done = CliRunner().invoke(main, [words[0], str(data), *words[1:]], catch_exceptions=False)
+        assert (done.exit_code, name in done.stderr) == (3, True), words

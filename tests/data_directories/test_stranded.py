@@ -182,6 +182,17 @@ def test_columns_of_a_table_are_those_of_its_rows(recorded: Recorded) -> None:
                     assert pa.Table.equals(made, made.cast(table_of_rows([], LAG_COLUMNS).schema))
 
 
+def test_records_in_remote_storage_are_not_gone(recorded: Recorded) -> None:
+    """``DD-2``: of a topic with tiered storage the disk has only the end of the log."""
+    with open_logs([str(path) for path in data_directories(recorded("kafka-4.3-one"), "stopped")]) as disk_logs:
+        beside = Beside(disk_logs)
+        value = committed({"group": "g", "topic": "short", "partition": 0, "committed_offset": 5})
+        assert [one.rule for one in beside.iter_stranded([value])] == ["DD-2"]
+        assert beside.metadata is not None
+        beside.metadata.replay.image.configs["topic", "short"] = {"remote.storage.enable": "true"}
+        assert list(beside.iter_stranded([value])) == []
+
+
 NOISE = (
     b"",
     b"0\n",
