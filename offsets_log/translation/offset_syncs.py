@@ -10,9 +10,10 @@ lie all of them since the last cleaning, and between two of them nothing is to c
   answer is at most k below the count.
 
 Neither holds where the target has transactions (their markers take offsets), where syncs between the two were cleaned
-away or their log is broken, or where MirrorMaker went back: there the answer is the one after the sync, as
-MirrorMaker's own. "By count" is not called exact, for one thing cannot be seen: a MirrorMaker that was killed while the
-sync of a gap still waited, and that afterwards copied exactly as many records twice as the gap is wide.
+away or their log is broken, or where MirrorMaker went back, which the target's timestamps show, for the sync of it may
+be lost: there the answer is the one after the sync, as MirrorMaker's own. One thing is left that nothing shows, so that
+"by count" is not called exact: a MirrorMaker that copied some records of one and the same millisecond again, as many as
+a gap beside them is wide, while its syncs of both were lost.
 
 References: ``OffsetSyncWriter.java``, ``OffsetSyncStore.java``, ``MirrorCheckpointTask.java``.
 """
@@ -42,7 +43,7 @@ SourcePartition = tuple[str, int]
 """Topic and partition in the source."""
 
 IsPlain = Callable[[int, int], bool]
-"""Whether the target's offsets from the first up to but without the second are all there and of no transaction."""
+"""Whether the target's offsets from the first up to but without the second are a range of `PlainRanges`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +91,33 @@ class PartitionSyncs:
         """Keep the first syncs only: MirrorMaker wrote the source's later records again, or the target began anew."""
         del self.upstream[kept:], self.downstream[kept:], self.closed[kept:]
 
-    def translate(self, offset: int, is_plain: IsPlain) -> Translated | None:
-        """Return where the first record from a source offset on is in the target; None if it lies before all syncs."""
+    def translate(self, offset: int, is_plain: IsPlain, target_end: int | None = None) -> Translated | None:
+        """Return where the first record from a source offset on is in the target; None if it lies before all syncs.
+
+        Args:
+            target_end: where the target's log ends, if that is known.
+        """
         at = bisect_right(self.upstream, offset) - 1
         if at < 0:
             starts_the_target = bool(self.downstream) and self.downstream[0] == 0
             return Translated(0, EXACT, 0) if starts_the_target else None
         u, d = self.upstream[at], self.downstream[at]
+        if offset == u:
+            return Translated(d, EXACT, 0)
         is_last = at + 1 == len(self.upstream)
-        if offset == u or (offset == u + 1 and (is_last or self.closed[at + 1])):
-            return Translated(d + (offset - u), EXACT, 0)
-        if is_last:
-            return Translated(d + 1, AT_LEAST, offset - u - 1)
-        next_u, next_d = self.upstream[at + 1], self.downstream[at + 1]
-        if not self.closed[at + 1]:
+        next_d = target_end if is_last else self.downstream[at + 1]
+        if next_d is None or next_d <= d:
+            return Translated(d + 1, AT_LEAST, None)
+        if not is_plain(d, next_d if is_last else next_d + 1) or not (is_last or self.closed[at + 1]):
             return Translated(d + 1, AT_LEAST, next_d - d - 1)
-        left_out = (next_u - u) - (next_d - d)
-        if left_out < 0 or not is_plain(d, next_d):
-            return Translated(d + 1, AT_LEAST, min(offset - u, next_d - d) - 1)
+        if offset == u + 1 or next_d == d + 1:
+            return Translated(d + 1, BY_COUNT, 0)
         count = d + (offset - u)
+        if is_last:
+            return Translated(d + 1, AT_LEAST, min(count, next_d) - d - 1)
+        left_out = (self.upstream[at + 1] - u) - (next_d - d)
+        if left_out < 0:
+            return Translated(d + 1, AT_LEAST, next_d - d - 1)
         if left_out == 0:
             return Translated(count, BY_COUNT, 0)
         lowest, highest = max(d + 1, count - left_out), min(count, next_d)
@@ -170,18 +179,24 @@ def read_checkpoints(log: PartitionLog, damages: list[Damage]) -> dict[tuple[str
 
 
 class PlainRanges:
-    """The offsets of a target partition that are there and of no transaction, as ranges."""
+    """The offsets of a target partition that are there, of no transaction, and copied once, as ranges.
+
+    A MirrorMaker that was killed copies records again; they keep their timestamps, so these go back there. Timestamps
+    that go back in the source, too, only make the ranges shorter.
+    """
 
     def __init__(self) -> None:
         self.first, self.behind = array("q"), array("q")
+        self._newest_ms = -1
 
-    def add(self, first: int, last: int) -> None:
-        """Take the offsets of a batch of no transaction, in the order of the log."""
-        if self.behind and self.behind[-1] >= first:
-            self.behind[-1] = max(self.behind[-1], last + 1)
+    def add(self, first: int, last: int, first_ms: int, newest_ms: int) -> None:
+        """Take a batch of no transaction whose records have their producers' timestamps, in the order of the log."""
+        if self.behind and self.behind[-1] == first and first_ms >= self._newest_ms:
+            self.behind[-1] = last + 1
         else:
             self.first.append(first)
             self.behind.append(last + 1)
+        self._newest_ms = newest_ms
 
     def covers(self, first: int, behind: int) -> bool:
         """Whether all from the first up to but without the second are; for `PartitionSyncs.translate`."""
