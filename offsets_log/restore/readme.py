@@ -191,8 +191,8 @@ _TARGET_FILE = """\
 _SHARE_OFFSETS = """\
 Share groups keep where they are in __share_group_state, which was read: {offsets} places of {groups} groups. Only where
 they start can be set; {twice} were done above it, and are delivered again
-(share-groups/delivered-twice.jsonl). The groups must have no members. `offsets-log restore plan.json` sets them too. With
-the Java client, for each group of share-groups/offsets.json:
+(share-groups/delivered-twice.jsonl). The groups must have no members. `offsets-log restore plan.json` sets them
+too. With the Java client, for each group of share-groups/offsets.json:
 
     admin.alterShareGroupOffsets(group, Map.of(new TopicPartition(topic, partition), offset)).all().get();
 
