@@ -19,4 +19,6 @@ def rescue_files(plan: Row) -> Files:
         yield from tool.files(accepted_by(tool, plan["offsets"], refused))
     if "share_offsets" in plan:
         yield from share_groups.files(plan["share_offsets"])
-    yield "left-out.jsonl", (f"{to_json(row)}\n" for row in left_out(refused))
+    if "translation" in plan:
+        yield "translation.jsonl", (f"{to_json(row)}\n" for row in plan["translation"])
+    yield "left-out.jsonl", (f"{to_json(row)}\n" for row in [*plan.get("left_out", ()), *left_out(refused)])

@@ -59,7 +59,7 @@ What is here
   kafkactl/run.sh                 one kafkactl reset offset command a partition
   client-libraries/offsets.json   group -> topic -> partition -> offset, metadata
   spark/GROUP.json                for the option startingOffsets of Spark's Kafka source
-{share_files}  left-out.jsonl                  offsets a tool would refuse or change, with the reason
+{share_files}{translation}  left-out.jsonl                  offsets a tool would refuse or change, with the reason
 
 GROUP and TOPIC are percent-encoded in names of files. {counts}
 
@@ -156,6 +156,7 @@ def readme(plan: Row) -> Iterator[str]:
         needed="\n".join(f"  {shown(topic)}: {count}" for topic, count in plan["topics"].items()) or "  (none)",
         share=_share(plan),
         share_files=_SHARE_FILES if "share_offsets" in plan else "",
+        translation=_TRANSLATION if "translation" in plan else "",
         active=_active(active, tells_states=all(row["state"] is not None for row in plan["groups"])),
         counts=" ".join(f"{name}: {counted(len(own), 'offset')}." for name, own in accepted.items()),
         kafka_consumer_groups=_commands(
@@ -181,6 +182,10 @@ _SHARE_FILES = """\
   share-groups/offsets.json       share group -> topic -> partition -> start offset
   share-groups/run.sh             one kafka-share-groups.sh command a partition
   share-groups/delivered-twice.jsonl, left-out.jsonl   what comes again; what cannot be set
+"""
+
+_TRANSLATION = """\
+  translation.jsonl               where each offset was in the other cluster, and how sure its place here is
 """
 
 _SHARE_OFFSETS = """\
