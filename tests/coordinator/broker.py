@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +47,21 @@ def jars() -> Path:
     configured = os.environ.get("OFFSETS_LOG_KAFKA_DIR")
     folder = Path(configured) if configured else Path.home() / ".cache" / "offsets-log" / f"kafka-{VERSION}"
     if not (folder / f"kafka_2.13-{VERSION}.jar").exists():
-        _download(folder)
+        download(folder, DEPENDENCIES)
     return folder
 
 
-def _download(folder: Path) -> None:
+def download(folder: Path, artifacts: Sequence[tuple[str, str, str]]) -> None:
+    """Fill a folder with jars from Maven Central, and with all that they need.
+
+    Raises:
+        NotAvailableError: there is no mvn, or no way there.
+    """
     if shutil.which("mvn") is None:
         raise NotAvailableError(f"Kafka's jars are not in {folder}, and there is no mvn to fetch them")
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"
-        for group, name, version in DEPENDENCIES
+        for group, name, version in artifacts
     )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
@@ -69,7 +74,7 @@ def _download(folder: Path) -> None:
         try:
             subprocess.run(command, cwd=work, check=True, timeout=DOWNLOAD_SECONDS, capture_output=True)
         except (subprocess.SubprocessError, OSError):
-            raise NotAvailableError(f"mvn cannot fetch Kafka {VERSION} from Maven Central") from None
+            raise NotAvailableError(f"mvn cannot fetch {artifacts[0][1]} from Maven Central") from None
         shutil.rmtree(folder, ignore_errors=True)
         (Path(work) / "libs").rename(folder)
 
