@@ -19,7 +19,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.data_directory.checkpoints import decode_leader_epoch_checkpoint
 from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
 from offsets_log.disk.scratch import Pieces
-from offsets_log.disk.user_logs import find_user_topics, open_user_log
+from offsets_log.disk.user_logs import find_user_topics, open_user_log, release
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.file_names import LEADER_EPOCHS
 from offsets_log.rows.tables import Row
@@ -173,7 +173,7 @@ class Translation:
         return {} if logs is None else {copy.partition: copy for copy in logs.chosen(topic)}
 
     def _reader(self, stack: ExitStack) -> RowReader:
-        return RowReader(stack.enter_context(Scanner()), self._seed, self._headers, self._on_damage)
+        return RowReader(stack.enter_context(Scanner()), self._seed, self._headers, self._on_damage, release)
 
     def _on_damage(self, damage: Damage) -> None:
         """Note a piece that cannot be read, once however often it is met."""

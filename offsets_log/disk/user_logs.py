@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +15,7 @@ from offsets_log.disk.local import expand, list_directory, map_data
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.segment import Buffer
 
 
 def find_user_topics(paths: Sequence[str], stack: ExitStack) -> CopiedLogs:
@@ -62,3 +64,12 @@ def open_user_log(copy: CopiedPartition, stack: ExitStack) -> PartitionLog:
         buffer, zeros = map_data(path, stack)
         segments.append(Segment(str(path), base_offset, buffer, zeros_behind=zeros))
     return PartitionLog(copy.partition, tuple(segments))
+
+
+def release(buffer: Buffer, begin: int, end: int) -> None:
+    """Tell the system that bytes of a mapped segment need no memory any more; whoever reads them again gets them."""
+    mapping = buffer.obj if isinstance(buffer, memoryview) else None
+    if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        first = begin - begin % mmap.PAGESIZE
+        if end > first:
+            mapping.madvise(mmap.MADV_DONTNEED, first, end - first)

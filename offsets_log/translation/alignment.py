@@ -20,6 +20,7 @@ from offsets_log.columnar.aligning import placing as pl
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning import table as tb
 from offsets_log.columnar.aligning.reading import BEGINNING, RowReader, no_times
+from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.translation.answers import AT_LEAST, BY_TIME, EXACT, Answer, Told, Untold
 from offsets_log.translation.settling import Side, settle
@@ -120,7 +121,8 @@ def _later(told: dict[int, Told], other: dict[int, Told]) -> dict[int, Told]:
 def _look(pair: Pair, committed: a.Int64s, made_of: int, in_a_row: int) -> dict[int, Told] | None:
     """Look with prints of one kind; return None if they need times that there are not."""
     least = int(committed[0]) - MARGIN
-    sight = _sight(pair, committed, made_of, in_a_row, least)
+    begins = pair.source.segments[0].base_offset if pair.source.segments else None
+    sight = _sight(pair, committed, made_of, in_a_row, least if least > (begins or 0) else None)
     if sight.lacks_a_beginning():
         sight = _sight(pair, committed, made_of, in_a_row, None)
     if sight.has_no_times and made_of != tb.WITHOUT_TIME:
@@ -181,32 +183,42 @@ def _data(rows: a.Int64s) -> a.Int64s:
     return np.ascontiguousarray(rows[~controls]) if controls.any() else rows
 
 
+@dataclass(slots=True)
+class _Held:
+    """Records of the source on their way into a table: offsets and prints, how many, and their times."""
+
+    chunks: list[tuple[a.Int64s, a.Int64s]] = field(default_factory=list)
+    count: int = 0
+    since: int = int(np.iinfo(np.int64).max)
+    until: int = BEGINNING
+
+    def add(self, data: a.Int64s, found: a.Int64s) -> None:
+        if len(data):
+            self.chunks.append((np.ascontiguousarray(data[:, : r.OFFSET + 1]), found))
+            self.count += len(data)
+            self.since = min(self.since, int(data[:, r.TIME].min()))
+            self.until = max(self.until, int(data[:, r.TIME].max()))
+
+    def part(self) -> _Part:
+        slots = tb.slots_for(self.count)
+        for rows, found in self.chunks:
+            tb.put(slots, found, rows)
+        return _Part(slots, self.since if self.count else BEGINNING, self.until)
+
+
 def _parts(pair: Pair, made_of: int, in_a_row: int, least: int, sight: _Sight) -> Iterator[_Part]:
     """Yield the tables of the source from an offset on, at least one."""
     prints = _Prints(made_of, np.zeros(in_a_row, np.int64))
-    held: list[tuple[a.Int64s, a.Int64s]] = []
-    count, yielded = 0, False
+    held, is_first = _Held(), True
     for rows in pair.ahead(pair.source_reader.chunks(pair.source, least=least)):
         data = _data(rows)
-        sight.has_no_times |= bool((data[:, r.TIME] == -1).any())
-        held.append((data, prints.of(data)))
-        count += len(data)
-        if count > MOST_IN_TABLE:
-            yield _part(held, count)
-            held, count, yielded = [], 0, True
-    if held or not yielded:
-        yield _part(held, count)
-
-
-def _part(held: list[tuple[a.Int64s, a.Int64s]], count: int) -> _Part:
-    slots = tb.slots_for(count)
-    since, until = (np.iinfo(np.int64).max, BEGINNING) if count else (BEGINNING, BEGINNING)
-    for rows, found in held:
-        tb.put(slots, found, rows)
-        if len(rows):
-            since, until = min(since, int(rows[:, r.TIME].min())), max(until, int(rows[:, r.TIME].max()))
-    held.clear()
-    return _Part(slots, int(since), int(until))
+        sight.has_no_times |= bool((data[:, r.TIME] == NO_TIMESTAMP).any())
+        held.add(data, prints.of(data))
+        if held.count > MOST_IN_TABLE:
+            part, held, is_first = held.part(), _Held(), False
+            yield part
+    if held.count or is_first:
+        yield held.part()
 
 
 def _looked_up(pair: Pair, part: _Part, prints: _Prints, since: int, sight: _Sight) -> Iterator[a.Int64s]:

@@ -17,9 +17,12 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, iter_records, time_of
+from offsets_log.log_format.segment import Buffer
 
 ROWS = 1 << 16
 """Rows of a chunk, unless one batch has more."""
+
+RELEASED_AT_ONCE = 1 << 24
 
 BEGINNING = int(np.iinfo(np.int64).min)
 
@@ -53,12 +56,14 @@ class RowReader:
     Args:
         seed: of the hashes; both sides of a comparison need the same.
         on_damage: takes what could not be read.
+        release: told of bytes of a segment that are not looked at any more: where they begin and end.
     """
 
     scanner: Scanner
     seed: int
     headers: Headers = NO_HEADERS
     on_damage: Callable[[Damage], None] = lambda damage: None
+    release: Callable[[Buffer, int, int], None] = lambda buffer, begin, end: None
     _rows: a.Int64s = field(default_factory=lambda: np.zeros((ROWS, r.COLUMNS), np.int64))
 
     def chunks(self, log: PartitionLog, *, least: int = 0, since: int = BEGINNING) -> Iterator[a.Int64s]:
@@ -74,7 +79,11 @@ class RowReader:
         state[[r.LEAST, r.SINCE, r.LAST_OFFSET]] = least, since, -1
         for index, data in enumerate(layout.data):
             state[[r.AT, r.WINDOW_COUNT, r.WINDOW_NEXT]] = 0
+            released = 0
             while state[r.AT] < len(data):
+                if state[r.AT] - released > RELEASED_AT_ONCE:
+                    self.release(layout.log.segments[index].buffer, released, int(state[r.AT]))
+                    released = int(state[r.AT])
                 outcome = r.note(
                     state, data, self.scanner.window, self.scanner.table, self.seed, names, asked, self._rows
                 )
@@ -90,6 +99,7 @@ class RowReader:
                         if state[r.COUNT]:
                             yield self._taken(state)
                         yield from self._slow_path(layout, index, state)
+            self.release(layout.log.segments[index].buffer, released, len(data))
         if state[r.COUNT]:
             yield self._taken(state)
 
