@@ -24,4 +24,4 @@ APIS: Mapping[int, Api] = {
         SASL_AUTHENTICATE,
     )
 }
-"""Key → API. Each reads: none changes anything in a cluster."""
+"""Key → API. Each reads: none changes anything in a cluster. Those of `share_group_offsets` are not among them."""
