@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,14 +20,18 @@ from offsets_log.data_directory.checkpoints import decode_leader_epoch_checkpoin
 from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
 from offsets_log.disk.scratch import Pieces
 from offsets_log.disk.user_logs import find_user_topics, open_user_log, release
+from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.file_names import LEADER_EPOCHS
+from offsets_log.messages.mirror_maker import OFFSET_SYNCS, mirror_maker_topic
 from offsets_log.rows.tables import Row
 from offsets_log.translation import map_file
 from offsets_log.translation.alignment import Pair, align
 from offsets_log.translation.answers import WAYS, Answer, Told, Untold
 from offsets_log.translation.by_headers import ByHeaders, by_headers
+from offsets_log.translation.by_syncs import by_syncs
 from offsets_log.translation.names import by_policy, by_rules
+from offsets_log.translation.offset_syncs import PartitionSyncs, SourcePartition, read_offset_syncs
 from offsets_log.translation.translated_plan import Place
 
 FORMS = {"le": r.LITTLE_ENDIAN, "be": r.BIG_ENDIAN, "text": r.TEXT}
@@ -93,7 +97,9 @@ class Translation:
         best: dict[int, tuple[int, Mapping[int, Told]]] = {
             number: (number, dict.fromkeys(some, Untold(self._why_not(target)))) for number, some in committed.items()
         }
-        for way in (self._by_records, self._by_headers, self._by_map):
+        if self._target is not None and not self._copies(self._target, target):
+            return best
+        for way in (self._by_records, self._by_headers, self._by_syncs, self._by_map):
             left = {number: some for number, some in committed.items() if not _is_exact(best[number][1])}
             for number, (place, told) in way(topic, target, left).items():
                 before = best[number]
@@ -101,27 +107,32 @@ class Translation:
                     best[number] = place, _better(before[1], told)
                 elif not any(isinstance(one, Answer) for one in before[1].values()):
                     best[number] = place, told
-        return best
+        return {number: self._there(target, *found) for number, found in best.items()}
+
+    def _there(self, target: str, partition: int, told: Mapping[int, Told]) -> tuple[int, Mapping[int, Told]]:
+        """Return what is told, if the target has the partition as far as its copy tells."""
+        if self._target is None or partition in self._copies(self._target, target):
+            return partition, told
+        return partition, dict.fromkeys(told, Untold(f"the target's copy has no {target}-{partition}"))
 
     def _why_not(self, target: str) -> str:
         """Return what is said where no way tells anything."""
         if self._target is None:
             return "the map has no such partition"
-        if not self._target.chosen(target):
-            return f"the target's copy has no topic {target}"
+        if not self._copies(self._target, target):
+            alike = sorted(name for name in self._target.topics if name.endswith((f".{target}", f"_{target}")))
+            hint = f", but {', '.join(alike[:3])}: see --policy and --rename" if alike else ""
+            return f"the target's copy has no topic {target}{hint}"
         return (
-            "nothing tells where its records are in the target: the source's copy has no log of it, and the "
-            "target's records no header with their offset"
+            "nothing tells where its records are in the target: the source's copy has no log of it, and the target's "
+            "records have no header with their offset"
         )
 
     def _by_records(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
         sources, targets = self._copies(self._source, topic), self._copies(self._target, target)
         found: dict[int, tuple[int, dict[int, Told]]] = {}
         for number, some in committed.items():
-            if number in sources and number not in targets and targets:
-                told: dict[int, Told] = dict.fromkeys(some, Untold(f"the target's copy has no {target}-{number}"))
-                found[number] = number, told
-            elif number in sources and number in targets:
+            if number in sources and number in targets:
                 found[number] = number, self._aligned(sources[number], targets[number], some)
         return found
 
@@ -157,6 +168,31 @@ class Translation:
             except InputError as error:
                 return {number: (number, dict.fromkeys(some, Untold(str(error)))) for number, some in committed.items()}
         return {number: _told_of(one) for number, one in found.items() if one.target_partition is not None}
+
+    def _by_syncs(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
+        targets = self._copies(self._target, target)
+        found: dict[int, tuple[int, dict[int, Told]]] = {}
+        for number, some in committed.items():
+            if (syncs := self._syncs.get((topic, number))) is None:
+                continue
+            with ExitStack() as stack:
+                copy = targets.get(number)
+                ends = None if self._target is None or copy is None else self._target.ends(target, number)
+                log = None if copy is None or not _is_here(copy) else open_user_log(copy, stack)
+                end = None if ends is None else ends.log_end_offset
+                found[number] = number, by_syncs(syncs, some, log, end)
+        return found
+
+    @cached_property
+    def _syncs(self) -> dict[SourcePartition, PartitionSyncs]:
+        """The offset syncs in the copies; those of one topic, for each target cluster has its own."""
+        logs = [one for one in (self._source, self._target) if one is not None]
+        named = [(one, topic) for one in logs for topic in one.topics if mirror_maker_topic(topic) is OFFSET_SYNCS]
+        if len({topic for _, topic in named}) != 1:
+            return {}
+        with ExitStack() as stack:
+            copies = [copy for one, topic in named for copy in one.chosen(topic) if _is_here(copy)]
+            return read_offset_syncs(open_user_log(copies[0], stack), self.damages) if copies else {}
 
     def _by_map(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
         pairs = self._map or {}
@@ -201,6 +237,11 @@ class Translation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+
+def _is_here(copy: CopiedPartition) -> bool:
+    """Whether the whole log is here, and not only its end."""
+    return isinstance(copy, UserPartition)
 
 
 def _headers(asked: str | None) -> Headers:
