@@ -61,6 +61,7 @@ class Translation:
         self._stack = ExitStack()
         self._source: CopiedLogs | None = None
         self._target: CopiedLogs | None = None
+        self._chosen: dict[tuple[int, str], dict[int, CopiedPartition]] = {}
         self._seed = int.from_bytes(os.urandom(7))
 
     @property
@@ -133,10 +134,13 @@ class Translation:
         found: dict[int, tuple[int, dict[int, Told]]] = {}
         for number, some in committed.items():
             if number in sources and number in targets:
-                found[number] = number, self._aligned(sources[number], targets[number], some)
+                is_same_count = max(sources) == max(targets)
+                found[number] = number, self._aligned(sources[number], targets[number], some, is_same_count)
         return found
 
-    def _aligned(self, source: CopiedPartition, target: CopiedPartition, committed: Sequence[int]) -> dict[int, Told]:
+    def _aligned(
+        self, source: CopiedPartition, target: CopiedPartition, committed: Sequence[int], is_same_count: bool
+    ) -> dict[int, Told]:
         assert self._target is not None
         ends = self._target.ends(target.topic, target.partition)
         assert ends is not None
@@ -151,6 +155,7 @@ class Translation:
                     ends.log_start_offset,
                     ends.log_end_offset,
                     ahead,
+                    is_same_count,
                 )
                 return align(pair, committed)
             except InputError as error:
@@ -160,13 +165,11 @@ class Translation:
         targets = self._copies(self._target, target)
         if not targets or not committed:
             return {}
-        with ExitStack() as stack:
-            try:
-                found = by_headers(
-                    ((number, self._rows(copy, stack)) for number, copy in sorted(targets.items())), committed
-                )
-            except InputError as error:
-                return {number: (number, dict.fromkeys(some, Untold(str(error)))) for number, some in committed.items()}
+        try:
+            with ExitStack() as stack:
+                found = by_headers(self._all_rows(targets, stack), committed)
+        except InputError as error:
+            return {number: (number, dict.fromkeys(some, Untold(str(error)))) for number, some in committed.items()}
         return {number: _told_of(one) for number, one in found.items() if one.target_partition is not None}
 
     def _by_syncs(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
@@ -206,7 +209,11 @@ class Translation:
     # ---------------------------------------------------------------------------------------------------- logs
 
     def _copies(self, logs: CopiedLogs | None, topic: str) -> dict[int, CopiedPartition]:
-        return {} if logs is None else {copy.partition: copy for copy in logs.chosen(topic)}
+        """Return the partitions of a topic that a side has, each in the copy that counts."""
+        key = id(logs), topic
+        if key not in self._chosen:
+            self._chosen[key] = {} if logs is None else {copy.partition: copy for copy in logs.chosen(topic)}
+        return self._chosen[key]
 
     def _reader(self, stack: ExitStack) -> RowReader:
         return RowReader(stack.enter_context(Scanner()), self._seed, self._headers, self._on_damage, release)
@@ -216,9 +223,14 @@ class Translation:
         if str(damage.error) not in {str(one.error) for one in self.damages}:
             self.damages.append(damage)
 
-    def _rows(self, copy: CopiedPartition, stack: ExitStack) -> Iterator[Int64s]:
-        log = open_user_log(copy, stack)
-        return ahead(self._reader(stack).chunks(log))
+    def _all_rows(
+        self, copies: Mapping[int, CopiedPartition], stack: ExitStack
+    ) -> Iterator[tuple[int, Iterator[Int64s]]]:
+        """Yield the rows of partitions one after the other; each is read to its end before the next."""
+        reader = self._reader(stack)
+        for number, copy in sorted(copies.items()):
+            with ExitStack() as own:
+                yield number, ahead(reader.chunks(open_user_log(copy, own)))
 
     def _leader_epoch(self, topic: str, partition: int, offset: int) -> int | None:
         """Return the leader epoch of an offset of the target, by the checkpoint of its copy."""
@@ -267,5 +279,10 @@ def _is_exact(told: Mapping[int, Told]) -> bool:
 
 
 def _better(one: Mapping[int, Told], other: Mapping[int, Told]) -> Mapping[int, Told]:
-    """Return what of two ways is surer, for each offset."""
-    return {offset: min(one[offset], other.get(offset, one[offset]), key=_rank) for offset in one}
+    """Return what of two ways is surer, for each offset; where neither tells anything, the reason of the second."""
+    return {offset: _surer(one[offset], other.get(offset, one[offset])) for offset in one}
+
+
+def _surer(one: Told, other: Told) -> Told:
+    is_other = _rank(other) < _rank(one) or (isinstance(one, Untold) and isinstance(other, Untold))
+    return other if is_other else one

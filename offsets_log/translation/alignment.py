@@ -32,8 +32,13 @@ MOST_LOOKED_AT = 1 << 16
 """Records between two that are looked at one by one."""
 IN_A_ROW = 15
 """Records before another that its print is made of too, where one alone is found at too many places."""
+MOST_LACKING = 20
+"""Records of one side that may lack on the other before more than a tenth is doubtful."""
 TOO_MANY = 100
 """An answer that leads to so many records being read again is sought in another way too."""
+
+
+MIXED = Untold("the target's partition has other records among its own: records were assigned to partitions anew")
 
 
 class Store(Protocol):
@@ -58,6 +63,7 @@ class Pair:
     Attributes:
         target_start: no earlier record of the target can be read.
         target_end: where its log ends.
+        is_same_count: whether the topic has as many partitions on both sides, as far as that is known.
         ahead: passes on what an iterator yields, which another thread may have made already.
     """
 
@@ -69,6 +75,7 @@ class Pair:
     target_start: int = 0
     target_end: int = 0
     ahead: Callable[[Iterator[a.Int64s]], Iterator[a.Int64s]] = field(default=lambda chunks: chunks)
+    is_same_count: bool = True
 
 
 @dataclass(slots=True)
@@ -78,6 +85,8 @@ class _Sight:
     Attributes:
         is_whole: whether both sides were read from their beginning.
         has_no_times: whether records were met that do not have the time of their producer.
+        of_source: how many prints of the source the target has, and how many the source has between the first of them
+            and the last.
     """
 
     state: a.Int64s
@@ -85,6 +94,25 @@ class _Sight:
     counts: a.Int64s
     is_whole: bool
     has_no_times: bool
+    of_source: tuple[int, int] = (0, 0)
+
+    def count(self, part: _Part) -> None:
+        """Count what was found of a part, and what there is between."""
+        found, there = tb.share_found(part.slots)
+        self.of_source = self.of_source[0] + found, self.of_source[1] + there
+
+    def is_mixed(self, pair: Pair) -> bool:
+        """Whether partitions were assigned anew: too much of one side is not on the other.
+
+        What is filtered or cleaned lacks on one side only, if both have the same partitions.
+        """
+        found, there = self.of_source
+        behind = int(self.state[pl.RECORDS] - self.state[pl.RECORDS_FRONT])
+        between = int(self.state[pl.RECORDS] - self.state[pl.RECORDS_BEFORE]) - behind
+        lacking = [(there - found, there), (between - int(self.state[pl.PLACED]), between)]
+        if not pair.is_same_count:
+            return any(count > 0 for count, _ in lacking)
+        return all(count > max(MOST_LACKING, total // 10) for count, total in lacking)
 
     def lacks_a_beginning(self) -> bool:
         """Whether something is behind no record that is known to be read, and one could be where it was not looked."""
@@ -95,18 +123,23 @@ def align(pair: Pair, committed: Sequence[int]) -> dict[int, Told]:
     """Return where each committed offset is in the target."""
     asked = np.array(sorted(set(committed)), np.int64)
     told = _look(pair, asked, tb.WHOLE, 0)
-    if told is None or all(isinstance(one, Untold) for one in told.values()):
+    if told is None or _is_nothing(told):
         told = _look(pair, asked, tb.WITHOUT_TIME, IN_A_ROW) or {}
     elif any(isinstance(one, Answer) and (one.reread_at_most or 0) > TOO_MANY for one in told.values()):
         told = _later(told, _look(pair, asked, tb.WHOLE, IN_A_ROW) or {})
-    if all(isinstance(one, Untold) for one in told.values()):
+    if _is_nothing(told):
         by_time = _look(pair, asked, tb.TIME_ALONE, 0) or {}
-        told |= {
-            offset: Answer(one.target_offset, BY_TIME, one.reread_at_most)
-            for offset, one in by_time.items()
-            if isinstance(one, Answer)
-        }
+        told |= {offset: _by_time(one) for offset, one in by_time.items() if isinstance(one, Answer)}
     return told
+
+
+def _is_nothing(told: dict[int, Told]) -> bool:
+    """Whether no record of one side was found on the other."""
+    return all(isinstance(one, Untold) and one is not MIXED for one in told.values())
+
+
+def _by_time(one: Answer) -> Answer:
+    return Answer(one.target_offset, BY_TIME, one.reread_at_most)
 
 
 def _later(told: dict[int, Told], other: dict[int, Told]) -> dict[int, Told]:
@@ -170,9 +203,10 @@ def _sight(pair: Pair, committed: a.Int64s, made_of: int, in_a_row: int, least: 
     since = part.since if is_timed else BEGINNING
     looked_up = _looked_up(pair, part, _Prints(made_of, np.zeros(in_a_row, np.int64)), since, sight)
     if following is not None:
-        looked_up = _in_all(pair.make_store(), looked_up, following, parts, made_of)
+        looked_up = _in_all(pair.make_store(), looked_up, following, parts, made_of, sight)
     for found in looked_up:
         pl.place(state, asked, counts, np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 2:4]))
+    sight.count(part)
     pl.end(state, asked, counts)
     return sight
 
@@ -235,7 +269,7 @@ def _looked_up(pair: Pair, part: _Part, prints: _Prints, since: int, sight: _Sig
 
 
 def _in_all(
-    store: Store, looked_up: Iterator[a.Int64s], following: _Part, parts: Iterator[_Part], made_of: int
+    store: Store, looked_up: Iterator[a.Int64s], following: _Part, parts: Iterator[_Part], made_of: int, sight: _Sight
 ) -> Iterator[a.Int64s]:
     """Look up in the other parts too what was looked up in the first one; parts of other times are passed over."""
     times: list[tuple[int, int]] = []
@@ -252,6 +286,7 @@ def _in_all(
             if tb.look_up(part.slots, np.ascontiguousarray(found[:, 1]), places):
                 found[:, 2:4] = places
                 store.write(number, found)
+        sight.count(part)
         part = None  # its table, before the next one is made
         part = next(parts, None)
     yield from (store.read(number) for number in range(len(store)))
@@ -268,6 +303,8 @@ def _told(pair: Pair, sight: _Sight, i: int, made_of: int) -> Told:
         return Answer(pair.target_end, EXACT, 0)
     if made_of == tb.TIME_ALONE and 2 * state[pl.PLACED] < state[pl.RECORDS]:
         return Untold("few records of the target have times of the source's")
+    if sight.is_mixed(pair):
+        return MIXED
     if row[pl.AFTER] == pl.NONE:
         return _behind_all(pair, sight, i)
     again = int(sight.counts[: i + 1].sum() - row[pl.READ_BEFORE])

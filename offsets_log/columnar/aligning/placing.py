@@ -45,7 +45,8 @@ WAITING = 14  # records of no known place since then
 RECORDS, PLACED = 15, 16
 LAST = 17  # offset of the last record
 RECORDS_FRONT = 18  # how many there were up to FRONT
-STATE_SIZE = 19
+RECORDS_BEFORE = 19  # how many came before the first with a place
+STATE_SIZE = 20
 
 
 def begin(committed: Any) -> tuple[Any, Any, Any]:
@@ -160,6 +161,8 @@ def place(state: Longs, asked: LongRows, counts: Longs, offsets: Longs, places: 
         if lowest > highest:
             _unknown(state, offset)
             continue
+        if state[PLACED] == 0:
+            state[RECORDS_BEFORE] = state[RECORDS] - 1
         state[PLACED] += 1
         least = _class_of(asked, lowest)
         most = least if highest == lowest else _class_of(asked, highest)

@@ -20,8 +20,8 @@ from offsets_log.columnar.wire.primitives import MULTIPLIER, OTHER_MULTIPLIER
 WHOLE, WITHOUT_TIME, TIME_ALONE = range(3)
 
 # Columns of a slot.
-PRINT, LOWEST, HIGHEST = range(3)
-SLOT = 3
+PRINT, LOWEST, HIGHEST, IS_FOUND = range(4)
+SLOT = 4
 NO_PRINT = 0
 """In an empty slot."""
 
@@ -101,8 +101,19 @@ def look_up(slots: LongRows, found: Longs, places: LongRows) -> int:
         if slots[at, PRINT] != NO_PRINT:
             places[i, 0] = min(places[i, 0], slots[at, LOWEST])
             places[i, 1] = max(places[i, 1], slots[at, HIGHEST])
+            slots[at, IS_FOUND] = 1
             count += 1
     return count
+
+
+def share_found(slots: a.Int64s) -> tuple[int, int]:
+    """Return how many prints were looked up, and how many there are between the first and the last of these."""
+    found = slots[slots[:, IS_FOUND] != 0]
+    if not len(found):
+        return 0, 0
+    first, last = found[:, LOWEST].min(), found[:, HIGHEST].max()
+    between = (slots[:, PRINT] != NO_PRINT) & (slots[:, LOWEST] >= first) & (slots[:, HIGHEST] <= last)
+    return len(found), int(between.sum())
 
 
 def nowhere(count: int) -> a.Int64s:
