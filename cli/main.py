@@ -29,6 +29,7 @@ COMMANDS = {
     "rescue": "cli.rescue",
     "restore": "cli.restore",
     "top": "cli.top",
+    "translate": "cli.translate",
     "where": "cli.where",
     "vote": "cli.vote",
 }

@@ -98,7 +98,7 @@ def command(
             stranded=stranded,
         )
         judged = add_judgement(session, plan, target)
-        _write(directory, rescue_files(plan, judged))
+        write_files(directory, rescue_files(plan, judged))
         said = {*notes, *(missing.in_words() for missing in session.account.lost)}
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
@@ -116,7 +116,7 @@ def command(
         )
 
 
-def _write(directory: Path, files: Files) -> None:
+def write_files(directory: Path, files: Files) -> None:
     """Write files; it is an error if one would replace another, also where names differ in case only."""
     folders = {directory}
     for name, pieces in files:

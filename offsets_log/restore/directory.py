@@ -27,4 +27,6 @@ def rescue_files(plan: Row, judged: Sequence[Row] | None = None) -> Files:
         yield from share_groups.files(plan["share_offsets"])
     if judged is not None:
         yield "target.jsonl", (f"{to_json(row)}\n" for row in judged)
-    yield "left-out.jsonl", (f"{to_json(row)}\n" for row in left_out(refused))
+    if "translation" in plan:
+        yield "translation.jsonl", (f"{to_json(row)}\n" for row in plan["translation"])
+    yield "left-out.jsonl", (f"{to_json(row)}\n" for row in [*plan.get("left_out", ()), *left_out(refused)])

@@ -36,29 +36,13 @@ from offsets_log.messages.mirror_maker import (
     MirrorMakerTopic,
     decode_mirror_maker_record,
 )
-
-EXACT, BY_COUNT, AT_LEAST = "exact", "by count", "at least"
+from offsets_log.translation.answers import AT_LEAST, BY_COUNT, EXACT, Answer
 
 SourcePartition = tuple[str, int]
 """Topic and partition in the source."""
 
 IsPlain = Callable[[int, int], bool]
 """Whether the target's offsets from the first up to but without the second are a range of `PlainRanges`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Translated:
-    """Where a consumer goes on in the target.
-
-    Attributes:
-        target_offset: no record that the consumer has not read lies below it.
-        how: EXACT, BY_COUNT or AT_LEAST.
-        reread_at_most: how many records of the source it may read again; None if nothing tells.
-    """
-
-    target_offset: int
-    how: str
-    reread_at_most: int | None
 
 
 class PartitionSyncs:
@@ -91,7 +75,7 @@ class PartitionSyncs:
         """Keep the first syncs only: MirrorMaker wrote the source's later records again, or the target began anew."""
         del self.upstream[kept:], self.downstream[kept:], self.closed[kept:]
 
-    def translate(self, offset: int, is_plain: IsPlain, target_end: int | None = None) -> Translated | None:
+    def translate(self, offset: int, is_plain: IsPlain, target_end: int | None = None) -> Answer | None:
         """Return where the first record from a source offset on is in the target; None if it lies before all syncs.
 
         Args:
@@ -100,28 +84,28 @@ class PartitionSyncs:
         at = bisect_right(self.upstream, offset) - 1
         if at < 0:
             starts_the_target = bool(self.downstream) and self.downstream[0] == 0
-            return Translated(0, EXACT, 0) if starts_the_target else None
+            return Answer(0, EXACT, 0) if starts_the_target else None
         u, d = self.upstream[at], self.downstream[at]
         if offset == u:
-            return Translated(d, EXACT, 0)
+            return Answer(d, EXACT, 0)
         is_last = at + 1 == len(self.upstream)
         next_d = target_end if is_last else self.downstream[at + 1]
         if next_d is None or next_d <= d:
-            return Translated(d + 1, AT_LEAST, None)
+            return Answer(d + 1, AT_LEAST, None)
         if not is_plain(d, next_d if is_last else next_d + 1) or not (is_last or self.closed[at + 1]):
-            return Translated(d + 1, AT_LEAST, next_d - d - 1)
+            return Answer(d + 1, AT_LEAST, next_d - d - 1)
         if offset == u + 1 or next_d == d + 1:
-            return Translated(d + 1, BY_COUNT, 0)
+            return Answer(d + 1, BY_COUNT, 0)
         count = d + (offset - u)
         if is_last:
-            return Translated(d + 1, AT_LEAST, min(count, next_d) - d - 1)
+            return Answer(d + 1, AT_LEAST, min(count, next_d) - d - 1)
         left_out = (self.upstream[at + 1] - u) - (next_d - d)
         if left_out < 0:
-            return Translated(d + 1, AT_LEAST, next_d - d - 1)
+            return Answer(d + 1, AT_LEAST, next_d - d - 1)
         if left_out == 0:
-            return Translated(count, BY_COUNT, 0)
+            return Answer(count, BY_COUNT, 0)
         lowest, highest = max(d + 1, count - left_out), min(count, next_d)
-        return Translated(lowest, AT_LEAST, highest - lowest)
+        return Answer(lowest, AT_LEAST, highest - lowest)
 
 
 def read_offset_syncs(log: PartitionLog, damages: list[Damage]) -> dict[SourcePartition, PartitionSyncs]:
@@ -154,11 +138,11 @@ class Checkpoint:
     downstream_offset: int
     metadata: str
 
-    def translate(self, offset: int) -> Translated | None:
+    def translate(self, offset: int) -> Answer | None:
         """Return MirrorMaker's own answer, if it was made for this source offset or one before; it never skips."""
         if not 0 <= self.upstream_offset <= offset or self.downstream_offset < 0:
             return None
-        return Translated(self.downstream_offset, AT_LEAST, None)
+        return Answer(self.downstream_offset, AT_LEAST, None)
 
 
 def read_checkpoints(log: PartitionLog, damages: list[Damage]) -> dict[tuple[str, str, int], Checkpoint]:

@@ -17,12 +17,12 @@ from offsets_log.disk.state_topics import open_topic
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import iter_log
+from offsets_log.translation.answers import Answer
 from offsets_log.translation.offset_syncs import (
     Checkpoint,
     PartitionSyncs,
     PlainRanges,
     SourcePartition,
-    Translated,
     read_checkpoints,
     read_offset_syncs,
 )
@@ -54,7 +54,7 @@ def _is_plain(batch: RecordBatch) -> bool:
     return not batch.is_transactional and batch.timestamp_type == "create" and batch.delete_horizon_ms is None
 
 
-def judge(row: dict[str, Any], told: Translated | None) -> tuple[str, int]:
+def judge(row: dict[str, Any], told: Answer | None) -> tuple[str, int]:
     """A word for an answer, and how many target offsets lie between it and the right one."""
     if told is None:
         return "not told", 0

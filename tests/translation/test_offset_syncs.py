@@ -18,14 +18,11 @@ from offsets_log.messages.mirror_maker import (
     MirrorMakerTopic,
     encode_mirror_maker_record,
 )
+from offsets_log.translation.answers import AT_LEAST, BY_COUNT, EXACT, Answer
 from offsets_log.translation.offset_syncs import (
-    AT_LEAST,
-    BY_COUNT,
-    EXACT,
     Checkpoint,
     PartitionSyncs,
     PlainRanges,
-    Translated,
     read_checkpoints,
     read_offset_syncs,
 )
@@ -45,27 +42,27 @@ def plain(first: int, behind: int) -> bool:
 def test_each_way() -> None:
     syncs = syncs_of((100, 10), (200, 110), (300, 205))
     assert syncs.translate(99, plain) is None
-    assert syncs.translate(100, plain) == Translated(10, EXACT, 0)
-    assert syncs.translate(101, plain) == Translated(11, BY_COUNT, 0)
-    assert syncs.translate(150, plain) == Translated(60, BY_COUNT, 0)
-    assert syncs.translate(150, lambda first, behind: False) == Translated(11, AT_LEAST, 99)
-    assert syncs.translate(250, plain) == Translated(155, AT_LEAST, 5)
-    assert syncs.translate(299, plain) == Translated(204, AT_LEAST, 1)
-    assert syncs.translate(301, plain) == Translated(206, AT_LEAST, None)
-    assert syncs.translate(301, plain, 400) == Translated(206, BY_COUNT, 0)
-    assert syncs.translate(310, plain, 400) == Translated(206, AT_LEAST, 9)
-    assert syncs.translate(1000, plain, 400) == Translated(206, AT_LEAST, 194)
-    assert syncs.translate(1000, plain, 206) == Translated(206, BY_COUNT, 0)
-    assert syncs_of((100, 0)).translate(7, plain) == Translated(0, EXACT, 0)
+    assert syncs.translate(100, plain) == Answer(10, EXACT, 0)
+    assert syncs.translate(101, plain) == Answer(11, BY_COUNT, 0)
+    assert syncs.translate(150, plain) == Answer(60, BY_COUNT, 0)
+    assert syncs.translate(150, lambda first, behind: False) == Answer(11, AT_LEAST, 99)
+    assert syncs.translate(250, plain) == Answer(155, AT_LEAST, 5)
+    assert syncs.translate(299, plain) == Answer(204, AT_LEAST, 1)
+    assert syncs.translate(301, plain) == Answer(206, AT_LEAST, None)
+    assert syncs.translate(301, plain, 400) == Answer(206, BY_COUNT, 0)
+    assert syncs.translate(310, plain, 400) == Answer(206, AT_LEAST, 9)
+    assert syncs.translate(1000, plain, 400) == Answer(206, AT_LEAST, 194)
+    assert syncs.translate(1000, plain, 206) == Answer(206, BY_COUNT, 0)
+    assert syncs_of((100, 0)).translate(7, plain) == Answer(0, EXACT, 0)
     assert PartitionSyncs().translate(7, plain) is None
 
 
 def test_a_target_that_began_anew_and_a_source_read_again() -> None:
-    assert syncs_of((100, 100), (200, 200), (201, 0)).translate(150, plain) == Translated(0, EXACT, 0)
+    assert syncs_of((100, 100), (200, 200), (201, 0)).translate(150, plain) == Answer(0, EXACT, 0)
     assert syncs_of((100, 100), (200, 100)).translate(150, plain) is None
     again = syncs_of((100, 100), (140, 140), (121, 151))
-    assert again.translate(140, plain) == Translated(152, AT_LEAST, None)
-    assert again.translate(110, plain) == Translated(101, AT_LEAST, 50)
+    assert again.translate(140, plain) == Answer(152, AT_LEAST, None)
+    assert again.translate(110, plain) == Answer(101, AT_LEAST, 50)
 
 
 @dataclass
@@ -118,7 +115,7 @@ def kept_syncs(data: st.DataObject, mirror: Mirror) -> PartitionSyncs:
     return syncs
 
 
-def check(told: Translated, offset: int, source: list[int], target: list[int]) -> None:
+def check(told: Answer, offset: int, source: list[int], target: list[int]) -> None:
     unread = [number for number in source if number >= offset]
     read = target[told.target_offset :]
     assert set(unread) <= set(read), "a record is skipped"
@@ -164,9 +161,9 @@ def test_syncs_are_read_with_what_the_cleaner_took() -> None:
     rows = [sync(0, 0, 0, 0), sync(1, 1, 5, 5), sync(2, 0, 50, 50), sync(9, 0, 90, 90), sync(10, 1, 9, -1)]
     found = read_offset_syncs(build(OFFSET_SYNCS, *rows), damages)
     assert damages == []
-    assert found["orders", 0].translate(20, plain) == Translated(20, BY_COUNT, 0)
-    assert found["orders", 0].translate(70, plain) == Translated(51, AT_LEAST, 39)
-    assert found["orders", 1].translate(9, plain) == Translated(6, AT_LEAST, None)
+    assert found["orders", 0].translate(20, plain) == Answer(20, BY_COUNT, 0)
+    assert found["orders", 0].translate(70, plain) == Answer(51, AT_LEAST, 39)
+    assert found["orders", 1].translate(9, plain) == Answer(6, AT_LEAST, None)
 
 
 def test_damage_among_syncs_is_told_and_closes_nothing() -> None:
@@ -177,7 +174,7 @@ def test_damage_among_syncs_is_told_and_closes_nothing() -> None:
     broken[size + size - 1] ^= 0xFF
     found = read_offset_syncs(PartitionLog(None, (Segment("log", 0, bytes(broken)),)), damages)
     assert len(damages) == 1
-    assert found["orders", 0].translate(20, plain) == Translated(1, AT_LEAST, 89)
+    assert found["orders", 0].translate(20, plain) == Answer(1, AT_LEAST, 89)
 
 
 def test_checkpoints() -> None:
@@ -188,7 +185,7 @@ def test_checkpoints() -> None:
     assert (found, damages) == ({("g", "a.orders", 1): Checkpoint(50, 47, "m")}, [])
     point = found["g", "a.orders", 1]
     assert point.translate(49) is None
-    assert point.translate(60) == Translated(47, AT_LEAST, None)
+    assert point.translate(60) == Answer(47, AT_LEAST, None)
     gone = read_checkpoints(build(CHECKPOINTS, (0, key, values[0]), (1, key, None)), damages)
     assert gone == {}
 
