@@ -23,8 +23,6 @@ TABLE_COLUMNS = (
     "offsets_partition", "record_offset", "timestamp_ms", "producer_id", "name", "key", "value", "control", "error",
 )  # fmt: skip
 """Columns that fit a terminal; the other formats have all."""
-INTERNAL_TOPICS = ("__transaction_state", "__share_group_state")
-"""Stated here too, so that help loads nothing; a test compares them."""
 NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "value_version"})
 """Columns that are never null there, or that the raw bytes beside them depend on."""
 
@@ -40,8 +38,9 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
 )
 @click.option(
     "--internal-topic",
-    type=click.Choice(INTERNAL_TOPICS),
-    help="Decode this topic of a data directory instead. The names of its own directories tell it without this.",
+    metavar="TOPIC",
+    help="Decode this topic of a data directory instead, such as __transaction_state or mm2-offset-syncs.b.internal. "
+    "The names of its own directories tell it without this.",
 )
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
@@ -52,8 +51,8 @@ def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: 
     groups and topics are shown; transaction markers belong to none. -o parquet writes flat columns into the new
     directory that --to names.
 
-    It also decodes __transaction_state and __share_group_state: give their directories, or a data directory and
-    --internal-topic.
+    It also decodes __transaction_state, __share_group_state and MirrorMaker 2's topics (offset syncs, checkpoints,
+    heartbeats): give their directories, or a data directory and --internal-topic.
     """
     from cli.output import TEXT_FORMATS, chosen_format, destination, text_around, write_rows
     from cli.session import open_session
@@ -64,7 +63,7 @@ def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: 
     _check_usage(output, expand, as_)
     topic = internal_topic or topic_of(reading.paths)
     if topic is not None:
-        _check_usage_of_topic(reading, output, topic)
+        _check_usage_of_topic(reading, output, topic, as_)
     needs = NEEDED_IN_PARQUET if output.output == "parquet" else set[str]()
     with open_session(reading, output, needs=needs, internal_topic=topic) as session:
         account = _Account(session, shows_batches=as_ is not None)
@@ -106,8 +105,18 @@ def _check_usage(output: Output, expand: bool, as_: str | None) -> None:
         raise click.UsageError("-o parquet has no place for what --expand shows")
 
 
-def _check_usage_of_topic(reading: ReadOptions, output: Output, topic: str) -> None:
-    """Raise UsageError for what applies to ``__consumer_offsets`` only."""
+def _check_usage_of_topic(reading: ReadOptions, output: Output, topic: str, as_: str | None) -> None:
+    """Raise UsageError for a topic that cannot be decoded, and for what applies to ``__consumer_offsets`` only."""
+    from offsets_log.messages.mirror_maker import mirror_maker_topic
+    from offsets_log.messages.state_topics import is_decoded_topic
+
+    if not is_decoded_topic(topic):
+        raise click.UsageError(
+            f"{topic} is not among the topics that --internal-topic decodes: __transaction_state, "
+            "__share_group_state, mm2-offset-syncs.*.internal, *.checkpoints.internal, heartbeats"
+        )
+    if as_ is not None and mirror_maker_topic(topic) is not None:
+        raise click.UsageError(f"--as {as_} has no form for {topic}: kafka-dump-log does not decode it")
     if output.output == "parquet":
         raise click.UsageError(f"-o parquet has no columns for {topic}")
     if reading.group or reading.topic:

@@ -30,6 +30,7 @@ COMMANDS = {
     "restore": "cli.restore",
     "serve": "cli.serve",
     "top": "cli.top",
+    "translate": "cli.translate",
     "where": "cli.where",
     "vote": "cli.vote",
 }

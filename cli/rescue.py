@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
+from cli.judge import TargetOptions, add_judgement, target_options
 from cli.lag import STRANDED, lag_logs, say_of_lag
 from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
 from offsets_log.words import counted
@@ -33,6 +34,7 @@ SCRIPT_SUFFIX = ".sh"
 @PARTITIONS
 @decide_options
 @STRANDED
+@target_options
 @click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
 def command(
     reading: ReadOptions,
@@ -42,6 +44,7 @@ def command(
     partitions: int | None,
     decide: DecideOptions,
     lag: bool | None,
+    target: TargetOptions,
     to: str,
 ) -> None:
     """Write committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
@@ -49,6 +52,10 @@ def command(
     DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing or
     doubtful, and the commands. Offsets that a tool would refuse or change are in DIR/left-out.jsonl. From a data
     directory with __share_group_state, DIR/share-groups has where share groups start, and what they are given twice.
+
+    With --target or --bootstrap-server the cluster that is to get the offsets is judged, by a copy of it or live, and
+    nothing in it is changed: topics and partitions that it lacks, offsets outside its logs, topics made anew, groups
+    with members or ahead already, what the user may not set. DIR/target.jsonl has each such offset.
     """
     from cli.brokers import Brokers
     from cli.session import open_session
@@ -90,7 +97,8 @@ def command(
             unsupported=session.account.unsupported,
             stranded=stranded,
         )
-        _write(directory, rescue_files(plan))
+        judged = add_judgement(session, plan, target)
+        write_files(directory, rescue_files(plan, judged))
         said = {*notes, *(missing.in_words() for missing in session.account.lost)}
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
@@ -108,7 +116,7 @@ def command(
         )
 
 
-def _write(directory: Path, files: Files) -> None:
+def write_files(directory: Path, files: Files) -> None:
     """Write files; it is an error if one would replace another, also where names differ in case only."""
     folders = {directory}
     for name, pieces in files:

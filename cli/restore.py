@@ -49,6 +49,8 @@ OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
     show_default=True,
     help="Of an offset outside the cluster's log: do not commit it, commit the log's start or end, or commit it.",
 )
+@click.option("--only-behind", is_flag=True, help="Only offsets of groups that are behind the plan, or have none.")
+@click.option("--only-ahead", is_flag=True, help="Only offsets of groups that are ahead of the plan.")
 @click.option(
     "--journal", metavar="FILE", type=click.Path(dir_okay=False), help="By default restore-journal.jsonl beside PLAN."
 )
@@ -66,7 +68,7 @@ def command(output: Output, **options: Any) -> None:
 
     One row for each offset: what the cluster has now and what it is to have, and whether its log reaches there. A group
     with members is refused: nobody else may commit for it. Each commit is read back, and counts as applied only if it
-    comes back the same.
+    comes back the same. Where share groups start is set too, on brokers since 4.1.
 
     What is there before a commit is written to the journal before the commit is sent. However the command is
     interrupted, running it again goes on, and --undo puts everything back except what somebody else has moved since.
@@ -76,7 +78,9 @@ def command(output: Output, **options: Any) -> None:
     """
     if (options["plan"] is None) == (options["undo"] is None):
         raise click.UsageError("give PLAN, or --undo JOURNAL")
-    for name in ("rename_group", "rename_topic", "journal"):
+    if options["only_behind"] and options["only_ahead"]:
+        raise click.UsageError("--only-behind and --only-ahead exclude each other")
+    for name in ("rename_group", "rename_topic", "journal", "only_behind", "only_ahead"):
         if options["undo"] is not None and options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} has no meaning with --undo")
     from cli.account import fail

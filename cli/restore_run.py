@@ -15,10 +15,10 @@ from offsets_log.cluster import admin
 from offsets_log.disk.journal import growing_file
 from offsets_log.errors import ClusterLostError, InputError
 from offsets_log.restore.apply import restore
-from offsets_log.restore.changes import DONE, UNCHANGED, Change, Note
+from offsets_log.restore.changes import DONE, LEFT, UNCHANGED, Change, Note
 from offsets_log.restore.journal import Journal, JournalNote, read_journal
 from offsets_log.restore.plan import decode_plan
-from offsets_log.restore.policy import OUTSIDE, Policy
+from offsets_log.restore.policy import AHEAD, BEHIND, OUTSIDE, Policy
 from offsets_log.restore.rename import parse_renames, renamed
 from offsets_log.restore.undo import undo
 from offsets_log.rows.tables import Row
@@ -40,6 +40,8 @@ class RestoreOptions:
     rename_topic: tuple[str, ...]
     leader_epochs: str
     out_of_range: str
+    only_behind: bool
+    only_ahead: bool
     journal: str | None
     undo: str | None
     execute: bool
@@ -98,7 +100,8 @@ class Run:
     def _work(self, cluster: admin.Cluster, rows: list[Row], journal: Journal, note: Note | None) -> Iterator[Change]:
 
         if self.asked.undo is None:
-            policy = Policy(self.asked.leader_epochs, self.asked.out_of_range)
+            only = BEHIND if self.asked.only_behind else AHEAD if self.asked.only_ahead else None
+            policy = Policy(self.asked.leader_epochs, self.asked.out_of_range, only)
             return restore(cluster, rows, policy, journal, note)
         shows_group, shows_topic = matcher(self.asked.group), matcher(self.asked.topic)
         entries = {key: entry for key, entry in journal.entries.items() if shows_group(key[0]) and shows_topic(key[1])}
@@ -154,12 +157,14 @@ class Run:
         refused = sum(change.reason is not None for change in self.changes)
         done = sum(change.reason is None and change.kind == DONE for change in self.changes)
         same = sum(change.reason is None and change.kind == UNCHANGED for change in self.changes)
-        changed = len(self.changes) - refused - done - same
+        left = sum(change.reason is None and change.kind == LEFT for change in self.changes)
+        changed = len(self.changes) - refused - done - same - left
         return (
             f"{counted(self.total, 'offset')}: {changed} {verb if self.asked.execute else f'would be {verb}'}, "
-            f"{same} as they "
-            f"should be, {refused} refused"
-        ) + (f", {done} set by an earlier run and moved since, which are left alone" if done else "")
+            f"{same} as they should be, {refused} refused"
+            + (f", {left} left as asked" if left else "")
+            + (f", {done} set by an earlier run and moved since, which are left alone" if done else "")
+        )
 
     def _warnings(self) -> Iterator[str]:
         if other := sum(change.same_topic is False for change in self.changes):

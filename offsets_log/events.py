@@ -16,8 +16,9 @@ from offsets_log.log_format.control_record import ControlRecord, decode_control_
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Tail
+from offsets_log.messages.mirror_maker import MirrorMakerRecord
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
-from offsets_log.messages.state_topics import StateRecord, decode_state_record
+from offsets_log.messages.state_topics import StateRecord, decode_topic_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Event:
     control: ControlRecord | None = None
     decoded: CoordinatorRecord | None = None
     topic: str | None = None
-    state: StateRecord | None = None
+    state: StateRecord | MirrorMakerRecord | None = None
     damage: Damage | None = None
 
 
@@ -203,7 +204,7 @@ def decode_event(
         control=control,
         decoded=decoded if isinstance(decoded, CoordinatorRecord) else None,
         topic=log.topic,
-        state=decoded if isinstance(decoded, StateRecord) else None,
+        state=decoded if isinstance(decoded, StateRecord | MirrorMakerRecord) else None,
         damage=damage,
     )
 
@@ -215,12 +216,12 @@ def _peek(records: Iterator[Record | Damage]) -> tuple[Iterator[Record | Damage]
 
 def _decode(
     topic: str | None, segment: Segment, batch: RecordBatch, record: Record, release: tuple[int, int] | None
-) -> tuple[ControlRecord | None, CoordinatorRecord | StateRecord | None, Damage | None]:
+) -> tuple[ControlRecord | None, CoordinatorRecord | StateRecord | MirrorMakerRecord | None, Damage | None]:
     try:
         if batch.is_control:
             return decode_control_record(record), None, None
         if topic is not None:
-            return None, decode_state_record(topic, record.key, record.value), None
+            return None, decode_topic_record(topic, record.key, record.value), None
         return None, decode_coordinator_record(record.key, record.value, release), None
     except OffsetsLogError as error:
         error.at(file=segment.file, position=record.position, record_offset=record.offset)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import base64
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from offsets_log.cluster.connection import Connection, coordinator_errors, in_words
+from offsets_log.cluster.properties import client_options
+from offsets_log.cluster.share_admin import ShareAdmin
+from offsets_log.errors import ClusterError, ClusterLostError
+from offsets_log.restore.judging import Denied
 from offsets_log.restore.target import NO_GROUP, Committed, Offsets, PartitionNow, TopicPartition
 
 
@@ -29,6 +33,7 @@ class Cluster:
         self._admin = self._connection.admin
         self._ask = self._connection.ask
         self._leaders: dict[TopicPartition, int] = {}
+        self.share_groups = ShareAdmin(self._connection, self._coordinator, client_options(properties))
 
     def cluster_id(self) -> str | None:
         """Return the cluster's own id."""
@@ -98,6 +103,37 @@ class Cluster:
             for key, value in answer.items()
         }
 
+    def denied(self, groups: Sequence[str], topics: Sequence[str]) -> Denied:
+        """Return which of these the user may not READ, as the brokers tell; before Kafka 2.3 they do not."""
+        from kafka.protocol.admin import DescribeGroupsRequest
+
+        no_topics = [
+            row["name"]
+            for row in (self._ask(lambda: self._admin.describe_topics(list(topics))) if topics else ())
+            if _lacks_read(row)
+        ]
+        by_node: dict[int, list[str]] = defaultdict(list)
+        no_groups = []
+        for group in groups:
+            try:
+                by_node[self._coordinator(group)].append(group)
+            except ClusterLostError:
+                raise
+            except ClusterError:
+                no_groups.append(group)
+        for node, some in by_node.items():  # version 5 tells of groups that do not exist, too
+            request = DescribeGroupsRequest(groups=some, include_authorized_operations=True, max_version=5)
+            response = self._ask(partial(self._send, request, node))
+            no_groups += [row.group_id for row in response.groups if row.error_code == 30 or _lacks_read(row.to_dict())]
+        return Denied(frozenset(no_groups), frozenset(no_topics))
+
+    def _coordinator(self, group: str) -> int:
+        manager = self._admin._manager
+        found: dict[str, int] = self._ask(
+            lambda: manager.run(self._admin._find_coordinator_ids, [group]), _about(group)
+        )
+        return found[group]
+
     def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, str]:
         """Commit offsets for a group without members; return what was refused → why."""
         from kafka.structs import OffsetAndMetadata
@@ -123,7 +159,8 @@ class Cluster:
         return self._alter(group, delete) if partitions else {}
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
+        self.share_groups.close()
         self._connection.close()
 
     def _alter(self, group: str, question: Callable[[], Any]) -> dict[TopicPartition, str]:
@@ -146,6 +183,18 @@ class Cluster:
             return await manager.send(request, node_id=node_id)
 
         return manager.run(send)
+
+
+READ = 3
+"""The number of the operation in Kafka's ``AclOperation``."""
+UNTOLD = 31
+"""The bit of an answer that does not tell what a user may do."""
+
+
+def _lacks_read(row: Mapping[str, Any]) -> bool:
+    """Whether a description tells what the user may do, as numbers or names, and READ is not among it."""
+    told = {str(operation) for operation in row.get("authorized_operations") or ()}
+    return bool(told) and not told & {"READ", str(READ), str(UNTOLD)}
 
 
 def _epoch_request(epochs: Mapping[TopicPartition, int]) -> Any:

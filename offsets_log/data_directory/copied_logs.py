@@ -153,6 +153,11 @@ class CopiedLogs:
         """Whether there is a topic that users write to: the logs of internal ones alone tell no lag."""
         return bool(self._told) or any(topic not in INTERNAL_TOPICS for topic, _ in self._copies)
 
+    @property
+    def topics(self) -> set[str]:
+        """The topics that have a copy."""
+        return {topic for topic, _ in self._copies}
+
     def ends(self, topic: str, partition: int) -> LogEnds | None:
         """Where the log begins and ends; None without a copy that can be read."""
         key = topic, partition

@@ -131,6 +131,7 @@ def open_logs(
     as_partition: int | None = None,
     partitions: Collection[int] = (),
     input_format: str | None = None,
+    may_lack_offsets: bool = False,
 ) -> DiskLogs:
     """Find and open all segments in data directories, partition directories, files, globs, archives and ``-``.
 
@@ -139,6 +140,7 @@ def open_logs(
         partitions: offsets partitions to open; empty for all.
         input_format: format of files without a segment's name: ``segments`` or one of `dumps.formats.FORMATS`; None to
             guess it from their first bytes.
+        may_lack_offsets: whether directories with other topics' partitions alone will do.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
@@ -167,7 +169,8 @@ def open_logs(
             for _, found in sorted(logs.items(), key=_partition)
             if found
         ]
-        if not known and not unknown and not dumps.damages:
+        is_enough = known or unknown or dumps.damages or (may_lack_offsets and finder.user_partitions)
+        if not is_enough:
             raise _nothing_found(paths, partitions, finder)
         seen = finder.leftovers.union(log.offsets_partition for log in known if log.offsets_partition is not None)
         absent = absent_partitions([one.files for one in finder.data_directories], seen, partitions)

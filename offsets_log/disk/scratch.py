@@ -68,3 +68,43 @@ class Scratch:
             take_room(self._file.fileno(), 0, size) if take_room else self._file.truncate(size)
             mapped = mmap.mmap(self._file.fileno(), size)
         return np.frombuffer(mapped, self._dtype).reshape(shape)
+
+
+class Pieces:
+    """Arrays of numbers in rows, in a temporary file.
+
+    Args:
+        stack: closes the file when it ends.
+    """
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        self._places: list[tuple[int, tuple[int, ...]]] = []
+        self._end = 0
+
+    def append(self, array: npt.NDArray[np.int64]) -> None:
+        """Take another.
+
+        Raises:
+            OutputError: it does not fit the folder for temporary files.
+        """
+        self._places.append((self._end, array.shape))
+        self.write(len(self._places) - 1, array)
+        self._end += array.nbytes
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def read(self, number: int) -> npt.NDArray[np.int64]:
+        """Return one."""
+        place, shape = self._places[number]
+        with output_errors(tempfile.gettempdir()):
+            self._file.seek(place)
+            data = self._file.read(8 * int(np.prod(shape)))
+        return np.frombuffer(bytearray(data), np.int64).reshape(shape)
+
+    def write(self, number: int, array: npt.NDArray[np.int64]) -> None:
+        """Replace one by another of its size. Raises OutputError."""
+        with output_errors(tempfile.gettempdir()):
+            self._file.seek(self._places[number][0])
+            self._file.write(np.ascontiguousarray(array).tobytes())

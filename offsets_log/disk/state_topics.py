@@ -15,13 +15,13 @@ from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.messages.state_topics import STATE_RECORD_TYPES
+from offsets_log.messages.state_topics import is_decoded_topic
 
 
 def topic_of(paths: Sequence[str]) -> str | None:
-    """Return the topic of `STATE_RECORD_TYPES` to which all paths belong by their names; None if there is none."""
+    """Return the topic of `is_decoded_topic` to which all paths belong by their names; None if there is none."""
     topics = {name.topic for path in paths for name in [_name_of(Path(path))]}
-    return topics.pop() if len(topics) == 1 and topics <= STATE_RECORD_TYPES.keys() else None
+    return topics.pop() if len(topics) == 1 and all(map(is_decoded_topic, topics)) else None
 
 
 def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = ()) -> DiskLogs:

@@ -14,6 +14,7 @@ from typing import Any
 
 from offsets_log.messages import share_group_state as ss
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
+from offsets_log.messages.mirror_maker import MirrorMakerRecord, decode_mirror_maker_record, mirror_maker_topic
 from offsets_log.messages.registry import (
     KeyAndValue,
     RecordType,
@@ -32,6 +33,19 @@ STATE_RECORD_TYPES: Mapping[str, Mapping[int, RecordType]] = {
     },
 }
 """Topic → number in the key → its tables."""
+
+
+def is_decoded_topic(name: str) -> bool:
+    """Whether records of a topic of that name can be decoded: one of the above, or one of MirrorMaker's."""
+    return name in STATE_RECORD_TYPES or mirror_maker_topic(name) is not None
+
+
+def decode_topic_record(topic: str, key: bytes | None, value: bytes | None) -> StateRecord | MirrorMakerRecord:
+    """Decode a record of a topic of `is_decoded_topic`. Raises as `decode_state_record`."""
+    of_mirror_maker = mirror_maker_topic(topic)
+    if of_mirror_maker is not None:
+        return decode_mirror_maker_record(of_mirror_maker, key, value)
+    return decode_state_record(topic, key, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,4 +48,4 @@ APIS: Mapping[int, Api] = {
         DESCRIBE_SHARE_GROUP_OFFSETS,
     )
 }
-"""Key → API. Each reads: none changes anything in a cluster."""
+"""Key → API. Each reads: none changes anything in a cluster. Those of `share_group_offsets` are not among them."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from offsets_log.errors import ClusterError, ClusterLostError
-from offsets_log.restore.changes import DONE, UNCHANGED, Change, Note, carry_out, kind_of, refuse_active
+from offsets_log.restore.changes import DONE, LEFT, UNCHANGED, Change, Note, carry_out, kind_of, refuse_active
 from offsets_log.restore.journal import Entry, Journal
 from offsets_log.restore.policy import Policy, planned, wish
-from offsets_log.restore.rows import by_group
+from offsets_log.restore.rows import is_share_row
 from offsets_log.restore.target import NO_GROUP, UNKNOWN, Offsets, Target, TopicPartition
 from offsets_log.rows.tables import Row
 from offsets_log.words import counted
@@ -33,11 +34,12 @@ def restore(
             offsets that were noted last.
         ClusterError: the cluster does not list its groups and topics, and nothing was done.
     """
-    rows = sorted(rows, key=lambda row: (row["group"], row["topic"], row["partition"]))
+    rows = sorted(rows, key=lambda row: (_kind(row), row["topic"], row["partition"]))
     sight = _Sight(target, rows, policy)
-    for group, own in by_group(rows):
+    for (group, is_share), same in groupby(rows, key=_kind):
+        own, offsets = list(same), target.share_groups if is_share else target
         try:
-            current = target.offsets(group)
+            current = offsets.offsets(group)
         except ClusterLostError:
             raise
         except ClusterError as error:
@@ -45,7 +47,7 @@ def restore(
         else:
             changes = [sight.change(row, current, journal.entries.get(_key(row)), None) for row in own]
         if note is not None:
-            carry_out(target, group, changes, note)
+            carry_out(offsets, group, changes, note)
         yield from changes
 
 
@@ -87,9 +89,12 @@ class _Sight:
             kind=kind_of(wished.wanted, found),
             range=wished.range,
             same_topic=_is_same(row.get("topic_id"), now.topic_id),
+            is_share=is_share_row(row),
             reason=_name_refusal(row) or problem or self._topic_refusal(row) or wished.refusal,
         )
-        if change.reason is None and entry is not None:
+        if change.reason is None and change.kind != UNCHANGED and self.policy.leaves(wished.wanted, found):
+            change.kind = LEFT
+        elif change.reason is None and entry is not None:
             _go_on(change, entry)
         refuse_active(change, self.states.get(row["group"], NO_GROUP))
         return change
@@ -125,6 +130,10 @@ def _epoch_ends(
         ends |= {(key, some[key]): end for key, end in target.epoch_ends(some).items()}
         left = {key: epochs for key, epochs in left.items() if epochs}
     return ends
+
+
+def _kind(row: Row) -> tuple[str, bool]:
+    return row["group"], is_share_row(row)
 
 
 def _partition(row: Row) -> TopicPartition:

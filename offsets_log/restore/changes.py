@@ -8,7 +8,7 @@ from typing import Protocol
 
 from offsets_log.errors import ClusterError, ClusterLostError
 from offsets_log.restore.doubts import is_active
-from offsets_log.restore.target import UNKNOWN, Committed, PartitionNow, Target, TopicPartition
+from offsets_log.restore.target import UNKNOWN, Committed, GroupOffsets, PartitionNow, TopicPartition
 from offsets_log.rows.tables import Row
 
 RESTORE_COLUMNS = (
@@ -18,13 +18,14 @@ RESTORE_COLUMNS = (
 )  # fmt: skip
 """``current_…`` is what the cluster had; ``committed_offset``, ``leader_epoch``, ``metadata`` are what it is to have
 (null for no offset); ``plan_…`` is the plan's value where it differs. ``change`` is new, advanced, rewound, metadata,
-deleted, unchanged, or done (set by an earlier run and moved since). ``range`` says whether the plan's offset is inside
-or outside the log; ``same_topic`` whether the topic has the plan's topic id. ``applied`` says whether the cluster
-answers as wanted in the end, null in a dry run; ``reason`` says why it does not or would not.
+deleted, unchanged, done (set by an earlier run and moved since), or left (by --only-behind, --only-ahead). ``range``
+says whether the plan's offset is inside or outside the log; ``same_topic`` whether the topic has the plan's topic id.
+``applied`` says whether the cluster answers as wanted in the end, null in a dry run and of those that are left;
+``reason`` says why it does not or would not.
 """
 
-UNCHANGED, DONE = "unchanged", "done"
-NOTHING_TO_DO = (UNCHANGED, DONE)
+UNCHANGED, DONE, LEFT = "unchanged", "done", "left"
+NOTHING_TO_DO = (UNCHANGED, DONE, LEFT)
 """Kinds of changes that need nothing to be sent."""
 
 
@@ -38,6 +39,7 @@ class Change:
         kind, range, same_topic, applied, reason: see `RESTORE_COLUMNS`.
         is_uncertain: whether a commit of an interrupted run may still be in flight; then the offset is sent even if the
             cluster has it already, because the later commit wins.
+        is_share: whether it is where a share group starts.
     """
 
     group: str
@@ -53,6 +55,7 @@ class Change:
     applied: bool | None = None
     reason: str | None = None
     is_uncertain: bool = False
+    is_share: bool = False
 
     @property
     def key(self) -> TopicPartition:
@@ -129,7 +132,7 @@ def refuse_active(change: Change, state: str) -> None:
         change.reason = f"the group is {state}: stop its members first"
 
 
-def carry_out(target: Target, group: str, changes: Sequence[Change], note: Note) -> None:
+def carry_out(target: GroupOffsets, group: str, changes: Sequence[Change], note: Note) -> None:
     """Send the changes of one group, and accept only what the cluster answers afterwards.
 
     Raises:
@@ -139,12 +142,12 @@ def carry_out(target: Target, group: str, changes: Sequence[Change], note: Note)
         note.before(to_do)
         _send(target, group, to_do)
     for change in changes:
-        change.applied = change.reason is None
+        change.applied = None if change.kind == LEFT else change.reason is None
     if to_do:
         note.after(to_do)
 
 
-def _send(target: Target, group: str, changes: Sequence[Change]) -> None:
+def _send(target: GroupOffsets, group: str, changes: Sequence[Change]) -> None:
     wanted = {change.key: change.wanted for change in changes}
     try:
         errors = target.commit(group, {key: value for key, value in wanted.items() if value is not None})

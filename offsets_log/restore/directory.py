@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from offsets_log.restore import share_groups
 from offsets_log.restore.plan import encode_plan
 from offsets_log.restore.readme import readme
@@ -10,8 +12,12 @@ from offsets_log.restore.tools import TOOLS, accepted_by, left_out, refused_by_s
 from offsets_log.rows.tables import Row, to_json
 
 
-def rescue_files(plan: Row) -> Files:
-    """Yield the files that `rescue` writes for a plan."""
+def rescue_files(plan: Row, judged: Sequence[Row] | None = None) -> Files:
+    """Yield the files that `rescue` writes for a plan.
+
+    Args:
+        judged: rows of offsets that will not do on the target; None if none was judged.
+    """
     yield "plan.json", encode_plan(plan)
     yield "README.txt", readme(plan)
     refused = refused_by_some(plan["offsets"])
@@ -19,4 +25,8 @@ def rescue_files(plan: Row) -> Files:
         yield from tool.files(accepted_by(tool, plan["offsets"], refused))
     if "share_offsets" in plan:
         yield from share_groups.files(plan["share_offsets"])
-    yield "left-out.jsonl", (f"{to_json(row)}\n" for row in left_out(refused))
+    if judged is not None:
+        yield "target.jsonl", (f"{to_json(row)}\n" for row in judged)
+    if "translation" in plan:
+        yield "translation.jsonl", (f"{to_json(row)}\n" for row in plan["translation"])
+    yield "left-out.jsonl", (f"{to_json(row)}\n" for row in [*plan.get("left_out", ()), *left_out(refused)])

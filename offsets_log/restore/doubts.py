@@ -156,26 +156,26 @@ def of_stranded(stranded: Iterable[Stranded]) -> Iterator[str]:
     for one in sorted(stranded, key=lambda one: (one.value.group, one.value.topic, one.value.partition)):
         found.setdefault(one.rule, []).append(one)
     for rule, some in sorted(found.items()):
-        groups = _named(dict.fromkeys(one.value.group for one in some))
+        groups = named(dict.fromkeys(one.value.group for one in some))
         yield f"{in_words(rule, some)}; of {groups}; {RESTORED[rule]} ({rule})"
 
 
 def _of_groups(plan: Row) -> Iterator[str]:
     if active := [row["group"] for row in plan["groups"] if is_active(row["state"])]:
-        yield f"groups that had members ({len(active)}), to be stopped before their offsets are set: {_named(active)}"
+        yield f"groups that had members ({len(active)}), to be stopped before their offsets are set: {named(active)}"
     share = [row["group"] for row in plan["groups"] if row["type"] == SHARE]
     if "share_offsets" in plan:
         yield from _of_share_offsets(plan["share_offsets"], share)
     elif share:
         yield (
             f"share groups ({len(share)}), which cannot be given back: where they are stands in __share_group_state: "
-            f"{_named(share)}"
+            f"{named(share)}"
         )
     waiting = Counter(row["group"] for row in plan["pending"])
     if waiting:
         yield (
             f"offsets in open transactions, whose end is not known, so that the values before them are taken: "
-            f"{waiting.total()} of {_named(waiting)}"
+            f"{waiting.total()} of {named(waiting)}"
         )
     yield from _of_outcomes(plan["pending"])
     homes = plan["offsets_partitions"]["count"]
@@ -187,7 +187,7 @@ def _of_groups(plan: Row) -> Iterator[str]:
     if astray and plan["offsets_partitions"]["source"] != "guess":
         yield (
             f"groups in an offsets partition that is not theirs ({len(astray)}), where no broker looks for them: "
-            f"{_named(astray)}"
+            f"{named(astray)}"
         )
 
 
@@ -208,7 +208,7 @@ def _of_outcomes(pending: Sequence[Row]) -> Iterator[str]:
 
 def _of_share_offsets(rows: Sequence[Row], groups: Sequence[str]) -> Iterator[str]:
     if without := sorted(set(groups) - {row["group"] for row in rows}):
-        yield f"share groups of which __share_group_state here tells nothing ({len(without)}): {_named(without)}"
+        yield f"share groups of which __share_group_state here tells nothing ({len(without)}): {named(without)}"
     taken = [row for row in rows if share_groups.refusal(row) is None]
     twice = sum(row["last_offset"] - row["first_offset"] + 1 for row in share_groups.delivered_twice(taken))
     if twice:
@@ -223,7 +223,8 @@ def _of_share_offsets(rows: Sequence[Row], groups: Sequence[str]) -> Iterator[st
         )
 
 
-def _named(groups: Iterable[str]) -> str:
+def named(groups: Iterable[str]) -> str:
+    """Return the names, or the first of them and how many more there are."""
     return _some([shown(group) for group in groups])
 
 

@@ -7,7 +7,8 @@ JSON Lines. ``event`` is one of
             (whether it puts back), ``started_ms``
 ``before``  is on the disk before the commit is sent: ``group``, ``topic``, ``partition``, and as ``committed_offset``,
             ``leader_epoch``, ``metadata``, or null for no offset: ``before``, what the cluster has; ``wanted``, what it
-            is given; ``plan``, what the plan has (null where it is put back)
+            is given; ``plan``, what the plan has (null where it is put back); ``share``, only where true: it is where
+            a share group starts
 ``after``   the same, once the cluster answered: ``applied``, whether it has what was wanted, and the ``reason`` if not
 ==========  ==========================================================================================================
 
@@ -44,6 +45,7 @@ class Entry:
         plan: what the plan had when it was last set.
         is_open: whether the outcome of the last commit was not seen.
         is_applied: whether the cluster answered as wanted after the last commit.
+        is_share: whether it is where a share group starts.
     """
 
     before: Committed | None
@@ -51,6 +53,7 @@ class Entry:
     plan: Committed | None = None
     is_open: bool = True
     is_applied: bool = False
+    is_share: bool = False
 
 
 @dataclass(slots=True)
@@ -67,6 +70,7 @@ class Journal:
         is_known = entry is not None and current in (entry.before, *entry.ours)
         if entry is None or not (is_known or is_undo):  # somebody else set it since: keep that value
             entry = self.entries[key] = Entry(current)
+        entry.is_share = row.get("share") is True
         entry.ours = (*((current,) if current in entry.ours else ()), wanted)
         entry.is_open, entry.is_applied = True, False
         if not is_undo:
@@ -167,6 +171,7 @@ def _values(change: Change) -> Row:
         "before": _row(change.current),
         "wanted": _row(change.wanted),
         "plan": _row(change.plan),
+        **({"share": True} if change.is_share else {}),
     }
 
 

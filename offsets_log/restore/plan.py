@@ -22,6 +22,8 @@
 ``share_offsets``       rows of ``compact --table share-offsets``, with ``log_start_offset``, ``log_end_offset``,
                         ``start_timestamp_ms`` of the first record, and ``redelivered``, the runs of records that
                         were done above the start; only where the input has ``__share_group_state``
+``target``              only where one was judged: its ``name``, ``cluster_id``, and how many offsets were ``judged``
+                        and have ``problems`` there; ``target.jsonl`` has these
 ``doubts``              what is missing or doubtful, a sentence each
 ``problems``            pieces that could not be read: ``file``, ``position``, ``record_offset``, ``problem``
 ======================  ==============================================================================================
@@ -38,6 +40,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from offsets_log.errors import InputError
+from offsets_log.restore import share_groups
 from offsets_log.rows.tables import Row, to_json
 
 FORMAT = "offsets-log rescue plan"
@@ -62,7 +65,7 @@ def encode_plan(plan: Row) -> Iterator[str]:
 
 
 def decode_plan(raw: bytes, file: str) -> list[Row]:
-    """Return the rows of ``offsets`` of a plan.
+    """Return the rows of ``offsets`` of a plan, and those of its ``share_offsets`` that can be set.
 
     Raises:
         InputError: it is no plan, it has another version, or one of its rows makes no sense.
@@ -89,7 +92,40 @@ def decode_plan(raw: bytes, file: str) -> list[Row]:
         if problem is not None:
             raise InputError(problem, file=file, field=f"offsets[{number}]")
         seen.add(key)
-    return rows
+    return rows + [_share_row(row) for row in _share_rows(plan, file)]
+
+
+def _share_rows(plan: Row, file: str) -> list[Row]:
+    """Return the plan's ``share_offsets`` that can be set. Raises InputError if one makes no sense."""
+    rows = plan.get("share_offsets", [])
+    if not isinstance(rows, list):
+        raise InputError("this is no list", file=file, field="share_offsets")
+    taken = []
+    for number, row in enumerate(rows):
+        try:
+            is_right = share_groups.refusal(row) is None
+            problem = _row_problem(_share_row(row)) if is_right else None
+        except (KeyError, TypeError, AttributeError):
+            problem, is_right = "this is no row of share offsets", False
+        if problem is not None:
+            raise InputError(problem, file=file, field=f"share_offsets[{number}]")
+        if is_right:
+            taken.append(row)
+    return taken
+
+
+def _share_row(row: Row) -> Row:
+    """Return where a share group starts as a row of offsets."""
+    return {
+        "group": row["group"],
+        "topic": row["topic"],
+        "partition": row["partition"],
+        "committed_offset": row["start_offset"],
+        "leader_epoch": None,
+        "metadata": "",
+        "topic_id": row.get("topic_id"),
+        "is_share": True,
+    }
 
 
 def _row_problem(row: Any) -> str | None:

@@ -21,6 +21,9 @@ OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
 A consumer would not continue from such an offset, but from where ``auto.offset.reset`` says, or fail.
 """
 
+BEHIND, AHEAD = "behind", "ahead"
+"""Which offsets alone to set: those of groups that are behind the plan, or have none; those that are ahead of it."""
+
 INSIDE, OUTSIDE = "inside", "outside"
 
 
@@ -31,10 +34,18 @@ class Policy:
     Attributes:
         leader_epochs: one of `LEADER_EPOCHS`.
         out_of_range: one of `OUT_OF_RANGE`.
+        only: BEHIND, AHEAD, or None for all.
     """
 
     leader_epochs: str = "drop"
     out_of_range: str = "refuse"
+    only: str | None = None
+
+    def leaves(self, wanted: Committed, current: Committed | None) -> bool:
+        """Whether an offset is left as it is, because the group is not where `only` says."""
+        if self.only == BEHIND:
+            return current is not None and current.committed_offset >= wanted.committed_offset
+        return self.only == AHEAD and (current is None or current.committed_offset <= wanted.committed_offset)
 
 
 @dataclass(frozen=True, slots=True)

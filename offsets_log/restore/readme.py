@@ -59,7 +59,7 @@ What is here
   kafkactl/run.sh                 one kafkactl reset offset command a partition
   client-libraries/offsets.json   group -> topic -> partition -> offset, metadata
   spark/GROUP.json                for the option startingOffsets of Spark's Kafka source
-{share_files}  left-out.jsonl                  offsets a tool would refuse or change, with the reason
+{share_files}{other_files}  left-out.jsonl                  offsets a tool would refuse or change, with the reason
 
 GROUP and TOPIC are percent-encoded in names of files. {counts}
 
@@ -156,6 +156,7 @@ def readme(plan: Row) -> Iterator[str]:
         needed="\n".join(f"  {shown(topic)}: {count}" for topic, count in plan["topics"].items()) or "  (none)",
         share=_share(plan),
         share_files=_SHARE_FILES if "share_offsets" in plan else "",
+        other_files="".join(text for name, text in _OTHER_FILES.items() if name in plan),
         active=_active(active, tells_states=all(row["state"] is not None for row in plan["groups"])),
         counts=" ".join(f"{name}: {counted(len(own), 'offset')}." for name, own in accepted.items()),
         kafka_consumer_groups=_commands(
@@ -183,11 +184,21 @@ _SHARE_FILES = """\
   share-groups/delivered-twice.jsonl, left-out.jsonl   what comes again; what cannot be set
 """
 
+_OTHER_FILES = {
+    "target": """\
+  target.jsonl                    offsets that will not do on the target as they are, and why
+""",
+    "translation": """\
+  translation.jsonl               where each offset was in the other cluster, and how sure its place here is
+""",
+}
+"""Part of a plan → the file that it makes."""
+
 _SHARE_OFFSETS = """\
 Share groups keep where they are in __share_group_state, which was read: {offsets} places of {groups} groups. Only where
 they start can be set; {twice} were done above it, and are delivered again
-(share-groups/delivered-twice.jsonl). The groups must have no members. With the Java client, for each group of
-share-groups/offsets.json:
+(share-groups/delivered-twice.jsonl). The groups must have no members. `offsets-log restore plan.json` sets them too.
+With the Java client, for each group of share-groups/offsets.json:
 
     admin.alterShareGroupOffsets(group, Map.of(new TopicPartition(topic, partition), offset)).all().get();
 

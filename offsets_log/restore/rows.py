@@ -12,6 +12,11 @@ Files = Iterator[tuple[str, Iterable[str]]]
 """Paths below the directory, each with its text in pieces."""
 
 
+def is_share_row(row: Row) -> bool:
+    """Whether a row to restore says where a share group starts."""
+    return bool(row.get("is_share"))
+
+
 def by_group(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
     """Yield the rows of each group; rows must be in the order of compact."""
     return ((group, list(own)) for group, own in groupby(rows, key=itemgetter("group")))

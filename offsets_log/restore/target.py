@@ -41,8 +41,25 @@ class PartitionNow(NamedTuple):
 UNKNOWN = PartitionNow()
 
 
-class Target(Protocol):
-    """A cluster; its methods raise ClusterError, and ClusterLostError once further questions are useless."""
+class GroupOffsets(Protocol):
+    """What groups of a kind have; its methods raise ClusterError, and ClusterLostError once questions are useless."""
+
+    def offsets(self, group: str) -> Offsets:
+        """Return what a group has committed."""
+
+    def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, str]:
+        """Commit offsets for a group without members; return what was refused → why."""
+
+    def delete(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:
+        """Delete offsets of a group; return what was refused → why. Deleting an absent offset is not refused."""
+
+
+class Target(GroupOffsets, Protocol):
+    """A cluster, and what its groups have, other than share groups; its methods raise as those of `GroupOffsets`."""
+
+    @property
+    def share_groups(self) -> GroupOffsets:
+        """Where share groups start."""
 
     def cluster_id(self) -> str | None:
         """Return the cluster's own id; None before Kafka 0.10.1."""
@@ -58,12 +75,3 @@ class Target(Protocol):
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return where the records of a leader epoch and earlier ones end, per partition; unknown ends are left out."""
-
-    def offsets(self, group: str) -> Offsets:
-        """Return what a group has committed."""
-
-    def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, str]:
-        """Commit offsets for a group without members; return what was refused → why."""
-
-    def delete(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:
-        """Delete offsets of a group; return what was refused → why. Deleting an absent offset is not refused."""

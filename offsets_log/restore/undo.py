@@ -26,10 +26,11 @@ def undo(target: Target, entries: Mapping[Key, Entry], note: Note | None) -> Ite
         ClusterError: the cluster does not list its groups, and nothing was done.
     """
     states = target.group_states()
-    for group, keys in groupby(sorted(entries), key=lambda key: key[0]):
-        own = {key: entries[key] for key in keys}
+    order = sorted(entries, key=lambda key: (key[0], entries[key].is_share, key))
+    for (group, is_share), keys in groupby(order, key=lambda key: (key[0], entries[key].is_share)):
+        own, offsets = {key: entries[key] for key in keys}, target.share_groups if is_share else target
         try:
-            current = target.offsets(group)
+            current = offsets.offsets(group)
         except ClusterLostError:
             raise
         except ClusterError as error:
@@ -39,7 +40,7 @@ def undo(target: Target, entries: Mapping[Key, Entry], note: Note | None) -> Ite
         for change in changes:
             refuse_active(change, states.get(group, NO_GROUP))
         if note is not None:
-            carry_out(target, group, changes, note)
+            carry_out(offsets, group, changes, note)
         yield from changes
 
 
@@ -54,6 +55,7 @@ def _change(key: Key, entry: Entry, current: Committed | None, problem: str | No
         kind=kind_of(entry.before, current),
         reason=problem,
         is_uncertain=entry.is_open,
+        is_share=entry.is_share,
     )
     if problem is None and change.kind != UNCHANGED and current not in entry.ours:
         change.reason = "somebody has moved it since: it is left as it is"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from offsets_log.events import Event
 from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.messages.commit_metadata import decode_commit_metadata
-from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, RecordType, record_type_of
+from offsets_log.messages.mirror_maker import MirrorMakerRecord, mirror_maker_topic
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
 from offsets_log.messages.state_topics import STATE_RECORD_TYPES, StateRecord
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import OffsetAndMetadata
@@ -206,11 +207,10 @@ def decoded_row(event: Event, *, expand: bool = False) -> Row:
             row |= _decoded_columns(decoded)
             if expand:
                 _expand_members(decoded, row["value"])
-        case Event(state=StateRecord() as state):
+        case Event(state=(StateRecord() | MirrorMakerRecord()) as state):
             row |= _decoded_columns(state)
         case Event(damage=Damage(error)):
-            types = RECORD_TYPES if event.topic is None else STATE_RECORD_TYPES[event.topic]
-            row |= _raw_columns(record.key, record.value, types) | {"error": str(error)}
+            row |= _raw_columns(record.key, record.value, event.topic) | {"error": str(error)}
     if record.headers:
         row["headers"] = [
             {"key": key, "value_base64": None if value is None else to_base64(value)} for key, value in record.headers
@@ -239,7 +239,7 @@ def control_json(control: ControlRecord) -> Row:
     return {"type": control.type, "coordinatorEpoch": control.coordinator_epoch}
 
 
-def _decoded_columns(decoded: CoordinatorRecord | StateRecord) -> Row:
+def _decoded_columns(decoded: CoordinatorRecord | StateRecord | MirrorMakerRecord) -> Row:
     row: Row = {
         "record_type": decoded.record_type,
         "name": decoded.name,
@@ -294,7 +294,7 @@ NAME_PATHS = {
 }
 
 
-def _malformed_columns(decoded: CoordinatorRecord | StateRecord) -> Row:
+def _malformed_columns(decoded: CoordinatorRecord | StateRecord | MirrorMakerRecord) -> Row:
     row: Row = {}
     others = []
     for path, raw in decoded.malformed_strings():
@@ -305,15 +305,24 @@ def _malformed_columns(decoded: CoordinatorRecord | StateRecord) -> Row:
     return row | ({"malformed_strings": others} if others else {})
 
 
-def _raw_columns(key: bytes | None, value: bytes | None, types: Mapping[int, RecordType]) -> Row:
-    number = record_type_of(key)
-    known = types.get(number) if number is not None else None
+def _raw_columns(key: bytes | None, value: bytes | None, topic: str | None) -> Row:
+    number, name = _type_and_name(key, topic)
     return {
         "record_type": number,
-        "name": known.name if known else None,
+        "name": name,
         "key_hex": None if key is None else key.hex(),
         "value_hex": None if value is None else value.hex(),
     }
+
+
+def _type_and_name(key: bytes | None, topic: str | None) -> tuple[int | None, str | None]:
+    of_mirror_maker = None if topic is None else mirror_maker_topic(topic)
+    if of_mirror_maker is not None:
+        return None, of_mirror_maker.name
+    number = record_type_of(key)
+    types = RECORD_TYPES if topic is None else STATE_RECORD_TYPES[topic]
+    known = types.get(number) if number is not None else None
+    return number, known.name if known else None
 
 
 def problem_row(damage: Damage) -> Row:

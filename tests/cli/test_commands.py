@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import decode, where
+from cli import where
 from cli.main import main
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE
 from offsets_log.log_format.building import build_batch, build_marker
@@ -27,7 +27,6 @@ from offsets_log.log_format.primitives import ZERO_UUID
 from offsets_log.log_format.record import Record
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
-from offsets_log.messages.state_topics import STATE_RECORD_TYPES
 from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
 from tests.builders import LogBuilder
 from tests.conftest import NEVER, BulkFrom, json_lines, log_directories, read_json, read_partitions
@@ -448,7 +447,6 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_what_help_states_without_the_library_is_what_the_library_has() -> None:
-    assert tuple(STATE_RECORD_TYPES) == decode.INTERNAL_TOPICS
     assert where.DEFAULT_PARTITIONS == DEFAULT_PARTITIONS
 
 

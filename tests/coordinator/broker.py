@@ -13,17 +13,12 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 VERSION = "4.3.0"
 ASK = Path(__file__).with_name("Ask.java")
-DEPENDENCIES = (
-    ("org.apache.kafka", "kafka_2.13", VERSION),
-    ("org.apache.kafka", "kafka-tools", VERSION),
-    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
-)
 DOWNLOAD_SECONDS = 300
 START_SECONDS = 60
 ASK_SECONDS = 120
@@ -35,8 +30,8 @@ class NotAvailableError(Exception):
     """Why there can be no broker here, in one line."""
 
 
-def jars() -> Path:
-    """The folder of Kafka's jars, filled if it must be.
+def jars(version: str = VERSION) -> Path:
+    """The folder of Kafka's jars, filled if it must be; for the usual version ``$OFFSETS_LOG_KAFKA_DIR`` names it.
 
     Raises:
         NotAvailableError: no java, no mvn, or no way to Maven Central.
@@ -44,19 +39,25 @@ def jars() -> Path:
     for tool in ("java", "javac"):
         if shutil.which(tool) is None:
             raise NotAvailableError(f"there is no {tool}")
-    configured = os.environ.get("OFFSETS_LOG_KAFKA_DIR")
-    folder = Path(configured) if configured else Path.home() / ".cache" / "offsets-log" / f"kafka-{VERSION}"
-    if not (folder / f"kafka_2.13-{VERSION}.jar").exists():
-        _download(folder)
+    configured = os.environ.get("OFFSETS_LOG_KAFKA_DIR") if version == VERSION else None
+    folder = Path(configured) if configured else Path.home() / ".cache" / "offsets-log" / f"kafka-{version}"
+    if not (folder / f"kafka_2.13-{version}.jar").exists():
+        kafka = tuple(("org.apache.kafka", name, version) for name in ("kafka_2.13", "kafka-tools"))
+        download(folder, (*kafka, ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")))
     return folder
 
 
-def _download(folder: Path) -> None:
+def download(folder: Path, artifacts: Sequence[tuple[str, str, str]]) -> None:
+    """Fill a folder with jars from Maven Central, and with all that they need.
+
+    Raises:
+        NotAvailableError: there is no mvn, or no way there.
+    """
     if shutil.which("mvn") is None:
         raise NotAvailableError(f"Kafka's jars are not in {folder}, and there is no mvn to fetch them")
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"
-        for group, name, version in DEPENDENCIES
+        for group, name, version in artifacts
     )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
@@ -69,7 +70,7 @@ def _download(folder: Path) -> None:
         try:
             subprocess.run(command, cwd=work, check=True, timeout=DOWNLOAD_SECONDS, capture_output=True)
         except (subprocess.SubprocessError, OSError):
-            raise NotAvailableError(f"mvn cannot fetch Kafka {VERSION} from Maven Central") from None
+            raise NotAvailableError(f"mvn cannot fetch {artifacts[0][1]} from Maven Central") from None
         shutil.rmtree(folder, ignore_errors=True)
         (Path(work) / "libs").rename(folder)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from offsets_log.errors import ClusterError, ClusterLostError
+from offsets_log.restore.judging import Denied
 from offsets_log.restore.target import Committed, Offsets, PartitionNow, TopicPartition
 
 LOG = PartitionNow(log_start_offset=0, log_end_offset=100, leader_epoch=0, topic_id="here")
@@ -29,6 +30,7 @@ class FakeCluster:
         self.lost_after: int | None = None
         self.loses = True
         self.calls = 0
+        self.share_groups = self
 
     def cluster_id(self) -> str:
         return self.id
@@ -51,6 +53,9 @@ class FakeCluster:
         if group == "secret":
             raise ClusterError("not allowed")
         return dict(self.groups.get(group, {}))
+
+    def denied(self, groups: Sequence[str], topics: Sequence[str]) -> Denied:
+        return Denied(groups={"secret", "locked"} & {*groups}, topics={"hidden"} & {*topics})
 
     def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, str]:
         if not offsets:

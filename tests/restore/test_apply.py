@@ -206,3 +206,24 @@ def test_renames_that_make_no_sense(texts: list[str], problem: str) -> None:
 def test_two_offsets_never_become_one() -> None:
     with pytest.raises(InputError, match="two offsets are of group b, orders-0"):
         renamed([row("a"), row("b")], {"a": "b"}, {})
+
+
+@pytest.mark.parametrize(
+    ("only", "kinds"),
+    [
+        (None, ["rewound", "advanced", "new", "unchanged"]),
+        ("behind", ["left", "advanced", "new", "unchanged"]),
+        ("ahead", ["rewound", "left", "left", "unchanged"]),
+    ],
+)
+def test_only_groups_that_are_behind_or_ahead(only: str | None, kinds: list[str]) -> None:
+    groups = {name: {("orders", 0): Committed(at, None, "")} for name, at in (("a", 9), ("b", 2), ("d", 5))}
+    cluster = FakeCluster(**groups)
+    rows = [row(name) for name in "abcd"]
+    changes = list(restore(cluster, rows, Policy(only=only), Journal(), Unwritten()))
+    assert [change.kind for change in changes] == kinds
+    assert all(change.applied is (None if change.kind == "left" else True) for change in changes)
+    moved = {"advanced": 5, "new": 5, "rewound": 5, "unchanged": 5}
+    for name, kind in zip("abcd", kinds, strict=True):
+        now = cluster.offsets(name).get(("orders", 0))
+        assert (now.committed_offset if now else None) == moved.get(kind, {"a": 9, "b": 2, "c": None}.get(name))

@@ -1,0 +1,129 @@
+"""``rescue --target``: the cluster that is to get the offsets, as a copy or live, judged and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import ReadOptions
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from cli.inputs import Inputs
+    from cli.session import Session
+    from offsets_log.disk.reader import DiskLogs
+    from offsets_log.restore.judging import Judged
+    from offsets_log.rows.tables import Row
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """The values of `target_options`."""
+
+    paths: tuple[str, ...] = ()
+    bootstrap_server: str | None = None
+    command_config: str | None = None
+
+
+def target_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as `target`."""
+
+    @click.option(
+        "--target",
+        metavar="PATH",
+        multiple=True,
+        type=click.Path(exists=True),
+        help="Judge the cluster that is to get the offsets by a copy of it: a data directory, or what pull wrote; "
+        "repeatable.",
+    )
+    @click.option("--bootstrap-server", metavar="HOST:PORT", help="Judge this live cluster instead; it is only asked.")
+    @click.option(
+        "--command-config",
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False),
+        help="Properties for the connection, as for Kafka's own tools.",
+    )
+    @wraps(command)
+    def with_target(
+        *args: Any, target: tuple[str, ...], bootstrap_server: str | None, command_config: str | None, **more: Any
+    ) -> None:
+        if target and bootstrap_server is not None:
+            raise click.UsageError("--target and --bootstrap-server exclude each other: one target is judged")
+        if command_config is not None and bootstrap_server is None:
+            raise click.UsageError("--command-config is for --bootstrap-server")
+        command(*args, target=TargetOptions(target, bootstrap_server, command_config), **more)
+
+    return with_target
+
+
+def add_judgement(session: Session, plan: Row, asked: TargetOptions) -> list[Row] | None:
+    """Judge the target, if one is given, and add to the plan what is wrong with it; return the rows of such offsets.
+
+    Raises:
+        OffsetsLogError: the copy cannot be read, or the cluster does not answer.
+    """
+    from offsets_log.restore.judging import in_words, judge
+
+    if not asked.paths and asked.bootstrap_server is None:
+        return None
+    rows = plan["offsets"]
+    with _opened(session, asked) as (target, name):
+        judged = list(judge(target, rows))
+        plan["target"] = {
+            "name": asked.bootstrap_server or list(asked.paths),
+            "cluster_id": target.cluster_id(),
+            "judged": len(rows),
+            "problems": len(judged),
+        }
+    said = list(in_words(judged, name)) or [f"{name}: all {counted(len(rows), 'offset')} will do there"]
+    plan["doubts"] = [*said, *plan["doubts"]] if judged else plan["doubts"]
+    if not judged:
+        session.account.say(said[0])
+    return judged
+
+
+@contextmanager
+def _opened(session: Session, asked: TargetOptions) -> Iterator[tuple[Judged, str]]:
+    if asked.bootstrap_server is not None:
+        from cli.command_config import properties_of
+        from offsets_log.cluster.admin import Cluster
+
+        properties = properties_of(asked.command_config, session.account.say)
+        with closing(Cluster(asked.bootstrap_server, properties)) as cluster:
+            yield cluster, "on the target"
+        return
+    from cli.inputs import Inputs
+    from offsets_log.disk.reader import open_logs
+
+    with ExitStack() as stack:
+        opened = stack.enter_context(open_logs(asked.paths, may_lack_offsets=True))
+        yield _copied(session, Inputs(ReadOptions(paths=asked.paths, quiet=True), opened), opened)
+
+
+def _copied(session: Session, inputs: Inputs, opened: DiskLogs) -> tuple[Judged, str]:
+    from cli.engine import Engine
+    from offsets_log.replay.profile import PROFILES
+    from offsets_log.restore.copied_target import CopiedTarget
+
+    profile = PROFILES["modern"]
+    engine = Engine(inputs, session.account.aside(inputs))
+    states = [state for _, state, _ in engine.load_whole(profile, whole_groups=True)]
+    topics: dict[str, int] = {}
+    for partition in inputs.user_partitions:
+        topics[partition.topic] = max(topics.get(partition.topic, 0), partition.partition + 1)
+    for topic, number in opened.told_ends[0].spans:
+        topics[topic] = max(topics.get(topic, 0), number + 1)
+    metadata = inputs.metadata
+    if metadata is not None and not metadata.replay.is_partial:
+        topics |= {topic.name: len(topic.partitions) for topic in metadata.replay.image.topics.values()}
+    ids = {identity.cluster_id for identity in inputs.clusters.identities} - {None}
+    for words in inputs.notes:
+        session.account.say(f"target: {words}")
+    name = "in the copy of the target" + ("" if states else ", which has no offsets topic")
+    cluster_id = ids.pop() if len(ids) == 1 else None
+    return CopiedTarget(cluster_id, topics, inputs.copied_logs, states, profile), name

@@ -1,0 +1,210 @@
+"""``offsets-log translate``: committed offsets as files that set them again, right on another cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.lag import STRANDED, lag_logs, say_of_lag
+from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, gather, reading_options
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.rows.tables import Row
+
+EXAMPLES = (
+    "Examples: offsets-log translate east --target west --policy default:east --to plan · "
+    "offsets-log translate east --target west/broker-1 --target west/broker-2 -g 'billing-*' --to plan · "
+    "offsets-log translate east --map offset-mapping.json --rename orders=restored-orders --to plan"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TranslateOptions:
+    """The values of the command's own options."""
+
+    target: tuple[str, ...] = ()
+    map: str | None = None
+    offset_header: str | None = None
+    policy: str = "identity"
+    rename: tuple[str, ...] = ()
+    rename_group: tuple[str, ...] = ()
+    leader_epochs: str = "drop"
+
+
+translate_options = gather(
+    "asked",
+    TranslateOptions,
+    (
+        click.option(
+            "--target",
+            metavar="COPY",
+            multiple=True,
+            type=click.Path(exists=True),
+            help="A copy of the other cluster: data directories with the logs of its topics, or the directories of "
+            "their partitions; repeatable.",
+        ),
+        click.option(
+            "--map",
+            metavar="FILE",
+            type=click.Path(exists=True, dir_okay=False),
+            help="Pairs of offsets: a CSV with topic, partition, source_offset, target_offset, or offset-mapping.json "
+            "of kafka-backup.",
+        ),
+        click.option(
+            "--offset-header",
+            metavar="NAME[:le|be|text]",
+            help="The header in which the target's records tell their offset in the source; by default "
+            "x-original-offset. Its form: 4 or 8 bytes, or digits; by default what it looks like.",
+        ),
+        click.option(
+            "--policy",
+            metavar="NAME",
+            default="identity",
+            show_default=True,
+            help="What topics are called in the target: identity, or default:ALIAS for MirrorMaker 2's ALIAS.topic.",
+        ),
+        click.option(
+            "--rename",
+            metavar="RULE",
+            multiple=True,
+            help="What a topic is called in the target instead: OLD=NEW or s/PATTERN/NEW/; the first that fits counts; "
+            "repeatable.",
+        ),
+        click.option("--rename-group", metavar="RULE", multiple=True, help="The same for groups; repeatable."),
+        click.option(
+            "--leader-epochs",
+            type=click.Choice(("drop", "target")),
+            default="drop",
+            show_default=True,
+            help="Put none into the plan, or those of the target's own log.",
+        ),
+    ),
+)
+
+
+@click.command("translate", epilog=EXAMPLES)
+@reading_options
+@PROFILE
+@AS_BROKER
+@SHUTDOWN
+@PARTITIONS
+@STRANDED
+@translate_options
+@click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
+def command(
+    reading: ReadOptions,
+    profile: str,
+    as_broker: bool,
+    shutdown: str | None,
+    partitions: int | None,
+    lag: bool | None,
+    asked: TranslateOptions,
+    to: str,
+) -> None:
+    """Write committed offsets as files that set them on another cluster, where records have other offsets.
+
+    PATH is a copy of the source: __consumer_offsets and the logs of the topics. Each offset is found in the target by
+    the records that both sides have, by their times and contents; by headers that tell where a record was, or by a map
+    of pairs. No record that a group has not read is passed over: what is not sure moves back, so that some are read
+    again, and how many at most is told. What cannot be told is left out.
+
+    DIR is as that of `offsets-log rescue`, for `offsets-log restore` and other tools. DIR/translation.jsonl has a row
+    for each offset: how it was found (exact; by count between two records; at least; by time) and reread_at_most.
+
+    Exit status: 0 all was read and translated; 1 stopped by an error; 2 wrong usage; 3 something was damaged, or an
+    offset could not be translated: DIR/left-out.jsonl says which, and why.
+    """
+    from cli.account import fail
+    from cli.rescue import write_files
+    from cli.session import open_session
+    from cli.translate_run import Translation
+    from offsets_log.disk.writer import atomic_directory
+    from offsets_log.errors import InputError
+    from offsets_log.restore.directory import rescue_files
+    from offsets_log.translation.translated_plan import in_words, translated_plan
+
+    if not asked.target and asked.map is None:
+        raise click.UsageError("give --target COPY of the other cluster, or --map FILE")
+    if reading.engine == "spark":
+        raise click.UsageError("translate reads on this machine")
+    try:
+        translation = Translation(asked)
+    except InputError as error:
+        fail(error)
+    with (
+        open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
+        atomic_directory(to) as directory,
+        translation,
+    ):
+        plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions, lag))
+        places = translation.places(session.inputs.copied_logs, plan["offsets"])
+        new = translated_plan(plan, places, translation.rename_group)
+        write_files(directory, rescue_files(new))
+        for damage in translation.damages:
+            session.account.on_damage(damage)
+        for note in translation.notes:
+            session.account.say(note)
+        _say_of(session, new)
+        session.account.finish(
+            f"{counted(len(plan['offsets']), 'offset')}: {in_words(new)}; {session.inputs.partitions_read}; profile "
+            f"{profile}; read {to}/README.txt first"
+        )
+
+
+REASONS_SHOWN = 10
+
+
+def _say_of(session: Session, plan: Row) -> None:
+    """Report what was left out, by reason; it counts as wrong."""
+    reasons: dict[str, list[Row]] = {}
+    for row in plan["left_out"]:
+        reasons.setdefault(row["reason"], []).append(row)
+    session.account.is_wrong |= bool(reasons)
+    for reason, rows in list(reasons.items())[:REASONS_SHOWN]:
+        first = rows[0]
+        session.account.say(
+            f"left out: {counted(len(rows), 'offset')}, such as that of {first['group']} on {first['topic']}-"
+            f"{first['partition']}: {reason}"
+        )
+    if len(reasons) > REASONS_SHOWN:
+        session.account.say(f"{len(reasons) - REASONS_SHOWN} more reasons are in left-out.jsonl")
+
+
+def _plan_of_source(session: Session, profile: str, how: tuple[bool, str | None, int | None, bool | None]) -> Row:
+    """Return the plan that a rescue of the source would have."""
+    from cli.brokers import Brokers
+    from offsets_log.coordinator_document import Memory
+    from offsets_log.replay.profile import PROFILES
+    from offsets_log.restore.rescue import RescueOptions, make_plan
+
+    as_broker, shutdown, partitions, lag = how
+    reading = session.inputs.reading
+    logs = lag_logs(session, lag)
+    memory = Memory(PROFILES[profile])
+    for part in Brokers(session, memory.profile, as_broker, shutdown).load():
+        memory.add(*part)
+    offsets = (value for part in memory.parts for value in part.state.iter_served())
+    stranded = list(session.inputs.iter_stranded(offsets)) if logs else []
+    say_of_lag(session, logs)
+    asked = RescueOptions(
+        as_broker=as_broker,
+        until_time_ms=reading.until_time,
+        until_offsets=reading.until_offset,
+        groups=reading.group,
+        topics=reading.topic,
+        offsets_partitions=reading.offsets_partition,
+        partitions=session.inputs.offsets_partition_count(partitions),
+    )
+    return make_plan(
+        memory,
+        asked,
+        session.account.damages,
+        notes=(*session.inputs.notes, *session.inputs.clusters.notes),
+        corrupt=session.account.corrupt,
+        unsupported=session.account.unsupported,
+        stranded=stranded,
+    )

@@ -1,0 +1,288 @@
+"""The work of `translate`: each partition's committed offsets, in the best way that the inputs allow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property, partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cli.ahead import ahead
+from cli.translate import TranslateOptions
+from offsets_log.columnar.aligning import records as r
+from offsets_log.columnar.aligning.reading import Headers, RowReader
+from offsets_log.columnar.arrays import Int64s
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.data_directory.checkpoints import decode_leader_epoch_checkpoint
+from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
+from offsets_log.disk.scratch import Pieces
+from offsets_log.disk.user_logs import find_user_topics, open_user_log, release
+from offsets_log.disk.user_partitions import UserPartition
+from offsets_log.errors import Damage, InputError, OffsetsLogError
+from offsets_log.log_format.file_names import LEADER_EPOCHS
+from offsets_log.messages.mirror_maker import OFFSET_SYNCS, mirror_maker_topic
+from offsets_log.rows.tables import Row
+from offsets_log.translation import map_file
+from offsets_log.translation.alignment import Pair, align
+from offsets_log.translation.answers import WAYS, Answer, Told, Untold
+from offsets_log.translation.by_headers import ByHeaders, by_headers
+from offsets_log.translation.by_syncs import by_syncs
+from offsets_log.translation.names import by_policy, by_rules
+from offsets_log.translation.offset_syncs import PartitionSyncs, SourcePartition, read_offset_syncs
+from offsets_log.translation.translated_plan import Place
+
+FORMS = {"le": r.LITTLE_ENDIAN, "be": r.BIG_ENDIAN, "text": r.TEXT}
+
+Committed = Mapping[int, Sequence[int]]
+"""Partition → committed offsets."""
+
+
+class Translation:
+    """One run. A context manager: opened logs are closed at its end.
+
+    Attributes:
+        rename_topic, rename_group: what they are called in the target.
+        damages, notes: what could not be read of topics, and what was chosen.
+
+    Raises:
+        InputError: a rule or a header makes no sense, or the map cannot be read.
+    """
+
+    def __init__(self, asked: TranslateOptions) -> None:
+        self.rename_topic = by_rules(asked.rename, "--rename", by_policy(asked.policy))
+        self.rename_group = by_rules(asked.rename_group, "--rename-group")
+        self.damages: list[Damage] = []
+        self._asked = asked
+        self._headers = _headers(asked.offset_header)
+        self._map = None if asked.map is None else map_file.decode_map(Path(asked.map).read_bytes(), asked.map)
+        self._stack = ExitStack()
+        self._source: CopiedLogs | None = None
+        self._target: CopiedLogs | None = None
+        self._chosen: dict[tuple[int, str], dict[int, CopiedPartition]] = {}
+        self._seed = int.from_bytes(os.urandom(7))
+
+    @property
+    def notes(self) -> list[str]:
+        """What was passed over or chosen among the target's copies."""
+        return [] if self._target is None else self._target.notes
+
+    def places(self, source: CopiedLogs, offsets: Sequence[Row]) -> Callable[[Row], Place]:
+        """Translate the offsets of a plan; return what tells the place of each row."""
+        self._source = source
+        if self._asked.target:
+            self._target = find_user_topics(self._asked.target, self._stack)
+        topics: dict[str, dict[int, list[int]]] = {}
+        for row in offsets:
+            topics.setdefault(row["topic"], {}).setdefault(row["partition"], []).append(row["committed_offset"])
+        found = {topic: self._topic(topic, committed) for topic, committed in topics.items()}
+        if self._target is not None:
+            self.damages += self._target.damages
+        return lambda row: self._place(row, *found[row["topic"]][row["partition"]])
+
+    def _place(self, row: Row, partition: int, told: Mapping[int, Told]) -> Place:
+        topic = self.rename_topic(row["topic"])
+        one = told[row["committed_offset"]]
+        epoch = None
+        if isinstance(one, Answer) and self._asked.leader_epochs == "target":
+            epoch = self._leader_epoch(topic, partition, one.target_offset - 1)
+        return Place(topic, partition, one, epoch)
+
+    # ------------------------------------------------------------------------------------------- ways, best first
+
+    def _topic(self, topic: str, committed: Committed) -> dict[int, tuple[int, Mapping[int, Told]]]:
+        """Return, for each partition of a topic, its partition in the target, and what is told of its offsets."""
+        target = self.rename_topic(topic)
+        best: dict[int, tuple[int, Mapping[int, Told]]] = {
+            number: (number, dict.fromkeys(some, Untold(self._why_not(target)))) for number, some in committed.items()
+        }
+        if self._target is not None and not self._copies(self._target, target):
+            return best
+        for way in (self._by_records, self._by_headers, self._by_syncs, self._by_map):
+            left = {number: some for number, some in committed.items() if not _is_exact(best[number][1])}
+            for number, (place, told) in way(topic, target, left).items():
+                before = best[number]
+                if place == before[0]:
+                    best[number] = place, _better(before[1], told)
+                elif not any(isinstance(one, Answer) for one in before[1].values()):
+                    best[number] = place, told
+        return {number: self._there(target, *found) for number, found in best.items()}
+
+    def _there(self, target: str, partition: int, told: Mapping[int, Told]) -> tuple[int, Mapping[int, Told]]:
+        """Return what is told, if the target has the partition as far as its copy tells."""
+        if self._target is None or partition in self._copies(self._target, target):
+            return partition, told
+        return partition, dict.fromkeys(told, Untold(f"the target's copy has no {target}-{partition}"))
+
+    def _why_not(self, target: str) -> str:
+        """Return what is said where no way tells anything."""
+        if self._target is None:
+            return "the map has no such partition"
+        if not self._copies(self._target, target):
+            alike = sorted(name for name in self._target.topics if name.endswith((f".{target}", f"_{target}")))
+            hint = f", but {', '.join(alike[:3])}: see --policy and --rename" if alike else ""
+            return f"the target's copy has no topic {target}{hint}"
+        return (
+            "nothing tells where its records are in the target: the source's copy has no log of it, and the target's "
+            "records have no header with their offset"
+        )
+
+    def _by_records(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
+        sources, targets = self._copies(self._source, topic), self._copies(self._target, target)
+        found: dict[int, tuple[int, dict[int, Told]]] = {}
+        for number, some in committed.items():
+            if number in sources and number in targets:
+                is_same_count = max(sources) == max(targets)
+                found[number] = number, self._aligned(sources[number], targets[number], some, is_same_count)
+        return found
+
+    def _aligned(
+        self, source: CopiedPartition, target: CopiedPartition, committed: Sequence[int], is_same_count: bool
+    ) -> dict[int, Told]:
+        assert self._target is not None
+        ends = self._target.ends(target.topic, target.partition)
+        assert ends is not None
+        with ExitStack() as stack:
+            try:
+                pair = Pair(
+                    open_user_log(source, stack),
+                    open_user_log(target, stack),
+                    self._reader(stack),
+                    self._reader(stack),
+                    partial(Pieces, stack),
+                    ends.log_start_offset,
+                    ends.log_end_offset,
+                    ahead,
+                    is_same_count,
+                )
+                return align(pair, committed)
+            except InputError as error:
+                return dict.fromkeys(committed, Untold(str(error)))
+
+    def _by_headers(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
+        targets = self._copies(self._target, target)
+        if not targets or not committed:
+            return {}
+        try:
+            with ExitStack() as stack:
+                found = by_headers(self._all_rows(targets, stack), committed)
+        except InputError as error:
+            return {number: (number, dict.fromkeys(some, Untold(str(error)))) for number, some in committed.items()}
+        return {number: _told_of(one) for number, one in found.items() if one.target_partition is not None}
+
+    def _by_syncs(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
+        targets = self._copies(self._target, target)
+        found: dict[int, tuple[int, dict[int, Told]]] = {}
+        for number, some in committed.items():
+            if (syncs := self._syncs.get((topic, number))) is None:
+                continue
+            with ExitStack() as stack:
+                copy = targets.get(number)
+                ends = None if self._target is None or copy is None else self._target.ends(target, number)
+                log = None if copy is None or not _is_here(copy) else open_user_log(copy, stack)
+                end = None if ends is None else ends.log_end_offset
+                found[number] = number, by_syncs(syncs, some, log, end)
+        return found
+
+    @cached_property
+    def _syncs(self) -> dict[SourcePartition, PartitionSyncs]:
+        """The offset syncs in the copies; those of one topic, for each target cluster has its own."""
+        logs = [one for one in (self._source, self._target) if one is not None]
+        named = [(one, topic) for one in logs for topic in one.topics if mirror_maker_topic(topic) is OFFSET_SYNCS]
+        if len({topic for _, topic in named}) != 1:
+            return {}
+        with ExitStack() as stack:
+            copies = [copy for one, topic in named for copy in one.chosen(topic) if _is_here(copy)]
+            return read_offset_syncs(open_user_log(copies[0], stack), self.damages) if copies else {}
+
+    def _by_map(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
+        pairs = self._map or {}
+        found: dict[int, tuple[int, dict[int, Told]]] = {}
+        for number, some in committed.items():
+            own = pairs.get((topic, number)) or pairs.get((target, number))
+            if own:
+                found[number] = number, {offset: map_file.translate(own, offset) for offset in some}
+        return found
+
+    # ---------------------------------------------------------------------------------------------------- logs
+
+    def _copies(self, logs: CopiedLogs | None, topic: str) -> dict[int, CopiedPartition]:
+        """Return the partitions of a topic that a side has, each in the copy that counts."""
+        key = id(logs), topic
+        if key not in self._chosen:
+            self._chosen[key] = {} if logs is None else {copy.partition: copy for copy in logs.chosen(topic)}
+        return self._chosen[key]
+
+    def _reader(self, stack: ExitStack) -> RowReader:
+        return RowReader(stack.enter_context(Scanner()), self._seed, self._headers, self._on_damage, release)
+
+    def _on_damage(self, damage: Damage) -> None:
+        """Note a piece that cannot be read, once however often it is met."""
+        if str(damage.error) not in {str(one.error) for one in self.damages}:
+            self.damages.append(damage)
+
+    def _all_rows(
+        self, copies: Mapping[int, CopiedPartition], stack: ExitStack
+    ) -> Iterator[tuple[int, Iterator[Int64s]]]:
+        """Yield the rows of partitions one after the other; each is read to its end before the next."""
+        reader = self._reader(stack)
+        for number, copy in sorted(copies.items()):
+            with ExitStack() as own:
+                yield number, ahead(reader.chunks(open_user_log(copy, own)))
+
+    def _leader_epoch(self, topic: str, partition: int, offset: int) -> int | None:
+        """Return the leader epoch of an offset of the target, by the checkpoint of its copy."""
+        copy = self._copies(self._target, topic).get(partition)
+        try:
+            data = None if copy is None else copy.read(LEADER_EPOCHS)
+            epochs = {} if data is None else decode_leader_epoch_checkpoint(data, LEADER_EPOCHS)
+        except OffsetsLogError:
+            return None
+        return max((epoch for epoch, start in epochs.items() if start <= offset), default=None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+
+def _is_here(copy: CopiedPartition) -> bool:
+    """Whether the whole log is here, and not only its end."""
+    return isinstance(copy, UserPartition)
+
+
+def _headers(asked: str | None) -> Headers:
+    if asked is None:
+        return Headers()
+    name, _, form = asked.rpartition(":") if asked.rpartition(":")[2] in FORMS else (asked, "", "")
+    if not name:
+        raise InputError(f"--offset-header {asked}: it takes NAME, NAME:le, NAME:be or NAME:text")
+    return Headers(((name.encode(), FORMS.get(form, r.ANY_FORM)), Headers().asked[1]))
+
+
+def _told_of(found: ByHeaders) -> tuple[int, dict[int, Told]]:
+    assert found.target_partition is not None
+    return found.target_partition, dict(found.told)
+
+
+def _rank(one: Told) -> int:
+    return WAYS.index(one.how) if isinstance(one, Answer) else len(WAYS)
+
+
+def _is_exact(told: Mapping[int, Told]) -> bool:
+    return all(_rank(one) == 0 for one in told.values())
+
+
+def _better(one: Mapping[int, Told], other: Mapping[int, Told]) -> Mapping[int, Told]:
+    """Return what of two ways is surer, for each offset; where neither tells anything, the reason of the second."""
+    return {offset: _surer(one[offset], other.get(offset, one[offset])) for offset in one}
+
+
+def _surer(one: Told, other: Told) -> Told:
+    is_other = _rank(other) < _rank(one) or (isinstance(one, Untold) and isinstance(other, Untold))
+    return other if is_other else one

@@ -1,0 +1,162 @@
+"""Read the logs of topics that users write to as rows of `records`, in chunks: by the kernel, else record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.aligning import records as r
+from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.errors import Damage
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.record import Record, iter_records, time_of
+from offsets_log.log_format.segment import Buffer
+
+ROWS = 1 << 16
+"""Rows of a chunk, unless one batch has more."""
+
+RELEASED_AT_ONCE = 1 << 24
+
+BEGINNING = int(np.iinfo(np.int64).min)
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """Which headers tell a record's offset in another cluster, and its partition there.
+
+    Attributes:
+        asked: (name, form) of the header with the offset and of the one with the partition; the forms are those of
+            `records`.
+    """
+
+    asked: Sequence[tuple[bytes, int]] = ((b"x-original-offset", r.ANY_FORM), (b"x-source-partition", r.ANY_FORM))
+
+    def arrays(self) -> tuple[a.Bytes, a.Int64s]:
+        """Return them as the kernel takes them."""
+        names = b"".join(name for name, _ in self.asked)
+        begins = np.cumsum([0, *(len(name) for name, _ in self.asked)])[:-1]
+        rows = [(at, len(name), form) for at, (name, form) in zip(begins, self.asked, strict=True)]
+        return np.frombuffer(names, np.uint8), np.array(rows, np.int64)
+
+
+NO_HEADERS = Headers()
+
+
+@dataclass(slots=True)
+class RowReader:
+    """Reads logs with the buffers of one thread.
+
+    Args:
+        seed: of the hashes; both sides of a comparison need the same.
+        on_damage: takes what could not be read.
+        release: told of bytes of a segment that are not looked at any more: where they begin and end.
+    """
+
+    scanner: Scanner
+    seed: int
+    headers: Headers = NO_HEADERS
+    on_damage: Callable[[Damage], None] = lambda damage: None
+    release: Callable[[Buffer, int, int], None] = lambda buffer, begin, end: None
+    _rows: a.Int64s = field(default_factory=lambda: np.zeros((ROWS, r.COLUMNS), np.int64))
+
+    def chunks(self, log: PartitionLog, *, least: int = 0, since: int = BEGINNING) -> Iterator[a.Int64s]:
+        """Yield the rows of a log in chunks, in the order of offsets.
+
+        Args:
+            least: no batch that ends below this offset is read.
+            since: nor those before the first batch that has a record of this time, or times of the log's own.
+        """
+        layout = Layout(log.since(least))
+        names, asked = self.headers.arrays()
+        state = np.zeros(r.STATE_SIZE, np.int64)
+        state[[r.LEAST, r.SINCE, r.LAST_OFFSET]] = least, since, -1
+        for index, data in enumerate(layout.data):
+            state[[r.AT, r.WINDOW_COUNT, r.WINDOW_NEXT]] = 0
+            released = 0
+            while state[r.AT] < len(data):
+                if state[r.AT] - released > RELEASED_AT_ONCE:
+                    self.release(layout.log.segments[index].buffer, released, int(state[r.AT]))
+                    released = int(state[r.AT])
+                outcome = r.note(
+                    state, data, self.scanner.window, self.scanner.table, self.seed, names, asked, self._rows
+                )
+                match outcome:
+                    case oc.NEEDS_WINDOW:
+                        state[r.WINDOW_COUNT] = self.scanner.fill_window(data, int(state[r.AT]), len(data))
+                        state[r.WINDOW_NEXT] = 0
+                    case oc.NEEDS_RECORDS:
+                        self._rows = np.zeros((int(state[r.NEEDED]), r.COLUMNS), np.int64)
+                    case oc.FULL:
+                        yield self._taken(state)
+                    case oc.NOT_PLAIN:
+                        if state[r.COUNT]:
+                            yield self._taken(state)
+                        yield from self._slow_path(layout, index, state)
+            self.release(layout.log.segments[index].buffer, released, len(data))
+        if state[r.COUNT]:
+            yield self._taken(state)
+
+    def _taken(self, state: a.Int64s) -> a.Int64s:
+        rows = self._rows[: state[r.COUNT]].copy()
+        state[r.COUNT] = 0
+        return rows
+
+    def _slow_path(self, layout: Layout, index: int, state: a.Int64s) -> Iterator[a.Int64s]:
+        """Read one batch with `log_format`, or go on behind what is damaged."""
+        begin = int(state[r.AT])
+        for item, last_offset in layout.walk.items(index, begin, int(state[r.LAST_OFFSET])):
+            if isinstance(item, Damage):
+                self.on_damage(item)
+            elif isinstance(item, RecordBatch) and item.position > begin:
+                state[r.AT] = item.position
+                return
+            elif isinstance(item, RecordBatch):
+                state[r.AT], state[r.LAST_OFFSET] = item.position + item.size_bytes, last_offset
+                if last_offset >= state[r.LEAST]:
+                    state[r.SINCE] = BEGINNING
+                    yield from self._rows_of(item, layout.log.segments[index].file)
+                return
+        state[r.AT] = len(layout.data[index])
+
+    def _rows_of(self, batch: RecordBatch, file: str) -> Iterator[a.Int64s]:
+        """Yield the rows of one batch: its records are written anew, plainly, for the kernel."""
+        if batch.is_control:
+            yield np.array([[batch.base_offset, -1, -1, r.IS_CONTROL | r.IS_TRANSACTIONAL, -1, -1]], np.int64)
+            return
+        records = []
+        for item in iter_records(batch):
+            if isinstance(item, Damage):
+                item.error.at(file=file)
+                self.on_damage(item)
+            else:
+                records.append(replace(item, timestamp_ms=_capped(item)))
+        if not records:
+            return
+        flags = r.IS_TRANSACTIONAL * batch.is_transactional + r.IS_APPEND_TIME * (batch.timestamp_type == "log_append")
+        plain = RowReader(self.scanner, self.seed, self.headers)
+        for rows in plain.chunks(_log_of(records)):
+            rows[:, r.FLAGS] |= flags
+            yield rows
+
+
+def _capped(record: Record) -> int:
+    time_ms = time_of(record)
+    return -1 if time_ms is None else time_ms
+
+
+def _log_of(records: Sequence[Record]) -> PartitionLog:
+    """Return records as a log of uncompressed batches, which the kernel takes."""
+    return PartitionLog(None, (Segment("", None, b"".join(build_batch([record]) for record in records)),))
+
+
+def no_times(rows: a.Int64s) -> bool:
+    """Whether some record of a chunk has no time of its producer."""
+    data = rows[:, r.FLAGS] & r.IS_CONTROL == 0
+    return bool((data & ((rows[:, r.TIME] == bt.NO_TIME) | (rows[:, r.FLAGS] & r.IS_APPEND_TIME != 0))).any())

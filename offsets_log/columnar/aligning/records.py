@@ -1,0 +1,271 @@
+"""Note the records of a topic that users write to: when each was written, a hash of what it says, where it came from.
+
+Keys and values may be anything or null, and records may have headers. Those whose names begin with ``x-`` are no part
+of what a record says: tools that copy records put them there. One of them may tell the record's offset in another
+cluster, and one its partition.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire import decompressed as dp
+from offsets_log.columnar.wire.primitives import MULTIPLIER, OTHER_MULTIPLIER, be32, be64, hash_bytes, varint, varlong
+
+# Columns of a row.
+OFFSET, TIME, HASH, FLAGS, SOURCE_OFFSET, SOURCE_PARTITION = range(6)
+COLUMNS = 6
+
+# Bits of FLAGS.
+IS_CONTROL = 1
+IS_TRANSACTIONAL = 2
+IS_APPEND_TIME = 4
+
+# The state of a reading.
+AT = 0
+COUNT = 1  # rows that are noted
+LEAST = 2  # records below this offset are passed over
+SINCE = 3  # batches are passed over up to the first with a record of this time or later
+LAST_OFFSET = 4
+WINDOW_COUNT = 5  # batches in the window's table
+WINDOW_NEXT = 6
+NEEDED = 7  # rows for one batch
+STATE_SIZE = 8
+
+# Columns of what headers are asked for.
+NAME_AT, NAME_SIZE, FORM = range(3)
+LITTLE_ENDIAN, BIG_ENDIAN, TEXT, ANY_FORM = range(4)
+
+X, DASH = ord("x"), ord("-")
+ZERO, NINE = ord("0"), ord("9")
+MOST_DIGITS = 18
+LEAST_SIZE = 7
+"""Of a record in bytes."""
+
+_NULL, _HEADERS = U(0xA5A5A5A5), U(0x5BD1E995)
+
+
+@inlined
+def _mixed(value: Any, other: Any) -> Any:
+    value = (value ^ other) * MULTIPLIER
+    return value ^ value >> U(29)
+
+
+@part
+def _hashed(data: Any, at: Any, size: Any, seed: Any) -> Any:
+    """Return a hash of bytes, or that of null for a negative size."""
+    return U(seed) ^ _NULL if size < 0 else U(hash_bytes(data, at, size, seed))
+
+
+@part
+def _digits(data: Any, at: Any, size: Any) -> Any:
+    """Return a number in decimal digits; −1 if anything else stands there."""
+    if size < 1 or size > MOST_DIGITS:
+        return np.int64(-1)
+    number = np.int64(0)
+    for i in range(at, at + size):
+        byte = np.int64(data[U(i)])
+        if byte < ZERO or byte > NINE:
+            return np.int64(-1)
+        number = number * 10 + byte - ZERO
+    return number
+
+
+@part
+def _number(data: Any, at: Any, size: Any, form: Any) -> Any:
+    """Return the number in a header's value; −1 if it holds none, or a negative one."""
+    if form in (TEXT, ANY_FORM):
+        number = _digits(data, at, size)
+        if number >= 0 or form == TEXT:
+            return number
+    if size != 4 and size != 8:
+        return np.int64(-1)
+    value = U(0)
+    for i in range(size):
+        place = at + i if form == BIG_ENDIAN else at + size - 1 - i
+        value = value << U(8) | U(data[U(place)])
+    number = np.int64(value)
+    return number if number >= 0 and (size == 8 or number < 1 << 31) else np.int64(-1)
+
+
+@part
+def _is_named(data: Any, at: Any, size: Any, names: Any, asked: Any, i: Any) -> Any:
+    if size != asked[i, NAME_SIZE]:
+        return False
+    begin = asked[i, NAME_AT]
+    for j in range(size):  # noqa: SIM110 - a kernel
+        if data[U(at + j)] != names[U(begin + j)]:
+            return False
+    return True
+
+
+@part
+def _headers(data: Any, at: Any, end: Any, names: Any, asked: Any, rows: Any, n: Any) -> Any:
+    """Hash the headers up to the end of a record, and note the numbers asked for; return MALFORMED if they do not fit.
+
+    Their hash is added to the row's.
+    """
+    count, at = varint(data, at, end)
+    if at < 0 or count < 0 or count > end - at:
+        return np.int64(oc.NOT_PLAIN)
+    for _ in range(count):
+        size, at = varint(data, at, end)
+        if at < 0 or size < 0 or size > end - at:
+            return np.int64(oc.NOT_PLAIN)
+        key = at
+        value_size, at = varint(data, at + size, end)
+        if at < 0 or value_size < -1 or value_size > end - at:
+            return np.int64(oc.NOT_PLAIN)
+        for i in range(len(asked)):
+            if value_size > 0 and _is_named(data, key, size, names, asked, i):
+                rows[n, SOURCE_OFFSET + i] = _number(data, at, value_size, asked[i, FORM])
+        if size < 2 or data[U(key)] != X or data[U(key + 1)] != DASH:
+            found = _mixed(_HEADERS, _hashed(data, key, size, np.int64(1)))
+            rows[n, HASH] = np.int64(_mixed(U(rows[n, HASH]) ^ found, _hashed(data, at, value_size, np.int64(2))))
+        at += max(value_size, 0)
+    return np.int64(oc.FINISHED) if at == end else np.int64(oc.NOT_PLAIN)
+
+
+@part
+def _record(
+    data: Any, at: Any, end: Any, least: Any, most: Any, seed: Any, names: Any, asked: Any, rows: Any, n: Any
+) -> Any:
+    """Note the record that ``data[at:end]`` is, behind its length; OFFSET and TIME are deltas."""
+    rows[n, TIME], at = varlong(data, at + 1, end)
+    if at < 0:
+        return np.int64(oc.NOT_PLAIN)
+    delta, at = varint(data, at, end)
+    if at < 0 or delta < least or delta > most:
+        return np.int64(oc.NOT_PLAIN)
+    rows[n, OFFSET] = delta
+    size, at = varint(data, at, end)
+    if at < 0 or size < -1 or size > end - at:
+        return np.int64(oc.NOT_PLAIN)
+    key = _hashed(data, at, size, seed)
+    size, at = varint(data, at + max(size, 0), end)
+    if at < 0 or size < -1 or size > end - at:
+        return np.int64(oc.NOT_PLAIN)
+    rows[n, HASH] = np.int64(_mixed(key * OTHER_MULTIPLIER, _hashed(data, at, size, seed + 1)))
+    rows[n, SOURCE_OFFSET] = -1
+    rows[n, SOURCE_PARTITION] = -1
+    return _headers(data, at + max(size, 0), end, names, asked, rows, n)
+
+
+@part
+def _batch(data: Any, at: Any, source: Any, start: Any, end: Any, seed: Any, names: Any, asked: Any, rows: Any, first: Any) -> Any:  # noqa: E501  # fmt: skip
+    """Note the records of the batch at ``at``, which are ``source[start:end]``; return how many, or NOT_PLAIN."""
+    count, base, most = be32(data, at + bt.RECORDS_COUNT), be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
+    attributes = bt.attributes_of(data, at)
+    flags = np.int64(0)
+    if attributes & bt.TRANSACTIONAL_MASK:
+        flags |= IS_TRANSACTIONAL
+    if attributes & bt.TIMESTAMP_TYPE_MASK:
+        flags |= IS_APPEND_TIME
+    place, least = start, np.int64(0)
+    for number in range(first, first + count):
+        n = U(number)
+        size, place = varint(source, place, end)
+        if place < 0 or size < LEAST_SIZE - 1 or size > end - place:
+            return np.int64(oc.NOT_PLAIN)
+        if _record(source, place, place + size, least, most, seed, names, asked, rows, n) < 0:
+            return np.int64(oc.NOT_PLAIN)
+        place += size
+        least = rows[n, OFFSET] + 1
+        rows[n, OFFSET] += base
+        rows[n, TIME] = bt.time_at(data, at, rows[n, TIME])
+        rows[n, FLAGS] = flags
+    return count if place == end else np.int64(oc.NOT_PLAIN)
+
+
+@inlined
+def _control(state: Any, data: Any, at: Any, rows: Any) -> None:
+    n = U(state[COUNT])
+    for column in range(COLUMNS):
+        rows[n, column] = -1
+    rows[n, OFFSET] = be64(data, at)
+    rows[n, TIME] = bt.max_timestamp(data, at)
+    rows[n, FLAGS] = IS_CONTROL | IS_TRANSACTIONAL
+    state[COUNT] += 1
+
+
+@inlined
+def _is_passed_over(state: Any, data: Any, at: Any) -> Any:
+    """Whether a batch is before all that is asked for."""
+    if bt.last_offset(data, at) < state[LEAST]:
+        return True
+    if bt.is_older(data, at) or bt.attributes_of(data, at) & bt.TIMESTAMP_TYPE_MASK:
+        return False
+    return be64(data, at + bt.MAX_TIMESTAMP) < state[SINCE]
+
+
+@kernel
+def note(
+    state: Longs, data: Bytes, window: Bytes, table: LongRows, seed: Number, names: Bytes, asked: LongRows,
+    rows: LongRows,
+) -> int:  # fmt: skip
+    """Note the records of a segment's batches from a position on.
+
+    Returns:
+        FINISHED at the segment's end; FULL where no room is left for the next batch; NEEDS_RECORDS if it never is;
+        NEEDS_WINDOW; NOT_PLAIN at a batch that only the slow path reads.
+    """
+    while state[AT] < len(data):
+        at = state[AT]
+        size = bt.size_at(data, at, np.int64(len(data)))
+        if size < 0 or bt.last_offset(data, at) < be64(data, at) or be64(data, at) <= state[LAST_OFFSET]:
+            return oc.NOT_PLAIN
+        if not _is_passed_over(state, data, at):
+            outcome = _take(state, data, at, size, window, table, np.int64(seed), names, asked, rows)
+            if outcome != oc.FINISHED:
+                return int(outcome)
+            state[SINCE] = bt.INT64_MIN
+        state[LAST_OFFSET] = bt.last_offset(data, at)
+        state[AT] = at + size
+    return oc.FINISHED
+
+
+@part
+def _take(state: Any, data: Any, at: Any, size: Any, window: Any, table: Any, seed: Any, names: Any, asked: Any, rows: Any) -> Any:  # noqa: E501  # fmt: skip
+    """Note one batch; return FINISHED or why it is not noted."""
+    if bt.is_older(data, at) or bt.batch_at(data, at, np.int64(len(data))) < 0:
+        return np.int64(oc.NOT_PLAIN)
+    if bt.attributes_of(data, at) & bt.CONTROL_MASK:
+        if state[COUNT] >= len(rows):
+            return np.int64(oc.FULL)
+        _control(state, data, at, rows)
+        return np.int64(oc.FINISHED)
+    count = be32(data, at + bt.RECORDS_COUNT)
+    if count == 0:
+        return np.int64(oc.FINISHED)
+    source, start, end = data, at + bt.HEADER_SIZE, at + size
+    if bt.attributes_of(data, at) & bt.CODEC_MASK:
+        place = _find(state, table, at)
+        if place < 0:
+            return np.int64(oc.NEEDS_WINDOW)
+        source, start, end = window, table[place, dp.BEGIN], table[place, dp.END]
+    if end < 0 or count < 0 or count * LEAST_SIZE > end - start:
+        return np.int64(oc.NOT_PLAIN)
+    if count > len(rows) - state[COUNT]:
+        state[NEEDED] = count
+        return np.int64(oc.NEEDS_RECORDS if state[COUNT] == 0 else oc.FULL)
+    found = _batch(data, at, source, start, end, seed, names, asked, rows, state[COUNT])
+    if found < 0:
+        return np.int64(oc.NOT_PLAIN)
+    state[COUNT] += count
+    return np.int64(oc.FINISHED)
+
+
+@inlined
+def _find(state: Any, table: Any, at: Any) -> Any:
+    """Return where a batch stands in the window's table; −1 if it does not."""
+    place = state[WINDOW_NEXT]
+    while place < state[WINDOW_COUNT] and table[place, dp.BATCH_AT] < at:
+        place += 1
+    state[WINDOW_NEXT] = place
+    return place if place < state[WINDOW_COUNT] and table[place, dp.BATCH_AT] == at else np.int64(-1)

@@ -1,0 +1,123 @@
+"""What records of the source say, as prints, and at which offsets it stands there: a hash table.
+
+A print is one number for a record: of its time and its hash, of one of them alone, or of those of several records in a
+row, where one alone would be found at too many places.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.aligning import records as r
+from offsets_log.columnar.jit.compiled import U, inlined, kernel
+from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
+from offsets_log.columnar.wire.primitives import MULTIPLIER, OTHER_MULTIPLIER
+
+# What prints are made of.
+WHOLE, WITHOUT_TIME, TIME_ALONE = range(3)
+
+# Columns of a slot.
+PRINT, LOWEST, HIGHEST, IS_FOUND = range(4)
+SLOT = 4
+NO_PRINT = 0
+"""In an empty slot."""
+
+NOWHERE_LOWEST = int(np.iinfo(np.int64).max)
+NOWHERE_HIGHEST = -1
+"""The offsets of a print that is not in the source."""
+
+
+@inlined
+def _mixed(value: Any) -> Any:
+    value = (value ^ value >> U(30)) * MULTIPLIER
+    value = (value ^ value >> U(27)) * OTHER_MULTIPLIER
+    return value ^ value >> U(31)
+
+
+@kernel
+def prints(rows: LongRows, made_of: Number, before: Longs, found: Longs) -> None:
+    """Make the prints of data records in a row.
+
+    Args:
+        before: the prints of single records before the first, the last one last; afterwards those before the next
+            chunk. A print is made of so many records and its own.
+        found: takes one print a row.
+    """
+    for n in range(len(rows)):
+        i = U(n)
+        value = U(0)
+        if made_of != WITHOUT_TIME:
+            value = _mixed(U(rows[i, r.TIME]) + U(0x9E3779B97F4A7C15))
+        if made_of != TIME_ALONE:
+            value = _mixed(value ^ U(rows[i, r.HASH]))
+        single = value
+        for j in range(len(before)):
+            value = _mixed(value + OTHER_MULTIPLIER) ^ U(before[U(len(before) - 1 - j)])
+        for j in range(1, len(before)):
+            before[U(j - 1)] = before[U(j)]
+        if len(before) > 0:
+            before[U(len(before) - 1)] = np.int64(single)
+        value = _mixed(value)
+        found[i] = np.int64(value) if value != U(NO_PRINT) else np.int64(1)
+
+
+def slots_for(count: int) -> a.Int64s:
+    """Return an empty table for so many prints."""
+    return np.zeros((1 << max(10, (4 * count // 3).bit_length()), SLOT), np.int64)
+
+
+@inlined
+def _slot(slots: Any, value: Any) -> Any:
+    """Return the slot of a print, or the empty one where it belongs."""
+    mask = np.int64(len(slots) - 1)
+    at = value & mask
+    while slots[U(at), PRINT] != NO_PRINT and slots[U(at), PRINT] != value:
+        at = at + 1 & mask
+    return U(at)
+
+
+@kernel
+def put(slots: LongRows, found: Longs, rows: LongRows) -> None:
+    """Note at which offsets prints stand; the caller has made sure of room."""
+    for n in range(len(found)):
+        at, offset = _slot(slots, found[U(n)]), rows[U(n), r.OFFSET]
+        if slots[at, PRINT] == NO_PRINT:
+            slots[at, PRINT], slots[at, LOWEST], slots[at, HIGHEST] = found[U(n)], offset, offset
+        else:
+            slots[at, LOWEST] = min(slots[at, LOWEST], offset)
+            slots[at, HIGHEST] = max(slots[at, HIGHEST], offset)
+
+
+@kernel
+def look_up(slots: LongRows, found: Longs, places: LongRows) -> int:
+    """Widen the places of records, int64[n, 2] of lowest and highest offset, by what the table has; return how many."""
+    count = 0
+    for n in range(len(found)):
+        i = U(n)
+        at = _slot(slots, found[i])
+        if slots[at, PRINT] != NO_PRINT:
+            places[i, 0] = min(places[i, 0], slots[at, LOWEST])
+            places[i, 1] = max(places[i, 1], slots[at, HIGHEST])
+            slots[at, IS_FOUND] = 1
+            count += 1
+    return count
+
+
+def share_found(slots: a.Int64s) -> tuple[int, int]:
+    """Return how many prints were looked up, and how many there are between the first and the last of these."""
+    found = slots[slots[:, IS_FOUND] != 0]
+    if not len(found):
+        return 0, 0
+    first, last = found[:, LOWEST].min(), found[:, HIGHEST].max()
+    between = (slots[:, PRINT] != NO_PRINT) & (slots[:, LOWEST] >= first) & (slots[:, HIGHEST] <= last)
+    return len(found), int(between.sum())
+
+
+def nowhere(count: int) -> a.Int64s:
+    """Return the places of so many records that were not looked up."""
+    places = np.empty((count, 2), np.int64)
+    places[:, 0], places[:, 1] = NOWHERE_LOWEST, NOWHERE_HIGHEST
+    return places

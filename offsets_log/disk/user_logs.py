@@ -1,0 +1,75 @@
+"""The whole logs of topics that users write to: found in copies of any form, and opened."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
+from offsets_log.data_directory.metadata_copies import leader_copies
+from offsets_log.disk.finder import Finder
+from offsets_log.disk.folder import SEGMENT, DirectoryName
+from offsets_log.disk.local import expand, list_directory, map_data
+from offsets_log.disk.user_partitions import UserPartition
+from offsets_log.errors import InputError
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.segment import Buffer
+
+
+def find_user_topics(paths: Sequence[str], stack: ExitStack) -> CopiedLogs:
+    """Find the partitions in data directories, in directories of partitions, or given themselves.
+
+    Raises:
+        InputError: there is none.
+    """
+    finder = Finder((), stack)
+    found: list[CopiedPartition] = []
+    for given in paths:
+        finder.add(given)
+    found += finder.user_partitions
+    known = {partition.shown_path for partition in found}
+    for path in (place for one in paths for place in expand(one) if place.is_dir()):
+        found += [one for one in _partitions_in(path) if one.shown_path not in known]
+    if not any(not partition.topic.startswith("__") for partition in found):
+        raise InputError(f"no partition of a topic that users write to was found in {', '.join(paths[:3])}")
+    return CopiedLogs(found, leader_copies(found, lambda: finder.clusters.metadata))
+
+
+def _partitions_in(path: Path) -> list[UserPartition]:
+    """Return the partitions that a directory holds or is, whatever lies beside them."""
+    _, directories, _ = list_directory(path)
+    places = [path, *(path / name for name in directories)]
+    parsed = [(place, DirectoryName.parse(place.absolute().name)) for place in places]
+    named = [(place, name) for place, name in parsed if name.topic and not name.leftover]
+    return [
+        UserPartition(name.topic, name.partition, place, {})
+        for place, name in named
+        if any(SEGMENT.fullmatch(file) for file in list_directory(place)[0])
+    ]
+
+
+def open_user_log(copy: CopiedPartition, stack: ExitStack) -> PartitionLog:
+    """Open all segments of a partition.
+
+    Raises:
+        InputError: one cannot be read, or only the end of the log is here.
+    """
+    if not isinstance(copy, UserPartition):
+        raise InputError("of other topics an archive or a store gives the ends only: unpack it", file=copy.shown_path)
+    segments = []
+    for base_offset in copy.base_offsets():
+        path = copy.path / f"{base_offset:020}.log"
+        buffer, zeros = map_data(path, stack)
+        segments.append(Segment(str(path), base_offset, buffer, zeros_behind=zeros))
+    return PartitionLog(copy.partition, tuple(segments))
+
+
+def release(buffer: Buffer, begin: int, end: int) -> None:
+    """Tell the system that bytes of a mapped segment need no memory any more; whoever reads them again gets them."""
+    mapping = buffer.obj if isinstance(buffer, memoryview) else None
+    if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        first = begin - begin % mmap.PAGESIZE
+        if end > first:
+            mapping.madvise(mmap.MADV_DONTNEED, first, end - first)

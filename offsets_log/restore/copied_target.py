@@ -1,0 +1,67 @@
+"""A cluster to judge by a copy of it: its topics' logs, and its groups where its offsets topic is in the copy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.profile import Profile
+from offsets_log.restore.judging import Denied
+from offsets_log.restore.target import Committed, Offsets, PartitionNow, TopicPartition
+
+
+class CopiedTarget:
+    """A `Judged` without a network; nobody's rights are known of it."""
+
+    def __init__(
+        self,
+        cluster_id: str | None,
+        topics: Mapping[str, int],
+        logs: CopiedLogs,
+        states: Iterable[CoordinatorState],
+        profile: Profile,
+    ) -> None:
+        """Args:
+        topics: topic → number of partitions.
+        states: what the coordinators of its offsets partitions hold.
+        """
+        self._cluster_id, self._topics, self._logs = cluster_id, dict(topics), logs
+        self._groups: dict[str, str] = {}
+        self._offsets: dict[str, dict[TopicPartition, Committed]] = {}
+        for state in states:
+            self._groups |= {group.group_id: group.state(profile) or "" for group in state.groups.values()}
+            for value in state.iter_served():
+                offset = Committed(value.committed_offset, value.leader_epoch, value.metadata)
+                self._offsets.setdefault(value.group, {})[value.topic, value.partition] = offset
+
+    def cluster_id(self) -> str | None:
+        """Return the id in the copy's ``meta.properties``."""
+        return self._cluster_id
+
+    def group_states(self) -> dict[str, str]:
+        """Return group → state, as far as the copy has the offsets topic."""
+        return self._groups
+
+    def topics(self) -> dict[str, int]:
+        """Return topic → number of partitions."""
+        return self._topics
+
+    def partitions(self, wanted: Collection[TopicPartition]) -> dict[TopicPartition, PartitionNow]:
+        """Return where the logs begin and end; nothing of those that are not in the copy."""
+        self._logs.find(wanted)
+        return {key: self._partition(*key) for key in wanted}
+
+    def _partition(self, topic: str, partition: int) -> PartitionNow:
+        ends, topic_id = self._logs.ends(topic, partition), self._logs.topic_id(topic, partition)
+        if ends is None:
+            return PartitionNow()
+        return PartitionNow(ends.log_start_offset, ends.end_offset, None, None if topic_id is None else str(topic_id))
+
+    def offsets(self, group: str) -> Offsets:
+        """Return what a group has committed."""
+        return self._offsets.get(group, {})
+
+    def denied(self, groups: Sequence[str], topics: Sequence[str]) -> Denied:
+        """Return that nothing is known to be denied."""
+        return Denied()

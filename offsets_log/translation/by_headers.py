@@ -1,0 +1,103 @@
+"""Where committed offsets are in the target by headers that tell each record's offset in the source.
+
+Tools that back up and restore records write such headers. A header may tell the partition too; then partitions need
+not have kept their numbers, if all records of one went to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.aligning import placing as pl
+from offsets_log.columnar.aligning import records as r
+from offsets_log.columnar.aligning import table as tb
+from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Told, Untold
+
+
+@dataclass(slots=True)
+class _Placing:
+    """Committed offsets of a partition of the source, among the records of one of the target."""
+
+    state: a.Int64s
+    asked: a.Int64s
+    counts: a.Int64s
+    found: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ByHeaders:
+    """What headers say.
+
+    Attributes:
+        target_partition: to which the source's went; None where it went to none.
+        told: committed offset → answer.
+    """
+
+    target_partition: int | None
+    told: Mapping[int, Told] = field(default_factory=dict)
+
+
+def by_headers(
+    targets: Iterable[tuple[int, Iterator[a.Int64s]]], committed: Mapping[int, Sequence[int]]
+) -> dict[int, ByHeaders]:
+    """Return, for each partition of the source, where its committed offsets are.
+
+    Args:
+        targets: number and rows (`columnar.aligning.records`) of each partition of the target.
+        committed: partition of the source → committed offsets.
+    """
+    answers: dict[int, list[ByHeaders]] = {partition: [] for partition in committed}
+    for target, chunks in targets:
+        placings = {
+            partition: _Placing(*pl.begin(np.array(sorted(set(some)), np.int64)))
+            for partition, some in committed.items()
+        }
+        for rows in chunks:
+            _place(rows[rows[:, r.FLAGS] & r.IS_CONTROL == 0], target, placings)
+        for partition, placing in placings.items():
+            if placing.found:
+                pl.end(placing.state, placing.asked, placing.counts)
+                answers[partition].append(ByHeaders(target, _told(placing)))
+    return {partition: _only(partition, some) for partition, some in answers.items()}
+
+
+def _place(rows: a.Int64s, target: int, placings: Mapping[int, _Placing]) -> None:
+    sources = np.where(rows[:, r.SOURCE_PARTITION] < 0, target, rows[:, r.SOURCE_PARTITION])
+    has_header = rows[:, r.SOURCE_OFFSET] >= 0
+    for partition, placing in placings.items():
+        own = has_header & (sources == partition)
+        kept = own | ~has_header
+        offsets, source = rows[kept, r.OFFSET], rows[kept, r.SOURCE_OFFSET]
+        places = np.stack([np.where(source < 0, tb.NOWHERE_LOWEST, source), source], axis=1)
+        placing.found += int(own.sum())
+        pl.place(placing.state, placing.asked, placing.counts, np.ascontiguousarray(offsets), places)
+
+
+def _told(placing: _Placing) -> dict[int, Told]:
+    return {int(row[pl.COMMITTED]): _answer(placing, i, row) for i, row in enumerate(placing.asked)}
+
+
+def _answer(placing: _Placing, i: int, row: a.Int64s) -> Answer:
+    state = placing.state
+    if row[pl.AFTER] == pl.NONE:
+        if row[pl.UNSURE] == pl.NONE:
+            return Answer(int(state[pl.LAST]) + 1, EXACT, 0)
+        return Answer(int(row[pl.UNSURE]), AT_LEAST, int(state[pl.RECORDS] - state[pl.RECORDS_FRONT]))
+    again = int(placing.counts[: i + 1].sum() - row[pl.READ_BEFORE])
+    if row[pl.UNSURE_COUNT]:
+        return Answer(int(row[pl.UNSURE]), AT_LEAST, int(row[pl.UNSURE_COUNT]) + again)
+    return Answer(int(row[pl.AFTER]), EXACT, again)
+
+
+def _only(partition: int, found: Sequence[ByHeaders]) -> ByHeaders:
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        return ByHeaders(None)
+    several = ", ".join(str(one.target_partition) for one in found)
+    why = Untold(f"its records are in several partitions of the target: {several}")
+    return ByHeaders(partition, dict.fromkeys(found[0].told, why))

@@ -1,0 +1,130 @@
+"""A rescue's plan for the source made one for the target, and what of it could not be told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from offsets_log.rows.tables import Row
+from offsets_log.translation.answers import AT_LEAST, BY_TIME, WAYS, Answer, Told, Untold
+from offsets_log.translation.names import Rename
+from offsets_log.words import counted
+
+TRANSLATION_COLUMNS = (
+    "group", "topic", "partition", "source_offset", "target_group", "target_topic", "target_partition", "target_offset",
+    "how", "reread_at_most", "skipped",
+)  # fmt: skip
+
+OfSource = ("pending", "orphans", "duplicates")
+"""Lists of a plan that count the source's offsets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is said of a row of the plan.
+
+    Attributes:
+        leader_epoch: of the last record that was read, as the target's log has it; None for none.
+    """
+
+    topic: str
+    partition: int
+    told: Told
+    leader_epoch: int | None = None
+
+
+def translated_plan(plan: Row, place_of: Callable[[Row], Place], rename_group: Rename) -> Row:
+    """Return the plan for the target.
+
+    ``offsets`` has the target's names and offsets, with the source's beside them; ``translation`` the same in short;
+    ``left_out`` the rows of which nothing is told, with the reason.
+    """
+    kept: dict[tuple[str, str, int], Row] = {}
+    left_out: list[Row] = []
+    for row in plan["offsets"]:
+        place = place_of(row)
+        if isinstance(place.told, Untold):
+            left_out.append(row | {"target_topic": place.topic, "tool": "translate", "reason": place.told.reason})
+            continue
+        new = _translated(row, place, place.told, rename_group)
+        key = new["group"], new["topic"], new["partition"]
+        kept[key] = _both(kept[key], new) if key in kept else new
+    offsets = [kept[key] for key in sorted(kept)]
+    groups = [row | {"group": rename_group(row["group"])} for row in plan["groups"]]
+    told = {
+        "offsets": offsets,
+        "groups": [{name: value for name, value in row.items() if name != "group_base64"} for row in groups],
+        "topics": _topics(offsets),
+        **{name: [] for name in OfSource},
+        "translation": [_short(row) for row in offsets],
+        "left_out": left_out,
+    }
+    new_plan = {
+        name: value for name, value in plan.items() if name not in ("share_offsets", "doubts", "problems")
+    } | told
+    return new_plan | {"doubts": [*_doubts(plan, new_plan), *plan["doubts"]], "problems": plan["problems"]}
+
+
+def _translated(row: Row, place: Place, answer: Answer, rename_group: Rename) -> Row:
+    """Return a row with the target's names; raw bytes of names that were replaced are dropped."""
+    group = rename_group(row["group"])
+    new = row | {
+        "group": group,
+        "topic": place.topic,
+        "partition": place.partition,
+        "committed_offset": answer.target_offset,
+        "leader_epoch": place.leader_epoch,
+        "topic_id": None,
+        "source_group": row["group"],
+        "source_topic": row["topic"],
+        "source_partition": row["partition"],
+        "source_offset": row["committed_offset"],
+        "how": answer.how,
+        "reread_at_most": answer.reread_at_most,
+        "skipped": 0,
+    }
+    replaced = {"group_base64": group != row["group"], "topic_base64": place.topic != row["topic"]}
+    return {name: value for name, value in new.items() if not replaced.get(name)}
+
+
+def _both(one: Row, other: Row) -> Row:
+    """Return the earlier of two rows that are to be one in the target; what lies between is read again."""
+    first = min(one, other, key=lambda row: int(row["committed_offset"]))
+    if one["committed_offset"] == other["committed_offset"]:
+        return first
+    return first | {"how": AT_LEAST, "reread_at_most": None}
+
+
+def _short(row: Row) -> Row:
+    places = {"group": row["source_group"], "topic": row["source_topic"], "partition": row["source_partition"]}
+    targets = {f"target_{name}": row[name] for name in ("group", "topic", "partition")}
+    found = row | places | targets | {"target_offset": row["committed_offset"]}
+    return {name: found[name] for name in TRANSLATION_COLUMNS}
+
+
+def _topics(offsets: list[Row]) -> dict[str, int]:
+    needed: dict[str, int] = {}
+    for row in offsets:
+        needed[row["topic"]] = max(needed.get(row["topic"], 0), row["partition"] + 1)
+    return dict(sorted(needed.items()))
+
+
+def _doubts(plan: Row, new: Row) -> Iterator[str]:
+    yield f"these are offsets of another cluster than the log's, translated: {in_words(new)}"
+    unsure = [row for row in new["offsets"] if row["how"] in (AT_LEAST, BY_TIME)]
+    if unsure:
+        known = [row["reread_at_most"] for row in unsure if row["reread_at_most"] is not None]
+        most = f", at most {sum(known)} in all where that is known, {max(known)} of one partition" if known else ""
+        yield f"records may be read again, as translation.jsonl says{most}: {counted(len(unsure), 'offset')}"
+    if new["left_out"]:
+        yield f"offsets that could not be translated, as left-out.jsonl says: {len(new['left_out'])}"
+    if plan.get("share_offsets"):
+        yield f"places of share groups are not translated: {len(plan['share_offsets'])}"
+
+
+def in_words(plan: Row) -> str:
+    """Return how many offsets of a translated plan were told in which way."""
+    ways = Counter(row["how"] for row in plan["offsets"])
+    parts = [f"{ways[way]} {way}" for way in WAYS if ways[way]]
+    return ", ".join([*parts, f"{len(plan['left_out'])} not told"])

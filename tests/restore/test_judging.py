@@ -1,0 +1,105 @@
+"""What is wrong with offsets on the cluster that is to get them: by a fake one, by copies, and live."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from offsets_log.restore.judging import PROBLEMS, in_words, judge
+from offsets_log.restore.target import Committed, PartitionNow
+from tests.conftest import read_json, read_json_lines
+from tests.data_directories.copies import Recorded, data_directories, recorded
+from tests.restore.fake_cluster import FakeCluster
+from tests.restore.plans import row
+
+__all__ = ["recorded"]
+
+
+def test_each_problem_and_none() -> None:
+    cluster = FakeCluster({"held": "Stable"}, ahead={("orders", 0): Committed(6, None, "")})
+    cluster.logs["orders", 1] = PartitionNow(10, 20, 0, "here")
+    cluster.logs["orders", 2] = PartitionNow()
+    rows = [
+        row("ahead"),
+        row("fine", topic_id="here"),
+        row("fine", partition=1, offset=9),
+        row("fine", partition=1, offset=21),
+        row("fine", partition=2),
+        row("fine", partition=3),
+        row("fine", partition=-1),
+        row("fine", topic="gone"),
+        row("held", topic_id="there"),
+        row("locked"),
+        row("secret"),
+    ]
+    judged = list(judge(cluster, rows))
+    assert [(found["group"], found["partition"], found["problems"]) for found in judged] == [
+        ("ahead", 0, ["ahead"]),
+        ("fine", 1, ["below start"]),
+        ("fine", 1, ["beyond end"]),
+        ("fine", 2, ["no log"]),
+        ("fine", 3, ["no partition"]),
+        ("fine", -1, ["no partition"]),
+        ("fine", 0, ["no topic"]),
+        ("held", 0, ["members", "another topic"]),
+        ("locked", 0, ["denied"]),
+        ("secret", 0, ["denied"]),
+    ]
+    assert (judged[0]["current_offset"], judged[1]["log_start_offset"], judged[1]["log_end_offset"]) == (6, 10, 20)
+    sentences = list(in_words(judged, "there"))
+    assert len(sentences) == len(PROBLEMS) - 1
+    assert (
+        'there: 2 offsets of partitions that its topics do not have; of "fine"; kafka-consumer-groups' in sentences[1]
+    )
+
+
+def test_a_group_that_cannot_be_asked() -> None:
+    cluster = FakeCluster()
+    cluster.denied = lambda groups, topics: FakeCluster.denied(cluster, [], [])  # type: ignore[method-assign]
+    assert [found["problems"] for found in judge(cluster, [row("secret")])] == [["not answered"]]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["rescue", *map(str, arguments)], catch_exceptions=False)
+
+
+@pytest.fixture
+def data(recorded: Recorded) -> Path:
+    return data_directories(recorded("kafka-4.3-one"), "stopped")[0]
+
+
+def test_a_copy_of_the_target(data: Path, tmp_path: Path) -> None:
+    """The source judged as its own target: nothing is ahead, and offsets that lead nowhere are the same as ever."""
+    result = run(data, "--target", data, "--to", tmp_path / "rescued")
+    assert result.exit_code == 0, result.stderr
+    plan = read_json(tmp_path / "rescued" / "plan.json")
+    judged = list(read_json_lines(tmp_path / "rescued" / "target.jsonl"))
+    assert plan["target"]["judged"] == len(plan["offsets"])
+    assert plan["target"]["problems"] == len(judged)
+    assert not any("ahead" in found["problems"] for found in judged)
+    assert any(doubt.startswith("in the copy of the target: ") for doubt in plan["doubts"])
+    assert "target.jsonl" in (tmp_path / "rescued" / "README.txt").read_text()
+
+
+def test_a_copy_without_the_offsets_topic(data: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(data, other, ignore=shutil.ignore_patterns("__*"))
+    result = run(data, "--target", other, "--to", tmp_path / "rescued")
+    assert result.exit_code == 0, result.stderr
+    assert "in the copy of the target, which has no offsets topic: " in result.stderr
+
+
+def test_usage_and_bad_targets(data: Path, tmp_path: Path) -> None:
+    both = run(data, "--target", data, "--bootstrap-server", "h:1", "--to", tmp_path / "x")
+    assert (both.exit_code, "exclude each other" in both.stderr) == (2, True)
+    alone = run(data, "--command-config", Path(__file__), "--to", tmp_path / "x")
+    assert (alone.exit_code, "is for --bootstrap-server" in alone.stderr) == (2, True)
+    (tmp_path / "empty").mkdir()
+    for target in (("--target", tmp_path / "empty"), ("--bootstrap-server", "127.0.0.1:1")):
+        result = run(data, *target, "--to", tmp_path / "x")
+        assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1), result.stderr
+        assert not (tmp_path / "x").exists()
