@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import threading
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from spark_jobs.stateful import CHANGES, GROUPS, OFFSETS, STATE, keeper
 from spark_jobs.upsert import ABOUT, TablePlace, Upsert
 
 LOOK_S = 1
+_ERROR = re.compile(r"^(?:Caused by: )?([\w.]*(?:Error|Exception): .*)$", re.MULTILINE)
 NOT_FOLLOWED = ("group", "topic", "columns", "until_offset", "until_time")
 """Options that leave out what a state is made of."""
 
@@ -142,10 +144,15 @@ def run(spark: SparkSession, order: FollowOrder, stop: threading.Event, tell: Ca
                 tell("it is ended; the same command goes on from here")
                 break
     except PySparkException as error:
-        raise own_error(error) or InputError(f"Spark ended the stream: {str(error).partition(chr(10))[0]}") from None
+        raise own_error(error) or InputError(f"Spark ended the stream: {_cause(str(error))}") from None
     finally:
         query.stop()
     return _followed(order, query)
+
+
+def _cause(words: str) -> str:
+    """Return the last error that Spark tells of, or its first line."""
+    return next(reversed(_ERROR.findall(words)), words.partition("\n")[0])
 
 
 def _followed(order: FollowOrder, query: StreamingQuery) -> Followed:

@@ -125,10 +125,18 @@ class Upsert:
 
     def write(self, changes: DataFrame, batch: int) -> None:
         """Write a batch; what ``foreachBatch`` calls."""
-        write_one = partial(_write_partition, self.place, self.with_changes, batch)
-        rows = changes.groupBy("offsets_partition").applyInArrow(write_one, WRITTEN).collect()
-        for row in rows:
+        rows = changes.groupBy("offsets_partition").applyInArrow(self.writer(batch), WRITTEN)
+        for row in rows.collect():
             self.place.move(row["staged"], row["place"])
+
+    def writer(self, batch: int) -> Callable[[pa.Table], pa.Table]:
+        """Return the function that writes the files of an offsets partition, and says what is to be moved where."""
+        place, with_changes = self.place, self.with_changes
+
+        def write_one(table: pa.Table) -> pa.Table:
+            return _write_partition(place, with_changes, batch, table)
+
+        return write_one
 
     def count(self, kind: str) -> int:
         """Return how many rows a table has."""
@@ -149,7 +157,6 @@ def _buffer(place: TablePlace, name: str) -> pa.BufferReader:
 
 
 def _write_partition(place: TablePlace, with_changes: bool, batch: int, table: pa.Table) -> pa.Table:
-    """Write the files of an offsets partition, and return what is to be moved where."""
     number = table["offsets_partition"][0].as_py()
     name = "unknown" if number == UNKNOWN else f"{number:05}"
     written: list[dict[str, str]] = []

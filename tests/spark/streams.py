@@ -21,7 +21,7 @@ from spark_jobs.effects import DAMAGE, UNKNOWN
 from spark_jobs.options import parse
 from spark_jobs.stateful import DAMAGED, changed
 from spark_jobs.streaming import LogStreamReader
-from spark_jobs.upsert import TablePlace, Upsert, _write_partition
+from spark_jobs.upsert import TablePlace, Upsert
 from tests.following.grown import growing, rolled
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
@@ -76,8 +76,7 @@ class Stream:
             columns = [[number] * len(found), [kind for kind, _ in found], [held for _, held in found]]
             table = pa.table(dict(zip(("offsets_partition", "kind", "held"), columns, strict=True)))
             if len(table):
-                made = _write_partition(self.upsert.place, True, len(self.batches) - 2, table)
-                moves += made.to_pylist()
+                moves += self.upsert.writer(len(self.batches) - 2)(table).to_pylist()
         for move in moves[: self.rng.randrange(len(moves) + 1) if dies else None]:
             self.upsert.place.move(move["staged"], move["place"])
         return states
