@@ -36,9 +36,11 @@ class Stream:
         self.rng = rng
         self.batches: list[dict[str, Any]] = [{}]
         self.states: dict[tuple[int, int], bytes] = {}
-        self.restart()
+        self.reader = LogStreamReader(parse(self.options))
+        self.upsert.begin()
 
     def restart(self) -> None:
+        self.reader.stop()
         self.reader = LogStreamReader(parse(self.options))
         self.upsert.begin()
 
