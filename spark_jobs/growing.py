@@ -7,7 +7,6 @@ that is complete is not read by the driver, if the end of its file tells where i
 
 from __future__ import annotations
 
-import posixpath
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,26 +14,12 @@ from contextlib import ExitStack
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
-
-from pyarrow import fs
 
 from offsets_log.columnar.choose.selected import items_of_piece
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
-from offsets_log.disk.folder import DirectoryName
-from offsets_log.disk.growing import (
-    GrowingDirectories,
-    followed_directory,
-    named_segments,
-    partition_of,
-    read_at,
-    segment_files,
-)
-from offsets_log.disk.local import input_errors
-from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage, InputError
 from offsets_log.events import EVERYTHING
 from offsets_log.following.growth import GrowingLog, Piece, Place, Replaced, SegmentFile
@@ -43,8 +28,8 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import LogWalk, PartitionLog, Segment
 from offsets_log.rows.tables import partition_name
+from spark_jobs.growing_folders import Folder, Folders
 from spark_jobs.planning import TAIL_BYTES, last_offset_in
-from spark_jobs.stores import Options, open_store, path_here, path_in_store
 
 PIECE_BYTES = 1 << 21
 """How much the driver reads at a time."""
@@ -52,60 +37,6 @@ SLICE_BYTES = 1 << 25
 """About how much a task reads at a time, but for whole segments."""
 SECOND_LOOK_S = 0.3
 """Files come and go in several steps: what looks like another log is looked at again after so long."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalFolder:
-    """A partition's directory on a disk that all machines see."""
-
-    path: str
-
-    def files(self) -> list[SegmentFile]:
-        """Return the segments that are there now, by base offset."""
-        return segment_files(Path(self.path))
-
-    def read(self, name: str, position: int, size_bytes: int) -> bytes:
-        """Return a piece of a file, or less of it if there is not so much. Raises InputError."""
-        return read_at(Path(self.path), name, position, size_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFolder:
-    """A partition's directory in a store.
-
-    Attributes:
-        path: URL of the directory without a query; the store is that of ``url``.
-    """
-
-    path: str
-    url: str
-    options: tuple[tuple[str, Any], ...] = ()
-
-    def files(self) -> list[SegmentFile]:
-        """Implement `LocalFolder.files`."""
-        store, _ = open_store(self.url, self.options)
-        with input_errors(self.path):
-            infos = store.get_file_info(fs.FileSelector(path_in_store(self.path), allow_not_found=True))
-        found = {info.base_name: info for info in infos if info.is_file}
-        return [
-            SegmentFile(base_offset, name, found[name].size, found[name].mtime_ns or 0)
-            for base_offset, name in named_segments(found)
-        ]
-
-    def read(self, name: str, position: int, size_bytes: int) -> bytes:
-        """Implement `LocalFolder.read`."""
-        store, _ = open_store(self.url, self.options)
-        with input_errors(f"{self.path}/{name}"):
-            try:
-                with store.open_input_file(f"{path_in_store(self.path)}/{name}") as file:
-                    size_bytes = min(size_bytes, file.size() - position)
-                    return bytes(file.read_at(size_bytes, position)) if size_bytes > 0 else b""
-            except FileNotFoundError:
-                return b""
-
-
-Folder = LocalFolder | StoredFolder
-Folders = Mapping[int | None, Folder]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +103,9 @@ class Advance:
     lost: int = 0
 
 
+Seen = Callable[[Sequence[SegmentFile]], list[SegmentFile]]
+
+
 class Stepping:
     """Steps over what is new in one partition's log.
 
@@ -184,28 +118,27 @@ class Stepping:
         self.folder = folder
         self._scanner = scanner
 
-    def advance(
-        self, start: Place | None, files: Sequence[SegmentFile] | None = None, most_bytes: int | None = None
-    ) -> Advance:
+    def advance(self, start: Place | None, seen: Seen = list, most_bytes: int | None = None) -> Advance:
         """Step over whole batches from a place on, up to their end or until there are so many bytes, and one at least.
 
         Args:
-            files: the segments as they are to be seen; None for all there are now.
+            seen: returns those segments, and of them so much, as is to be read.
 
         Raises:
             InputError: the log is not the one that was read before, or cannot be read.
         """
-        looked = self._sure(start, files)
-        made = Advance(copy(start))
-        while made is not None and self._step(made, looked, most_bytes):
+        files, here = self._find(start)
+        made, looked = Advance(here), seen(files)
+        while self._step(made, looked, most_bytes):
             pass
         return made
 
-    def end(self, place: Place) -> list[SegmentFile]:
-        """Return the segments as they are to be seen to read up to a place, wherever it is in them now."""
-        files = self._sure(place, None)
+    def upto(self, place: Place, files: Sequence[SegmentFile]) -> list[SegmentFile]:
+        """Return what stands before a place, wherever that is in the segments now. Raises InputError."""
         growing = self._growing(place)
-        next(growing.grown(files), None)
+        found = next(growing.grown(files), None)
+        if growing.doubt is not None:
+            raise self._another(growing, found)
         here = growing.place or place
         return [
             file if file.base_offset < here.base_offset else replace(file, size_bytes=here.position)
@@ -213,32 +146,34 @@ class Stepping:
             if file.base_offset <= here.base_offset
         ]
 
-    def _growing(self, place: Place | None) -> GrowingLog:
+    def _growing(self, place: Place | None, most_bytes: int | None = None) -> GrowingLog:
         told = PartitionLog(self.number, ())
-        return GrowingLog(told, f"{self.folder.path}/", self.folder.read, PIECE_BYTES, copy(place))
+        piece_bytes = min(PIECE_BYTES, most_bytes or PIECE_BYTES)
+        return GrowingLog(told, f"{self.folder.path}/", self.folder.read, piece_bytes, copy(place))
 
-    def _sure(self, place: Place | None, files: Sequence[SegmentFile] | None) -> Sequence[SegmentFile]:
-        """Return the segments, in which a place was found; look twice before it is said that it is not there."""
+    def _find(self, place: Place | None) -> tuple[list[SegmentFile], Place | None]:
+        """Return the segments, and where a place is in them; look twice before it is said that it is not there."""
         growing = self._growing(place)
-        for is_last in (False, True):
-            looked = self.folder.files() if files is None else files
-            found = next(growing.grown(looked), None)
-            if isinstance(found, Replaced):
-                break
-            if growing.doubt is None:
-                return looked
-            if not is_last:
-                time.sleep(SECOND_LOOK_S)
-        raise InputError(
+        found = None
+        for pause_s in (SECOND_LOOK_S, 0):
+            files = self.folder.files()
+            found = next(growing.grown(files), None)
+            if growing.doubt is None and not isinstance(found, Replaced):
+                return files, copy(growing.place)
+            time.sleep(pause_s)
+        raise self._another(growing, found)
+
+    def _another(self, growing: GrowingLog, found: object) -> InputError:
+        why = found.why if isinstance(found, Replaced) else growing.doubt
+        return InputError(
             f"offsets partition {partition_name(self.number)} is another log than the one that was read up to record "
-            f"offset {growing.next_offset}: {found.why if isinstance(found, Replaced) else growing.doubt}; begin anew "
-            "with another checkpoint",
+            f"offset {growing.next_offset}: {why}; begin anew with another checkpoint",
             file=self.folder.path,
         )
 
     def _step(self, made: Advance, files: Sequence[SegmentFile], most_bytes: int | None) -> bool:
         """Step on, until a segment begins that may be passed as a whole; return whether there may be more."""
-        growing = self._growing(made.place)
+        growing = self._growing(made.place, most_bytes)
         for found in growing.grown(files):
             made.place = copy(growing.place)
             if most_bytes is not None and made.size_bytes >= most_bytes:
@@ -316,64 +251,10 @@ class Stepping:
                 cursor.last_offset, cursor.next_offset, cursor.is_broken = last_offset, item.next_offset, False
 
 
-# ------------------------------------------------------------------------------------------ which partitions
-
-
-def open_folders(
-    paths: Sequence[str], *, as_partition: int | None, partitions: Sequence[int], options: Options
-) -> Callable[[], Folders]:
-    """Return a function that says which partitions there are, and where, at the time it is called.
-
-    Raises:
-        InputError: nothing was found, or something else was named than directories.
-    """
-    local = [path for path in map(path_here, paths) if path is not None]
-    if local and len(local) < len(paths):
-        raise InputError("paths on this machine and in a remote store cannot be read together")
-    if not local:
-        look = partial(_stored_folders, tuple(paths), as_partition, frozenset(partitions), options)
-        if not look():
-            raise InputError(f"no segment of __consumer_offsets was found in {', '.join(paths)}")
-        return look
-    with ExitStack() as stack:
-        opened = stack.enter_context(open_logs(local, as_partition=as_partition, partitions=partitions))
-        known = [(log.offsets_partition, followed_directory(log).absolute()) for log in opened.logs]
-    named = [path for _, path in known if partition_of(path) is not None]
-    others: Folders = {number: LocalFolder(str(path)) for number, path in known if partition_of(path) is None}
-    growing = GrowingDirectories(named, partitions)
-    return lambda: {**others, **{number: LocalFolder(str(path)) for number, path in growing.look().items()}}
-
-
-def _stored_folders(
-    urls: Sequence[str], as_partition: int | None, partitions: frozenset[int], options: Options
-) -> Folders:
-    frozen = tuple(sorted(options.items()))
-    found: dict[int | None, Folder] = {}
-    for url in urls:
-        store, root = open_store(url, frozen)
-        root = root.rstrip("/")
-        with input_errors(url):
-            infos = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
-        directories = {posixpath.dirname(info.path) for info in infos if info.is_file and info.extension == "log"}
-        for directory in sorted(directories):
-            name = DirectoryName.parse(posixpath.basename(directory))
-            number = name.partition if name.is_offsets else as_partition
-            if name.leftover or name.is_foreign or (partitions and number not in partitions):
-                continue
-            folder = StoredFolder(f"{url.partition('://')[0]}://{directory}", url, frozen)
-            if (other := found.setdefault(number, folder)) != folder:
-                raise InputError(
-                    f"offsets partition {partition_name(number)} lies in {other.path} too: name one of them",
-                    file=folder.path,
-                )
-    return found
-
-
 # ------------------------------------------------------------------------------------------ a stream's offsets
 
 Offsets = dict[str, Any]
 """Name of the offsets partition → its place, as Spark keeps it in a checkpoint."""
-UNKNOWN = partition_name(None)
 
 
 def place_of(told: Mapping[str, Any] | None) -> Place | None:
@@ -426,7 +307,7 @@ class GrowingFiles:
     def latest(self, start: Offsets, most_bytes: int | None) -> Offsets:
         """Return how far the logs go, or as far as so many bytes go, of which each gets its part."""
         stepping = self._stepping(start)
-        looks = {number: self._seen(one) for number, one in stepping.items()}
+        looks = {number: self._seen(number, one.folder.files()) for number, one in stepping.items()}
         new = {
             number: max(sum(file.size_bytes for file in looks[number]) - _read_before(start, number, looks), 0)
             for number in stepping
@@ -436,7 +317,7 @@ class GrowingFiles:
             name = partition_name(number)
             part = None if most_bytes is None else max(most_bytes * new[number] // max(sum(new.values()), 1), 1)
             before = place_of(_without_lost(start.get(name)))
-            made = one.advance(before, None if self._target is None else looks[number], part)
+            made = one.advance(before, partial(self._seen, number), part)
             slices += made.slices
             if made.place is not None:
                 lost = made.lost + start.get(name, {}).get("lost", 0)
@@ -444,13 +325,11 @@ class GrowingFiles:
         self._planned = (start, end, slices)
         return end
 
-    def _seen(self, one: Stepping) -> list[SegmentFile]:
+    def _seen(self, number: int | None, files: Sequence[SegmentFile]) -> list[SegmentFile]:
         """Return the segments that are to be seen: none that came after `freeze`."""
-        files = one.folder.files()
         if self._target is None:
-            return files
-        target = self._target.get(one.number, [])
-        if not target:
+            return list(files)
+        if not (target := self._target.get(number, [])):
             return []
         last = target[-1]
         return [
@@ -470,7 +349,7 @@ class GrowingFiles:
             if name in end and start.get(name) != end[name]:
                 upto = place_of(_without_lost(end[name]))
                 assert upto is not None
-                slices += one.advance(place_of(_without_lost(start.get(name))), one.end(upto)).slices
+                slices += one.advance(place_of(_without_lost(start.get(name))), partial(one.upto, upto)).slices
         return slices
 
 

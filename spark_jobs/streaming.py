@@ -32,7 +32,8 @@ from offsets_log.errors import InputError
 from offsets_log.events import EVERYTHING
 from offsets_log.following.growth import Piece
 from spark_jobs.effects import effect_table
-from spark_jobs.growing import GrowingFiles, Offsets, open_folders
+from spark_jobs.growing import GrowingFiles, Offsets
+from spark_jobs.growing_folders import open_folders
 from spark_jobs.options import STREAMED, SourceOptions, matcher
 from spark_jobs.pieces import columns_of
 
