@@ -6,7 +6,8 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -150,17 +151,14 @@ def follow(**given: Any) -> None:
         if not given["quiet"]:
             click.echo(words, err=True)
 
-    stop = threading.Event()
     try:
         order = FollowOrder(
             reading=_reading(given, _client(given["bootstrap_server"], given["command_config"], tell)),
             every_s=None if given["available_now"] else given["every_s"],
             **{name: given[name] for name in ("to", "checkpoint", "with_changes")},
         )
-        with open_spark(given["master"]) as spark:
+        with open_spark(given["master"]) as spark, _stopping() as stop:
             spark.sparkContext.setLogLevel("OFF")  # what ends the stream is told below
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: stop.set())
             found = run_following(spark, order, stop, tell)
     except OffsetsLogError as error:
         click.echo(f"spark_jobs: error: {error}", err=True)
@@ -168,6 +166,19 @@ def follow(**given: Any) -> None:
     for line in (*found.words, found.summary):
         tell(line)
     sys.exit(EXIT_DAMAGED if found.is_damaged else 0)
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Yield an event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _client(server: str | None, file: str | None, tell: Callable[[str], None]) -> dict[str, str]:

@@ -59,11 +59,15 @@ class _Partition:
         """Return the error that ends a stream."""
         return InputError(f"offsets partition {self.key[1]}: {words}; begin anew with another checkpoint")
 
-    def ask(self, question: Callable[[int, ClusterNow], Answer]) -> Answer:
-        """Ask the leader, again and again while leaders change. Raises ClusterLostError, InputError."""
+    def ask(self, question: Callable[[int, ClusterNow], Answer], known: ClusterNow | None = None) -> Answer:
+        """Ask the leader, again and again while leaders change. Raises ClusterLostError, InputError.
+
+        Args:
+            known: who leads, if that was just asked.
+        """
         pauses, problem = Pauses(self.reader.patience), "it has no leader"
         while True:
-            now = self.reader.metadata()
+            now, known = known or self.reader.metadata(), None
             leader = now.leader(self.key)
             if leader.node_id in now.brokers:
                 try:
@@ -74,22 +78,28 @@ class _Partition:
             if not pauses.wait():
                 raise ClusterLostError(f"offsets partition {self.key[1]}: {problem}")
 
-    def check(self) -> None:
-        """See that the log goes on where it was read up to. Raises InputError, ClusterLostError."""
+    def check(self, starts: Mapping[TopicPartition, int], known: ClusterNow | None = None) -> None:
+        """See that the log goes on where it was read up to. Raises InputError, ClusterLostError.
+
+        Args:
+            starts: where logs begin now.
+            known: who leads, if that was just asked.
+        """
+        begin, epoch = self.told["next_offset"], self.told["epoch"]
 
         def look(node_id: int, now: ClusterNow) -> tuple[int, int]:
-            topic_id = str(now.topics[OFFSETS_TOPIC].topic_id)
-            if self.told["topic_id"] not in (None, "None", topic_id):
+            topic_id = _topic_id(now)
+            if self.told["topic_id"] not in (None, topic_id):
                 raise self.wrong(f"the topic was made anew: its id is {topic_id}, it was {self.told['topic_id']}")
-            return self.reader.epoch_end(node_id, self.key, self.told["epoch"])
+            if epoch < 0 or now.leader(self.key).epoch == epoch:
+                return -1, -1
+            return self.reader.epoch_end(node_id, self.key, epoch)
 
-        begin, epoch = self.told["next_offset"], self.told["epoch"]
-        found, end = self.ask(look) if epoch >= 0 else (-1, -1)
+        found, end = self.ask(look, known)
         if found >= 0 and end < begin:
             raise self.wrong(
                 f"the log was truncated: it was read up to {begin}, records of leader epoch {found} end at {end}"
             )
-        starts, _ = self.reader.list_offsets([self.key], EARLIEST)
         if starts.get(self.key, 0) > begin:
             raise self.wrong(f"the log begins at {starts[self.key]} now, behind {begin}, up to which it was read")
 
@@ -160,7 +170,7 @@ class FetchedSlice:
         try:
             partition = _Partition(reader, self.number, self.begin or {})
             if self.begin is not None:
-                partition.check()
+                partition.check(reader.list_offsets([partition.key], EARLIEST)[0])
             offset = self.offset
             while offset < self.end:
                 data, following = partition.batches(offset, self.end, FETCH_BYTES)
@@ -204,14 +214,14 @@ class GrowingCluster:
         """Return how far the logs go: to their high watermarks, or as far as about so many bytes go."""
         now = self._now()
         ends = self._ends(now) if self._target is None else self._target
-        offsets = self._begins(start, ends)
+        starts = self._asked(list(ends), EARLIEST)
+        offsets = {key: int(start.get(str(key[1]), {"next_offset": starts[key]})["next_offset"]) for key in ends}
         behind = sum(max(ends[key] - offset, 0) for key, offset in offsets.items())
         found = dict(start)
-        topic_id = now.topics[OFFSETS_TOPIC].topic_id
         for key, offset in sorted(offsets.items()):
             told = start.get(str(key[1]))
             if told is not None:
-                _Partition(self._reader, key[1], told).check()
+                _Partition(self._reader, key[1], told).check(starts, now)
             end = max(ends[key], offset)
             if most_bytes is not None and end > offset:
                 part = max(most_bytes * (end - offset) // behind, LEAST_FETCH_BYTES)
@@ -220,7 +230,7 @@ class GrowingCluster:
                 first = {} if told is not None else {"first": offset}
                 found[str(key[1])] = {
                     **(told or {}), **first, "next_offset": end, "epoch": now.leader(key).epoch,
-                    "topic_id": None if topic_id is None else str(topic_id),
+                    "topic_id": _topic_id(now),
                 }  # fmt: skip
         return found
 
@@ -253,8 +263,8 @@ class GrowingCluster:
             raise ClusterLostError(f"{key[0]}-{key[1]}: {problem}")
         return found
 
-    def _begins(self, start: Offsets, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return where each partition goes on, or begins."""
-        new = [key for key in ends if str(key[1]) not in start]
-        begins = self._asked(new, EARLIEST) if new else {}
-        return {key: begins[key] if key in begins else int(start[str(key[1])]["next_offset"]) for key in ends}
+
+def _topic_id(now: ClusterNow) -> str | None:
+    """Return the id of the offsets topic; None where the cluster has no such ids."""
+    topic_id = now.topics[OFFSETS_TOPIC].topic_id
+    return None if topic_id is None else str(topic_id)

@@ -74,6 +74,7 @@ def start(spark: SparkSession, order: FollowOrder) -> StreamingQuery:
     for name in NOT_FOLLOWED:
         if getattr(order.reading, name):
             raise InputError(f"the option {name} does not go with follow, which keeps the state of all groups")
+    _refuse_inside(order)
     _bind(order)
     order.upsert.begin()
     reading = replace(order.reading, level="effects")
@@ -86,6 +87,16 @@ def start(spark: SparkSession, order: FollowOrder) -> StreamingQuery:
     if order.every_s is None:
         return writing.trigger(availableNow=True).start()
     return writing.trigger(processingTime=f"{round(order.every_s * 1000)} milliseconds").start()
+
+
+def _refuse_inside(order: FollowOrder) -> None:
+    """Refuse tables and checkpoints inside of an input or of each other. Raises OutputError."""
+    places = [_place(url, order.reading).open()[1] for url in (order.to, order.checkpoint)]
+    inputs = [_place(url, order.reading).open()[1] for url in order.reading.paths]
+    for url, place, others in zip((order.to, order.checkpoint), places, (places[1:], places[:1]), strict=True):
+        for other in (*inputs, *others):
+            if f"{place}/".startswith(f"{other}/"):
+                raise OutputError(f"this is inside of {other}: write elsewhere", file=url)
 
 
 def _bind(order: FollowOrder) -> None:
