@@ -107,7 +107,6 @@ class Upsert:
 
     Attributes:
         with_changes: also keep what changed in each batch, as tables of their own.
-        note: told the rows of what could not be read.
     """
 
     place: TablePlace
@@ -174,11 +173,10 @@ def _write_partition(place: TablePlace, with_changes: bool, batch: int, table: p
             if latest is not None:
                 stage(latest, kind, name)
             if with_changes:
-                stage(changes.append_column("batch", pa.array([batch] * len(changes), pa.int64())), CHANGED[kind],
-                      f"{batch:012}-{name}")  # fmt: skip
-    damage = _of_kind(table, DAMAGED)
-    if damage:
-        stage(pa.Table.from_pylist([json.loads(row) for row in damage], DAMAGE_COLUMNS), DAMAGED, f"{batch:012}-{name}")
+                numbered = changes.append_column("batch", pa.array([batch] * len(changes), pa.int64()))
+                stage(numbered, CHANGED[kind], f"{batch:012}-{name}")
+    if damages := list(map(json.loads, _of_kind(table, DAMAGED))):
+        stage(pa.Table.from_pylist(damages, DAMAGE_COLUMNS), DAMAGED, f"{batch:012}-{name}")
     return pa.Table.from_pylist(written, pa.schema([("staged", pa.string()), ("place", pa.string())]))
 
 
@@ -188,10 +186,8 @@ def _of_kind(table: pa.Table, kind: str) -> list[bytes]:
 
 
 def _changes(table: pa.Table, kind: str) -> pa.Table:
-    schema = schema_of(COLUMNS[kind])
-    return pa.concat_tables(
-        [schema.empty_table(), *(pa.ipc.open_stream(held).read_all() for held in _of_kind(table, kind))]
-    )
+    tables = (pa.ipc.open_stream(held).read_all() for held in _of_kind(table, kind))
+    return pa.concat_tables([schema_of(COLUMNS[kind]).empty_table(), *tables])
 
 
 def _latest(place: TablePlace, name: str, batch: int, changes: pa.Table, kind: str) -> pa.Table | None:
