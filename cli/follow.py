@@ -15,7 +15,7 @@ from cli.session import Session
 from cli.signals import stopping
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note
-from offsets_log.disk.growing import GrowingDirectories, partition_of, read_at, segment_files
+from offsets_log.disk.growing import GrowingDirectories, followed_directory, read_at, segment_files
 from offsets_log.errors import InputError
 from offsets_log.following.growth import PIECE_BYTES, GrowingLog, Piece, Replaced
 from offsets_log.following.pieces import PieceReader
@@ -102,7 +102,7 @@ class Following(Generic[Kind]):
         self._order = order
         self._told = {log.offsets_partition: log for log in session.inputs.logs}
         self._directories = GrowingDirectories(
-            [_directory(log) for log in session.inputs.logs], session.inputs.reading.offsets_partition
+            [followed_directory(log) for log in session.inputs.logs], session.inputs.reading.offsets_partition
         )
         self._partitions: dict[int | None, _Partition[Kind]] = {}
         session.inputs.topic_ids  # noqa: B018 - while the files are open that say it
@@ -193,13 +193,3 @@ class Following(Generic[Kind]):
                 self.session.account.has_alerted = True
                 sink.alert(row)
         partition.is_old = False
-
-
-def _directory(log: PartitionLog) -> Path:
-    """The directory of a log's segments, if that is what was named."""
-    files = [Path(segment.file) for segment in log.segments]
-    directory = files[0].parent
-    is_whole = log.selection is None or partition_of(directory) is None
-    if not is_whole or any(file.suffix not in (".log", ".swap") or not file.is_file() for file in files):
-        raise InputError("--follow is of directories: a data directory, or partitions of one", file=str(files[0]))
-    return directory

@@ -3,33 +3,62 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from offsets_log.cluster.properties import doubtful
+from offsets_log.disk.local import input_errors
 from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.java_properties import parse_properties
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.profile import PROFILES
-from spark_jobs.options import SourceOptions, parse
+from spark_jobs.options import CLUSTER, SourceOptions, parse
 from spark_jobs.run import JOBS, JobOptions, open_spark
 from spark_jobs.writing import check_free
 
 EXIT_ERROR, EXIT_DAMAGED = 1, 3
 
-COMMON = (
-    click.option("--input", "paths", metavar="PATH", multiple=True, required=True, help="Data directory, partition "
-                 "directory, segments, a URL such as s3://…, or Parquet of decode; repeatable."),
-    click.option("--output", metavar="DIR", required=True, help="A new directory of Parquet files."),
-    click.option("--quarantine", metavar="DIR", help="A table of damaged and unreadable pieces."),
+SHARED = (
     click.option("--master", metavar="URL", help="Where Spark runs; by default what spark-submit says."),
     click.option("--profile", type=click.Choice(list(PROFILES)), default="modern", show_default=True,
                  help="Whose rules."),
     click.option("--option", "more", metavar="NAME=VALUE", multiple=True,
                  help="An option of the data source, such as group=billing-*; repeatable."),
+)  # fmt: skip
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+COMMON = (
+    click.option("--input", "paths", metavar="PATH", multiple=True, required=True, help="Data directory, partition "
+                 "directory, segments, a URL such as s3://…, or Parquet of decode; repeatable."),
+    click.option("--output", metavar="DIR", required=True, help="A new directory of Parquet files."),
+    click.option("--quarantine", metavar="DIR", help="A table of damaged and unreadable pieces."),
+    *SHARED,
     click.option("--strict", is_flag=True, help="Write nothing if something could not be read; exit status 1."),
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
+    QUIET,
+)  # fmt: skip
+FOLLOWING = (
+    click.argument("paths", metavar="INPUT", nargs=-1),
+    click.option("--to", required=True, metavar="DIR",
+                 help="The tables, a directory each: offsets and groups. A path, or a URL such as s3://…"),
+    click.option("--checkpoint", required=True, metavar="DIR",
+                 help="Where it is kept how far it is, and the state; of these tables alone."),
+    click.option("--available-now", is_flag=True, help="End with what is there now."),
+    click.option("--trigger", "every_s", type=click.FloatRange(0), metavar="SECONDS", default=10, show_default=True,
+                 help="How often to look for what is new."),
+    click.option("--max-bytes-per-trigger", metavar="SIZE",
+                 help="Take about so much of the logs at a time, such as 100m."),
+    click.option("--changes", "with_changes", is_flag=True,
+                 help="Also keep what changed in each batch: the tables offset_changes and group_changes."),
+    click.option("--bootstrap-server", metavar="HOST:PORT", help="Follow a cluster instead of files."),
+    click.option("--command-config", metavar="FILE", help="Properties of its client, as Kafka's tools take them."),
+    *SHARED,
+    QUIET,
 )  # fmt: skip
 
 
@@ -44,16 +73,13 @@ BESIDE = (
 """Options of jobs that take what lies beside the offsets topic."""
 
 
-def _beside(function: Any) -> Any:
-    for option in reversed(BESIDE):
-        function = option(function)
-    return function
+def _options(some: Sequence[Any]) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:
+        for option in reversed(some):
+            function = option(function)
+        return function
 
-
-def _common(function: Any) -> Any:
-    for option in reversed(COMMON):
-        function = option(function)
-    return function
+    return decorate
 
 
 class Programs(click.Group):
@@ -90,8 +116,8 @@ def main() -> None:
 
 
 @main.command(epilog="Example: python -m spark_jobs compact --input s3://backup/kafka --output offsets --master yarn")
-@_common
-@_beside
+@_options(COMMON)
+@_options(BESIDE)
 @click.option("--orphans", is_flag=True, help="Also offsets whose group does not exist.")
 @click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
 def compact(lag: bool | None, decide: bool, now_ms: int | None, orphans: bool, unstable: bool, **common: Any) -> None:
@@ -100,8 +126,8 @@ def compact(lag: bool | None, decide: bool, now_ms: int | None, orphans: bool, u
 
 
 @main.command(epilog="Example: python -m spark_jobs rebuild --input backup/ --output memory --master 'local[4]'")
-@_common
-@_beside
+@_options(COMMON)
+@_options(BESIDE)
 @click.option("--topic-ids", metavar="FILE", help="JSON object topic id -> name.")
 @click.option(
     "--as-broker",
@@ -118,10 +144,72 @@ def rebuild(topic_ids: str | None, as_broker: bool, **options: Any) -> None:
 
 
 @main.command(epilog="Example: python -m spark_jobs replay --input backup/ --output events --master 'local[4]'")
-@_common
+@_options(COMMON)
 def replay(**common: Any) -> None:
     """Write all records as a flat table, in directories by offsets partition and day."""
     run("replay", common)
+
+
+@main.command(
+    epilog="Example: python -m spark_jobs follow backup/ --to state --checkpoint state-progress --master 'local[2]'"
+)
+@_options(FOLLOWING)
+def follow(**given: Any) -> None:
+    """Keep the latest offsets and the groups of logs that grow, as tables.
+
+    INPUT are data directories, partitions of one, or URLs of stores. Records are taken in batches, each exactly once,
+    whatever is killed in between: the same command goes on from the checkpoint. SIGTERM ends it whole.
+    """
+    from spark_jobs.following import FollowOrder
+    from spark_jobs.following import run as run_following
+
+    def tell(words: str) -> None:
+        if not given["quiet"]:
+            click.echo(words, err=True)
+
+    try:
+        order = FollowOrder(
+            reading=_reading(given, _client(given["bootstrap_server"], given["command_config"], tell)),
+            every_s=None if given["available_now"] else given["every_s"],
+            **{name: given[name] for name in ("to", "checkpoint", "with_changes")},
+        )
+        with open_spark(given["master"]) as spark, _stopping() as stop:
+            spark.sparkContext.setLogLevel("OFF")  # what ends the stream is told below
+            found = run_following(spark, order, stop, tell)
+    except OffsetsLogError as error:
+        click.echo(f"spark_jobs: error: {error}", err=True)
+        sys.exit(EXIT_ERROR)
+    for line in (*found.words, found.summary):
+        tell(line)
+    sys.exit(EXIT_DAMAGED if found.is_damaged else 0)
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Yield an event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _client(server: str | None, file: str | None, tell: Callable[[str], None]) -> dict[str, str]:
+    """Return the options of a cluster. Raises UsageError, InputError."""
+    if server is None:
+        if file is not None:
+            raise click.UsageError("--command-config is of --bootstrap-server")
+        return {}
+    properties: dict[str, str] = {}
+    if file is not None:
+        with input_errors(file):
+            properties |= parse_properties(Path(file).read_text("utf-8", "replace"), file)
+        for words in doubtful(properties):
+            tell(f"{file}: {words}")
+    return {f"{CLUSTER}{name}": value for name, value in {**properties, "bootstrap.servers": server}.items()}
 
 
 def run(job: str, common: dict[str, Any], topic_ids: str | None = None, **more: Any) -> None:
@@ -148,9 +236,15 @@ def run(job: str, common: dict[str, Any], topic_ids: str | None = None, **more: 
     sys.exit(EXIT_DAMAGED if account.is_damaged or account.lost or account.is_wrong else 0)
 
 
-def _reading(common: dict[str, Any]) -> SourceOptions:
-    options = {"paths": json.dumps(common["paths"]), "profile": common["profile"], "level": "partials"}
-    for text in common["more"]:
+def _reading(given: dict[str, Any], client: Mapping[str, str] | None = None) -> SourceOptions:
+    options = {"profile": given["profile"], "level": "partials" if client is None else "effects", **(client or {})}
+    if given["paths"]:
+        options["paths"] = json.dumps(given["paths"])
+    elif client is not None and not client:
+        raise click.UsageError("what is to be followed: INPUT, or --bootstrap-server?")
+    if given.get("max_bytes_per_trigger"):
+        options["maxBytesPerTrigger"] = given["max_bytes_per_trigger"]
+    for text in given["more"]:
         name, sign, value = text.partition("=")
         if not sign:
             raise click.UsageError(f"--option {text!r} is not NAME=VALUE")

@@ -14,7 +14,11 @@ from offsets_log.errors import InputError
 from offsets_log.events import Until
 from offsets_log.replay.profile import PROFILES, Profile
 
-LEVELS = ("records", "events", "partials")
+LEVELS = ("records", "events", "partials", "effects")
+STREAMED = ("records", "events", "effects")
+"""The levels of a stream; the last is for `stateful` only."""
+CLUSTER = "kafka."
+"""What the options of a cluster begin with: its ``bootstrap.servers``, and properties of a client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,8 @@ class SourceOptions:
         split, piece_bytes: see `planning.plan`.
         pieces: approximate number of pieces in all, instead of ``piece_bytes``.
         storage_options: options of a remote store, for fsspec.
+        max_bytes: about how many bytes of a log a stream takes at a time; None for all there are.
+        client: properties of a Kafka client, if a cluster is read instead of files.
     """
 
     paths: tuple[str, ...]
@@ -58,6 +64,8 @@ class SourceOptions:
     piece_bytes: int | None = None
     pieces: int | None = None
     storage_options: Mapping[str, Any] = field(default_factory=dict)
+    max_bytes: int | None = None
+    client: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rules(self) -> Profile:
@@ -114,6 +122,14 @@ def _until_offset(text: str) -> tuple[tuple[int | None, int], ...]:
     return tuple(found)
 
 
+def _size(text: str) -> int:
+    """Return a number of bytes above 0, as Spark's own options have it: ``100m``, ``1g``."""
+    match = re.fullmatch(r"(\d+)([kmg]?)b?", text.strip().lower())
+    if match is None or not int(match[1]):
+        raise ValueError("a number of bytes above 0, such as 100m")
+    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
+
+
 def _flag(text: str) -> bool:
     return {"true": True, "false": False}[text.strip().lower()]
 
@@ -152,6 +168,7 @@ PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "piece_bytes": ("piece_bytes", int),
     "pieces": ("pieces", int),
     "storage_options": ("storage_options", json.loads),
+    "maxbytespertrigger": ("max_bytes", _size),
 }
 """Option, in lower case → attribute of `SourceOptions`, and how its text is read."""
 
@@ -169,6 +186,9 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
         if known in ("path", "paths"):
             paths += _words(text)
             continue
+        if known.startswith(CLUSTER):
+            values.setdefault("client", {})[name[len(CLUSTER) :]] = text
+            continue
         if known not in PARSERS:
             raise InputError(f"there is no option {name!r}; there are {', '.join(PARSERS)}")
         attribute, read = PARSERS[known]
@@ -176,14 +196,18 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
             values[attribute] = read(text)
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"the option {name} cannot be {text!r}: {error}") from None
-    if not paths:
+    if not paths and "client" not in values:
         raise InputError("no path: load(PATH) wants a data directory, a partition directory or segments")
+    if paths and "client" in values:
+        raise InputError("a path and kafka.… options do not go together: files are read, or a cluster")
     return SourceOptions(paths=paths, **values)
 
 
 def as_options(reading: SourceOptions) -> dict[str, str]:
     """Return the options that `parse` reads back."""
-    options = {"paths": json.dumps(reading.paths)}
+    options = {f"{CLUSTER}{name}": value for name, value in reading.client.items()}
+    if reading.paths:
+        options["paths"] = json.dumps(reading.paths)
     for name, (attribute, _) in PARSERS.items():
         value = getattr(reading, attribute)
         if value is None or value == () or value == {}:

@@ -31,6 +31,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Tail
 from offsets_log.replay.profile import MODERN
 from offsets_log.rows.tables import Column, Row, damage_row
+from spark_jobs.effects import EFFECT_COLUMNS
 from spark_jobs.options import SourceOptions, matcher
 from spark_jobs.planning import PieceFiles
 
@@ -177,5 +178,7 @@ def _records(piece: PieceFiles, log: PartitionLog, bounds: Bounds, reading: Sour
 
 
 LEVELS = {"partials": _partials, "events": _events, "records": _records}
-COLUMNS = {"partials": PARTIAL_COLUMNS, "events": EVENT_COLUMNS, "records": RECORD_COLUMNS}
+COLUMNS = {
+    "partials": PARTIAL_COLUMNS, "events": EVENT_COLUMNS, "records": RECORD_COLUMNS, "effects": EFFECT_COLUMNS,
+}  # fmt: skip
 """Columns of each level. Batches that cannot be read have rows only in partials, of kind ``damage``."""

@@ -184,10 +184,11 @@ def last_offset_of(file: FoundFile) -> int | None:
     if len(tail) == file.size:
         found = next_offset(tail, file.base_offset)
         return None if found is None else found - 1
-    return _last_offset(tail)
+    return last_offset_in(tail)
 
 
-def _last_offset(tail: Buffer) -> int | None:
+def last_offset_in(tail: Buffer) -> int | None:
+    """Return the last offset in the end of a segment; None if no whole batches lead to its last byte."""
     view = memoryview(tail)
     for tried, match in enumerate(PLAUSIBLE.finditer(view)):
         if tried == MOST_TRIES:

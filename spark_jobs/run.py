@@ -77,13 +77,18 @@ def open_spark(master: str | None = None, *, default: str | None = None) -> Iter
             spark.conf.set(SHUFFLE_PARTITIONS, str(jobs.PIECES_PER_CORE * spark.sparkContext.defaultParallelism))
         yield spark
     except PySparkException as error:
-        found = _OWN_ERROR.findall(str(error))
-        if not found:
+        if (own := own_error(error)) is None:
             raise
-        raise InputError(found[-1]) from None
+        raise own from None
     finally:
         if was_active is None:
             spark.stop()
+
+
+def own_error(error: PySparkException) -> InputError | None:
+    """Return what code of this package raised, without Spark's text around it; None if Spark itself has raised."""
+    found = _OWN_ERROR.findall(str(error))
+    return InputError(found[-1]) if found else None
 
 
 # ------------------------------------------------------------------------------------------------ the jobs

@@ -14,11 +14,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
 
+from offsets_log.errors import InputError
 from offsets_log.rows.tables import Column
 from spark_jobs.options import SourceOptions, literal, parse
-from spark_jobs.pieces import columns_of, iter_tables
+from spark_jobs.pieces import LEVELS, columns_of, iter_tables
 from spark_jobs.planning import PieceFiles, plan
 from spark_jobs.stores import find_logs
+from spark_jobs.streaming import LogStreamReader
 
 FORMAT = "offsets_log"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -48,6 +50,10 @@ class OffsetsLogSource(DataSource):
     def reader(self, schema: Any) -> OffsetsLogReader:
         """Return a reader that takes no filters."""
         return OffsetsLogReader(parse(self.options))
+
+    def streamReader(self, schema: Any) -> LogStreamReader:
+        """Return a reader of what is yet to come, too."""
+        return LogStreamReader(parse(self.options))
 
 
 class FilteringOffsetsLogSource(OffsetsLogSource):
@@ -135,6 +141,8 @@ def plan_reading(reading: SourceOptions, *, most_bytes: int = MOST_PIECE_BYTES) 
     Raises:
         InputError: nothing was found, or something cannot be read.
     """
+    if reading.client or reading.level not in LEVELS:
+        raise InputError("this is for readStream")
     with ExitStack() as stack:
         found = find_logs(
             reading.paths,

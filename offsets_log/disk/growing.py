@@ -9,7 +9,9 @@ from pathlib import Path
 
 from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.local import input_errors, real_path
+from offsets_log.errors import InputError
 from offsets_log.following.growth import SegmentFile
+from offsets_log.log_format.partition_log import PartitionLog
 
 _SEGMENT = re.compile(r"([0-9]{20})\.log(\.swap)?")
 
@@ -49,19 +51,34 @@ def segment_files(directory: Path) -> list[SegmentFile]:
 
     Sizes are looked at when all names are known: a segment with one behind it has its last size then.
     """
-    found: dict[int, str] = {}
-    for name in _names(directory):
-        match = _SEGMENT.fullmatch(name)
-        if match and not (match[2] and int(match[1]) in found):  # a .swap takes the place of a segment that is gone
-            found[int(match[1])] = name
     files = []
-    for base_offset, name in sorted(found.items()):
+    for base_offset, name in named_segments(_names(directory)):
         try:
             status = os.stat(directory / name)  # noqa: PTH116 - a Path of each costs more than the call
         except FileNotFoundError:
             continue
         files.append(SegmentFile(base_offset, name, status.st_size, status.st_mtime_ns))
     return files
+
+
+def named_segments(names: Iterable[str]) -> list[tuple[int, str]]:
+    """Return the base offsets and names of those files that are segments, by base offset."""
+    found: dict[int, str] = {}
+    for name in sorted(names):  # a .swap comes behind the segment of that name
+        match = _SEGMENT.fullmatch(name)
+        if match and not (match[2] and int(match[1]) in found):  # and takes its place where that is gone
+            found[int(match[1])] = name
+    return sorted(found.items())
+
+
+def followed_directory(log: PartitionLog) -> Path:
+    """Return the directory of a log's segments. Raises InputError: something else was named."""
+    files = [Path(segment.file) for segment in log.segments]
+    directory = files[0].parent
+    is_whole = log.selection is None or partition_of(directory) is None
+    if not is_whole or any(file.suffix not in (".log", ".swap") or not file.is_file() for file in files):
+        raise InputError("only directories are followed: a data directory, or partitions of one", file=str(files[0]))
+    return directory
 
 
 def read_at(directory: Path, name: str, position: int, size: int) -> bytes:

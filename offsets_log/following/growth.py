@@ -114,6 +114,16 @@ class GrowingLog:
         """Where reading goes on."""
         return 0 if self._place is None else self._place.next_offset
 
+    @property
+    def place(self) -> Place | None:
+        """Where reading goes on in the files; None before the first look."""
+        return self._place
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the log may be another one, if the last look said so and none before it."""
+        return self._doubt
+
     def grown(self, files: Sequence[SegmentFile]) -> Iterator[Found]:
         """Yield what is new. A piece must be read before the next one is asked for.
 

@@ -6,14 +6,37 @@ groups are folded on as their records come, and of the offsets only what later r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, Group
 from offsets_log.replay.groups import GroupFold
-from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
+from offsets_log.replay.partial import (
+    GroupTopicPartition,
+    KeyState,
+    OffsetAndMetadata,
+    PartialState,
+    ProducerState,
+)
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """All of a state that later records can change, or be changed by: to be kept elsewhere, and gone on with.
+
+    A tombstone is not part of it: records behind it are beyond its reach.
+
+    Attributes:
+        committed: also of groups that do not exist.
+        pending: by producer id.
+    """
+
+    committed: tuple[OffsetAndMetadata, ...] = ()
+    pending: Mapping[int, Mapping[GroupTopicPartition, OffsetAndMetadata]] = field(default_factory=dict)
+    groups: tuple[Group, ...] = ()
 
 
 class KeptPartition:
@@ -55,6 +78,25 @@ class KeptPartition:
             if fold.group is None and group_id not in self._keys_of:
                 del self._folds[group_id]
         self.problems += problems
+
+    def held(self) -> Held:
+        """Return what is held now; its groups change with the state."""
+        return Held(
+            tuple(self._state.iter_committed()),
+            {producer_id: producer.open for producer_id, producer in self._state.producers.items()},
+            tuple(fold.group for fold in self._folds.values() if fold.group is not None),
+        )
+
+    def go_on_from(self, held: Held) -> None:
+        """Take what was held, into a state that is empty."""
+        for value in held.committed:
+            self._state.keys[value.key] = KeyState(value)
+            self._keys_of.setdefault(value.group, set()).add(value.key)
+        for producer_id, pending in held.pending.items():
+            self._state.producers[producer_id] = ProducerState(open=dict(pending))
+        for group in held.groups:
+            fold = self._folds[group.group_id] = GroupFold(group.group_id, self.profile)
+            fold.group = group
 
     def _note_keys(self, touched: Iterable[GroupTopicPartition]) -> None:
         for key in touched:

@@ -275,4 +275,4 @@ def test_only_directories_are_followed(data: Path) -> None:
     (data / "__consumer_offsets-0" / f"{1:020}.log").touch()
     found = run("compact", data / "__consumer_offsets-0" / f"{0:020}.log")
     assert found.exit_code == 1
-    assert "--follow is of directories" in found.stderr
+    assert "only directories are followed" in found.stderr

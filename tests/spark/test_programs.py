@@ -208,7 +208,7 @@ def test_filters_are_pushed_where_spark_allows_it(spark: Any) -> None:
 
 def test_the_readme_on_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    (program,) = blocks(ROOT / "docs" / "spark.md", "py")
+    program, _ = blocks(ROOT / "docs" / "spark.md", "py")
     exec(program, {})
     queries = blocks(ROOT / "docs" / "spark.md", "sql")
     assert len(queries) == 3

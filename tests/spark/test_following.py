@@ -1,0 +1,169 @@
+"""Streams and `follow` on Spark itself: tables that are what commands say of the same bytes, whoever was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from spark_jobs.__main__ import main
+from spark_jobs.following import FollowOrder, start
+from spark_jobs.options import parse
+from tests.builders import LogBuilder
+from tests.spark.streams import answer, grow, replayed, table
+from tools.sessions import blocks
+
+ROOT = Path(__file__).parent.parent.parent
+SAMPLE = "samples/kafka-4.3-mixed/log"
+PATIENCE_S = 300
+TABLES = (("offsets", "compact", "offset_changes"), ("groups", "groups", "group_changes"))
+
+
+@pytest.fixture
+def mixed(recording: Callable[[str], Path]) -> Path:
+    return recording("kafka-4.3-mixed") / "log"
+
+
+def follow(data: Path, folder: Path, *more: str) -> Result:
+    """What is there now."""
+    command = ["follow", str(data), "--to", f"{folder}/to", "--checkpoint", f"{folder}/checkpoint", "--available-now"]
+    return CliRunner().invoke(main, [*command, "--changes", *more])
+
+
+def check(data: Path, folder: Path) -> None:
+    """The tables are those of the same bytes; so are those that all changes lead to."""
+    for kind, command, changes in TABLES:
+        expected = answer(command, data, "modern")
+        assert table(folder / "to", kind) == expected
+        assert replayed(folder / "to", changes) == expected
+
+
+def test_the_documented_stream_has_the_rows_of_a_read(
+    spark: Any, mixed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    _, program = blocks(ROOT / "docs" / "spark.md", "py")
+    exec(program, {"spark": spark})
+    found = spark.read.parquet(f"{tmp_path}/stream/events")
+    expected = spark.read.format("offsets_log").option("level", "events").load(SAMPLE)
+    assert found.columns == expected.columns
+    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
+
+
+def test_tables_of_a_log_that_grows_is_damaged_and_cut_off(spark: Any, mixed: Path, tmp_path: Path) -> None:
+    rng = random.Random(11)
+    data = tmp_path / "data"
+    growing = grow(mixed, data, rng, steps=1, rolls=1)
+    next(growing)
+    result = follow(data, tmp_path, "--max-bytes-per-trigger", "40k")
+    assert result.exit_code == 0, result.stderr
+    for _ in growing:
+        pass
+    log = max((data / "__consumer_offsets-0").glob("*.log"))
+    content = log.read_bytes()
+    bad, after = LogBuilder().skip(200).commit(2).commit(3).batches
+    log.write_bytes(content + bad[:-1] + b"?" + after)
+    result = follow(data, tmp_path)
+    assert result.exit_code == 3
+    assert f"corrupt: {log}" in result.stderr
+    assert "not everything could be read: 1 piece" in result.stderr
+    assert "130 offsets, 35 groups; profile modern\n" in result.stderr
+    check(data, tmp_path)
+    log.write_bytes(content[:100])
+    result = follow(data, tmp_path)
+    assert result.exit_code == 1
+    assert "another log than the one that was read up to record offset 202" in result.stderr
+
+
+def workers() -> list[int]:
+    """Processes of Python below this session's daemon."""
+    found = []
+    for path in Path("/proc").iterdir():
+        try:
+            if path.name.isdecimal() and b"pyspark.daemon" in (path / "cmdline").read_bytes():
+                parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+                if b"pyspark.daemon" in Path(f"/proc/{parent}/cmdline").read_bytes():
+                    found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_workers_that_are_killed(spark: Any, mixed: Path, tmp_path: Path) -> None:
+    """Each ends the stream, for this session tries nothing twice; another goes on from its checkpoint."""
+    rng = random.Random(12)
+    data = tmp_path / "data"
+    order = FollowOrder(
+        reading=parse({"path": str(data), "level": "effects", "maxBytesPerTrigger": "20k"}),
+        to=f"{tmp_path}/to", checkpoint=f"{tmp_path}/checkpoint", every_s=0, with_changes=True,
+    )  # fmt: skip
+    for _ in grow(mixed, data, rng, steps=1, rolls=1):
+        query = start(spark, order)
+        deadline = time.monotonic() + PATIENCE_S
+        while query.isActive and time.monotonic() < deadline:
+            for pid in rng.sample(found := workers(), len(found) and 1):
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(rng.uniform(0, 1))
+            if query.lastProgress and not query.status["isDataAvailable"]:
+                break
+        query.stop()
+    assert follow(data, tmp_path).exit_code == 0
+    check(data, tmp_path)
+
+
+def test_a_driver_that_is_killed(mixed: Path, spark: Any, tmp_path: Path) -> None:
+    """With everything that it has started; this session goes on."""
+    command = [
+        sys.executable, "-m", "spark_jobs", "follow", str(mixed), "--to", f"{tmp_path}/to", "--checkpoint",
+        f"{tmp_path}/checkpoint", "--changes",
+        "--trigger", "0", "--max-bytes-per-trigger", "20k", "--master", "local[2]",
+    ]  # fmt: skip
+    driver = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not list((tmp_path / "checkpoint/commits").glob("[0-9]*")) and time.monotonic() < deadline:
+            assert driver.poll() is None, driver.stderr and driver.stderr.read()
+            time.sleep(0.05)
+        time.sleep(random.Random(13).uniform(0, 1))
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+        if driver.stderr:
+            driver.stderr.close()
+    assert follow(mixed, tmp_path).exit_code == 0
+    check(mixed, tmp_path)
+
+
+def test_what_does_not_belong_together(spark: Any, mixed: Path, tmp_path: Path) -> None:
+    """None of this begins a stream."""
+    (tmp_path / "to").mkdir()
+    (tmp_path / "to/other").touch()
+    assert "not of this checkpoint" in follow(mixed, tmp_path).stderr
+    (tmp_path / "to/other").unlink()
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint/other").touch()
+    assert "is no checkpoint of follow" in follow(mixed, tmp_path).stderr
+    (tmp_path / "checkpoint/other").unlink()
+    about = {"id": "1", "profile": "classic", "kafka": None}
+    (tmp_path / "checkpoint/_follow.json").write_text(json.dumps(about))
+    assert "begun with profile classic, not modern" in follow(mixed, tmp_path).stderr
+    (tmp_path / "to/_follow.json").write_text(json.dumps(about | {"id": "2"}))
+    assert "of another checkpoint" in follow(mixed, tmp_path).stderr
+    (tmp_path / "to/_follow.json").write_text("{}")
+    assert "not written by follow" in follow(mixed, tmp_path).stderr
+    for to, checkpoint in (("in/to", "checkpoint"), ("to", "in"), ("to", "to"), ("to", "to/checkpoint")):
+        told = ["follow", f"{tmp_path}/in", "--to", f"{tmp_path}/{to}", "--checkpoint", f"{tmp_path}/{checkpoint}"]
+        assert "is inside of" in CliRunner().invoke(main, told).stderr
+    assert "option group does not go with follow" in follow(mixed, tmp_path, "--option", "group=a").stderr
+    assert CliRunner().invoke(main, ["follow", "--to", "a", "--checkpoint", "b"]).exit_code == 2
