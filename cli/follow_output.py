@@ -13,8 +13,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import TIME_SUFFIXES, shown_time, visible
+from cli.output import TIME_SUFFIXES, visible
 from offsets_log.rows.tables import Row, to_json
+from offsets_log.words import shown_time
 
 
 @dataclass(frozen=True, slots=True)

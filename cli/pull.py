@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.follow_options import METRICS_PORT
 from cli.options import Output
 from cli.signals import ended_by_signals, stopping
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 @click.option("--with-transaction-state", is_flag=True, help="Also __transaction_state: who has open transactions.")
 @click.option("--with-share-state", is_flag=True, help="Also __share_group_state: where share groups are.")
 @click.option("--follow", is_flag=True, help="Go on as the logs grow, until a signal: the copy is never far behind.")
+@METRICS_PORT
 @click.option(
     "-o", "--output", type=click.Choice(("table", "jsonl", "json", "csv")),
     help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
@@ -83,6 +85,8 @@ def command(**options: Any) -> None:
     from offsets_log.errors import OffsetsLogError
     from offsets_log.pulling.facts import PULL_COLUMNS
 
+    if options["metrics_port"] is not None and not options["follow"]:
+        raise click.UsageError("--metrics-port is of --follow")
     run = _Run(**{name: options[name] for name in ("quiet", "progress", "to")})
     output = Output(output=options["output"], to=None)
     try:
@@ -131,7 +135,8 @@ class _Run:
                 pace = Pace(options["max_bytes_per_second"])
                 pulling = Pulling(reader, copy.partitions, pace, options["rack"], advance, self.say)
                 if options["follow"]:
-                    _follow(pulling, copy)
+                    with self._measured(options["metrics_port"], copy):
+                        _follow(pulling, copy)
                 else:
                     pulling.run()
         return copy
@@ -144,6 +149,17 @@ class _Run:
             offsets, self.say, is_wanted=self._progress, is_quiet=self._quiet, unit="offsets", long=LONG
         ) as advance:
             yield advance
+
+    @contextmanager
+    def _measured(self, place: tuple[str, int] | None, copy: Copy) -> Iterator[None]:
+        """Serve metrics for as long as the context lasts, if that is asked for."""
+        if place is None:
+            yield
+            return
+        from cli.metrics import serving
+
+        with serving(*place, lambda: [one for some in copy.partitions for one in some.samples()], self.say):
+            yield
 
     def tell(self, copy: Copy) -> None:
         """Say what came of it."""

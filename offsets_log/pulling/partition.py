@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from offsets_log.broker.batches import entry_in_memory
 from offsets_log.broker.failures import BrokerError, InvalidBatchError
 from offsets_log.broker.leader_epochs import latest_of
 from offsets_log.data_directory.checkpoints import TopicPartition
+from offsets_log.following import metrics
 from offsets_log.log_format.record import INT64_MAX
 from offsets_log.pulling.facts import PartitionFacts
 from offsets_log.pulling.folder import PartitionFolder
@@ -41,6 +43,8 @@ class PulledPartition:
         said: what went wrong last, and may pass.
         refused_at: where bytes were no valid batch.
         read_from: the broker that is asked instead of the leader (KIP-392).
+        complete_at: when the copy last went as far as the log, on the clock of `time.monotonic`; at first when the run
+            began.
     """
 
     facts: PartitionFacts
@@ -55,6 +59,7 @@ class PulledPartition:
     said: str = ""
     refused_at: int = -1
     read_from: int | None = None
+    complete_at: float = field(default_factory=time.monotonic)
     _quiet: int = 0
     _is_answered: bool = False
 
@@ -143,9 +148,24 @@ class PulledPartition:
             self.folder.flush()
             facts.end_offset, facts.bytes = self.end_offset, self.folder.size_bytes
             self.pulled_bytes += facts.bytes - size_bytes
+        if self.is_sure and self.end_offset >= answer["high_watermark"]:
+            self.complete_at = time.monotonic()
         self._quiet = self._quiet + 1 if is_empty and answer["high_watermark"] >= self.target else 0
         if self._quiet >= MOST_QUIET and not self.is_sure:
             raise UnsureError
+
+    def samples(self) -> Iterator[metrics.Sample]:
+        """Yield what is worth measuring; another thread may ask."""
+        facts, labels = self.facts, self.key
+        yield metrics.PULLED_END, labels, self.end_offset
+        yield metrics.PULLED_BYTES, labels, self.pulled_bytes
+        yield metrics.PULLED_DELAY, labels, time.monotonic() - self.complete_at
+        yield metrics.PULLED_PROBLEM, labels, float(self.problem is not None)
+        if facts.high_watermark is not None:
+            yield metrics.PULLED_HIGH_WATERMARK, labels, facts.high_watermark
+            yield metrics.PULLED_BEHIND, labels, max(facts.high_watermark - self.end_offset, 0)
+        if facts.last_stable_offset is not None:
+            yield metrics.PULLED_STABLE, labels, facts.last_stable_offset
 
     def _append(self, records: bytes) -> None:
         if not records:
