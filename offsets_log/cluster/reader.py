@@ -31,7 +31,7 @@ PATIENCE_SECONDS = 60.0
 """How long to ask again without any progress; ``default.api.timeout.ms`` says otherwise."""
 FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.1, 3.0
 NO_LEADER = -1
-FETCH_WAIT_MS = 250
+FETCH_WAIT_MS, LIST_WAIT_MS = 250, 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,12 @@ class ClusterReader:
         problems: dict[TopicPartition, str],
     ) -> None:
         rows = [(key, {"partition_index": key[1], "current_leader_epoch": -1, "timestamp": timestamp}) for key in keys]
-        body = {"replica_id": CONSUMER, "isolation_level": READ_UNCOMMITTED, "topics": _by_topic(rows, "name")}
+        body = {
+            "replica_id": CONSUMER,
+            "isolation_level": READ_UNCOMMITTED,
+            "topics": _by_topic(rows, "name"),
+            "timeout_ms": LIST_WAIT_MS,
+        }
         try:
             answer = self.ask(node_id, LIST_OFFSETS, body)
         except (OSError, ClusterError) as error:

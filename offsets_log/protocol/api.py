@@ -56,12 +56,14 @@ class Api:
         request, response: tables of the same versions.
         always_plain_header: whether the response's header has no tagged fields in any version, so that a client can
             read it before it knows the versions.
+        asked_from: the first version that a client here sends; earlier ones are only answered.
     """
 
     key: int
     request: Message
     response: Message
     always_plain_header: bool = False
+    asked_from: int = 0
 
     @property
     def name(self) -> str:
@@ -75,9 +77,9 @@ class Api:
         return int(first), int(last or first)
 
     def newest_of(self, first: int, last: int) -> int | None:
-        """Return the newest version that lies in a range, too; None if there is none."""
+        """Return the newest version to ask a broker that takes a range; None if there is none."""
         newest = min(last, self.versions[1])
-        return newest if newest >= max(first, self.versions[0]) else None
+        return newest if newest >= max(first, self.versions[0], self.asked_from) else None
 
     def encode_request(self, header: Header, body: Mapping[str, Any]) -> bytes:
         """Return a request's frame. Raises CorruptRecordError if the body does not fit the version."""

@@ -1,7 +1,8 @@
-"""Metadata (3), versions 4–12: the brokers, the topics with their ids, and who leads each partition.
+"""Metadata (3), versions 0–13: the brokers, the topics with their ids, and who leads each partition.
 
-From version 4 (Kafka 0.11) on a request can forbid that a topic is created by being asked about; earlier versions are
-never sent. Leader epochs come from version 7 on, topic ids from version 10 on.
+Null stands for all topics and no name for none, but in version 0, where no name stands for all. From version 4 (Kafka
+0.11) on a request can forbid that a topic is created by being asked about; earlier versions are never sent. Leader
+epochs come from version 7 on, topic ids from version 10 on, an error of the whole answer with version 13.
 
 References: ``MetadataRequest.json``, ``MetadataResponse.json``.
 """
@@ -13,7 +14,7 @@ _ASKED = Struct(
     (Field("topic_id", UUID, "10+"), Field("name", STRING, "0-9"), Field("name", STRING, "10+", nullable=True))
 )
 _BROKER = Struct(
-    (Field("node_id", INT32), Field("host", STRING), Field("port", INT32), Field("rack", STRING, nullable=True))
+    (Field("node_id", INT32), Field("host", STRING), Field("port", INT32), Field("rack", STRING, "1+", nullable=True))
 )
 _PARTITION = Struct(
     (
@@ -32,7 +33,7 @@ _TOPIC = Struct(
         Field("name", STRING, "0-11"),
         Field("name", STRING, "12+", nullable=True),
         Field("topic_id", UUID, "10+"),
-        Field("is_internal", BOOL),
+        Field("is_internal", BOOL, "1+"),
         Field("partitions", ArrayOf(_PARTITION)),
         Field("topic_authorized_operations", INT32, "8+"),
     )
@@ -43,27 +44,30 @@ METADATA = Api(
     Message(
         "MetadataRequest",
         (
-            Field("topics", ArrayOf(_ASKED), nullable=True),
-            Field("allow_auto_topic_creation", BOOL),
+            Field("topics", ArrayOf(_ASKED), "0"),
+            Field("topics", ArrayOf(_ASKED), "1+", nullable=True),
+            Field("allow_auto_topic_creation", BOOL, "4+"),
             Field("include_cluster_authorized_operations", BOOL, "8-10"),
             Field("include_topic_authorized_operations", BOOL, "8+"),
         ),
-        versions="4-12",
+        versions="0-13",
         flexible="9+",
     ),
     Message(
         "MetadataResponse",
         (
-            Field("throttle_time_ms", INT32),
+            Field("throttle_time_ms", INT32, "3+"),
             Field("brokers", ArrayOf(_BROKER)),
-            Field("cluster_id", STRING, nullable=True),
-            Field("controller_id", INT32),
+            Field("cluster_id", STRING, "2+", nullable=True),
+            Field("controller_id", INT32, "1+"),
             Field("topics", ArrayOf(_TOPIC)),
             Field("cluster_authorized_operations", INT32, "8-10"),
+            Field("error_code", INT16, "13+"),
         ),
-        versions="4-12",
+        versions="0-13",
         flexible="9+",
     ),
+    asked_from=4,
 )
 NO_TOPIC = {
     "topics": [],

@@ -192,6 +192,7 @@ class Brokers:
                 for topic, rows in topics.items()
             ],
             "cluster_authorized_operations": 0,
+            "error_code": 0,
         }  # fmt: skip
 
     def _each(self, node: int, topics: list[dict[str, Any]], name: str, index: str, answer: Any) -> list[Any]:
