@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 )
 @click.option("--with-transaction-state", is_flag=True, help="Also __transaction_state: who has open transactions.")
 @click.option("--with-share-state", is_flag=True, help="Also __share_group_state: where share groups are.")
+@click.option(
+    "--from-admin", is_flag=True,
+    help="Where the topic cannot be read: ask for all groups and their offsets, and write a rescue plan into DIR.",
+)  # fmt: skip
 @click.option("--follow", is_flag=True, help="Go on as the logs grow, until a signal: the copy is never far behind.")
 @METRICS_PORT
 @click.option(
@@ -74,11 +78,14 @@ def command(**options: Any) -> None:
     truncated or made anew is told, and nothing is added to its copy.
 
     --follow keeps the copy current until SIGINT or SIGTERM, or until no broker answers for so long; what was pulled by
-    then is whole, and the same command goes on. Other commands with
-    --follow may read the directory meanwhile.
+    then is whole, and the same command goes on. Other commands with --follow may read the directory meanwhile.
+
+    --from-admin is for services that show the topic to nobody, and needs the right to DESCRIBE groups and topics. DIR
+    is new, and gets what `rescue` writes: plan.json for `restore`, files for other tools, and README.txt, which says
+    what such a snapshot lacks: any history, times of commits, offsets in open transactions.
 
     Exit status: 0 all is there; 1 stopped by an error; 2 wrong usage; 3 some partition is not whole, as its row says,
-    or has a batch whose checksum is wrong at the broker, too.
+    or has a batch whose checksum is wrong at the broker, too; with --from-admin groups were refused, or none is shown.
     """
     from cli.account import EXIT_DAMAGED, fail
     from cli.output import chosen_format, destination, write_rows
@@ -87,6 +94,8 @@ def command(**options: Any) -> None:
 
     if options["metrics_port"] is not None and not options["follow"]:
         raise click.UsageError("--metrics-port is of --follow")
+    if options["from_admin"]:
+        _snapshot(options)
     run = _Run(**{name: options[name] for name in ("quiet", "progress", "to")})
     output = Output(output=options["output"], to=None)
     try:
@@ -187,6 +196,24 @@ class _Run:
 
         if not self._quiet:
             say(words)
+
+
+def _snapshot(options: dict[str, Any]) -> NoReturn:
+    """``pull --from-admin``."""
+    from cli.account import fail
+    from cli.pull_from_admin import snapshot
+    from offsets_log.errors import OffsetsLogError
+
+    taken = ("bootstrap_server", "to", "command_config", "quiet", "from_admin", "progress")
+    for name, value in options.items():
+        if name not in taken and value not in (None, False, "", ()):
+            raise click.UsageError(f"--{name.replace('_', '-')} does not go with --from-admin, which pulls no log")
+    try:
+        with ended_by_signals():
+            status = snapshot(options["bootstrap_server"], options["to"], options["command_config"], options["quiet"])
+    except OffsetsLogError as error:
+        fail(error)
+    sys.exit(status)
 
 
 LONG = 100_000

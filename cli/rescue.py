@@ -90,7 +90,7 @@ def command(
             unsupported=session.account.unsupported,
             stranded=stranded,
         )
-        _write(directory, rescue_files(plan))
+        write_files(directory, rescue_files(plan))
         said = {*notes, *(missing.in_words() for missing in session.account.lost)}
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
@@ -108,7 +108,7 @@ def command(
         )
 
 
-def _write(directory: Path, files: Files) -> None:
+def write_files(directory: Path, files: Files) -> None:
     """Write files; it is an error if one would replace another, also where names differ in case only."""
     folders = {directory}
     for name, pieces in files:
