@@ -123,7 +123,7 @@ class PulledPartition:
         self.is_sure = not self._last
 
     def take(self, answer: Mapping[str, Any], epoch: int, *, is_empty: bool) -> None:
-        """Take a part of a response without an error.
+        """Take a part of a response without an error; `flush` writes it.
 
         Args:
             epoch: of the leader that was asked.
@@ -140,19 +140,19 @@ class PulledPartition:
             facts.leader_epoch = epoch
         if answer.get("log_start_offset", -1) >= 0:
             facts.log_start_offset = answer["log_start_offset"]
-        records = answer["records"] or b""
-        size_bytes = self.folder.size_bytes
-        try:
-            self._append(records)
-        finally:
-            self.folder.flush()
-            facts.end_offset, facts.bytes = self.end_offset, self.folder.size_bytes
-            self.pulled_bytes += facts.bytes - size_bytes
+        self._append(answer["records"] or b"")
         if self.is_sure and self.end_offset >= answer["high_watermark"]:
             self.complete_at = time.monotonic()
         self._quiet = self._quiet + 1 if is_empty and answer["high_watermark"] >= self.target else 0
         if self._quiet >= MOST_QUIET and not self.is_sure:
             raise UnsureError
+
+    def flush(self) -> None:
+        """Write what was taken. Raises OutputError."""
+        self.folder.flush()
+        size_bytes = self.facts.bytes
+        self.facts.end_offset, self.facts.bytes = self.end_offset, self.folder.size_bytes
+        self.pulled_bytes += self.facts.bytes - size_bytes
 
     def samples(self) -> Iterator[metrics.Sample]:
         """Yield what is worth measuring; another thread may ask."""
