@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from click import UsageError
+
 from cli.follow_options import FollowOptions
 from cli.session import Session
 from cli.signals import stopping
@@ -103,7 +105,7 @@ class Following(Generic[Kind]):
         order: of the rows of one look; None to show the rows of each piece of a log when it is read.
 
     Raises:
-        InputError: something else was given than directories of partitions.
+        UsageError: something else was given than directories of partitions.
     """
 
     def __init__(
@@ -267,10 +269,14 @@ class Ends:
 
 
 def _directory(log: PartitionLog) -> Path:
-    """The directory of a log's segments, if that is what was named."""
+    """The directory of a log's segments, if that is what was named.
+
+    Raises:
+        UsageError: it is not.
+    """
     files = [Path(segment.file) for segment in log.segments]
     directory = files[0].parent
     is_whole = log.selection is None or partition_of(directory) is None
     if not is_whole or any(file.suffix not in (".log", ".swap") or not file.is_file() for file in files):
-        raise InputError("--follow is of directories: a data directory, or partitions of one", file=str(files[0]))
+        raise UsageError(f"--follow is of directories, a data directory or partitions of one, and {files[0]} is none")
     return directory

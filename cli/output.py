@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
+import select
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -75,6 +77,19 @@ def quiet_pipe() -> Iterator[None]:
     except OSError as error:
         _forget_what_is_buffered()
         raise OutputError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def ensure_read() -> None:
+    """Raise BrokenPipeError if standard output is a pipe whose reader is gone, which a write would notice."""
+    if not hasattr(select, "poll"):
+        return
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):  # no file, as in tests
+        return
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def _forget_what_is_buffered() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cli.command_config import BOOTSTRAP_SERVER
 from cli.follow_options import METRICS_PORT
 from cli.options import Output
 from cli.signals import ended_by_signals, stopping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     "offsets-log pull --bootstrap-server localhost:9092 --to copy --max-bytes-per-second 5000000 "
     "--with-transaction-state",
 )
-@click.option("--bootstrap-server", metavar="HOST:PORT", required=True, help="Brokers, with commas between them.")
+@BOOTSTRAP_SERVER
 @click.option(
     "--to", metavar="DIR", required=True, type=click.Path(file_okay=False),
     help="A new directory, or one of an earlier run, which is gone on with.",
@@ -222,8 +223,7 @@ LONG = 100_000
 
 def _follow(pulling: Pulling, copy: Copy) -> None:
     """Pull until a signal comes, and beyond where the logs ended when the run began."""
-    for partition in copy.partitions:
-        partition.follow()
+    pulling.follow()
     pulling.note = partial(copy.note, pulling.reader, pulling.say_once)
     with stopping() as pulling.stop:
         pulling.run()

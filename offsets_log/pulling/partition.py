@@ -16,6 +16,7 @@ from offsets_log.log_format.record import INT64_MAX
 from offsets_log.pulling.facts import PartitionFacts
 from offsets_log.pulling.folder import PartitionFolder
 
+ENDLESS = INT64_MAX
 MOST_QUIET = 3
 """So many answers without a batch, of a broker that has all, mean that there is none up to the end."""
 
@@ -33,8 +34,7 @@ class PulledPartition:
     """A partition on its way.
 
     Attributes:
-        target: where the log ended when the run began.
-        is_followed: whether it is gone on with for as long as the run lasts.
+        target: where the log ended when the run began; `ENDLESS` where it is gone on with for as long as the run lasts.
         is_sure: whether the copy's last batch was met again in the log of the leader that is asked now.
         first_offset: where this run began.
         pulled_bytes: of this run.
@@ -51,7 +51,6 @@ class PulledPartition:
     folder: PartitionFolder
     target: int
     first_offset: int = 0
-    is_followed: bool = False
     is_sure: bool = False
     pulled_bytes: int = 0
     problem: str | None = None
@@ -74,6 +73,11 @@ class PulledPartition:
         found = self.folder.end_offset
         assert found is not None
         return found
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether it is gone on with for as long as the run lasts."""
+        return self.target == ENDLESS
 
     @property
     def is_done(self) -> bool:
@@ -113,10 +117,6 @@ class PulledPartition:
     @property
     def _last(self) -> bytes:
         return self.folder.writer.last_batch
-
-    def follow(self) -> None:
-        """Go on beyond where the log ended when the run began."""
-        self.is_followed, self.target = True, INT64_MAX
 
     def doubt(self) -> None:
         """Another broker is asked, or the same one again after a break: its log may be another."""

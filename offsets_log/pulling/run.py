@@ -16,7 +16,7 @@ from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.errors import ClusterError, ClusterLostError
 from offsets_log.protocol.error_codes import NO_ERROR, OFFSET_OUT_OF_RANGE, REFUSALS, name_of
 from offsets_log.protocol.list_offsets import EARLIEST, LATEST
-from offsets_log.pulling.partition import DivergedError, PulledPartition, UnsureError, refusal
+from offsets_log.pulling.partition import ENDLESS, DivergedError, PulledPartition, UnsureError, refusal
 
 FETCH_BYTES = 16 << 20
 """Of a response, but for a first batch that is larger."""
@@ -65,6 +65,7 @@ class Pulling:
         tell: told what happens on the way, one sentence each.
         note: called every `NOTE_EVERY_S` seconds of a round.
         stop: ends the run; what was pulled by then is written.
+        is_followed: whether it goes on for as long as it lasts; see `follow`.
     """
 
     reader: ClusterReader
@@ -75,7 +76,14 @@ class Pulling:
     tell: Callable[[str], None] = lambda words: None
     note: Callable[[], None] = lambda: None
     stop: threading.Event = field(default_factory=threading.Event)
+    is_followed: bool = False
     _told: set[str] = field(default_factory=set)
+
+    def follow(self) -> None:
+        """Go on beyond where the logs ended when the run began, until `stop`."""
+        self.is_followed = True
+        for partition in self.partitions:
+            partition.target = ENDLESS
 
     def run(self) -> None:
         """Pull until every partition is done; those that cannot be gone on with have a problem then.
@@ -174,7 +182,7 @@ class _Asking:
         grown_at = time.monotonic()
         try:
             while not self.is_over.is_set() and not self.run_.stop.is_set() and self.partitions:
-                if self._ask() or self.partitions[0].is_followed:
+                if self._ask() or self.run_.is_followed:
                     grown_at, self._has_grown = time.monotonic(), True
                 elif time.monotonic() - grown_at > self.run_.reader.patience:
                     self.is_over.set()
@@ -256,6 +264,7 @@ class _Asking:
         before = partition.end_offset
         try:
             partition.take(answer, self._epoch(partition.key), is_empty=is_empty)
+            partition.said = ""  # what went wrong before is over
         except UnsureError:
             self._compare_epochs(partition)
         except DivergedError as error:

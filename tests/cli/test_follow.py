@@ -314,5 +314,14 @@ def test_only_directories_are_followed(data: Path) -> None:
     append(data, *LogBuilder().commit(1).batches)
     (data / "__consumer_offsets-0" / f"{1:020}.log").touch()
     found = run("compact", data / "__consumer_offsets-0" / f"{0:020}.log")
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert "--follow is of directories" in found.stderr
+
+
+def test_a_reader_that_goes_away_ends_it_though_no_line_comes(data: Path) -> None:
+    append(data, *LogBuilder().commit(1).batches)
+    with started("compact", data) as process:
+        next_row(process)
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(timeout=60) == 0
