@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from offsets_log.columnar.choose.selected import events_of, items_of_piece
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.naming import PER_GROUP
+from offsets_log.columnar.folds.offsets import scan
 from offsets_log.columnar.folds.replay import Piece as BulkPiece
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.writers import Count, WritersState
+from offsets_log.columnar.jit.compiled import is_kept
 from offsets_log.columnar.materialize.partial import partial_state
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note, ScanOrder
@@ -29,7 +31,9 @@ from offsets_log.replay.profile import MODERN, Profile
 from offsets_log.rows.batch_bytes import counted
 
 BULK_FROM_BYTES = 1 << 20
-"""A piece of so many bytes is read by kernels."""
+"""A piece of so many bytes is read by kernels, and smaller ones once so many bytes were read."""
+WORTH_BYTES = 1 << 13
+"""A smaller piece is never worth it."""
 
 Wants = Callable[[Record], bool]
 
@@ -67,16 +71,22 @@ class PieceReader:
     Args:
         scanner: the buffers of kernels, entered.
         release: the Kafka release that wrote the log, where layouts share a version number.
-        bulk_from: a piece of so many bytes is read by kernels.
+        bulk_from: a piece of so many bytes is read by kernels; smaller ones only where these are compiled already, so
+            that no line waits for it, and once so much was read that linking them is worth it.
     """
 
     scanner: Scanner
     release: tuple[int, int] | None = None
     bulk_from: int = BULK_FROM_BYTES
+    _read_bytes: int = 0
 
     def is_bulk(self, piece: Piece) -> bool:
-        """Whether a piece is read by kernels."""
-        return piece.log.bytes_to_read >= self.bulk_from
+        """Whether a piece is read by kernels; asked once of each."""
+        size_bytes = piece.log.bytes_to_read
+        self._read_bytes += size_bytes
+        if size_bytes >= self.bulk_from:
+            return True
+        return size_bytes >= WORTH_BYTES and self._read_bytes >= self.bulk_from and is_kept(scan)
 
     def events(self, piece: Piece, wants: Wants | None = None) -> Iterator[LogEvent]:
         """Yield all events of a piece; ``wants`` as in `pipeline.iter_events`."""
