@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections import Counter
@@ -30,6 +31,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.rows.tables import Row, partition_name
 
 LOOK_EVERY_S = 0.2
+RARELY = 200_000, 50, 100
 ENDS_EVERY_S = 5.0
 """So often the ends of users' partitions are looked at."""
 PIECE_OF_ROWS_BYTES = 1 << 21
@@ -135,7 +137,7 @@ class Following(Generic[Kind]):
     def run(self, sink: Sink) -> None:
         """Go on until a signal comes, or nothing new for as long as was asked for."""
         idle_s = None if self.options.until_idle is None else self.options.until_idle / 1000
-        with Scanner() as scanner, stopping() as stop, self._served():
+        with Scanner() as scanner, stopping() as stop, _rare_collections(), self._served():
             reader = PieceReader(scanner, self.session.inputs.reading.kafka)
             newest, is_first = time.monotonic(), True
             while not stop.is_set():
@@ -249,6 +251,17 @@ class Following(Generic[Kind]):
                 self._alerts[row["rule"]] += 1
                 sink.alert(row)
         partition.is_old = False
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for cycles of garbage less often: going through all that is kept would take a third of a run."""
+    before = gc.get_threshold()
+    gc.set_threshold(*RARELY)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class Ends:
