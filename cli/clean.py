@@ -344,7 +344,7 @@ def _given_for(partition: int | None, given: Given) -> int | None:
 
 
 def _kept_in_words(kept: Row) -> str:
-    from cli.output import shown_time
+    from offsets_log.words import shown_time
 
     words = f"{kept['reason']} {counted(kept['bytes'], 'byte')}"
     if "producer_id" in kept:

@@ -1,9 +1,38 @@
-"""``--command-config``: a client's properties, and a word on those that have no effect."""
+"""How a cluster is reached: ``--bootstrap-server``, and ``--command-config`` with a word on properties of no effect."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import click
+
+
+class Servers(click.ParamType):  # type: ignore[type-arg]
+    """``HOST:PORT``, or several with commas between them."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Fails for anything else."""
+        from offsets_log.cluster.causes import address
+        from offsets_log.errors import ClusterError
+
+        servers = [server.strip() for server in str(value).split(",") if server.strip()]
+        try:
+            for server in servers:
+                address(server)
+        except ClusterError as error:
+            self.fail(error.problem, param, ctx)
+        if not servers:
+            self.fail("it names no server", param, ctx)
+        return str(value)
+
+
+BOOTSTRAP_SERVER = click.option(
+    "--bootstrap-server", metavar="HOST:PORT", type=Servers(), required=True, help="Brokers, with commas between them."
+)
 
 
 def properties_of(command_config: str | None, say: Callable[[str], None]) -> Mapping[str, str]:

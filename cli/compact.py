@@ -88,7 +88,7 @@ class Shown:
     ),
 )
 @lag_options
-@follow_options("rewound", "load-fails", "transaction-open:DURATION")
+@follow_options("beyond-end", "lag:RECORDS", "load-fails", "rewound", "transaction-open:DURATION")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
     reading: ReadOptions,

@@ -91,10 +91,11 @@ def command(
     expiry check removes it, null if none does while the group is as it is in the log. With -t only offsets are shown.
     """
     from cli.brokers import Brokers
-    from cli.output import chosen_format, destination, shown_time, write_rows
+    from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.replay.expiry import NEEDED_COLUMNS, cycle_of
     from offsets_log.replay.profile import PROFILES
+    from offsets_log.words import shown_time
 
     rules = _era(profile, asked.era)
     rules_with = rules.retention(asked.retention)

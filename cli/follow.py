@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
+
+from click import UsageError
 
 from cli.follow_options import FollowOptions
 from cli.session import Session
 from cli.signals import stopping
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note
-from offsets_log.disk.growing import GrowingDirectories, followed_directory, read_at, segment_files
+from offsets_log.disk.growing import GrowingDirectories, followed_directory, look_for_ends, read_at, segment_files
 from offsets_log.errors import InputError
+from offsets_log.following import metrics
 from offsets_log.following.growth import PIECE_BYTES, GrowingLog, Piece, Replaced
+from offsets_log.following.lags import KnownEnds
+from offsets_log.following.metrics import Sample
 from offsets_log.following.pieces import PieceReader
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.rows.tables import Row, partition_name
 
 LOOK_EVERY_S = 0.2
+RARELY = 200_000, 50, 100
+ENDS_EVERY_S = 5.0
+"""So often the ends of users' partitions are looked at."""
 PIECE_OF_ROWS_BYTES = 1 << 21
 """How much of a log is read at a time where each of its records may become a row."""
 
@@ -47,6 +58,12 @@ class Followed(Protocol):
 
     def alerts(self, now_ms: int) -> Iterator[Row]:
         """Yield what is to be said at a time."""
+
+    def saw_ends(self, known: KnownEnds, now_ms: int) -> None:
+        """Take what is known of the ends of users' partitions by now."""
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what is worth measuring."""
 
 
 class Sink(Protocol):
@@ -90,7 +107,7 @@ class Following(Generic[Kind]):
         order: of the rows of one look; None to show the rows of each piece of a log when it is read.
 
     Raises:
-        InputError: something else was given than directories of partitions.
+        UsageError: something else was given than directories of partitions.
     """
 
     def __init__(
@@ -102,9 +119,13 @@ class Following(Generic[Kind]):
         self._order = order
         self._told = {log.offsets_partition: log for log in session.inputs.logs}
         self._directories = GrowingDirectories(
-            [followed_directory(log) for log in session.inputs.logs], session.inputs.reading.offsets_partition
+            _directories(session.inputs.logs), session.inputs.reading.offsets_partition
         )
         self._partitions: dict[int | None, _Partition[Kind]] = {}
+        self._ends = Ends(self._directories) if options.wants_ends else None
+        self._measuring = threading.Lock()
+        self._complete_at = time.monotonic()
+        self._alerts: Counter[str] = Counter()
         session.inputs.topic_ids  # noqa: B018 - while the files are open that say it
         session.inputs.close_logs()
 
@@ -116,12 +137,15 @@ class Following(Generic[Kind]):
     def run(self, sink: Sink) -> None:
         """Go on until a signal comes, or nothing new for as long as was asked for."""
         idle_s = None if self.options.until_idle is None else self.options.until_idle / 1000
-        with Scanner() as scanner, stopping() as stop:
+        with Scanner() as scanner, stopping() as stop, _rare_collections(), self._served():
             reader = PieceReader(scanner, self.session.inputs.reading.kafka)
             newest, is_first = time.monotonic(), True
             while not stop.is_set():
+                began = time.monotonic()
                 if self._look(reader, sink, stop, is_first=is_first):
                     newest = time.monotonic()
+                if not stop.is_set():
+                    self._complete_at = began
                 is_first = False
                 if idle_s is not None and time.monotonic() - newest >= idle_s:
                     break
@@ -130,22 +154,54 @@ class Following(Generic[Kind]):
             for seen in partition.growing.rest() if not partition.is_cut else ():
                 partition.note(seen)
 
+    @contextmanager
+    def _served(self) -> Iterator[None]:
+        """Serve metrics for as long as the context lasts, if that is asked for."""
+        if self.options.metrics_port is None:
+            yield
+            return
+        from cli.metrics import serving
+
+        with serving(*self.options.metrics_port, self._samples, self.session.account.say):
+            yield
+
+    def _samples(self) -> list[Sample]:
+        """What there is to measure at this moment; called by other threads."""
+        with self._measuring:
+            account = self.session.account
+            found: list[Sample] = [
+                (metrics.DELAY, (), time.monotonic() - self._complete_at),
+                (metrics.DAMAGE, (), account.corrupt + account.unsupported),
+                *((metrics.ALERTS, (rule,), self._alerts[rule]) for rule in self.options.rules),
+            ]
+            for number, partition in self._partitions.items():
+                found.append((metrics.POSITION, (number,), partition.growing.next_offset))
+                found.append((metrics.BYTES_BEHIND, (number,), partition.growing.bytes_behind))
+                found += partition.followed.samples()
+        return found
+
     def _look(self, reader: PieceReader, sink: Sink, stop: threading.Event, *, is_first: bool) -> bool:
         """Look at all partitions once; whether there was something new."""
         grew = False
         for number, directory in self._directories.look().items():
             if number not in self._partitions:
-                self._partitions[number] = self._new(number, directory, is_old=is_first)
+                partition = self._new(number, directory, is_old=is_first)
+                with self._measuring:
+                    self._partitions[number] = partition
             grew |= self._read(self._partitions[number], directory, reader, sink, stop)
         if is_first and stop.is_set():
             self.session.account.say("ended before the end of the logs was reached")
             return grew
         now_ms = int(time.time() * 1000)
-        if grew or is_first:
-            rows = [row for followed in self.partitions for row in followed.changes(now_ms)]
-            sink.show(rows if self._order is None else sorted(rows, key=self._order))
-        for partition in self._partitions.values():
-            self._alert(partition, sink, now_ms)
+        with self._measuring:
+            if grew or is_first:
+                rows = [row for followed in self.partitions for row in followed.changes(now_ms)]
+                sink.show(rows if self._order is None else sorted(rows, key=self._order))
+            if self._ends is not None and (known := self._ends.look()) is not None:
+                for followed in self.partitions:
+                    followed.saw_ends(known, now_ms)
+            for partition in self._partitions.values():
+                self._alert(partition, sink, now_ms)
         sink.look()
         return grew
 
@@ -161,17 +217,18 @@ class Following(Generic[Kind]):
         grew = False
         for found in partition.growing.grown(segment_files(directory)):
             grew = True
-            match found:
-                case Piece():
-                    partition.followed.take(found, reader, partition.note)
-                    if self._order is None:
-                        sink.show(partition.followed.changes(int(time.time() * 1000)))
-                case Replaced():
-                    self._tell(found)
-                    partition.is_old = True
-                    partition.followed.begin_again()
-                case _:
-                    partition.note(found)
+            with self._measuring:
+                match found:
+                    case Piece():
+                        partition.followed.take(found, reader, partition.note)
+                        if self._order is None:
+                            sink.show(partition.followed.changes(int(time.time() * 1000)))
+                    case Replaced():
+                        self._tell(found)
+                        partition.is_old = True
+                        partition.followed.begin_again()
+                    case _:
+                        partition.note(found)
             if stop.is_set():
                 partition.is_cut = True
                 break
@@ -191,5 +248,41 @@ class Following(Generic[Kind]):
         for row in partition.followed.alerts(now_ms):
             if not (partition.is_old and partition.followed.tells_records):
                 self.session.account.has_alerted = True
+                self._alerts[row["rule"]] += 1
                 sink.alert(row)
         partition.is_old = False
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for cycles of garbage less often: going through all that is kept would take a third of a run."""
+    before = gc.get_threshold()
+    gc.set_threshold(*RARELY)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+class Ends:
+    """The ends of users' partitions, looked at from time to time."""
+
+    def __init__(self, directories: GrowingDirectories) -> None:
+        self._directories = directories
+        self._next = 0.0
+
+    def look(self) -> KnownEnds | None:
+        """Return where they are now; None if they were looked at a short while ago."""
+        began = time.monotonic()
+        if began < self._next:
+            return None
+        known = look_for_ends(self._directories.above)
+        self._next = began + ENDS_EVERY_S
+        return known
+
+
+def _directories(logs: Iterable[PartitionLog]) -> list[Path]:
+    try:
+        return [followed_directory(log) for log in logs]
+    except InputError as error:
+        raise UsageError(str(error)) from None

@@ -17,24 +17,31 @@ class FollowOptions:
 
     Attributes:
         until_idle: ms without anything new that end it; None to go on until a signal.
-        alert: rules, each with its duration in ms, 0 of one that takes none.
+        alert: rules, each with its duration in ms or its number of records, 0 of one that takes none.
+        metrics_port: where to serve metrics: host and port.
     """
 
     follow: bool
     until_idle: int | None
     alert: tuple[tuple[str, int], ...]
+    metrics_port: tuple[str, int] | None
 
     @property
     def rules(self) -> dict[str, int]:
-        """Rule → its duration in ms."""
+        """Rule → its duration in ms, or its number of records."""
         return dict(self.alert)
+
+    @property
+    def wants_ends(self) -> bool:
+        """Whether the ends of users' partitions are needed."""
+        return self.metrics_port is not None or not self.rules.keys().isdisjoint(("beyond-end", "lag"))
 
 
 class Rule(click.ParamType):  # type: ignore[type-arg]
-    """``rewound`` or ``group-empty:7d`` → (rule, ms).
+    """``rewound``, ``group-empty:7d`` or ``lag:1000`` → (rule, ms or records).
 
     Args:
-        rules: those of the command, with ``:DURATION`` behind those that take one.
+        rules: those of the command, with ``:DURATION`` or ``:RECORDS`` behind those that take one.
     """
 
     name = "RULE"
@@ -44,10 +51,33 @@ class Rule(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
         """Fails for anything else."""
-        name, colon, duration = str(value).partition(":")
-        if name + (":DURATION" if colon else "") not in self.rules:
+        name, colon, number = str(value).partition(":")
+        form = next((rule for rule in self.rules if rule.partition(":")[0] == name), None)
+        if form is None or (":" in form) != bool(colon):
             self.fail(f"{value!r} is no rule of this command: {', '.join(self.rules)}", param, ctx)
-        return name, Duration().convert(duration, param, ctx) if colon else 0
+        if form.endswith(":RECORDS"):
+            return name, click.IntRange(min=1)(number, param, ctx)
+        return name, Duration().convert(number, param, ctx) if colon else 0
+
+
+class Place(click.ParamType):  # type: ignore[type-arg]
+    """``9404`` or ``0.0.0.0:9404`` → (host, port); without a host only this machine reaches it."""
+
+    name = "[HOST:]PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Fails for anything else."""
+        host, _, port = str(value).rpartition(":")
+        return host.strip("[]") or LOOPBACK, click.IntRange(0, 65535)(port, param, ctx)
+
+
+LOOPBACK = "127.0.0.1"
+METRICS_PORT = click.option(
+    "--metrics-port",
+    type=Place(),
+    help="With --follow: serve metrics for Prometheus at this port, 0 for any that is free; without HOST to this "
+    "machine alone. Needs offsets-log[metrics].",
+)
 
 
 def follow_options(*rules: str) -> Callable[..., Any]:
@@ -73,6 +103,7 @@ def follow_options(*rules: str) -> Callable[..., Any]:
                 help="With --follow: print an alert, and end with exit status 4, if this comes true: "
                 f"{', '.join(rules)}; repeatable.",
             ),
+            METRICS_PORT,
         ),
     )
 
@@ -86,8 +117,8 @@ def is_followed(
         refused: options of the command that are of the logs' end, and whether each is given.
     """
     if not follow.follow:
-        if follow.until_idle is not None or follow.alert:
-            raise click.UsageError("--until-idle and --alert are of --follow")
+        if follow.until_idle is not None or follow.alert or follow.metrics_port is not None:
+            raise click.UsageError("--until-idle, --alert and --metrics-port are of --follow")
         return False
     given: dict[str, object] = {
         "--until-offset": reading.until_offset,

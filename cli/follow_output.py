@@ -13,8 +13,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import TIME_SUFFIXES, shown_time, visible
+from cli.output import TIME_SUFFIXES, ensure_read, visible
 from offsets_log.rows.tables import Row, to_json
+from offsets_log.words import shown_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,9 @@ class Lines:
         self.show([row])
 
     def look(self) -> None:
-        """Hand over what was written."""
+        """Hand over what was written, or notice that nobody reads it any more."""
         self.stream.flush()
+        ensure_read()
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,10 +129,11 @@ def follow_rebalances(
         following = Following(session, follow, partial(FollowedGenerations, asked))
         _write_lines(following, session, output)
         found = following.partitions
-        groups: set[str] = set().union(*(followed.groups for followed in found))
+        groups: set[str] = set().union(*(followed.generations for followed in found))
+        count = counted(sum(followed.generations.total() for followed in found), "generation")
         session.account.finish(
-            f"{counted(sum(followed.count for followed in found), 'generation')} of {counted(len(groups), 'group')}, "
-            f"{_partitions(following)}; {sum(followed.storms for followed in found)} in storms, "
+            f"{count} of {counted(len(groups), 'group')}, "
+            f"{_partitions(following)}; {sum(followed.in_storms.total() for followed in found)} in storms, "
             f"{sum(followed.flapping for followed in found)} with flapping members"
         )
 

@@ -10,7 +10,7 @@ import click
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
-from offsets_log.words import counted
+from offsets_log.words import counted, shown_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     default="localhost:9092",
     help="The brokers to name in that command line.",
 )
-@follow_options("group-empty:DURATION", "load-fails", "transaction-open:DURATION")
+@follow_options("beyond-end", "group-empty:DURATION", "lag:RECORDS", "load-fails", "transaction-open:DURATION")
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions,
@@ -77,7 +77,7 @@ def command(
 
         follow_groups(reading, output, follow, profile)
         return
-    from cli.output import chosen_format, destination, shown_time, write_rows
+    from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, with_lags
     from offsets_log.investigate import groups as g

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
+import select
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import IO, Any
 
 import click
@@ -24,7 +24,6 @@ from offsets_log.rows.tables import Row, to_json
 CHUNK = 1 << 16
 TIME_SUFFIXES = ("timestamp_ms", "_at_ms")
 """Endings of columns that hold a moment and not a duration."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def chosen_format(output: Output) -> str:
@@ -78,6 +77,19 @@ def quiet_pipe() -> Iterator[None]:
     except OSError as error:
         _forget_what_is_buffered()
         raise OutputError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def ensure_read() -> None:
+    """Raise BrokenPipeError if standard output is a pipe whose reader is gone, which a write would notice."""
+    if not hasattr(select, "poll"):
+        return
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):  # no file, as in tests
+        return
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def _forget_what_is_buffered() -> None:
@@ -185,16 +197,3 @@ def visible(text: str) -> str:
 
 def _is_disturbing(character: str) -> bool:
     return character == "\\" or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-def shown_time(epoch_ms: int) -> str:
-    """Return epoch milliseconds as a UTC time; a number if it is beyond the calendar."""
-    try:
-        return f"{_shown_second(epoch_ms // 1000)}.{epoch_ms % 1000:03}Z"
-    except OverflowError:
-        return str(epoch_ms)
-
-
-@lru_cache(1 << 14)
-def _shown_second(epoch_s: int) -> str:
-    return (EPOCH + timedelta(seconds=epoch_s)).strftime("%Y-%m-%d %H:%M:%S")

@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cli.command_config import BOOTSTRAP_SERVER
+from cli.follow_options import METRICS_PORT
 from cli.options import Output
 from cli.signals import ended_by_signals, stopping
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     "offsets-log pull --bootstrap-server localhost:9092 --to copy --max-bytes-per-second 5000000 "
     "--with-transaction-state",
 )
-@click.option("--bootstrap-server", metavar="HOST:PORT", required=True, help="Brokers, with commas between them.")
+@BOOTSTRAP_SERVER
 @click.option(
     "--to", metavar="DIR", required=True, type=click.Path(file_okay=False),
     help="A new directory, or one of an earlier run, which is gone on with.",
@@ -50,7 +52,12 @@ if TYPE_CHECKING:
 )
 @click.option("--with-transaction-state", is_flag=True, help="Also __transaction_state: who has open transactions.")
 @click.option("--with-share-state", is_flag=True, help="Also __share_group_state: where share groups are.")
+@click.option(
+    "--from-admin", is_flag=True,
+    help="Where the topic cannot be read: ask for all groups and their offsets, and write a rescue plan into DIR.",
+)  # fmt: skip
 @click.option("--follow", is_flag=True, help="Go on as the logs grow, until a signal: the copy is never far behind.")
+@METRICS_PORT
 @click.option(
     "-o", "--output", type=click.Choice(("table", "jsonl", "json", "csv")),
     help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
@@ -72,17 +79,24 @@ def command(**options: Any) -> None:
     truncated or made anew is told, and nothing is added to its copy.
 
     --follow keeps the copy current until SIGINT or SIGTERM, or until no broker answers for so long; what was pulled by
-    then is whole, and the same command goes on. Other commands with
-    --follow may read the directory meanwhile.
+    then is whole, and the same command goes on. Other commands with --follow may read the directory meanwhile.
+
+    --from-admin is for services that show the topic to nobody, and needs the right to DESCRIBE groups and topics. DIR
+    is new, and gets what `rescue` writes: plan.json for `restore`, files for other tools, and README.txt, which says
+    what such a snapshot lacks: any history, times of commits, offsets in open transactions.
 
     Exit status: 0 all is there; 1 stopped by an error; 2 wrong usage; 3 some partition is not whole, as its row says,
-    or has a batch whose checksum is wrong at the broker, too.
+    or has a batch whose checksum is wrong at the broker, too; with --from-admin groups were refused, or none is shown.
     """
     from cli.account import EXIT_DAMAGED, fail
     from cli.output import chosen_format, destination, write_rows
     from offsets_log.errors import OffsetsLogError
     from offsets_log.pulling.facts import PULL_COLUMNS
 
+    if options["metrics_port"] is not None and not options["follow"]:
+        raise click.UsageError("--metrics-port is of --follow")
+    if options["from_admin"]:
+        _snapshot(options)
     run = _Run(**{name: options[name] for name in ("quiet", "progress", "to")})
     output = Output(output=options["output"], to=None)
     try:
@@ -131,7 +145,8 @@ class _Run:
                 pace = Pace(options["max_bytes_per_second"])
                 pulling = Pulling(reader, copy.partitions, pace, options["rack"], advance, self.say)
                 if options["follow"]:
-                    _follow(pulling, copy)
+                    with self._measured(options["metrics_port"], copy):
+                        _follow(pulling, copy)
                 else:
                     pulling.run()
         return copy
@@ -144,6 +159,17 @@ class _Run:
             offsets, self.say, is_wanted=self._progress, is_quiet=self._quiet, unit="offsets", long=LONG
         ) as advance:
             yield advance
+
+    @contextmanager
+    def _measured(self, place: tuple[str, int] | None, copy: Copy) -> Iterator[None]:
+        """Serve metrics for as long as the context lasts, if that is asked for."""
+        if place is None:
+            yield
+            return
+        from cli.metrics import serving
+
+        with serving(*place, lambda: [one for some in copy.partitions for one in some.samples()], self.say):
+            yield
 
     def tell(self, copy: Copy) -> None:
         """Say what came of it."""
@@ -173,14 +199,31 @@ class _Run:
             say(words)
 
 
+def _snapshot(options: dict[str, Any]) -> NoReturn:
+    """``pull --from-admin``."""
+    from cli.account import fail
+    from cli.pull_from_admin import snapshot
+    from offsets_log.errors import OffsetsLogError
+
+    taken = ("bootstrap_server", "to", "command_config", "quiet", "from_admin", "progress")
+    for name, value in options.items():
+        if name not in taken and value not in (None, False, "", ()):
+            raise click.UsageError(f"--{name.replace('_', '-')} does not go with --from-admin, which pulls no log")
+    try:
+        with ended_by_signals():
+            status = snapshot(options["bootstrap_server"], options["to"], options["command_config"], options["quiet"])
+    except OffsetsLogError as error:
+        fail(error)
+    sys.exit(status)
+
+
 LONG = 100_000
 """Offsets from which a bar is worth showing."""
 
 
 def _follow(pulling: Pulling, copy: Copy) -> None:
     """Pull until a signal comes, and beyond where the logs ended when the run began."""
-    for partition in copy.partitions:
-        partition.follow()
+    pulling.follow()
     pulling.note = partial(copy.note, pulling.reader, pulling.say_once)
     with stopping() as pulling.stop:
         pulling.run()

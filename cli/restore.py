@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from cli.command_config import BOOTSTRAP_SERVER
 from cli.options import Output, output_option
 
 LEADER_EPOCHS = ("drop", "keep", "if-valid")
@@ -23,7 +24,7 @@ OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
     "offsets-log restore --undo rescued/restore-journal.jsonl --bootstrap-server localhost:9092 --execute",
 )
 @click.argument("plan", required=False, type=click.Path(exists=True, dir_okay=False))
-@click.option("--bootstrap-server", metavar="HOST:PORT", required=True, help="Brokers, with commas between them.")
+@BOOTSTRAP_SERVER
 @click.option(
     "--command-config",
     metavar="FILE",

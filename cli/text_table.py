@@ -26,9 +26,10 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import TIME_SUFFIXES, shown_time, visible
+from cli.output import TIME_SUFFIXES, visible
 from offsets_log.disk.spool import Shelf
 from offsets_log.rows.tables import Row, to_json
+from offsets_log.words import shown_time
 
 ROWS = 4096
 """How many rows' cells are made at a time."""

@@ -14,6 +14,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import indexing as ix
 from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT
 from offsets_log.log_format.record import INT64_MAX
 from offsets_log.log_format.segment import Buffer
 
@@ -22,6 +23,7 @@ ANY_EPOCH = 1 << 31
 MOST_PRODUCERS = 1 << 8
 """With more of them their batches are read one by one."""
 ENDED_AT_ONCE = 1 << 10
+FEW_ENTRIES = 16
 
 
 class ProducerTable:
@@ -151,7 +153,7 @@ class Follower:
             round_state[d.DUE] = 0
             why = ix.follow(round_state, self._data, self._due, *self._table.arrays, self.checks)
             latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
-            indexing.take_run(self._due[: int(round_state[d.DUE])].tolist(), latest, int(round_state[d.INDEXED_AT]))
+            take_run(indexing, self._due[: int(round_state[d.DUE])], latest, int(round_state[d.INDEXED_AT]))
             for aborted in self._table.take_ended():
                 self.file.aborted.append(aborted)
             if why != oc.NEEDS_ROOM:
@@ -182,7 +184,7 @@ def index_run(indexing: Indexing, size_bytes: int, buffer: Buffer, begin: int, e
         round_state[d.DUE] = 0
         at = int(ix.index(round_state, data, due, at))
         latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
-        indexing.take_run(due[: round_state[d.DUE]].tolist(), latest, int(round_state[d.INDEXED_AT]))
+        take_run(indexing, due[: round_state[d.DUE]], latest, int(round_state[d.INDEXED_AT]))
 
 
 def bytes_of(file: LogFile) -> a.Bytes:
@@ -190,3 +192,40 @@ def bytes_of(file: LogFile) -> a.Bytes:
     data = np.frombuffer(file.view, np.uint8).view()
     data.flags.writeable = False
     return data
+
+
+def take_run(indexing: Indexing, due: a.Int64s, latest: tuple[int, int], indexed_at: int) -> None:
+    """Do as `Indexing.take_run`, at once where there are many entries, each larger than the last, and room for all."""
+    if len(due) < FEW_ENTRIES or not _take_rising(indexing, due):
+        indexing.take_run(due.tolist(), latest, indexed_at)
+    indexing.latest, indexing.indexed_at = latest, indexed_at
+
+
+def _take_rising(indexing: Indexing, due: a.Int64s) -> bool:
+    """Append entries to both indexes; return False, with nothing done, where one may not be taken."""
+    index, times = indexing.index, indexing.times
+    base, end = index.base_offset, index.base_offset + MAX_OFFSETS_IN_SEGMENT
+    last, last_time = index.last_offset, times.last_timestamp_ms
+    last_of_time = times.base_offset + times.offsets[-1] if times.offsets else times.base_offset
+    has_room = (
+        len(index.offsets) + len(due) <= index.most_entries and len(times.offsets) + len(due) < times.most_entries
+    )
+    if not has_room or base != times.base_offset or end > INT64_MAX:
+        return False
+    offsets, positions, moments, their_offsets = due.T
+    is_rising = (
+        (last if index.offsets else base - 1) < offsets[0]
+        and last_of_time <= their_offsets[0]
+        and last_time <= moments[0]
+        and (offsets[:-1] < offsets[1:]).all()
+        and (their_offsets[:-1] <= their_offsets[1:]).all()
+        and (moments[:-1] <= moments[1:]).all()
+    )
+    if not is_rising or max(offsets[-1], their_offsets[-1]) >= end or not 0 <= positions[0] <= positions[-1] < 1 << 31:
+        return False
+    newer = moments > np.concatenate((np.array([last_time], np.int64), moments[:-1]))
+    index.offsets.frombytes((offsets - base).astype(np.int32).tobytes())
+    index.positions.frombytes(positions.astype(np.int32).tobytes())
+    times.timestamps.frombytes(moments[newer].tobytes())
+    times.offsets.frombytes((their_offsets[newer] - base).astype(np.int32).tobytes())
+    return True

@@ -30,6 +30,7 @@ MOST_STEPS = 10
 SOFTWARE = {"client_software_name": "offsets-log", "client_software_version": "1"}
 CLIENT_ID = "offsets-log"
 NOT_TAKEN = (0, -1)
+INT16_MAX = (1 << 15) - 1
 
 
 class NotAKafkaBrokerError(ClusterError):
@@ -120,18 +121,19 @@ class BrokerConnection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def knows(self, api: Api) -> bool:
+        """Whether the broker takes any version."""
+        return api.key in self._versions
+
     def takes(self, api: Api) -> bool:
         """Whether there is a version that both sides know."""
-        return self._newest_of(api) is not None
+        return api.newest_of(*self._versions.get(api.key, NOT_TAKEN)) is not None
 
-    def _newest_of(self, api: Api) -> int | None:
-        return api.newest_of(*self._versions.get(api.key, NOT_TAKEN))
-
-    def version_of(self, api: Api) -> int:
-        """Return the newest version that both sides know. Raises ClusterError if there is none."""
-        found = self._newest_of(api)
+    def version_of(self, api: Api, newest: int = INT16_MAX) -> int:
+        """Return the newest version, up to one, that both sides know. Raises ClusterError if there is none."""
+        first, last = self._versions.get(api.key, NOT_TAKEN)
+        found = api.newest_of(first, min(last, newest))
         if found is None:
-            first, last = self._versions.get(api.key, NOT_TAKEN)
             told = f"it takes versions {first} to {last}" if last >= 0 else "it does not take it"
             raise ClusterError(
                 f"{self.host}:{self.port}: no version of {api.name} that both sides know: {told}; "

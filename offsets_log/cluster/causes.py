@@ -68,6 +68,8 @@ class _Attempt:
         connection = BrokerConnection(self.host, self.port, self.options, CONNECT_SECONDS)
         try:
             with connection:
+                if not connection.knows(METADATA):
+                    return NO_BROKER
                 if connection.takes(METADATA):
                     connection.ask(METADATA, NO_TOPIC)
         except (OSError, ClusterError) as error:
@@ -107,6 +109,9 @@ class _Attempt:
         return f"it answers, but not as a Kafka broker does: {said}"
 
 
+NO_BROKER = (
+    "it takes no questions about topics, as a KRaft controller's port does not: give a port of a broker's own listeners"
+)
 NOT_TLS = (
     "the port does not speak TLS, and the client does: set security.protocol=PLAINTEXT or SASL_PLAINTEXT, or another "
     "port"

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from offsets_log.cluster.broker import BrokerConnection
+from offsets_log.cluster.broker import INT16_MAX, BrokerConnection
 from offsets_log.cluster.causes import address, reach
 from offsets_log.cluster.properties import client_options, patience_seconds
 from offsets_log.cluster.stores import has_key
@@ -148,32 +148,48 @@ class ClusterReader:
             if not pauses.wait():
                 raise ClusterLostError(f"{self.servers}: no answer for {self.patience:.0f} s: {problem}")
 
-    def ask(self, node_id: int, api: Api, body: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(self, node_id: int, api: Api, body: Mapping[str, Any], newest: int = INT16_MAX) -> dict[str, Any]:
         """Ask a broker; a connection that fails is opened anew by the next question.
+
+        Args:
+            newest: the last version that will do.
 
         Raises:
             OSError: the connection fails, or there is no such broker.
             ClusterError: the answer breaks the protocol, or the login is refused.
         """
+        return self._ask_at(self._place_of(node_id), api, body, newest)
+
+    def version_of(self, node_id: int, api: Api, newest: int = INT16_MAX) -> int:
+        """Return the version in which a broker is asked. Raises OSError or ClusterError, as `ask`."""
+        return self._connection_at(self._place_of(node_id)).version_of(api, newest)
+
+    def _place_of(self, node_id: int) -> tuple[str, int]:
         place = self._brokers.get(node_id)
         if place is None:
             raise ConnectionError(f"there is no broker {node_id}")
-        return self._ask_at(place, api, body)
+        return place
 
     def drop(self, node_id: int) -> None:
         """Close the connection to a broker: the next question opens another."""
         if (place := self._brokers.get(node_id)) is not None:
             self._drop_at(place)
 
-    def _ask_at(self, place: tuple[str, int], api: Api, body: Mapping[str, Any]) -> dict[str, Any]:
-        try:
+    def _connection_at(self, place: tuple[str, int]) -> BrokerConnection:
+        with self._lock:
+            connection = self._connections.get(place)
+        if connection is None:
+            connection = BrokerConnection(*place, self._options).open()
             with self._lock:
-                connection = self._connections.get(place)
-            if connection is None:
-                connection = BrokerConnection(*place, self._options).open()
-                with self._lock:
-                    self._connections[place] = connection
-            return connection.ask(api, body)
+                self._connections[place] = connection
+        return connection
+
+    def _ask_at(
+        self, place: tuple[str, int], api: Api, body: Mapping[str, Any], newest: int = INT16_MAX
+    ) -> dict[str, Any]:
+        try:
+            connection = self._connection_at(place)
+            return connection.ask(api, body, connection.version_of(api, newest))
         except (OSError, ClusterError):
             self._drop_at(place)
             raise

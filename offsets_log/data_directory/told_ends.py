@@ -44,6 +44,8 @@ class ToldEnds:
 
     def add(self, other: ToldEnds) -> None:
         """Add what another file says; what this one says stays."""
+        if other.asked_ms is not None:
+            self.asked_ms = min(other.asked_ms, other.asked_ms if self.asked_ms is None else self.asked_ms)
         self.spans = other.spans | self.spans
         self.topic_ids = other.topic_ids | self.topic_ids
 

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 
+from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.told_ends import LOG_ENDS, ToldEnds, decode_told_ends
 from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.local import input_errors, real_path
-from offsets_log.errors import InputError
+from offsets_log.disk.user_partitions import UserPartition
+from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.following.growth import SegmentFile
+from offsets_log.following.lags import KnownEnds
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.internal_topics import INTERNAL_TOPICS
 
+MOST_ENDS_BYTES = 1 << 30
 _SEGMENT = re.compile(r"([0-9]{20})\.log(\.swap)?")
 
 
@@ -29,6 +37,11 @@ class GrowingDirectories:
         self._above = {path.parent for path in self._known.values() if DirectoryName.parse(path.name).is_offsets}
         self._partitions = partitions
 
+    @property
+    def above(self) -> Collection[Path]:
+        """The data directories, where partitions of one lie."""
+        return self._above
+
     def look(self) -> dict[int | None, Path]:
         """Return the partitions that are there, and where."""
         for above in self._above:
@@ -38,6 +51,28 @@ class GrowingDirectories:
                 if parsed.is_offsets and not parsed.leftover and is_asked:
                     self._known.setdefault(parsed.partition, above / name)
         return self._known
+
+
+def look_for_ends(above: Iterable[Path]) -> KnownEnds:
+    """Look where users' partitions end: by their logs in data directories, or as a cluster answered for a copy.
+
+    Logs are opened when they are asked for; what cannot be read tells no end.
+
+    Raises:
+        InputError: a data directory cannot be read.
+    """
+    now_ms = int(time.time() * 1000)
+    told, partitions = ToldEnds(), []
+    for directory in above:
+        for name in _names(directory):
+            parsed = DirectoryName.parse(name)
+            if parsed.is_foreign and not parsed.leftover and parsed.topic not in INTERNAL_TOPICS:
+                partitions.append(UserPartition(parsed.topic, parsed.partition, directory / name, {}))
+        if data := read_at(directory, LOG_ENDS, 0, MOST_ENDS_BYTES):
+            with suppress(OffsetsLogError):
+                told.add(decode_told_ends(data, str(directory / LOG_ENDS)))
+    asked_ms = now_ms if told.asked_ms is None else told.asked_ms
+    return KnownEnds(CopiedLogs(partitions, told=(told, [])), asked_ms)
 
 
 def partition_of(path: Path) -> int | None:

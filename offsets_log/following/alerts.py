@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from offsets_log.following.keeping import KeptPartition
 from offsets_log.rows.tables import Row, partition_name
+from offsets_log.words import shown_time
 
-REWOUND, LOAD_FAILS, TRANSACTION_OPEN, GROUP_EMPTY, REBALANCE_STORM = (
-    "rewound", "load-fails", "transaction-open", "group-empty", "rebalance-storm",
+REWOUND, LOAD_FAILS, TRANSACTION_OPEN, GROUP_EMPTY, REBALANCE_STORM, BEYOND_END, LAG = (
+    "rewound", "load-fails", "transaction-open", "group-empty", "rebalance-storm", "beyond-end", "lag",
 )  # fmt: skip
 
 Rules = Mapping[str, int]
-"""Rule → how long it must last, in milliseconds; 0 of those that take no duration."""
+"""Rule → how long it must last, in milliseconds, or of how many records it is; 0 of those that take no number."""
 
 Identity = tuple[object, ...]
 
@@ -75,7 +76,7 @@ def of_partition(
                 alert_row(
                     TRANSACTION_OPEN,
                     f"producer id {value.producer_id} committed {value.committed_offset} in a transaction that is "
-                    f"open since {value.commit_timestamp_ms}",
+                    f"open since {shown_time(value.commit_timestamp_ms)}",
                     group=value.group, topic=value.topic, partition=value.partition,
                     offsets_partition=kept.offsets_partition, record_offset=value.record_offset,
                 ),

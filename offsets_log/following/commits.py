@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.scan.reading import Note
-from offsets_log.following import alerts
+from offsets_log.following import alerts, metrics
 from offsets_log.following.growth import Piece
+from offsets_log.following.lags import KnownEnds
+from offsets_log.following.metrics import Sample
 from offsets_log.following.pieces import PieceReader
 from offsets_log.investigate.history import Entry, History, ShowsKey, history_row
 from offsets_log.investigate.holders import TopicIds
@@ -87,3 +89,11 @@ class FollowedCommits:
         """Yield what is to be said."""
         raised, self._alerts = self._alerts, []
         yield from raised
+
+    def saw_ends(self, known: KnownEnds, now_ms: int) -> None:
+        """Nothing: rows are of moments that are over."""
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what is worth measuring."""
+        yield metrics.COMMITS, (self.offsets_partition,), self.commits
+        yield metrics.REWINDS, (self.offsets_partition,), self.rewinds

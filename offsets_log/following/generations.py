@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from offsets_log.columnar.scan.reading import Note
-from offsets_log.following import alerts
+from offsets_log.following import alerts, metrics
 from offsets_log.following.growth import Piece
+from offsets_log.following.lags import KnownEnds
+from offsets_log.following.metrics import Sample
 from offsets_log.following.pieces import PieceReader
 from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.rows import rebalance_row
@@ -38,8 +41,8 @@ class FollowedGenerations:
     a storm.
 
     Attributes:
-        count, groups: how many were told, and of which groups.
-        storms, flapping: how many of them are in storms, and have members that flap.
+        generations, in_storms: group → how many were told, and how many of these are in storms.
+        flapping: how many have members that flap.
     """
 
     tells_records = True
@@ -47,8 +50,9 @@ class FollowedGenerations:
     def __init__(self, asked: GenerationsAsked, offsets_partition: int | None) -> None:
         self.asked = asked
         self.offsets_partition = offsets_partition
-        self.count = self.storms = self.flapping = 0
-        self.groups: set[str] = set()
+        self.generations: Counter[str] = Counter()
+        self.in_storms: Counter[str] = Counter()
+        self.flapping = 0
         self._alerts: list[Row] = []
         self.begin_again()
 
@@ -89,11 +93,10 @@ class FollowedGenerations:
 
     def _count(self, row: Row, before: Row | None) -> None:
         was_storm = before is not None and before["is_storm"]
-        self.groups.add(row["group"])
-        self.count += before is None
+        self.generations[row["group"]] += before is None
         self.flapping += before is None and bool(row["flapping"])
         if row["is_storm"] and not was_storm:
-            self.storms += 1
+            self.in_storms[row["group"]] += 1
             if alerts.REBALANCE_STORM in self.asked.rules:
                 limits = self.asked.limits
                 self._alerts.append(
@@ -120,6 +123,15 @@ class FollowedGenerations:
         """Yield what is to be said."""
         raised, self._alerts = self._alerts, []
         yield from raised
+
+    def saw_ends(self, known: KnownEnds, now_ms: int) -> None:
+        """Nothing: generations have no lag."""
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what is worth measuring."""
+        shows = self.asked.shows_group
+        yield from metrics.counted_samples(metrics.REBALANCES, self.generations, shows, self.offsets_partition)
+        yield from metrics.counted_samples(metrics.STORMS, self.in_storms, shows, self.offsets_partition)
 
 
 def _named(entry: Generation, names: TopicNames) -> Generation:

@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from itertools import chain
 
 from offsets_log.columnar.scan.reading import Note
-from offsets_log.following import alerts
+from offsets_log.following import alerts, metrics
 from offsets_log.following.alerts import Identity
 from offsets_log.following.growth import Piece
 from offsets_log.following.keeping import KeptPartition
-from offsets_log.following.pieces import PieceReader
+from offsets_log.following.lags import KnownEnds, Lags
+from offsets_log.following.metrics import Sample
+from offsets_log.following.pieces import PieceReader, Written
 from offsets_log.investigate.groups import GROUPS_COLUMNS, can_be_deleted, groups_rows, is_stale
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.tables import Row, to_base64
+from offsets_log.words import shown_time
 
 AGE = "commit_age_ms"
 """The column that time alone changes: that is no change of a group."""
@@ -44,29 +47,31 @@ class FollowedGroups:
         self.asked = asked
         self.kept = KeptPartition(asked.profile, offsets_partition)
         self.rows: dict[str, Row] = {}
-        self._last_ms: dict[str, int] = {}
+        self._written = Written()
         self._active: set[str] = set()
+        self._lags = Lags(asked.rules, asked.shows_group, asked.shows_topic)
         self._lasting = alerts.Lasting()
 
     def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
         """Take what is new in the log."""
-        last_ms: dict[str, int] = {}
-        self.kept.add(reader.effect(piece, self.asked.profile, note, last_ms))
-        for group_id, time_ms in last_ms.items():
-            self._active.add(group_id)
-            self._last_ms[group_id] = max(time_ms, self._last_ms.get(group_id, time_ms))
+        self._written.last_ms, last_ms = {}, self._written.last_ms
+        self.kept.add(reader.effect(piece, self.asked.profile, note, self._written))
+        self._active |= self._written.last_ms.keys()
+        for group_id, time_ms in self._written.last_ms.items():
+            last_ms[group_id] = max(time_ms, last_ms.get(group_id, time_ms))
+        self._written.last_ms = last_ms
 
     def begin_again(self) -> None:
         """Forget the state, because the log is another one; the next changes say what differs."""
         self.kept = KeptPartition(self.asked.profile, self.kept.offsets_partition)
-        self._last_ms = {}
+        self._written.last_ms = {}
         self._active |= self.rows.keys()
 
     def changes(self, now_ms: int) -> list[Row]:
         """Return the rows that changed since the last call, by group; their ages are those of a time."""
         touched = {group_id for group_id in self.kept.groups | self._active if self.asked.shows_group(group_id)}
         state = self.kept.of_groups(touched).showing(self.asked.shows_group, self.asked.shows_topic)
-        rows = groups_rows(state, self.kept.offsets_partition, self._last_ms, now_ms)
+        rows = groups_rows(state, self.kept.offsets_partition, self._written.last_ms, now_ms)
         now = {row["group"]: row for row in rows}
         changed = []
         for group_id in sorted(touched):
@@ -95,7 +100,23 @@ class FollowedGroups:
     def alerts(self, now_ms: int) -> Iterator[Row]:
         """Yield what is to be said at a time."""
         lasting = alerts.of_partition(self.kept, self.asked.rules, self.asked.shows_group, now_ms)
-        yield from self._lasting.new(chain(lasting, self._empty(now_ms)))
+        yield from self._lasting.new(chain(lasting, self._empty(now_ms), self._lags.found))
+
+    def saw_ends(self, known: KnownEnds, now_ms: int) -> None:
+        """Take what is known of the ends of users' partitions by now."""
+        self._lags.saw(known, self.kept, now_ms)
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what is worth measuring."""
+        asked, partition = self.asked, self.kept.offsets_partition
+        yield from metrics.state_samples(self.kept, asked.shows_group, asked.shows_topic, self._lags.known)
+        for row in self.rows.values():
+            yield from metrics.group_samples(row, self.kept.group(row["group"]))
+        for metric, counts in (
+            (metrics.GROUP_BYTES, self._written.bytes),
+            (metrics.GROUP_RECORDS, self._written.records),
+        ):
+            yield from metrics.counted_samples(metric, counts, asked.shows_group, partition)
 
     def _empty(self, now_ms: int) -> Iterator[tuple[Identity, Row]]:
         if alerts.GROUP_EMPTY not in self.asked.rules:
@@ -103,7 +124,8 @@ class FollowedGroups:
         before_ms = now_ms - self.asked.rules[alerts.GROUP_EMPTY]
         for group_id, row in self.rows.items():
             if can_be_deleted(row) and is_stale(row, before_ms):
-                what = f"the group is Empty and has written nothing since {row['last_activity_timestamp_ms']}"
+                since = shown_time(row["last_activity_timestamp_ms"])
+                what = f"the group is Empty and has written nothing since {since}"
                 yield (
                     (alerts.GROUP_EMPTY, group_id),
                     alerts.alert_row(

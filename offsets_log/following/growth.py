@@ -124,6 +124,16 @@ class GrowingLog:
         """Why the log may be another one, if the last look said so and none before it."""
         return self._doubt
 
+    @property
+    def bytes_behind(self) -> int:
+        """Bytes of segments that the last look found, and that were not read yet."""
+        place = self._place
+        if place is None:
+            return sum(file.size_bytes for file in self._files)
+        left = (file.size_bytes for file in self._files if file.base_offset > place.base_offset)
+        here = (file.size_bytes - place.position for file in self._files if file.base_offset == place.base_offset)
+        return sum(left) + max(sum(here), 0)
+
     def grown(self, files: Sequence[SegmentFile]) -> Iterator[Found]:
         """Yield what is new. A piece must be read before the next one is asked for.
 

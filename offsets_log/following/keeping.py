@@ -127,6 +127,16 @@ class KeptPartition:
             return None
         return held.committed
 
+    def served(self) -> Iterator[OffsetAndMetadata]:
+        """Yield all offsets that are answered."""
+        found = map(self.committed, self._state.keys)
+        return (value for value in found if value is not None)
+
+    def group(self, group_id: str) -> Group | None:
+        """Return a group that has records; None without any."""
+        fold = self._folds.get(group_id)
+        return None if fold is None else fold.group
+
     def _exists(self, group_id: str) -> bool:
         fold = self._folds.get(group_id)
         return self.profile.offsets_make_groups or (fold is not None and fold.group is not None)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.following import alerts
 from offsets_log.following.growth import Piece
 from offsets_log.following.keeping import KeptPartition
+from offsets_log.following.lags import KnownEnds, Lags
+from offsets_log.following.metrics import Sample, state_samples
 from offsets_log.following.pieces import PieceReader
 from offsets_log.investigate.history import change_of
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
@@ -44,6 +47,7 @@ class FollowedOffsets:
         self._told: dict[GroupTopicPartition, tuple[OffsetAndMetadata, bool]] = {}
         self._lasting = alerts.Lasting()
         self._alerts: list[Row] = []
+        self._lags = Lags(asked.rules, asked.shows_group, asked.shows_topic)
 
     def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
         """Take what is new in the log."""
@@ -98,7 +102,15 @@ class FollowedOffsets:
         raised, self._alerts = self._alerts, []
         yield from raised
         lasting = alerts.of_partition(self.kept, self.asked.rules, self.asked.shows_group, now_ms)
-        yield from self._lasting.new(lasting)
+        yield from self._lasting.new(chain(lasting, self._lags.found))
+
+    def saw_ends(self, known: KnownEnds, now_ms: int) -> None:
+        """Take what is known of the ends of users' partitions by now."""
+        self._lags.saw(known, self.kept, now_ms)
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what is worth measuring."""
+        return state_samples(self.kept, self.asked.shows_group, self.asked.shows_topic, self._lags.known)
 
     @property
     def count(self) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 
 from offsets_log.columnar.choose.selected import events_of, items_of_piece
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.naming import PER_GROUP
+from offsets_log.columnar.folds.offsets import scan
 from offsets_log.columnar.folds.replay import Piece as BulkPiece
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.writers import Count, WritersState
+from offsets_log.columnar.jit.compiled import is_kept
 from offsets_log.columnar.materialize.partial import partial_state
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note, ScanOrder
@@ -19,17 +21,47 @@ from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, batch_events
 from offsets_log.following.growth import Piece, moved
 from offsets_log.investigate.groups import Activity
+from offsets_log.investigate.writers import plain
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import LogWalk
 from offsets_log.log_format.record import Record
 from offsets_log.pipeline import replay
 from offsets_log.replay.partial import PartialState
 from offsets_log.replay.profile import MODERN, Profile
+from offsets_log.rows.batch_bytes import counted
 
 BULK_FROM_BYTES = 1 << 20
-"""A piece of so many bytes is read by kernels."""
+"""A piece of so many bytes is read by kernels, and smaller ones once so many bytes were read."""
+WORTH_BYTES = 1 << 13
+"""A smaller piece is never worth it."""
 
 Wants = Callable[[Record], bool]
+
+
+class Written(Activity):
+    """What each group wrote in what was read.
+
+    Attributes:
+        records, bytes: group → its records, and their shares of their batches' bytes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: dict[str, int] = {}
+        self.bytes: dict[str, int] = {}
+
+    def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        """Note times and sizes of records while passing events on to a replay."""
+        return counted(super().watch(events), self._count)
+
+    def _count(self, event: Event | None, size_bytes: int) -> None:
+        if event is not None and event.decoded is not None:
+            self.add(plain(event.decoded.group), 1, size_bytes)
+
+    def add(self, group: str, records: int, size_bytes: int) -> None:
+        """Add what a group wrote."""
+        self.records[group] = self.records.get(group, 0) + records
+        self.bytes[group] = self.bytes.get(group, 0) + size_bytes
 
 
 @dataclass(slots=True)
@@ -39,16 +71,22 @@ class PieceReader:
     Args:
         scanner: the buffers of kernels, entered.
         release: the Kafka release that wrote the log, where layouts share a version number.
-        bulk_from: a piece of so many bytes is read by kernels.
+        bulk_from: a piece of so many bytes is read by kernels; smaller ones only where these are compiled already, so
+            that no line waits for it, and once so much was read that linking them is worth it.
     """
 
     scanner: Scanner
     release: tuple[int, int] | None = None
     bulk_from: int = BULK_FROM_BYTES
+    _read_bytes: int = 0
 
     def is_bulk(self, piece: Piece) -> bool:
-        """Whether a piece is read by kernels."""
-        return piece.log.bytes_to_read >= self.bulk_from
+        """Whether a piece is read by kernels; asked once of each."""
+        size_bytes = piece.log.bytes_to_read
+        self._read_bytes += size_bytes
+        if size_bytes >= self.bulk_from:
+            return True
+        return size_bytes >= WORTH_BYTES and self._read_bytes >= self.bulk_from and is_kept(scan)
 
     def events(self, piece: Piece, wants: Wants | None = None) -> Iterator[LogEvent]:
         """Yield all events of a piece; ``wants`` as in `pipeline.iter_events`."""
@@ -74,18 +112,17 @@ class PieceReader:
             for event in events_of(order, item):
                 yield _in_place(event, piece)
 
-    def effect(self, piece: Piece, profile: Profile, note: Note, last_ms: dict[str, int] | None = None) -> PartialState:
+    def effect(self, piece: Piece, profile: Profile, note: Note, written: Written | None = None) -> PartialState:
         """Return what the records of a piece do.
 
         Args:
-            last_ms: where it is noted when each group last wrote, if that is asked for.
+            written: where it is noted what groups wrote, if that is asked for.
         """
         if not self.is_bulk(piece):
-            activity = Activity()
-            activity.last_ms = {} if last_ms is None else last_ms
-            return replay(activity.watch(self.events(piece)), profile, on_damage=note)
-        if last_ms is not None:
-            self._note_activity(piece, last_ms)
+            events = self.events(piece)
+            return replay(events if written is None else written.watch(events), profile, on_damage=note)
+        if written is not None:
+            self._note_written(piece, written)
         order, state = self._order(piece), ColumnarState(profile, release=self.release)
         bulk = BulkPiece(order, piece.cursor, self.scanner, _moving(note, piece.position), state)
         bulk.run(order.end, lambda size_bytes: None)
@@ -94,12 +131,14 @@ class PieceReader:
     def _order(self, piece: Piece) -> ScanOrder:
         return ScanOrder(piece.log, EVERYTHING, self.release)
 
-    def _note_activity(self, piece: Piece, last_ms: dict[str, int]) -> None:
+    def _note_written(self, piece: Piece, written: Written) -> None:
         order = self._order(piece)
         state = WritersState(MODERN, PER_GROUP, release=self.release, with_newer=True)
         Count.piece(order, copy(piece.cursor), self.scanner, lambda seen: None, state).run(order.end, lambda size: None)
         for group, time_ms in state.last_activity().items():
-            last_ms[group] = max(time_ms, last_ms.get(group, time_ms))
+            written.saw(group, time_ms)
+        for group, (records, size_bytes) in state.written().items():
+            written.add(group, records, size_bytes)
 
 
 def _in_place(event: LogEvent, piece: Piece) -> LogEvent:

@@ -10,6 +10,11 @@ References: ``OffsetFetchRequest.json``, ``OffsetFetchResponse.json``.
 from offsets_log.messages.schema import BOOL, INT16, INT32, INT64, STRING, UUID, ArrayOf, Field, Message, Struct
 from offsets_log.protocol.api import Api
 
+WITH_MANY_GROUPS = 8
+"""The version from which on a request holds many groups."""
+WITH_NAMES = 9
+"""The last version that names topics."""
+
 _PARTITION = Struct(
     (
         Field("partition_index", INT32),

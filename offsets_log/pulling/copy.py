@@ -101,13 +101,7 @@ class Copy:
         """
         topics = {name: topic for name, topic in now.topics.items() if name not in INTERNAL_TOPICS}
         keys = [(name, partition) for name, topic in topics.items() for partition in topic.leaders]
-        starts, _ = reader.list_offsets(keys, EARLIEST, ENDS_PATIENCE_SECONDS)
-        ends, refused = reader.list_offsets(keys, LATEST, ENDS_PATIENCE_SECONDS)
-        told = ToldEnds(
-            {key: (starts[key], ends[key]) for key in keys if key in starts and key in ends},
-            {name: topic.topic_id for name, topic in topics.items() if topic.topic_id is not None},
-            now_ms(),
-        )
+        told, refused = ask_ends(reader, now, keys)
         self._replace(LOG_ENDS, told.encode())
         if not topics:
             return "the cluster shows no user's topic to this user: --lag will find no log's end"
@@ -210,6 +204,26 @@ class Copy:
             file.write(data)
 
 
+def ask_ends(
+    reader: ClusterReader, now: ClusterNow, keys: Collection[TopicPartition]
+) -> tuple[ToldEnds, dict[TopicPartition, str]]:
+    """Ask where partitions begin and end; return what was answered, and of the others why not.
+
+    Raises:
+        ClusterLostError: no broker answers any more.
+    """
+    starts, _ = reader.list_offsets(keys, EARLIEST, ENDS_PATIENCE_SECONDS)
+    ends, refused = reader.list_offsets(keys, LATEST, ENDS_PATIENCE_SECONDS)
+    names = dict.fromkeys(topic for topic, _ in keys)
+    ids = {name: now.topics[name].topic_id for name in names if name in now.topics}
+    told = ToldEnds(
+        {key: (starts[key], ends[key]) for key in keys if key in starts and key in ends},
+        {name: topic_id for name, topic_id in ids.items() if topic_id is not None},
+        now_ms(),
+    )
+    return told, refused
+
+
 @contextmanager
 def open_copy(path: str, tell: Callable[[str], None] = lambda words: None) -> Iterator[Copy]:
     """Open a directory to pull into; it is made if it is missing.
@@ -265,6 +279,7 @@ def _partitions(now: ClusterNow, name: str, wanted: Collection[int] = ()) -> lis
         raise ClusterError(
             f"the cluster shows no topic {name} to this user{why}: {_NEVER_USED[name]}, or the right to READ the "
             "topic is missing, or it is a hosted service that does not let anybody"
+            + ("; --from-admin asks for groups and their offsets instead" if name == OFFSETS_TOPIC else "")
         )
     if absent := sorted(set(wanted) - topic.leaders.keys()):
         raise InputError(f"{name} has no partition {', '.join(map(str, absent))}; it has {len(topic.leaders)}")

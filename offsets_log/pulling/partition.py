@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from offsets_log.broker.batches import entry_in_memory
 from offsets_log.broker.failures import BrokerError, InvalidBatchError
 from offsets_log.broker.leader_epochs import latest_of
 from offsets_log.data_directory.checkpoints import TopicPartition
+from offsets_log.following import metrics
 from offsets_log.log_format.record import INT64_MAX
 from offsets_log.pulling.facts import PartitionFacts
 from offsets_log.pulling.folder import PartitionFolder
 
+ENDLESS = INT64_MAX
 MOST_QUIET = 3
 """So many answers without a batch, of a broker that has all, mean that there is none up to the end."""
 
@@ -31,8 +34,7 @@ class PulledPartition:
     """A partition on its way.
 
     Attributes:
-        target: where the log ended when the run began.
-        is_followed: whether it is gone on with for as long as the run lasts.
+        target: where the log ended when the run began; `ENDLESS` where it is gone on with for as long as the run lasts.
         is_sure: whether the copy's last batch was met again in the log of the leader that is asked now.
         first_offset: where this run began.
         pulled_bytes: of this run.
@@ -41,13 +43,14 @@ class PulledPartition:
         said: what went wrong last, and may pass.
         refused_at: where bytes were no valid batch.
         read_from: the broker that is asked instead of the leader (KIP-392).
+        complete_at: when the copy last went as far as the log, on the clock of `time.monotonic`; at first when the run
+            began.
     """
 
     facts: PartitionFacts
     folder: PartitionFolder
     target: int
     first_offset: int = 0
-    is_followed: bool = False
     is_sure: bool = False
     pulled_bytes: int = 0
     problem: str | None = None
@@ -55,6 +58,7 @@ class PulledPartition:
     said: str = ""
     refused_at: int = -1
     read_from: int | None = None
+    complete_at: float = field(default_factory=time.monotonic)
     _quiet: int = 0
     _is_answered: bool = False
 
@@ -69,6 +73,11 @@ class PulledPartition:
         found = self.folder.end_offset
         assert found is not None
         return found
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether it is gone on with for as long as the run lasts."""
+        return self.target == ENDLESS
 
     @property
     def is_done(self) -> bool:
@@ -109,16 +118,12 @@ class PulledPartition:
     def _last(self) -> bytes:
         return self.folder.writer.last_batch
 
-    def follow(self) -> None:
-        """Go on beyond where the log ended when the run began."""
-        self.is_followed, self.target = True, INT64_MAX
-
     def doubt(self) -> None:
         """Another broker is asked, or the same one again after a break: its log may be another."""
         self.is_sure = not self._last
 
     def take(self, answer: Mapping[str, Any], epoch: int, *, is_empty: bool) -> None:
-        """Take a part of a response without an error.
+        """Take a part of a response without an error; `flush` writes it.
 
         Args:
             epoch: of the leader that was asked.
@@ -135,17 +140,32 @@ class PulledPartition:
             facts.leader_epoch = epoch
         if answer.get("log_start_offset", -1) >= 0:
             facts.log_start_offset = answer["log_start_offset"]
-        records = answer["records"] or b""
-        size_bytes = self.folder.size_bytes
-        try:
-            self._append(records)
-        finally:
-            self.folder.flush()
-            facts.end_offset, facts.bytes = self.end_offset, self.folder.size_bytes
-            self.pulled_bytes += facts.bytes - size_bytes
+        self._append(answer["records"] or b"")
+        if self.is_sure and self.end_offset >= answer["high_watermark"]:
+            self.complete_at = time.monotonic()
         self._quiet = self._quiet + 1 if is_empty and answer["high_watermark"] >= self.target else 0
         if self._quiet >= MOST_QUIET and not self.is_sure:
             raise UnsureError
+
+    def flush(self) -> None:
+        """Write what was taken. Raises OutputError."""
+        self.folder.flush()
+        size_bytes = self.facts.bytes
+        self.facts.end_offset, self.facts.bytes = self.end_offset, self.folder.size_bytes
+        self.pulled_bytes += self.facts.bytes - size_bytes
+
+    def samples(self) -> Iterator[metrics.Sample]:
+        """Yield what is worth measuring; another thread may ask."""
+        facts, labels = self.facts, self.key
+        yield metrics.PULLED_END, labels, self.end_offset
+        yield metrics.PULLED_BYTES, labels, self.pulled_bytes
+        yield metrics.PULLED_DELAY, labels, time.monotonic() - self.complete_at
+        yield metrics.PULLED_PROBLEM, labels, float(self.problem is not None)
+        if facts.high_watermark is not None:
+            yield metrics.PULLED_HIGH_WATERMARK, labels, facts.high_watermark
+            yield metrics.PULLED_BEHIND, labels, max(facts.high_watermark - self.end_offset, 0)
+        if facts.last_stable_offset is not None:
+            yield metrics.PULLED_STABLE, labels, facts.last_stable_offset
 
     def _append(self, records: bytes) -> None:
         if not records:

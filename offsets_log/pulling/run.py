@@ -16,7 +16,7 @@ from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.errors import ClusterError, ClusterLostError
 from offsets_log.protocol.error_codes import NO_ERROR, OFFSET_OUT_OF_RANGE, REFUSALS, name_of
 from offsets_log.protocol.list_offsets import EARLIEST, LATEST
-from offsets_log.pulling.partition import DivergedError, PulledPartition, UnsureError, refusal
+from offsets_log.pulling.partition import ENDLESS, DivergedError, PulledPartition, UnsureError, refusal
 
 FETCH_BYTES = 16 << 20
 """Of a response, but for a first batch that is larger."""
@@ -24,6 +24,10 @@ LEAST_FETCH_BYTES = 1 << 16
 NOTE_EVERY_S = 10.0
 
 Advance = Callable[[int], None]
+Positions = dict[TopicPartition, tuple[int, int]]
+"""Partition → leader epoch, and the offset to read from."""
+Fetched = tuple[dict[TopicPartition, dict[str, Any]], float]
+"""As `ClusterReader.fetch` returns it."""
 
 
 @dataclass(slots=True)
@@ -61,6 +65,7 @@ class Pulling:
         tell: told what happens on the way, one sentence each.
         note: called every `NOTE_EVERY_S` seconds of a round.
         stop: ends the run; what was pulled by then is written.
+        is_followed: whether it goes on for as long as it lasts; see `follow`.
     """
 
     reader: ClusterReader
@@ -71,7 +76,14 @@ class Pulling:
     tell: Callable[[str], None] = lambda words: None
     note: Callable[[], None] = lambda: None
     stop: threading.Event = field(default_factory=threading.Event)
+    is_followed: bool = False
     _told: set[str] = field(default_factory=set)
+
+    def follow(self) -> None:
+        """Go on beyond where the logs ended when the run began, until `stop`."""
+        self.is_followed = True
+        for partition in self.partitions:
+            partition.target = ENDLESS
 
     def run(self) -> None:
         """Pull until every partition is done; those that cannot be gone on with have a problem then.
@@ -157,14 +169,20 @@ class _Asking:
     node_id: int
     partitions: list[PulledPartition]
     is_over: threading.Event
+    _pool: ThreadPoolExecutor = field(init=False)
     _has_grown: bool = False
+    _ahead: tuple[Positions, Future[Fetched]] | None = None
 
     def run(self) -> bool:
         """Ask until all partitions are done or the round is over; return whether any copy has grown."""
+        with ThreadPoolExecutor(1) as self._pool:
+            return self._run()
+
+    def _run(self) -> bool:
         grown_at = time.monotonic()
         try:
             while not self.is_over.is_set() and not self.run_.stop.is_set() and self.partitions:
-                if self._ask() or self.partitions[0].is_followed:
+                if self._ask() or self.run_.is_followed:
                     grown_at, self._has_grown = time.monotonic(), True
                 elif time.monotonic() - grown_at > self.run_.reader.patience:
                     self.is_over.set()
@@ -189,9 +207,8 @@ class _Asking:
     def _ask(self) -> bool:
         """Send one request; return whether any copy has grown."""
         by_key = {partition.key: partition for partition in self.partitions}
-        positions = {key: (self._epoch(key), partition.fetch_offset) for key, partition in by_key.items()}
         reader, pace = self.run_.reader, self.run_.pace
-        answers, seconds = reader.fetch(self.node_id, positions, pace.fetch_bytes, self.run_.rack)
+        answers, seconds = self._answers(self._positions())
         if not answers:
             if seconds <= 0:
                 raise ClusterError("it answers nothing of what it was asked")
@@ -199,10 +216,37 @@ class _Asking:
             self.is_over.wait(min(seconds, reader.patience))
             return True
         size_bytes = sum(len(answer["records"] or b"") for answer in answers.values())
-        grown = sum(self._take(by_key[key], answer, is_empty=not size_bytes) for key, answer in answers.items())
+        try:
+            grown = sum(self._take(by_key[key], answer, is_empty=not size_bytes) for key, answer in answers.items())
+            if size_bytes >= FETCH_BYTES // 2 and pace.bytes_per_second is None:
+                self._ask_ahead()
+        finally:
+            for key in answers:
+                by_key[key].flush()
         self.run_.advance(grown)
         pace.wait(size_bytes, self.is_over)
         return grown > 0
+
+    def _positions(self) -> Positions:
+        left = (partition for partition in self.partitions if not partition.is_done)
+        return {partition.key: (self._epoch(partition.key), partition.fetch_offset) for partition in left}
+
+    def _fetch(self, positions: Positions) -> Fetched:
+        return self.run_.reader.fetch(self.node_id, positions, self.run_.pace.fetch_bytes, self.run_.rack)
+
+    def _answers(self, positions: Positions) -> Fetched:
+        """Return the response to a request that may have been sent already."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            answered = ahead[1].result()  # of another request too: the connection must be free of it
+            if ahead[0] == positions:
+                return answered
+        return self._fetch(positions)
+
+    def _ask_ahead(self) -> None:
+        """Have the broker send what comes next while this is written; it never has more than one request to answer."""
+        if (positions := self._positions()) and not self.is_over.is_set():
+            self._ahead = positions, self._pool.submit(self._fetch, positions)
 
     def _take(self, partition: PulledPartition, answer: dict[str, Any], *, is_empty: bool) -> int:
         """Take a part of a response; return by how many offsets the copy has grown.
@@ -220,6 +264,7 @@ class _Asking:
         before = partition.end_offset
         try:
             partition.take(answer, self._epoch(partition.key), is_empty=is_empty)
+            partition.said = ""  # what went wrong before is over
         except UnsureError:
             self._compare_epochs(partition)
         except DivergedError as error:

@@ -199,7 +199,7 @@ def _of_outcomes(pending: Sequence[Row]) -> Iterator[str]:
             found.setdefault(row["outcome"], []).append(row)
     for outcome, rows in sorted(found.items()):
         by = ", which --decide ends" if outcome in DECIDED else ""
-        groups = _named(dict.fromkeys(row["group"] for row in rows))
+        groups = named(dict.fromkeys(row["group"] for row in rows))
         yield f"of these, offsets of transactions {outcome} by __transaction_state{by}: {len(rows)} of {groups}"
     commands = dict.fromkeys(row["abort_command"] for row in found.get(HANGING, ()) if row["abort_command"])
     if commands:

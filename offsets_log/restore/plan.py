@@ -4,6 +4,11 @@
 ``format``              ``"offsets-log rescue plan"``
 ``format_version``      1; a reader refuses a higher one
 ``profile``             whose rules the log was replayed by: ``modern``, ``modern-3.7`` or ``classic``
+``snapshot``            only in a plan that `pull --from-admin` wrote: ``cluster_id``, ``began_ms``, ``ended_ms``; its
+                        ``profile`` is null, and in rows of offsets when they were committed and where they stand
+``refused``             only in such a plan: groups of which no offsets were told: ``group``, ``problem``
+``unstable``            only in such a plan: offsets that an open transaction is about to change: ``group``, ``topic``,
+                        ``partition``
 ``as_broker``           whether partitions whose load fails were left out
 ``until``               ``time_ms`` or null, and ``offsets``, a list of ``[offsets partition or null for all, offset]``
 ``filters``             ``groups`` and ``topics``, globs, and ``offsets_partitions``; empty lists for no filter

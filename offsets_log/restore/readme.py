@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.restore import kaf, kafka_consumer_groups, rpk, share_groups
 from offsets_log.restore.doubts import SHARE, is_active
 from offsets_log.restore.names import shown
 from offsets_log.restore.rows import by_group, by_topic
 from offsets_log.restore.tools import TOOLS, accepted_by, refused_by_some
 from offsets_log.rows.tables import Row
-from offsets_log.words import counted
+from offsets_log.words import counted, shown_time
 
 COMMANDS_SHOWN = 20
 """Maximum number of commands written out for each tool."""
 
-_HEAD = """Offsets rescued from __consumer_offsets
-=======================================
+_HEAD = """{title}
 
-{offsets} of {groups} on {topics}, by the rules of a {profile} coordinator{until}.
+{offsets} of {groups} on {topics}, {told_by}{until}.
 Replace HOST:PORT by a broker; run the commands in this directory.
 
 What is missing or doubtful
@@ -145,12 +145,15 @@ def readme(plan: Row) -> Iterator[str]:
     bounds = [f"until {until['time_ms']} ms"] if until["time_ms"] is not None else []
     bounds += [f"below record offset {n}" + ("" if p is None else f" of partition {p}") for p, n in until["offsets"]]
     refused = refused_by_some(rows)
+    snapshot = plan.get("snapshot")
+    title = f"Offsets rescued from {OFFSETS_TOPIC if snapshot is None else 'a running cluster'}"
     accepted = {tool.name: accepted_by(tool, rows, refused) for tool in TOOLS}
     yield _HEAD.format(
         offsets=counted(len(rows), "offset"),
         groups=counted(len({row["group"] for row in rows}), "group"),
         topics=counted(len({row["topic"] for row in rows}), "topic"),
-        profile=plan["profile"],
+        title="\n".join((title, "=" * len(title))),
+        told_by=f"by the rules of a {plan['profile']} coordinator" if snapshot is None else _asked(snapshot),
         until="".join(f", {bound}" for bound in bounds),
         doubts="\n".join(f"- {sentence}" for sentence in plan["doubts"]) or "Nothing.",
         needed="\n".join(f"  {shown(topic)}: {count}" for topic, count in plan["topics"].items()) or "  (none)",
@@ -167,6 +170,11 @@ def readme(plan: Row) -> Iterator[str]:
             kaf.command(group, topic) for group, own in by_group(accepted[kaf.NAME]) for topic, _ in by_topic(own)
         ),
     )
+
+
+def _asked(snapshot: Row) -> str:
+    times = " to ".join(shown_time(snapshot[name]) for name in ("began_ms", "ended_ms"))
+    return f"as the brokers of cluster {snapshot['cluster_id']} answered from {times}"
 
 
 def _active(groups: list[str], *, tells_states: bool) -> str:
@@ -195,7 +203,7 @@ _OTHER_FILES = {
 """Part of a plan → the file that it makes."""
 
 _SHARE_OFFSETS = """\
-Share groups keep where they are in __share_group_state, which was read: {offsets} places of {groups} groups. Only where
+Share groups keep where they are in __share_group_state, {told}: {offsets} places of {groups} groups. Only where
 they start can be set; {twice} were done above it, and are delivered again
 (share-groups/delivered-twice.jsonl). The groups must have no members. `offsets-log restore plan.json` sets them too.
 With the Java client, for each group of share-groups/offsets.json:
@@ -216,9 +224,12 @@ def _share(plan: Row) -> str:
         taken = [row for row in plan["share_offsets"] if share_groups.refusal(row) is None]
         twice = sum(row["last_offset"] - row["first_offset"] + 1 for row in share_groups.delivered_twice(taken))
         groups = len({row["group"] for row in taken})
-        return _SHARE_OFFSETS.format(offsets=len(taken), groups=groups, twice=counted(twice, "record"))
+        told = "which was read" if plan.get("snapshot") is None else "of which brokers told"
+        return _SHARE_OFFSETS.format(told=told, offsets=len(taken), groups=groups, twice=counted(twice, "record"))
     beginning = "Share groups keep where they are in __share_group_state, which is not read here"
     groups_there = [row["group"] for row in plan["groups"] if row["type"] == SHARE]
+    if not groups_there and plan.get("snapshot") is not None:
+        return "The cluster listed no share groups."
     if not groups_there:
         return f"{beginning}; the log has none."
     names = "\n".join(f"  {shown(group)}" for group in groups_there)

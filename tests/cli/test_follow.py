@@ -191,6 +191,44 @@ def test_a_rewind_while_it_follows_is_an_alert(data: Path, command: str) -> None
     assert process.returncode == 4
 
 
+def told_ends(data: Path, asked_ms: int, end: int) -> None:
+    rows = [{"topic": "t", "topic_id": None, "partitions": [[0, 0, end]]}]
+    (data / "log-ends.json").write_text(json.dumps({"version": 1, "asked_ms": asked_ms, "topics": rows}))
+
+
+@pytest.mark.parametrize("command", ["compact", "groups"])
+@pytest.mark.parametrize(
+    ("end", "asked_ms", "words"),
+    [
+        (4, 1 << 45, {"beyond-end": "the committed offset 5 is beyond the end of the log, 4"}),
+        (4, 1, {}),
+        (15, 1 << 45, {"lag": "the committed offset 5 is 10 behind the end of the log, 15"}),
+        (14, 1 << 45, {}),
+    ],
+)
+def test_offsets_are_compared_with_the_ends_of_logs(
+    data: Path, command: str, end: int, asked_ms: int, words: dict[str, str]
+) -> None:
+    """An end from before the commit proves nothing."""
+    append(data, *LogBuilder().commit(5).commit(99, topic="of-unknown-end").batches)
+    told_ends(data, asked_ms, end)
+    found = run(command, data, "--alert", "beyond-end", "--alert", "lag:10")
+    alerts = [row for row in json_lines(found.stdout) if row.get("event") == "alert"]
+    assert {row["rule"]: row["what"] for row in alerts} == words
+    assert found.exit_code == (4 if words else 0)
+    hidden = run(command, data, "--alert", "beyond-end", "--alert", "lag:10", "-t", "other")
+    assert hidden.exit_code == 0
+
+
+def test_ends_come_from_the_logs_of_a_data_directory_too(data: Path) -> None:
+    append(data, *LogBuilder().commit(5).batches)
+    (data / "t-0").mkdir()
+    (data / "t-0" / f"{0:020}.log").write_bytes(LogBuilder().commit(1).commit(2).batches[0])
+    found = run("compact", data, "--alert", "beyond-end", "--alert", "lag:1")
+    (alert,) = [row for row in json_lines(found.stdout) if row.get("event") == "alert"]
+    assert alert["what"] == "the committed offset 5 is beyond the end of the log, 1"
+
+
 def test_a_truncation_that_takes_an_offset_back_is_an_alert(data: Path) -> None:
     first, second = LogBuilder().commit(3).commit(5).batches
     append(data, first, second)
@@ -236,8 +274,10 @@ def test_what_is_of_the_end_is_refused(data: Path, command: list[str], more: lis
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["compact", "--alert", "beyond-end", "--follow"], "is no rule of this command: rewound"),
+        (["compact", "--alert", "group-empty:1h", "--follow"], "is no rule of this command: beyond-end"),
         (["compact", "--alert", "transaction-open", "--follow"], "is no rule of this command"),
+        (["compact", "--alert", "rewound:1h", "--follow"], "is no rule of this command"),
+        (["groups", "--alert", "lag:1h", "--follow"], "'1h' is not a valid integer"),
         (["compact", "--lag", "--follow"], "--lag does not go with"),
         (["groups", "--stale", "3d", "--follow"], "--stale does not go with"),
         (["rebalances", "--verify", "--follow"], "--verify does not go with"),
@@ -274,5 +314,14 @@ def test_only_directories_are_followed(data: Path) -> None:
     append(data, *LogBuilder().commit(1).batches)
     (data / "__consumer_offsets-0" / f"{1:020}.log").touch()
     found = run("compact", data / "__consumer_offsets-0" / f"{0:020}.log")
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert "only directories are followed" in found.stderr
+
+
+def test_a_reader_that_goes_away_ends_it_though_no_line_comes(data: Path) -> None:
+    append(data, *LogBuilder().commit(1).batches)
+    with started("compact", data) as process:
+        next_row(process)
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(timeout=60) == 0

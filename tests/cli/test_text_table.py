@@ -16,8 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cli import text_table
-from cli.output import TIME_SUFFIXES, shown_time, visible, write_rows
+from cli.output import TIME_SUFFIXES, visible, write_rows
 from offsets_log.disk import spool
+from offsets_log.words import shown_time
 
 Row = dict[str, Any]
 

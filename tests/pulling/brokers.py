@@ -95,6 +95,7 @@ class Brokers:
     logs: topic and partition → its log.
     requests: all that were asked: node, key of the API, body.
     newest: key → newest version that is taken, if not all that there are.
+    answers: key → what answers requests of other kinds: of node and body.
     """
 
     logs: dict[Key, Log]
@@ -106,6 +107,7 @@ class Brokers:
     newest: dict[int, int] = field(default_factory=dict)
     down: set[int] = field(default_factory=set)
     most_bytes: int = 1 << 20
+    answers: dict[int, Callable[[int, dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)
     servers: list[socket.socket] = field(default_factory=list)
 
     @property
@@ -151,7 +153,7 @@ class Brokers:
     def answer(self, api: Api, header: Header, node: int, body: dict[str, Any]) -> bytes:
         """The frame that a broker sends."""
         made = {18: self._versions, 3: self._metadata, 2: self._ends, 1: self._fetched, 23: self._epochs, 17: _shaken}
-        return api.encode_response(header.correlation_id, header.version, made[api.key](node, body))
+        return api.encode_response(header.correlation_id, header.version, (made | self.answers)[api.key](node, body))
 
     def _versions(self, node: int, body: dict[str, Any]) -> dict[str, Any]:
         rows = [

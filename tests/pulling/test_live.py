@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
+from kafka import KafkaProducer
 from kafka.admin import (
     ACL,
     ACLOperation,
@@ -129,8 +130,12 @@ def pull(running: Running, path: Path, way: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+def logs_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
+
+
 def batches(folder: Path, partition: int) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted((folder / f"{OFFSETS}-{partition}").glob("*.log")))
+    return logs_of(folder / f"{OFFSETS}-{partition}")
 
 
 @pytest.mark.parametrize("way", ways(Path()))
@@ -158,6 +163,43 @@ def test_the_copy_answers_as_the_coordinator_does_and_knows_lags(running: Runnin
     assert {(row["log_end_offset"], row["lag"], row["lag_from"]) for row in rows} == {
         (live.RECORDS, live.RECORDS - 7, "high watermark")
     }
+
+
+def test_a_snapshot_has_what_the_coordinator_answers(running: Running, tmp_path: Path) -> None:
+    """And asks for nothing but to read, by the broker's own log of requests."""
+    (tmp_path / "client.properties").write_text("client.id=snapshot\n")
+    words = ["pull", "--from-admin", "--bootstrap-server", live.server(running.broker)]
+    more = ["--command-config", str(tmp_path / "client.properties"), "--to", str(tmp_path / "snapshot")]
+    result = CliRunner().invoke(main, [*words, *more])
+    assert result.exit_code == 0, result.stderr
+    plan = json.loads((tmp_path / "snapshot" / "plan.json").read_text())
+    told: live.Groups = {}
+    for row in plan["offsets"]:
+        epoch = -1 if row["leader_epoch"] is None else row["leader_epoch"]
+        told.setdefault(row["group"], {})[row["topic"], row["partition"]] = (
+            row["committed_offset"], row["metadata"], epoch,
+        )  # fmt: skip
+    assert told == live.committed(running.broker, GROUPS)
+    asked = [line for line in running.requests.read_text().splitlines() if '"clientId":"snapshot"' in line]
+    names = {found[1] for line in asked if (found := re.search(r'"requestApiKeyName":"(\w+)"', line))}
+    assert {"LIST_GROUPS", "OFFSET_FETCH"} <= names
+    assert names <= {"API_VERSIONS", "METADATA", "LIST_OFFSETS", "LIST_GROUPS", "DESCRIBE_GROUPS", "OFFSET_FETCH"}
+
+
+def test_logs_of_transactions_are_the_brokers_own_bytes_too(running: Running, tmp_path: Path) -> None:
+    producer = KafkaProducer(bootstrap_servers=live.server(running.broker), transactional_id="tx")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("orders", b"x", partition=0).get(30)
+    producer.commit_transaction()
+    producer.close()
+    words = ["pull", "--bootstrap-server", live.server(running.broker), "--to", str(tmp_path / "copy")]
+    result = CliRunner().invoke(main, [*words, "--with-transaction-state"])
+    assert result.exit_code == 0, result.stderr
+    folders = sorted((tmp_path / "copy").glob("__transaction_state-*"))
+    pulled = {folder.name: logs_of(folder) for folder in folders}
+    assert any(pulled.values())
+    assert pulled == {folder.name: logs_of(running.broker.data / folder.name) for folder in folders}
 
 
 def test_the_broker_was_asked_for_nothing_but_to_read(running: Running, tmp_path: Path) -> None:

@@ -155,6 +155,12 @@ class Counting(ColumnarState):
                     found[name] = max(time_ms, found.get(name, time_ms))
         return {group: time_ms for group, time_ms in found.items() if time_ms > nm.NO_TIME}
 
+    def written(self) -> dict[str, tuple[int, int]]:
+        """Group → how many records and bytes it wrote, where groups are counted."""
+        counts = self.writers[: self.writers_count, [tally.RECORDS, tally.BYTES]].tolist()
+        pairs = zip(self.writer_names(), counts, strict=True)
+        return {raw.decode(): (records, size) for raw, (records, size) in pairs if raw != nm.NOBODYS_NAME}
+
     @property
     def empty_bytes(self) -> int:
         """Bytes of batches without records that the kernel took."""
