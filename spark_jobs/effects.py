@@ -18,7 +18,7 @@ from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.errors import Damage
 from offsets_log.following.growth import Piece
-from offsets_log.following.pieces import PieceReader
+from offsets_log.following.pieces import PieceReader, Written
 from offsets_log.replay.partial import PartialState, ProducerState
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.tables import Column, damage_row, to_json
@@ -54,9 +54,9 @@ def effect_table(piece: Piece, scanner: Scanner, reading: SourceOptions) -> pa.T
         if isinstance(seen, Damage):
             damages.append(seen)
 
-    last_ms: dict[str, int] = {}
-    effect = PieceReader(scanner, reading.kafka).effect(piece, reading.rules, note, last_ms)
-    rows = [(number, bucket, begin, packed(parts)) for bucket, parts in _by_bucket(effect, last_ms)]
+    written = Written()
+    effect = PieceReader(scanner, reading.kafka).effect(piece, reading.rules, note, written)
+    rows = [(number, bucket, begin, packed(parts)) for bucket, parts in _by_bucket(effect, written.last_ms)]
     rows += [(number, DAMAGE, begin, to_json(damage_row(damage)).encode()) for damage in damages]
     schema = schema_of(EFFECT_COLUMNS)
     return pa.Table.from_arrays(
