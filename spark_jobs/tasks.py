@@ -288,9 +288,7 @@ def joined_check(
         seen.append(item)
         note(item)
 
-    whole = joined(order, made, noted) or CheckedState(
-        profiles_of(releases), until=order.until, release=order.release
-    )
+    whole = joined(order, made, noted) or CheckedState(profiles_of(releases), until=order.until, release=order.release)
     assert isinstance(whole, CheckedState)
     complete(whole, seen)
     return whole

@@ -110,4 +110,6 @@ def _shapes() -> Iterator[Timeline]:
 
 def _record(number: int, is_value: bool) -> CoordinatorRecord:
     row = RECORD_TYPES[number]
-    return CoordinatorRecord(record_type=number, key=row.key.zeros(0), value=row.values[0].zeros(0) if is_value else None)
+    return CoordinatorRecord(
+        record_type=number, key=row.key.zeros(0), value=row.values[0].zeros(0) if is_value else None
+    )
