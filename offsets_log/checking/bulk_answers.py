@@ -232,8 +232,10 @@ class Coordinators:
 
     def _read_again(self, scanner: Scanner) -> dict[str, Timeline]:
         """Return the whole timelines of newer groups that are in doubt, or end somebody's load first."""
-        first = {self._newer.first_failing(profile) for profile in self.state.profiles} - {None}
-        numbers = {*np.flatnonzero(self._newer.doubtful).tolist(), *first}
+        numbers = set(np.flatnonzero(self._newer.doubtful).tolist())
+        for profile in self.state.profiles:
+            if (first := self._newer.first_failing(profile)) is not None:
+                numbers.add(first)
         return tl.read_again(self.layout, self.state, scanner, [self.names[number] for number in sorted(numbers)])
 
     def _plain_timelines(self) -> tuple[list[Timeline], a.Int64s]:

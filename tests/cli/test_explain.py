@@ -32,7 +32,7 @@ def test_a_rule_is_told_with_what_it_means_and_what_to_do() -> None:
     first, second = rows("B-9", "records:y3")
     assert (first["kind"], first["id"], second["id"]) == ("rule", "B-9", "records:Y3")
     assert first["says"] == rules()["B-9"].says
-    assert first["acts_in"] == ["offsets_log/replay/refusal.py"]
+    assert "offsets_log/replay/refusal.py" in first["acts_in"]
 
 
 def test_every_rule_can_be_explained() -> None:

@@ -61,7 +61,7 @@ def can_own(layout: Message) -> bool:
 
 
 def parts_of(kind: WireType) -> tuple[Any, ...] | None:
-    """Return the types of a list's elements' untagged fields, of lists in them likewise a tuple; None of others."""
+    """Return the types of the plain fields of a list's elements, of a list in it as a tuple; None of anything else."""
     if not isinstance(kind, ArrayOf) or not isinstance(kind.element, Struct):
         return None
     rows = [row for row in kind.element.fields if row.tag is None]

@@ -265,6 +265,8 @@ def _replay_group(
     """Replay a staged record of a group; return False without room."""
     batch, index, record_offset = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX], staged[i, a.OFFSET]
     is_value = staged[i, a.KIND] == a.VALUE
+    if scan_state[a.IS_READ_AGAIN]:
+        return True
     if rows[row, a.TARGET] == a.IS_NEWER:
         number, value, size = be16(data, staged[i, a.KEY]), staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
         return newer.replay_newer(
@@ -323,8 +325,6 @@ def flush(
             staged[i, STAGED_ROW] = row
             batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]
             if rows[U(row), a.TARGET] < 0:
-                if scan_state[a.IS_READ_AGAIN]:
-                    continue
                 if not _replay_group(scan_state, rows, groups, overflow, row, staged, i, data):
                     return oc.NEEDS_ROOM
                 continue

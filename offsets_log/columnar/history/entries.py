@@ -8,6 +8,7 @@ members  one row a member of a group as it was at one time; the first is nobody
 held     one row a row of the replay: what is answered for the key, and what was
 lives    one row a group
 opens    one row a producer: its entries behind its last marker
+waiting  one row a record of a newer kind that Python has not seen yet; their keys and values stand behind each other
 """
 
 from __future__ import annotations
@@ -64,11 +65,13 @@ KEY_MET is the raw key it was first met as; HOLDER the member that was last assi
 LAST = -1
 
 # Columns of ``lives``.
-GROUP_SHOWN, EXISTS, HELD_BY_NOW, FIRST_KEY, KEYS, FIRST_MEMBER, ONLY_MEMBER, TOLD_BY = range(8)
-LIFE_SIZE = 8
-"""HELD_BY_NOW is below 0 if it must be asked for; members below FIRST_MEMBER are of the past."""
-TOLD_BY_PYTHON, IS_SIMPLE, IS_CLASSIC = range(3)
-"""Who processed the group's last record; for records that a kernel processed, whether the group has only offsets."""
+GROUP_SHOWN, EXISTS, HELD_BY_NOW, FIRST_KEY, KEYS, FIRST_MEMBER, ONLY_MEMBER, TOLD_BY, WAITS = range(9)
+LIFE_SIZE = 9
+"""HELD_BY_NOW is below 0 if it must be asked for; members below FIRST_MEMBER are of the past; WAITS says whether some
+of the group's records are waiting."""
+TOLD_BY_PYTHON, IS_SIMPLE, IS_CLASSIC, IS_NEWER = range(4)
+"""Who processed the group's last record; for records that a kernel processed, whether the group has only offsets, and
+for others whether Python has a group of a newer kind."""
 UNDECIDED, UNWANTED, WANTED = range(3)
 
 # Columns of ``opens``.
@@ -82,7 +85,12 @@ TEXT_USED = 1
 ALL_ANSWERED = 2  # whether groups that do not exist are answered for, too
 OF_GROUP, OF_TIME = 3, 4  # of the record that something is asked for: its group, when it was written
 MEMBERS = 5
-COUNTS = 6
+WAITING, WAITING_USED = 6, 7
+COUNTS = 8
+
+# Columns of ``waiting``; the size of a value is below 0 for a tombstone.
+OF, OFFSET, KEY_SIZE, VALUE_SIZE = range(4)
+WAITING_SIZE = 4
 
 NOT_KEPT = -1
 

@@ -29,6 +29,7 @@ class HistoryPiece(Piece):
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, state: HistoryState) -> None:
         super().__init__(order, cursor, scanner, note, state)
         self.history = state
+        state.decode = order.decode
 
     def scan(self, index: int, data: a.Bytes) -> int:
         while True:
@@ -46,6 +47,7 @@ class HistoryPiece(Piece):
     def _group_record(self, data: a.Bytes) -> None:
         """Note a record of a group, which the kernel has found valid."""
         history, counts = self.history, self.history.counts
+        history.slow_path.note_waiting()
         staged = self.scanner.staged[self.scan_state[a.FLUSHED]]
         source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
         key, key_size, value, size = staged[[a.KEY, a.KEY_SIZE, a.VALUE_AT, a.VALUE_SIZE]].tolist()
@@ -59,6 +61,7 @@ class HistoryPiece(Piece):
         self.scan_state[a.FLUSHED] += 1
 
     def take(self, index: int, batch: RecordBatch) -> None:
+        self.history.slow_path.note_waiting()
         replay_into(self.state, self._watch(self.events(index, batch)), on_damage=self.note)
 
     def _watch(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
@@ -104,5 +107,6 @@ def read_history(
     assert cursor is not None
     with Scanner() as scanner:
         HistoryPiece(order, cursor, scanner, note, state).run(order.end, advance)
+    state.slow_path.note_waiting()
     for _ in order.note_end(cursor, note):
         pass

@@ -87,9 +87,44 @@ def _note_staged_marker(
 
 
 @part
+def _wait(
+    lives: Any, counts: Any, waiting: Any, waiting_bytes: Any, staged: Any, source: Any, i: Any, group: Any
+) -> Any:  # fmt: skip
+    """Put a record aside for Python; return FINISHED, or NEEDS_GROUP without room."""
+    n, used = counts[e.WAITING], counts[e.WAITING_USED]
+    key_size, size = staged[i, a.KEY_SIZE], max(staged[i, a.VALUE_SIZE], np.int64(0))
+    if n >= len(waiting) or used + key_size + size > len(waiting_bytes):
+        return np.int64(oc.NEEDS_GROUP)
+    waiting[n, e.OF] = group
+    waiting[n, e.OFFSET] = staged[i, a.OFFSET]
+    waiting[n, e.KEY_SIZE] = key_size
+    waiting[n, e.VALUE_SIZE] = staged[i, a.VALUE_SIZE]
+    for at in range(key_size):
+        waiting_bytes[U(used + at)] = source[U(staged[i, a.KEY] + at)]
+    for at in range(size):
+        waiting_bytes[U(used + key_size + at)] = source[U(staged[i, a.VALUE_AT] + at)]
+    counts[e.WAITING] = n + 1
+    counts[e.WAITING_USED] = used + key_size + size
+    lives[group, e.WAITS] = 1
+    lives[group, e.HELD_BY_NOW] = a.NOTHING
+    return np.int64(oc.FINISHED)
+
+
+@inlined
+def _may_wait(lives: Any, staged: Any, i: Any, group: Any, number: Any) -> Any:
+    """Whether a record of a newer kind changes nothing before somebody asks who holds what in its group.
+
+    Only the tombstone of a group's epoch, or a record of a classic group, removes a group of a newer kind.
+    """
+    is_removal = staged[i, a.KIND] != a.VALUE and newer.TYPES[U(number), newer.ACTION] == newer.METADATA
+    return lives[group, e.TOLD_BY] == e.IS_NEWER and not is_removal
+
+
+@part
 def _note_staged_group(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
-    entries: Any, texts: Any, members: Any, staged: Any, source: Any, i: Any, key: Any, timestamp: Any,
+    entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any, staged: Any, source: Any, i: Any,
+    key: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
     """Note a group's record; return FINISHED, or what it needs first.
 
@@ -99,9 +134,15 @@ def _note_staged_group(
     is_shown = lives[group, e.GROUP_SHOWN] == e.WANTED
     if number >= a.KEY_TYPES:
         names = staged[i, a.KIND] == a.VALUE and newer.TYPES[U(number), newer.NAMES] != 0
-        return np.int64(oc.NEEDS_GROUP if is_shown or names else oc.FINISHED)
+        if not is_shown and not names:
+            return np.int64(oc.FINISHED)
+        if is_shown and not _may_wait(lives, staged, i, group, number):
+            return np.int64(oc.NEEDS_GROUP)
+        return _wait(lives, counts, waiting, waiting_bytes, staged, source, i, group)
     if not is_shown:
         return np.int64(oc.FINISHED)
+    if lives[group, e.WAITS]:
+        return np.int64(oc.NEEDS_GROUP)
     return gr.note_group(
         scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, source,
         staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], group, staged[i, a.OFFSET], timestamp,
@@ -111,7 +152,8 @@ def _note_staged_group(
 @part
 def _note_staged(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, opens: Any,
-    counts: Any, entries: Any, texts: Any, members: Any, staged: Any, source: Any, data: Any, number: Any, place: Any,
+    counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any, staged: Any, source: Any,
+    data: Any, number: Any, place: Any,
 ) -> Any:  # fmt: skip
     """Note a staged record; return FINISHED, or what it needs first, with nothing done."""
     i = U(number)
@@ -139,8 +181,8 @@ def _note_staged(
         return np.int64(oc.BEYOND)
     if rows[key, a.TARGET] == a.IS_GROUP:
         return _note_staged_group(
-            scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, staged,
-            source, i, key, timestamp,
+            scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, waiting,
+            waiting_bytes, staged, source, i, key, timestamp,
         )  # fmt: skip
     topic_id = _topic_id(scan_state, slots, rows, groups, arena, overflow, lives, source, key, staged, i)
     if topic_id == oc.NEEDS_ROOM:
@@ -181,7 +223,8 @@ def _note_staged_offset(
 @part
 def _flush(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, opens: Any,
-    counts: Any, entries: Any, texts: Any, members: Any, staged: Any, source: Any, data: Any,
+    counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any, staged: Any, source: Any,
+    data: Any,
 ) -> Any:  # fmt: skip
     """Note what is staged, from where it was left; return FINISHED, or what the record ``FLUSHED`` needs."""
     while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
@@ -195,7 +238,7 @@ def _flush(
             scan_state[a.FLUSHED] = number
             need = _note_staged(
                 scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
-                staged, source, data, np.int64(number), np.int64(number - first),
+                waiting, waiting_bytes, staged, source, data, np.int64(number), np.int64(number - first),
             )  # fmt: skip
             if need != oc.FINISHED:
                 return need
@@ -209,7 +252,7 @@ def _flush(
 def scan(
     scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, held: LongRows,
     lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, texts: Bytes, members: LongRows,
-    staged: LongRows, data: Bytes, window: Bytes, table: LongRows,
+    waiting: LongRows, waiting_bytes: Bytes, staged: LongRows, data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
     """Note a segment's records from ``scan_state[AT]`` on, like `folds.offsets.scan`."""
     begin = scan_state[a.AT]
@@ -219,7 +262,7 @@ def scan(
         source = window if scan_state[a.IN_WINDOW] else data
         need = _flush(
             scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
-            staged, source, data,
+            waiting, waiting_bytes, staged, source, data,
         )  # fmt: skip
         if need != oc.FINISHED:
             return need

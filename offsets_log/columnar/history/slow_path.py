@@ -14,6 +14,7 @@ from offsets_log.errors import ReplayError
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.group import CLASSIC, Group
 from offsets_log.replay.groups import GroupFold
+from offsets_log.replay.topic_names import NAMING_TYPES, topic_names_in
 
 if TYPE_CHECKING:
     from offsets_log.columnar.history.state import HistoryState
@@ -126,6 +127,7 @@ class Groups:
         with suppress(ReplayError):  # as in a replay: that record is left out
             fold.replay(record)
         is_classic = fold.group is not None and fold.group.kind == CLASSIC
+        life[e.TOLD_BY] = e.TOLD_BY_PYTHON if fold.group is None or is_classic else e.IS_NEWER
         if not is_classic or fold.group is not before:  # a classic group is exchanged, never changed
             life[e.HELD_BY_NOW] = a.NOTHING
         if is_classic and life[e.HELD_BY_NOW] < 0:
@@ -140,14 +142,32 @@ class Groups:
                 return
             state.give(need)
 
+    def note_waiting(self) -> None:
+        """Note the records that a kernel has put aside; those of shown groups change nothing but who holds what."""
+        state, counts = self.state, self.state.counts
+        waiting = state.waiting[: counts[e.WAITING]]
+        raw, at = state.waiting_bytes[: counts[e.WAITING_USED]].tobytes(), 0
+        counts[[e.WAITING, e.WAITING_USED]] = 0
+        is_shown = state.lives[waiting[:, e.OF], e.GROUP_SHOWN] == e.WANTED
+        state.lives[waiting[:, e.OF], e.WAITS] = 0
+        for (group, record_offset, key_size, size), shown in zip(waiting.tolist(), is_shown.tolist(), strict=True):
+            value_at, begin = at + key_size, at
+            at = value_at + max(size, 0)
+            record = state.decode(raw[begin:value_at], raw[value_at:at] if size >= 0 else None)
+            if record.record_type in NAMING_TYPES:
+                for topic_id, name in topic_names_in(record):
+                    state.add_topic_name(topic_id, name, record_offset)
+            if shown:
+                with suppress(ReplayError):  # as in a replay: that record is left out
+                    self._folds[group].replay(record)
+
     def _fold(self, group: int, name: str) -> GroupFold:
         """Return the fold of a group; of kernels' records, it knows only whether the group exists and is simple."""
         fold = self._folds.setdefault(group, GroupFold(name, self.state.profile))
         life = self.state.lives[group]
-        if life[e.TOLD_BY] != e.TOLD_BY_PYTHON:
+        if life[e.TOLD_BY] in (e.IS_SIMPLE, e.IS_CLASSIC):
             protocol_type = "" if life[e.TOLD_BY] == e.IS_SIMPLE else "classic"
             fold.group = Group(name, CLASSIC, protocol_type=protocol_type) if life[e.EXISTS] else None
-            life[e.TOLD_BY] = e.TOLD_BY_PYTHON
         return fold
 
     def find_holders(self, group: int) -> None:
@@ -166,7 +186,6 @@ class Groups:
                 numbers[id(holder)] = add_member(state.members, state.texts, state.counts, holder)
         if found.only is not None:
             state.lives[group, e.ONLY_MEMBER] = numbers[id(found.only)]
-        for (topic, partition), holder in found.by_name.items():
-            assert fold is not None
-            row = state.key_row((fold.group_id, topic, partition))
-            state.held[row, e.HOLDER] = numbers[id(holder)]
+        if fold is not None and found.by_name:
+            rows = [state.key_row((fold.group_id, topic, partition)) for topic, partition in found.by_name]
+            state.held[rows, e.HOLDER] = [numbers[id(holder)] for holder in found.by_name.values()]

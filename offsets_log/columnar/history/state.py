@@ -29,6 +29,9 @@ from offsets_log.replay.profile import Profile
 ShowsGroup = Callable[[str], bool]
 ShowsKey = Callable[[GroupTopicPartition], bool]
 
+MOST_WAITING, MOST_WAITING_BYTES = 1 << 12, 1 << 20
+"""Records of newer kinds that are put aside, and bytes of their keys and values."""
+
 
 class HistoryState(ColumnarState):
     """What is answered for the keys of a log while it is read.
@@ -37,7 +40,12 @@ class HistoryState(ColumnarState):
         shows_group, shows_key: as in `investigate.history.History`; None shows all keys.
         entries, texts, members, counts: see `entries`; existing contents stay.
         holders_of: a group as it is now → who holds what in it.
+
+    Attributes:
+        decode: decodes a record that kernels have found valid.
     """
+
+    decode: Callable[[bytes, bytes | None], CoordinatorRecord]
 
     def __init__(
         self,
@@ -62,6 +70,8 @@ class HistoryState(ColumnarState):
         self.held = np.zeros((0, e.HELD_SIZE), np.int64)
         self.lives = np.zeros((0, e.LIFE_SIZE), np.int64)
         self.opens = np.zeros((0, e.OPEN_SIZE), np.int64)
+        self.waiting = np.zeros((MOST_WAITING, e.WAITING_SIZE), np.int64)
+        self.waiting_bytes = np.zeros(MOST_WAITING_BYTES, np.uint8)
         self._widen()
 
     # ------------------------------------------------------------------------------------- what grows
@@ -85,8 +95,8 @@ class HistoryState(ColumnarState):
         return int(
             k.scan(
                 s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, self.held, self.lives, self.opens,
-                self.counts, self.entries.array, self.texts.array, self.members.array, scanner.staged, data,
-                scanner.window, scanner.table,
+                self.counts, self.entries.array, self.texts.array, self.members.array, self.waiting,
+                self.waiting_bytes, scanner.staged, data, scanner.window, scanner.table,
             )
         )  # fmt: skip
 
@@ -102,6 +112,7 @@ class HistoryState(ColumnarState):
             case oc.NEEDS_VERDICT:
                 self._decide()
             case oc.NEEDS_HOLDERS:
+                self.slow_path.note_waiting()
                 self.slow_path.find_holders(int(self.counts[e.OF_GROUP]))
             case oc.NEEDS_ENTRIES:
                 self.entries.grow()

@@ -295,7 +295,7 @@ def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = (
 
 
 def _ends_of_ids(said: a.Int64s) -> a.Int64s:
-    """Return of rows like those of the region ``named`` the first and the last of each topic id, which tell the rest."""
+    """Return of rows like those of the region ``named`` the first and the last of each topic id."""
     said = said[np.lexsort([said[:, column] for column in (a.NAMED_OFFSET, a.NAMED_LOW, a.NAMED_HIGH)])]
     is_other = np.any(said[1:, a.NAMED_HIGH : a.NAMED_LOW + 1] != said[:-1, a.NAMED_HIGH : a.NAMED_LOW + 1], axis=1)
     ends: a.Int64s = said[np.append(True, is_other)[: len(said)] | np.append(is_other, True)[: len(said)]]
