@@ -320,3 +320,17 @@ def test_only_clients_of_librdkafka_are_told_of_produce() -> None:
     ):
         answer = ask(served, 18, {"client_software_name": name, "client_software_version": version})
         assert (0 in {row["api_key"] for row in answer["api_keys"]}) == is_told
+
+
+def test_at_an_earlier_end_transactions_are_open_that_ended_later() -> None:
+    """The first transaction of the broker's log is aborted by offset 5, the last is open from 120 on."""
+    log = LogReader(Files({0: base64.b64decode(read_json(VECTOR)["log"])}))
+    assert [log.last_stable_offset(end) for end in (126, 121, 120, 6, 5, 0)] == [120, 120, 120, 6, 0, 0]
+    assert len(log.aborted(0, 126, 126)) == 7
+    assert log.aborted(0, 6, 6)[0].first_offset == 0
+    assert log.aborted(0, 5, 5) == []
+    served = served_of({0: (Files({0: base64.b64decode(read_json(VECTOR)["log"])}), Ends(0, 126))})
+    for level, expected in ((0, 126), (1, 120)):
+        asked = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}]
+        body = {"isolation_level": level, "topics": [{"name": "t", "partitions": asked}]}
+        assert ask(served, LIST_OFFSETS, body)["topics"][0]["partitions"][0]["offset"] == expected
