@@ -93,7 +93,7 @@ def _fetched(served: Served, name: str, row: Body, room: _Room, *, is_committed:
 def _read(log: LogReader, ends: Ends, row: Body, room: _Room, *, is_committed: bool) -> Body:
     """Return batches and ends; the last stable offset only to who asks for it, as every batch is looked at for it."""
     offset, end = row["fetch_offset"], ends.end_offset
-    found = {"high_watermark": end, "log_start_offset": ends.start_offset}
+    found: Body = {"high_watermark": end, "log_start_offset": ends.start_offset}
     if is_committed:
         end = found["last_stable_offset"] = log.last_stable_offset(end)
     is_first = not room.taken

@@ -153,7 +153,7 @@ class LogReader:
     # ------------------------------------------------------------------------------------- transactions
 
     def _transactions(self, end_offset: int) -> tuple[list[AbortedTransaction], list[int]]:
-        """Return the transactions that are aborted before an offset, and the first offsets of those that are open there.
+        """Return the transactions that are aborted before an offset, and the first offsets of those open there.
 
         The index of aborted transactions would not tell which are open: every batch header is looked at, once for each
         end.
