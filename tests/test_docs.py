@@ -27,6 +27,7 @@ SESSIONS = {
     "docs/runbooks/dead-broker.md": "info check groups compact rescue ls cat",
     "docs/runbooks/hanging-transaction.md": "rebuild compact check history",
     "docs/runbooks/large-topic.md": "top top check clean clean ls clean compact compact check groups",
+    "docs/runbooks/own-tools.md": "echo",
     "docs/runbooks/no-disk-at-hand.md": "info groups compact history head",
     "docs/runbooks/while-it-runs.md": "compact compact",
     "docs/runbooks/who-moved-my-offsets.md": "diff history history history rebalances rescue cat",

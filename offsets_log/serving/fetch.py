@@ -21,7 +21,7 @@ from offsets_log.serving.asked import Asked, Body
 from offsets_log.serving.log_reader import LogReader
 from offsets_log.serving.state import Ends, Served
 
-MOST_BYTES = 4 << 20
+MOST_BYTES = 1 << 20
 """Of one answer, beyond which only a batch that is larger alone goes."""
 MOST_WAIT_MS = 5000
 
@@ -90,16 +90,10 @@ def _fetched(served: Served, name: str, row: Body, room: _Room, *, is_committed:
         return {"error_code": KAFKA_STORAGE_ERROR}
 
 
-def _ends(ends: Ends) -> Body:
-    return {
-        "high_watermark": ends.end_offset,
-        "last_stable_offset": ends.end_offset,
-        "log_start_offset": ends.start_offset,
-    }
-
-
 def _read(log: LogReader, ends: Ends, row: Body, room: _Room, *, is_committed: bool) -> Body:
-    found, offset, end = _ends(ends), row["fetch_offset"], ends.end_offset
+    """Return batches and ends; the last stable offset only to who asks for it, as every batch is looked at for it."""
+    offset, end = row["fetch_offset"], ends.end_offset
+    found: Body = {"high_watermark": end, "log_start_offset": ends.start_offset}
     if is_committed:
         end = found["last_stable_offset"] = log.last_stable_offset(end)
     is_first = not room.taken
@@ -109,6 +103,7 @@ def _read(log: LogReader, ends: Ends, row: Body, room: _Room, *, is_committed: b
         room.take(found["records"])
     if is_committed:
         found["aborted_transactions"] = [
-            {"producer_id": one.producer_id, "first_offset": one.first_offset} for one in log.aborted(offset, end)
+            {"producer_id": one.producer_id, "first_offset": one.first_offset}
+            for one in log.aborted(offset, end, ends.end_offset)
         ]
     return found

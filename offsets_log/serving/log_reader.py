@@ -60,6 +60,7 @@ class LogReader:
         self._files = files
         self._bases = files.base_offsets()
         self._places: dict[int, tuple[int, int]] = {}
+        self._decided: tuple[int, tuple[list[AbortedTransaction], list[int]]] = -1, ([], [])
 
     def read(self, offset: int, end_offset: int, most_bytes: int, *, is_first: bool) -> bytes:
         """Return whole batches of one segment, from that of an offset on, or the next where it is gone.
@@ -149,37 +150,43 @@ class LogReader:
 
     # ------------------------------------------------------------------------------------- transactions
 
-    @cached_property
-    def _transactions(self) -> tuple[list[AbortedTransaction], list[int]]:
-        """Aborted transactions, and first offsets of those that are open at the end; every batch header is looked at.
+    def _transactions(self, end_offset: int) -> tuple[list[AbortedTransaction], list[int]]:
+        """Return the transactions that are aborted before an offset, and the first offsets of those open there.
 
-        The index of aborted transactions would not tell which are open.
+        The index of aborted transactions would not tell which are open: every batch header is looked at, once for each
+        end.
         """
-        aborted: list[AbortedTransaction] = []
-        opened: dict[int, int] = {}
+        if self._decided[0] != end_offset:
+            aborted: list[AbortedTransaction] = []
+            opened: dict[int, int] = {}
+            for batch in self._transactional(end_offset):
+                if not batch.is_control:
+                    opened.setdefault(batch.producer_id, batch.offset)
+                    continue
+                first = opened.pop(batch.producer_id, None)
+                if first is not None and control_kind(batch) == "ABORT":
+                    aborted.append(AbortedTransaction(batch.producer_id, first, batch.last_offset))
+            self._decided = end_offset, (aborted, list(opened.values()))
+        return self._decided[1]
+
+    def _transactional(self, end_offset: int) -> Iterator[FileBatch]:
+        """Yield the batches of transactions before an offset; of data only headers are read."""
         for base in self._bases:
             with open_batches(self._files, base) as batches:
                 for placed in batches.walk():
-                    batch = placed.batch
-                    if not batch.is_transactional:
-                        continue
-                    if not batch.is_control:
-                        opened.setdefault(batch.producer_id, batch.offset)
-                        continue
-                    first = opened.pop(batch.producer_id, None)
-                    if first is not None and control_kind(batches.whole(placed)) == "ABORT":
-                        aborted.append(AbortedTransaction(batch.producer_id, first, placed.last_offset))
-        return aborted, list(opened.values())
+                    if placed.last_offset >= end_offset:
+                        return
+                    if placed.batch.is_transactional:
+                        yield batches.whole(placed) if placed.batch.is_control else placed.batch
 
     def last_stable_offset(self, end_offset: int) -> int:
-        """Return where the first open transaction begins, at most the given end. Raises OffsetsLogError."""
-        aborted, opened = self._transactions
-        undecided = [one.first_offset for one in aborted if one.last_offset >= end_offset]
-        return min([end_offset, *opened, *undecided])
+        """Return where the first transaction begins that is open at an end, or that end. Raises OffsetsLogError."""
+        return min([end_offset, *self._transactions(end_offset)[1]])
 
-    def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that reach into some offsets. Raises OffsetsLogError."""
-        return [one for one in self._transactions[0] if one.last_offset >= start and one.first_offset < end]
+    def aborted(self, start: int, stable_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions between two offsets of a log with an end. Raises OffsetsLogError."""
+        found = self._transactions(end_offset)[0]
+        return [one for one in found if one.last_offset >= start and one.first_offset < stable_offset]
 
 
 def _time(place: Place) -> tuple[int, int]:
