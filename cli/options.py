@@ -290,12 +290,15 @@ def output_option(*formats: str) -> Callable[..., Any]:
 
 
 def gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
-    """Return a decorator that adds options, and passes the fields of `kind` as one object called ``name``."""
+    """Return a decorator that adds options, and passes the fields of `kind` as one object called ``name``.
+
+    Fields without an option keep their defaults.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def gathered(**values: Any) -> Any:
-            parts = {field.name: values.pop(field.name) for field in fields(kind)}
+            parts = {field.name: values.pop(field.name) for field in fields(kind) if field.name in values}
             return function(**values, **{name: kind(**parts)})
 
         wrapped: Callable[..., Any] = gathered

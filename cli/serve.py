@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.options import PROFILE, TOPIC_IDS, ReadOptions, Time, gather, reading_options
+from cli.options import ENGINE, MASTER, PROFILE, READING, TOPIC_IDS, ReadOptions, Time, gather
 
 END_OFFSETS = ("data-dir", "committed", "unknown")
 """Names of `serving.topics.END_OFFSETS`, stated here too so that help does not load them; a test compares both."""
@@ -52,7 +52,7 @@ class ServeOptions:
     "offsets-log serve backup.tar.gz --at 2026-11-20T14:02Z --at 2026-11-20T15:02Z · "
     "kafka-consumer-groups.sh --bootstrap-server 127.0.0.1:9092 --describe --all-groups",
 )
-@reading_options
+@gather("reading", ReadOptions, tuple(option for option in READING if option not in (ENGINE, MASTER)))
 @PROFILE
 @TOPIC_IDS
 @gather(
@@ -119,8 +119,6 @@ def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: 
 
 def _check_usage(reading: ReadOptions, serving: ServeOptions) -> None:
     """Raise UsageError for what cannot be served."""
-    if reading.engine != "local":
-        raise click.UsageError("serve reads with the local engine")
     if serving.at and reading.until_time is not None:
         raise click.UsageError("--at is a time of its own: leave out --until-time")
     if serving.step is not None and len(serving.at) != 1:

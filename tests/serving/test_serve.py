@@ -181,7 +181,7 @@ def test_a_signal_ends_it_in_order(data: Path) -> None:
         (["--at", "5", "--at", "6", "--listen", "127.0.0.1:65535"], "there are no 2 ports from 65535 on"),
         (["--listen", "9092"], "is not HOST:PORT"),
         (["--listen", "h:70000"], "is not HOST:PORT"),
-        (["--engine", "spark"], "serve reads with the local engine"),
+        (["--engine", "spark"], "No such option"),
     ],
 )
 def test_what_cannot_be_served_is_refused(data: Path, options: list[str], words: str) -> None:
