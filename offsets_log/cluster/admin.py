@@ -186,17 +186,15 @@ class Cluster:
 
 
 READ = 3
-"""The number of the operation in Kafka's ``AclOperation``: its bit in what brokers say a user may do."""
-UNTOLD = -(1 << 31)
+"""The number of the operation in Kafka's ``AclOperation``."""
+UNTOLD = 31
+"""The bit of an answer that does not tell what a user may do."""
 
 
 def _lacks_read(row: Mapping[str, Any]) -> bool:
-    told = row.get("authorized_operations")
-    if told is None:
-        told = row.get("topic_authorized_operations")
-    if isinstance(told, int):
-        return told != UNTOLD and not told & (1 << READ)
-    return isinstance(told, list) and "READ" not in told
+    """Whether a description tells what the user may do, as numbers or names, and READ is not among it."""
+    told = {str(operation) for operation in row.get("authorized_operations") or ()}
+    return bool(told) and not told & {"READ", str(READ), str(UNTOLD)}
 
 
 def _epoch_request(epochs: Mapping[TopicPartition, int]) -> Any:

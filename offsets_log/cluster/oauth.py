@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 import urllib.parse
 import urllib.request
@@ -56,7 +57,10 @@ class Tokens:
             return _unsigned(self._subject or ""), UNSIGNED_SECONDS
         if self._url.startswith("file:"):
             path = Path(urllib.request.url2pathname(urllib.parse.urlsplit(self._url).path))
-            return path.read_text().strip(), SPARE_SECONDS
+            try:
+                return _checked(path.read_text().strip()), SPARE_SECONDS
+            except (OSError, ValueError) as error:
+                raise ClusterError(f"{path} gives no token: {_without_values(error)}") from None
         form = {"grant_type": "client_credentials"} | ({"scope": self._scope} if self._scope else {})
         login = base64.b64encode(f"{self._id}:{self._secret}".encode()).decode()
         headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
@@ -64,9 +68,30 @@ class Tokens:
         try:
             with urllib.request.urlopen(request, timeout=SECONDS) as response:
                 answer = json.load(response)
-            return answer["access_token"], float(answer.get("expires_in", SPARE_SECONDS))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ClusterError(f"{self._url} gives no token: {error}") from None
+            return _checked(answer["access_token"]), float(answer.get("expires_in", SPARE_SECONDS))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ClusterError(f"{_shown(self._url)} gives no token: {_without_values(error)}") from None
+
+
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+
+
+def _checked(token: str) -> str:
+    """Return a token that can be sent. Raises ValueError, without the token."""
+    if not _TOKEN.fullmatch(token):
+        raise ValueError("it is empty, or has characters that no token has")
+    return token
+
+
+def _without_values(error: Exception) -> str:
+    """Return an error in words that quote nothing of what was read; those of the network do not."""
+    return str(error) if isinstance(error, OSError) or "token" in str(error) else type(error).__name__
+
+
+def _shown(url: str) -> str:
+    """Return an address without what may be secret in it: user, password, query."""
+    parts = urllib.parse.urlsplit(url)
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def provider(tokens: Tokens) -> Any:

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from offsets_log.errors import InputError
+from offsets_log.words import counted
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER", "AWS_MSK_IAM")
@@ -80,9 +81,19 @@ OF_JAVA_ALONE = (
 """Globs of properties that name Java classes, or brokers that are not asked; without them a connection may fail."""
 
 
+_NAME = re.compile(r"[a-z][a-z0-9]*([.][a-z0-9_-]+)+|[a-z]{1,9}")
+"""What looks like a property's name. A value that was broken into two lines looks like one, too, and may be secret."""
+
+
 def doubtful(properties: Mapping[str, str]) -> Iterator[str]:
     """Yield one sentence for each property that is ignored."""
-    for name in sorted(properties):
+    hidden = [name for name in properties if not _NAME.fullmatch(name)]
+    if hidden:
+        yield (
+            f"{counted(len(hidden), 'line begins', 'lines begin')} with no property's name, and may be the rest of a "
+            "secret: a value that goes on needs a backslash before the line break"
+        )
+    for name in sorted(properties.keys() - {*hidden}):
         if _is_one_of(name, (*OPTIONS, *TLS, *OAUTH, *WITHOUT_EFFECT, LOGIN, PATIENCE)):
             continue
         if _is_one_of(name, OF_JAVA_ALONE):

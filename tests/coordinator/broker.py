@@ -19,11 +19,6 @@ from typing import Any
 
 VERSION = "4.3.0"
 ASK = Path(__file__).with_name("Ask.java")
-DEPENDENCIES = (
-    ("org.apache.kafka", "kafka_2.13", VERSION),
-    ("org.apache.kafka", "kafka-tools", VERSION),
-    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
-)
 DOWNLOAD_SECONDS = 300
 START_SECONDS = 60
 ASK_SECONDS = 120
@@ -35,8 +30,8 @@ class NotAvailableError(Exception):
     """Why there can be no broker here, in one line."""
 
 
-def jars() -> Path:
-    """The folder of Kafka's jars, filled if it must be.
+def jars(version: str = VERSION) -> Path:
+    """The folder of Kafka's jars, filled if it must be; for the usual version ``$OFFSETS_LOG_KAFKA_DIR`` names it.
 
     Raises:
         NotAvailableError: no java, no mvn, or no way to Maven Central.
@@ -44,10 +39,11 @@ def jars() -> Path:
     for tool in ("java", "javac"):
         if shutil.which(tool) is None:
             raise NotAvailableError(f"there is no {tool}")
-    configured = os.environ.get("OFFSETS_LOG_KAFKA_DIR")
-    folder = Path(configured) if configured else Path.home() / ".cache" / "offsets-log" / f"kafka-{VERSION}"
-    if not (folder / f"kafka_2.13-{VERSION}.jar").exists():
-        download(folder, DEPENDENCIES)
+    configured = os.environ.get("OFFSETS_LOG_KAFKA_DIR") if version == VERSION else None
+    folder = Path(configured) if configured else Path.home() / ".cache" / "offsets-log" / f"kafka-{version}"
+    if not (folder / f"kafka_2.13-{version}.jar").exists():
+        kafka = tuple(("org.apache.kafka", name, version) for name in ("kafka_2.13", "kafka-tools"))
+        download(folder, (*kafka, ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")))
     return folder
 
 

@@ -34,10 +34,10 @@ def server(real: broker.Broker) -> str:
     return f"127.0.0.1:{real.port}"
 
 
-def make(folder: Path) -> broker.Broker:
+def make(folder: Path, version: str = broker.VERSION) -> broker.Broker:
     """A broker that is not running, without a topic."""
     try:
-        libs = broker.jars()
+        libs = broker.jars(version)
     except broker.NotAvailableError as reason:
         pytest.skip(f"no real broker: {reason}")
     folder.mkdir()
