@@ -23,15 +23,22 @@ from offsets_log.disk.user_logs import find_user_topics, open_user_log, release
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.file_names import LEADER_EPOCHS
-from offsets_log.messages.mirror_maker import OFFSET_SYNCS, mirror_maker_topic
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.mirror_maker import CHECKPOINTS, OFFSET_SYNCS, MirrorMakerTopic, mirror_maker_topic
 from offsets_log.rows.tables import Row
 from offsets_log.translation import map_file
 from offsets_log.translation.alignment import Pair, align
 from offsets_log.translation.answers import WAYS, Answer, Told, Untold
 from offsets_log.translation.by_headers import ByHeaders, by_headers
-from offsets_log.translation.by_syncs import by_syncs
+from offsets_log.translation.by_syncs import by_checkpoints, by_syncs
 from offsets_log.translation.names import by_policy, by_rules
-from offsets_log.translation.offset_syncs import PartitionSyncs, SourcePartition, read_offset_syncs
+from offsets_log.translation.offset_syncs import (
+    Checkpoint,
+    PartitionSyncs,
+    SourcePartition,
+    read_checkpoints,
+    read_offset_syncs,
+)
 from offsets_log.translation.translated_plan import Place
 
 FORMS = {"le": r.LITTLE_ENDIAN, "be": r.BIG_ENDIAN, "text": r.TEXT}
@@ -100,7 +107,7 @@ class Translation:
         }
         if self._target is not None and not self._copies(self._target, target):
             return best
-        for way in (self._by_records, self._by_headers, self._by_syncs, self._by_map):
+        for way in (self._by_records, self._by_headers, self._by_syncs, self._by_checkpoints, self._by_map):
             left = {number: some for number, some in committed.items() if not _is_exact(best[number][1])}
             for number, (place, told) in way(topic, target, left).items():
                 before = best[number]
@@ -186,16 +193,35 @@ class Translation:
                 found[number] = number, by_syncs(syncs, some, log, end)
         return found
 
+    def _by_checkpoints(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
+        return {
+            number: (number, by_checkpoints(self._checkpoints[target, number], some))
+            for number, some in committed.items()
+            if (target, number) in self._checkpoints
+        }
+
     @cached_property
     def _syncs(self) -> dict[SourcePartition, PartitionSyncs]:
-        """The offset syncs in the copies; those of one topic, for each target cluster has its own."""
-        logs = [one for one in (self._source, self._target) if one is not None]
-        named = [(one, topic) for one in logs for topic in one.topics if mirror_maker_topic(topic) is OFFSET_SYNCS]
-        if len({topic for _, topic in named}) != 1:
-            return {}
         with ExitStack() as stack:
-            copies = [copy for one, topic in named for copy in one.chosen(topic) if _is_here(copy)]
-            return read_offset_syncs(open_user_log(copies[0], stack), self.damages) if copies else {}
+            log = self._of_mirror_maker(OFFSET_SYNCS, stack)
+            return {} if log is None else read_offset_syncs(log, self.damages)
+
+    @cached_property
+    def _checkpoints(self) -> dict[tuple[str, int], list[Checkpoint]]:
+        """Checkpoints by topic of the target and partition."""
+        found: dict[tuple[str, int], list[Checkpoint]] = {}
+        with ExitStack() as stack:
+            log = self._of_mirror_maker(CHECKPOINTS, stack)
+            for (_, topic, number), one in {} if log is None else read_checkpoints(log, self.damages).items():
+                found.setdefault((topic, number), []).append(one)
+        return found
+
+    def _of_mirror_maker(self, kind: MirrorMakerTopic, stack: ExitStack) -> PartitionLog | None:
+        """Return the log of such a topic; None where there are several, each of another pair of clusters."""
+        logs = [one for one in (self._source, self._target) if one is not None]
+        named = [(one, topic) for one in logs for topic in one.topics if mirror_maker_topic(topic) is kind]
+        copies = [copy for one, topic in named for copy in one.chosen(topic) if _is_here(copy)]
+        return open_user_log(copies[0], stack) if len({topic for _, topic in named}) == 1 and copies else None
 
     def _by_map(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
         pairs = self._map or {}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from offsets_log.broker.batches import FileBatch
 from offsets_log.cleaner.transactions import control_kind
 from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.segment_batches import PartitionFiles, PlacedBatch, SegmentBatches, open_batches

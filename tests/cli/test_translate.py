@@ -175,7 +175,7 @@ def test_partitions_that_were_assigned_anew_are_left_out(tmp_path: Path) -> None
         write_log(tmp_path / "target" / f"orders-{number}", mixed)
     result, rows = run(source, tmp_path, "--target", tmp_path / "target")
     assert (result.exit_code, rows) == (3, [])
-    assert all("assigned anew" in why for _, why in left_out(tmp_path))
+    assert all("anew" in why for _, why in left_out(tmp_path))
 
 
 def test_an_empty_target_is_read_from_its_end(source: Path, tmp_path: Path) -> None:
