@@ -51,7 +51,7 @@ FOLLOWING = (
     click.option("--available-now", is_flag=True, help="End with what is there now."),
     click.option("--trigger", "every_s", type=click.FloatRange(0), metavar="SECONDS", default=10, show_default=True,
                  help="How often to look for what is new."),
-    click.option("--max-bytes-per-trigger", metavar="SIZE",
+    click.option("--max-bytes-per-trigger", metavar="SIZE", default="1g", show_default=True,
                  help="Take about so much of the logs at a time, such as 100m."),
     click.option("--changes", "with_changes", is_flag=True,
                  help="Also keep what changed in each batch: the tables offset_changes and group_changes."),

@@ -19,7 +19,7 @@ from cli.main import main as offsets_log
 from offsets_log.replay.profile import PROFILES
 from spark_jobs.effects import DAMAGE, UNKNOWN
 from spark_jobs.options import parse
-from spark_jobs.stateful import DAMAGED, changed
+from spark_jobs.stateful import COLUMNS, DAMAGED, OFFSETS, changed
 from spark_jobs.streaming import LogStreamReader
 from spark_jobs.upsert import TablePlace, Upsert
 from tests.following.grown import growing, rolled
@@ -96,13 +96,10 @@ def keyed(rows: list[dict[str, Any]]) -> Rows:
 
 
 def answer(command: str, place: Path | str, profile: str) -> Rows:
-    """What a command says of the same bytes."""
+    """What a command says of the same bytes; a broker's directory tells lag, too."""
     found = CliRunner().invoke(offsets_log, [command, str(place), "--profile", profile, "-o", "jsonl", "-q"])
-    rows = [json.loads(line) for line in found.stdout.splitlines()]
-    return keyed([
-        {name: value for name, value in row.items() if not name.endswith("_base64") and name != "commit_age_ms"}
-        for row in rows
-    ])  # fmt: skip
+    names = [column.name for column in COLUMNS[{"compact": OFFSETS}.get(command, command)]]
+    return keyed([{name: row[name] for name in names} for row in map(json.loads, found.stdout.splitlines())])
 
 
 def replayed(to: Path, kind: str) -> Rows:
