@@ -271,7 +271,7 @@ def test_metadata_of_which_nothing_can_be_read_is_told(recorded: Recorded, tmp_p
 def test_a_meta_properties_that_makes_no_sense_is_told_with_its_line(recorded: Recorded, tmp_path: Path) -> None:
     data = copied(recorded("kafka-4.3-one"), "stopped", tmp_path / "data")
     (data / "meta.properties").write_text("version=1\nnode.id=one\n")
-    assert f"{data}/meta.properties: node.id is 'one', which is no number" in run("compact", data).stderr
+    assert f"{data}/meta.properties: node.id is 'one', which is no number" in run("compact", data, status=3).stderr
     (card,) = cards(data, status=3)
     assert (card["cluster_id"], card["node_id"], card["left"]) == (None, None, "stopped in order")
 
