@@ -70,6 +70,8 @@ class Travel:
         for words in (*self._doubts(served[0]), *self._openness()):
             self._say(words)
         self._moments.session.account.finish("serving; Ctrl-C ends it")
+        if hasattr(signal, "SIGTTIN"):
+            signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # in the background there are no lines from a terminal
         threading.Thread(target=_read_lines, args=(loop, stop, self._take), daemon=True).start()
         playing = None if self._serving.step is None else asyncio.create_task(self._play(self._serving.step))
         try:
