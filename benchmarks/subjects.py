@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import bounds, peers
+from benchmarks import bounds, peers, serving
 from benchmarks.commands import COMMANDS, COMPACT, DAMAGED, LAG, construct_path
 from benchmarks.inputs import Log, generated_log, whole_data_directory
 from benchmarks.timing import Measured, NotMeasuredError
@@ -73,6 +73,7 @@ SUBJECTS = (
     Subject("check, modern", COMMANDS["check, all releases"].measure, mix="modern"),
     Subject("check, damaged", DAMAGED["check"].measure, mix="damaged"),
     Subject("rebuild, damaged", DAMAGED["rebuild"].measure, mix="damaged"),
+    Subject("serve, 20,000 requests on 200 connections", serving.under_load),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),

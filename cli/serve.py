@@ -110,8 +110,9 @@ class ServeOptions:
 def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: ServeOptions) -> None:
     """Serve a copy to Kafka's own tools, as if its broker were alive at a moment of its past.
 
-    A coordinator that only reads: groups, members, committed offsets, and lag as far as the copy tells it. The address
-    of each listener is printed; the run ends by Ctrl-C.
+    A coordinator that only reads: groups, members, committed offsets, and lag as far as the copy tells it. Consumers
+    read the records of the logs in it, of users' topics too, by partition: without joining a group. The address of
+    each listener is printed; the run ends by Ctrl-C.
 
     Lines on standard input travel in time: "at 2026-11-20T14:02Z" to a moment (with one listener), "step 60" or "step
     -60" by so many seconds, "end" to the end of the logs, "quit".

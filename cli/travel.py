@@ -98,6 +98,11 @@ class Travel:
         moment = "at the end of the logs" if listener.at is None else f"at {_shown(listener.at)}"
         click.echo(f"{listener.address}\t{moment}\t{counts}")
 
+    def _ends_only(self) -> int:
+        """Return of how many partitions an archive has only the end."""
+        partitions = self._moments.session.inputs.user_partitions
+        return sum(bool(one.base_offsets()) and one.dated_from > one.base_offsets()[0] for one in partitions)
+
     def _doubts(self, served: Served) -> Iterator[str]:
         """Yield what clients may take for more than it is, one sentence each."""
         reading = self._moments.session.inputs.reading
@@ -106,6 +111,12 @@ class Travel:
             yield (
                 f"the ends of {counted(unknown, 'partition')} are not known: kafka-consumer-groups of 4.x shows them "
                 "as -, other tools as -1 with a lag below 0; --end-offsets committed gives them an end"
+            )
+        ends_only = self._ends_only()
+        if ends_only:
+            yield (
+                f"of {counted(ends_only, 'partition')} of other topics the archive gives the end alone: consumers are "
+                "refused what is before; unpack it to serve all records"
             )
         if reading.until_offset:
             yield "other topics end where their copies end, not where they ended at --until-offset"

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from benchmarks import as_peer, commands, generator_formats, inputs, subjects
+from benchmarks import as_peer, commands, generator_formats, inputs, serving, subjects
 from benchmarks.generate import Options, generate
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
@@ -215,3 +215,9 @@ def test_compact_as_a_reader_of_other_comparisons(tmp_path: Path, capsys: pytest
     said = json.loads(capsys.readouterr().out)
     assert {"keys": said["keys"], "sum": said["checksum"]} == truth["served"]
     assert said["inner_seconds"] > 0
+
+
+def test_a_server_under_load_answers_all_and_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "REQUESTS", 300)
+    measured = serving.under_load(inputs.Log(tmp_path / "log", generate(tmp_path / "log", SMALL)), 1)
+    assert measured.agrees

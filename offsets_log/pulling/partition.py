@@ -130,7 +130,8 @@ class PulledPartition:
         """
         facts = self.facts
         self._is_answered = True
-        facts.high_watermark, facts.last_stable_offset = answer["high_watermark"], answer["last_stable_offset"]
+        facts.high_watermark, stable = answer["high_watermark"], answer["last_stable_offset"]
+        facts.last_stable_offset = stable if stable >= 0 else None
         if epoch >= 0:
             facts.leader_epoch = epoch
         if answer.get("log_start_offset", -1) >= 0:

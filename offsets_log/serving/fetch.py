@@ -1,6 +1,7 @@
 """Answers to Fetch: batches of the copy's logs as they are, whole and bounded, up to where consumers may read.
 
-A client that asks for more than there is waits, so that one that has reached the end does not ask again at once.
+A client that has reached the end waits as at a broker, so that it does not ask again at once; one that would wait for
+more bytes than there are gets those that there are, as no more come.
 
 References: ``ReplicaManager.readFromLog``, ``FetchSession.java``; ``serving.md`` §2.
 """
@@ -21,7 +22,7 @@ from offsets_log.serving.asked import Asked, Body
 from offsets_log.serving.log_reader import LogReader
 from offsets_log.serving.state import Ends, Served
 
-MOST_BYTES = 4 << 20
+MOST_BYTES = 1 << 20
 """Of one answer, beyond which only a batch that is larger alone goes."""
 MOST_WAIT_MS = 5000
 
@@ -69,7 +70,7 @@ def fetch(served: Served, body: Body, _: Asked) -> Body:
         topics.setdefault(topic, []).append(_PARTITION | {"partition_index": partition} | found)
     answer["responses"] = [{"topic": topic, "partitions": rows} for topic, rows in topics.items()]
     is_error = any(row["error_code"] for rows in topics.values() for row in rows)
-    is_waiting = room.taken < body["min_bytes"] and not is_error
+    is_waiting = not room.taken and body["min_bytes"] > 0 and not is_error
     return answer | {"wait_ms": min(max(body["max_wait_ms"], 0), MOST_WAIT_MS) if is_waiting else 0}
 
 
@@ -90,16 +91,10 @@ def _fetched(served: Served, name: str, row: Body, room: _Room, *, is_committed:
         return {"error_code": KAFKA_STORAGE_ERROR}
 
 
-def _ends(ends: Ends) -> Body:
-    return {
-        "high_watermark": ends.end_offset,
-        "last_stable_offset": ends.end_offset,
-        "log_start_offset": ends.start_offset,
-    }
-
-
 def _read(log: LogReader, ends: Ends, row: Body, room: _Room, *, is_committed: bool) -> Body:
-    found, offset, end = _ends(ends), row["fetch_offset"], ends.end_offset
+    """Return batches and ends; the last stable offset only to who asks for it, as every batch is looked at for it."""
+    offset, end = row["fetch_offset"], ends.end_offset
+    found: Body = {"high_watermark": end, "log_start_offset": ends.start_offset}
     if is_committed:
         end = found["last_stable_offset"] = log.last_stable_offset(end)
     is_first = not room.taken
@@ -109,6 +104,7 @@ def _read(log: LogReader, ends: Ends, row: Body, room: _Room, *, is_committed: b
         room.take(found["records"])
     if is_committed:
         found["aborted_transactions"] = [
-            {"producer_id": one.producer_id, "first_offset": one.first_offset} for one in log.aborted(offset, end)
+            {"producer_id": one.producer_id, "first_offset": one.first_offset}
+            for one in log.aborted(offset, end, ends.end_offset)
         ]
     return found

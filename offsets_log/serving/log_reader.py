@@ -34,6 +34,11 @@ _TIME_ENTRY = struct.Struct(">qi")
 class ReadableFiles(PartitionFiles, Protocol):
     """The directory of a partition, with small files beside its segments."""
 
+    @property
+    def dated_from(self) -> int:
+        """The offset from which on all of the log is here; an archive that is unpacked on the way gives only ends."""
+        ...
+
     def read(self, name: str) -> bytes | None:
         """A small file; None if there is none. Raises InputError."""
         ...
@@ -61,7 +66,9 @@ class LogReader:
     def __init__(self, files: ReadableFiles) -> None:
         self._files = files
         self._bases = files.base_offsets()
+        self._first_here = files.dated_from
         self._places: dict[int, tuple[int, int]] = {}
+        self._decided: tuple[int, tuple[list[AbortedTransaction], list[int]]] = -1, ([], [])
 
     def read(self, offset: int, end_offset: int, most_bytes: int, *, is_first: bool) -> bytes:
         """Return whole batches of one segment, from that of an offset on, or the next where it is gone.
@@ -72,8 +79,9 @@ class LogReader:
 
         Raises:
             InputError: a file cannot be read.
-            CorruptBatchError: something stands there that is no batch.
+            CorruptBatchError: something stands there that is no batch, or it is not here.
         """
+        self._require(offset)
         hint_base, hint = self._places.get(offset, (-1, 0))
         for base in self._from(offset):
             with open_batches(self._files, base) as batches:
@@ -101,6 +109,11 @@ class LogReader:
         if len(self._places) > MOST_PLACES:
             del self._places[next(iter(self._places))]
 
+    def _require(self, offset: int) -> None:
+        """Raise CorruptBatchError if the log is not here from an offset on: what follows it is not known."""
+        if self._bases and max(offset, self._bases[0]) < self._first_here:
+            raise CorruptBatchError(f"only what follows offset {self._first_here} is here")
+
     def _from(self, offset: int) -> list[int]:
         """Return the base offsets of the segments that may hold an offset or what follows it."""
         return self._bases[max(bisect_right(self._bases, offset) - 1, 0) :]
@@ -113,6 +126,7 @@ class LogReader:
         Raises:
             OffsetsLogError: a file or a batch cannot be read.
         """
+        self._require(start)
         for base in self._from(start):
             with open_batches(self._files, base) as batches:
                 for batch in batches.since(max(start, self._earlier_than(timestamp_ms, base))):
@@ -127,6 +141,7 @@ class LogReader:
 
     def at_largest_time(self, start: int, end: int) -> Place | None:
         """Return the first record with the largest timestamp; None without records. Raises OffsetsLogError."""
+        self._require(start)
         largest: Place | None = None
         for base in self._from(start):
             with open_batches(self._files, base) as batches:
@@ -151,36 +166,43 @@ class LogReader:
 
     # ------------------------------------------------------------------------------------- transactions
 
-    @cached_property
-    def _transactions(self) -> tuple[list[AbortedTransaction], list[int]]:
-        """Aborted transactions, and first offsets of those that are open at the end; every batch header is looked at.
+    def _transactions(self, end_offset: int) -> tuple[list[AbortedTransaction], list[int]]:
+        """Return the transactions that are aborted before an offset, and the first offsets of those open there.
 
-        The index of aborted transactions would not tell which are open.
+        The index of aborted transactions would not tell which are open: every batch header is looked at, once for each
+        end.
         """
-        aborted: list[AbortedTransaction] = []
-        opened: dict[int, int] = {}
+        self._require(0)
+        if self._decided[0] != end_offset:
+            aborted: list[AbortedTransaction] = []
+            opened: dict[int, int] = {}
+            for batch in self._transactional(end_offset):
+                if not batch.is_control:
+                    opened.setdefault(batch.producer_id, batch.offset)
+                    continue
+                first = opened.pop(batch.producer_id, None)
+                if first is not None and control_kind(batch) == "ABORT":
+                    aborted.append(AbortedTransaction(batch.producer_id, first, batch.last_offset))
+            self._decided = end_offset, (aborted, list(opened.values()))
+        return self._decided[1]
+
+    def _transactional(self, end_offset: int) -> Iterator[FileBatch]:
         for base in self._bases:
             with open_batches(self._files, base) as batches:
                 for batch in batches.walk():
-                    if not batch.is_transactional:
-                        continue
-                    if not batch.is_control:
-                        opened.setdefault(batch.producer_id, batch.offset)
-                        continue
-                    first = opened.pop(batch.producer_id, None)
-                    if first is not None and control_kind(batch) == "ABORT":
-                        aborted.append(AbortedTransaction(batch.producer_id, first, batch.last_offset))
-        return aborted, list(opened.values())
+                    if batch.next_offset > end_offset:
+                        return
+                    if batch.is_transactional:
+                        yield batch
 
     def last_stable_offset(self, end_offset: int) -> int:
-        """Return where the first open transaction begins, at most the given end. Raises OffsetsLogError."""
-        aborted, opened = self._transactions
-        undecided = [one.first_offset for one in aborted if one.last_offset >= end_offset]
-        return min([end_offset, *opened, *undecided])
+        """Return where the first transaction begins that is open at an end, or that end. Raises OffsetsLogError."""
+        return min([end_offset, *self._transactions(end_offset)[1]])
 
-    def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that reach into some offsets. Raises OffsetsLogError."""
-        return [one for one in self._transactions[0] if one.last_offset >= start and one.first_offset < end]
+    def aborted(self, start: int, stable_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions between two offsets of a log with an end. Raises OffsetsLogError."""
+        found = self._transactions(end_offset)[0]
+        return [one for one in found if one.last_offset >= start and one.first_offset < stable_offset]
 
 
 def _time(place: Place) -> tuple[int, int]:
@@ -200,6 +222,7 @@ class OffsetsFiles:
     """The log of an offsets partition; see `ReadableFiles`."""
 
     log: PartitionLog
+    dated_from = 0
 
     @property
     def topic(self) -> str:

@@ -19,6 +19,7 @@ from offsets_log.protocol.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSTABLE_OFFSET_COMMIT,
 )
+from offsets_log.protocol.fetch import READ_UNCOMMITTED
 from offsets_log.protocol.list_offsets import EARLIEST, EARLIEST_LOCAL, LATEST, MAX_TIMESTAMP
 from offsets_log.replay.group import SHARE
 from offsets_log.rows.tables import Row
@@ -160,20 +161,26 @@ def _share_partition(number: int, row: Row | None) -> Body:
 
 
 def list_offsets(served: Served, body: Body, _: Asked) -> Body:
-    """Answer ListOffsets: −1 where the copy does not tell, which tools show as it is."""
+    """Answer ListOffsets: −1 where the copy does not tell, which tools show as it is.
+
+    For who reads committed records alone, a log ends where its first open transaction begins.
+    """
+    is_committed = body.get("isolation_level", READ_UNCOMMITTED) != READ_UNCOMMITTED
     return {
         "throttle_time_ms": 0,
         "topics": [
             {
                 "name": topic["name"],
-                "partitions": [_listed(served, topic["name"], asked) for asked in topic["partitions"]],
+                "partitions": [
+                    _listed(served, topic["name"], asked, is_committed=is_committed) for asked in topic["partitions"]
+                ],
             }
             for topic in body["topics"]
         ],
     }
 
 
-def _listed(served: Served, name: str, asked: Body) -> Body:
+def _listed(served: Served, name: str, asked: Body, *, is_committed: bool) -> Body:
     topic, number = served.topics.get(name), asked["partition_index"]
     row: Body = {
         "partition_index": number,
@@ -187,11 +194,14 @@ def _listed(served: Served, name: str, asked: Body) -> Body:
     ends = topic.ends.get(number)
     if ends is None:
         return row
-    known = {LATEST: ends.end_offset, EARLIEST: ends.start_offset, EARLIEST_LOCAL: ends.start_offset}
-    if asked["timestamp"] in known:
-        return row | {"offset": known[asked["timestamp"]], "leader_epoch": ends.leader_epoch}
     try:
-        place = _place_of(served.logs.of(name, number), ends, asked["timestamp"])
+        log = served.logs.of(name, number)
+        if is_committed and log is not None:
+            ends = ends._replace(end_offset=log.last_stable_offset(ends.end_offset))
+        known = {LATEST: ends.end_offset, EARLIEST: ends.start_offset, EARLIEST_LOCAL: ends.start_offset}
+        if asked["timestamp"] in known:
+            return row | {"offset": known[asked["timestamp"]], "leader_epoch": ends.leader_epoch}
+        place = _place_of(log, ends, asked["timestamp"])
     except OffsetsLogError:
         return row | {"error_code": UNKNOWN_SERVER_ERROR}
     if place is None:

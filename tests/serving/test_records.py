@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+import subprocess
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -23,7 +21,7 @@ from offsets_log.cluster.server import Server
 from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import build_batch
-from offsets_log.log_format.record import Record
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import iter_batches
 from offsets_log.replay.profile import PROFILES
 from offsets_log.replay.topic_names import TopicNames
@@ -34,8 +32,10 @@ from offsets_log.serving.log_reader import LogReader, ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
 from offsets_log.serving.state import Ends, Served, Topic
 from tests.conftest import read_json
+from tests.coordinator.broker import QUICK, NotAvailableError, jars
 from tests.data_directories.copies import Recorded, data_directories
 from tests.serving.client import ADDRESS, LIST_OFFSETS, ask, frame_of, moments
+from tests.serving.test_tools import listening
 
 FETCH = 1
 VECTOR = Path(__file__).with_name("transactions-4.3.json")
@@ -52,6 +52,7 @@ class Files:
     topic: str = "t"
     partition: int = 0
     shown_path: str = "t-0"
+    dated_from: int = 0
 
     def base_offsets(self) -> list[int]:
         return sorted(self.segments)
@@ -236,6 +237,22 @@ def test_what_is_no_batch_is_told_behind_what_is_read() -> None:
         LogReader(Files({0: raw})).read(2, 9, 100, is_first=True)
 
 
+def test_of_a_log_of_which_only_the_end_is_here_the_rest_is_refused() -> None:
+    """Not passed over, as if there were no earlier records."""
+    log = LogReader(Files({0: batch(6) + batch(8)}, dated_from=6))
+    assert log.read(6, 10, ALL, is_first=True) == batch(6) + batch(8)
+    assert log.at_time(7000, 6, 10) == (7, 7000, 0)
+    for ask_log in (
+        lambda: log.read(5, 10, ALL, is_first=True),
+        lambda: log.at_time(0, 0, 10),
+        lambda: log.at_largest_time(0, 10),
+        lambda: log.last_stable_offset(10),
+    ):
+        with pytest.raises(CorruptBatchError):
+            ask_log()
+    assert LogReader(Files({6: batch(6)}, dated_from=6)).read(0, 10, ALL, is_first=True) == batch(6)
+
+
 def test_a_client_at_the_end_waits_as_long_as_it_says() -> None:
     served = served_of({0: (Files({0: batch(0)}), Ends(0, 2))})
 
@@ -246,7 +263,7 @@ def test_a_client_at_the_end_waits_as_long_as_it_says() -> None:
     assert wait(2, min_bytes=1) == 0.5
     assert wait(2, min_bytes=0) == 0
     assert wait(0, min_bytes=1) == 0
-    assert wait(0, min_bytes=1 << 20) == 0.5
+    assert wait(0, min_bytes=1 << 20) == 0
     assert wait(3, min_bytes=1) == 0
     assert wait(2, min_bytes=1, max_wait_ms=1 << 30) == MOST_WAIT_MS / 1000
     assert wait(2, min_bytes=1, max_wait_ms=-5) == 0
@@ -273,32 +290,6 @@ def test_what_follows_an_answer_that_is_held_back_comes_behind_it() -> None:
     assert 0.25 < seconds < 5
 
 
-@contextmanager
-def listening(served: Served) -> Iterator[str]:
-    """A server in a thread of its own."""
-    found: list[str] = []
-    is_up, stop = Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
-
-    async def run() -> None:
-        server = Server(partial(respond, served), lambda words: None)
-        host, port = await server.listen(("127.0.0.1", 0))
-        found.append(f"{host}:{port}")
-        is_up.set()
-        await stop.wait()
-        server.close()
-
-    thread = Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
-    thread.start()
-    assert is_up.wait(10)
-    try:
-        yield found[0]
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
-        loop.close()
-
-
 def test_a_copy_of_the_copy_is_the_same_bytes(recorded: Recorded, tmp_path: Path) -> None:
     (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
     with moments(directory) as (asked, session), listening(asked.load(session)) as address:
@@ -311,6 +302,30 @@ def test_a_copy_of_the_copy_is_the_same_bytes(recorded: Recorded, tmp_path: Path
         assert b"".join(path.read_bytes() for path in logs) == whole(folder, ALL)
 
 
+@pytest.mark.kafka
+def test_kafkas_own_consumer_reads_the_records_of_the_files(recorded: Recorded) -> None:
+    try:
+        libs = jars()
+    except NotAvailableError as error:
+        pytest.skip(str(error))
+    (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    command = ["java", *QUICK, "-Dlog4j2.level=OFF", "-cp", f"{libs}/*"]
+    command += ["org.apache.kafka.tools.consumer.ConsoleConsumer", "--topic", "orders", "--partition", "0"]
+    command += ["--offset", "earliest", "--timeout-ms", "4000", "--formatter-property", "print.offset=true"]
+    with moments(directory) as (asked, session), listening(asked.load(session)) as address:
+        ran = subprocess.run(
+            [*command, "--bootstrap-server", address], capture_output=True, text=True, timeout=120, check=False
+        )
+    expected = [
+        f"Offset:{record.offset}\t{(record.value or b'null').decode()}"
+        for one in iter_batches(whole(directory / "orders-0", ALL))
+        if isinstance(one, RecordBatch) and not one.is_control
+        for record in iter_records(one)
+        if isinstance(record, Record)
+    ]
+    assert ran.stdout.splitlines() == expected != []
+
+
 def test_only_clients_of_librdkafka_are_told_of_produce() -> None:
     served = served_of({})
     for name, version, is_told in (
@@ -320,3 +335,17 @@ def test_only_clients_of_librdkafka_are_told_of_produce() -> None:
     ):
         answer = ask(served, 18, {"client_software_name": name, "client_software_version": version})
         assert (0 in {row["api_key"] for row in answer["api_keys"]}) == is_told
+
+
+def test_at_an_earlier_end_transactions_are_open_that_ended_later() -> None:
+    """The first transaction of the broker's log is aborted by offset 5, the last is open from 120 on."""
+    log = LogReader(Files({0: base64.b64decode(read_json(VECTOR)["log"])}))
+    assert [log.last_stable_offset(end) for end in (126, 121, 120, 6, 5, 0)] == [120, 120, 120, 6, 0, 0]
+    assert len(log.aborted(0, 126, 126)) == 7
+    assert log.aborted(0, 6, 6)[0].first_offset == 0
+    assert log.aborted(0, 5, 5) == []
+    served = served_of({0: (Files({0: base64.b64decode(read_json(VECTOR)["log"])}), Ends(0, 126))})
+    for level, expected in ((0, 126), (1, 120)):
+        asked = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}]
+        body = {"isolation_level": level, "topics": [{"name": "t", "partitions": asked}]}
+        assert ask(served, LIST_OFFSETS, body)["topics"][0]["partitions"][0]["offset"] == expected
