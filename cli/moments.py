@@ -16,11 +16,13 @@ from offsets_log.columnar.materialize.values import finish
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.expiry import Retention
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS, Row, committed_rows
+from offsets_log.serving.expired import unexpired
 from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
 from offsets_log.serving.state import Cluster, Ends, Served
@@ -41,6 +43,7 @@ class Moments:
         profile: whose rules.
         given_names: topic id → name, by the user.
         end_offsets: of `serving.topics.END_OFFSETS`.
+        expiry: by when and with which retention offsets have expired; None where nothing has.
         failures: offsets partition → what would end its load, by the state loaded last.
     """
 
@@ -48,6 +51,7 @@ class Moments:
     profile: str
     given_names: Mapping[bytes, str]
     end_offsets: str
+    expiry: tuple[int, Retention] | None = None
     failures: dict[int | None, Problem | None] = field(default_factory=dict)
 
     @cached_property
@@ -63,7 +67,7 @@ class Moments:
     def load(self, session: Session) -> Served:
         """Return the state within the bounds of a session; damage is reported there. Raises OffsetsLogError."""
         inputs = self.session.inputs
-        parts = list(_parts(session, PROFILES[self.profile]))
+        parts = list(self._parts(session, PROFILES[self.profile]))
         self.failures.update({log.offsets_partition: state.failure for log, state, _ in parts})
         homes = at_home({log.offsets_partition: state for log, state, _ in parts}, inputs.offsets_partition_count())
         states = [(log, homes[log.offsets_partition], table) for log, _, table in parts]
@@ -96,6 +100,14 @@ class Moments:
             share_offsets=self._share_offsets(session),
             logs=self.logs,
         )
+
+    def _parts(self, session: Session, profile: Profile) -> Iterator[Part]:
+        if self.expiry is None:
+            yield from _parts(session, profile)
+            return
+        shows = (session.inputs.shows_group, session.inputs.shows_topic)
+        for log, state, _ in session.engine.load_whole(profile, whole_groups=True):
+            yield _of_values(log, unexpired(state, *self.expiry).showing(*shows))
 
     def _cluster(self) -> Cluster:
         identities = self.session.inputs.clusters.identities

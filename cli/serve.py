@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.options import ENGINE, MASTER, PROFILE, READING, TOPIC_IDS, ReadOptions, Time, gather
+from cli.options import ENGINE, MASTER, PROFILE, READING, TOPIC_IDS, Duration, ReadOptions, Time, gather
 
 END_OFFSETS = ("data-dir", "committed", "unknown")
 """Names of `serving.topics.END_OFFSETS`, stated here too so that help does not load them; a test compares both."""
@@ -36,6 +36,8 @@ class ServeOptions:
     Attributes:
         at: moments, each on a port of its own; the state at the end of the logs without any.
         end_offsets: of `END_OFFSETS`.
+        now: by when offsets have expired; None where nothing has.
+        retention: of offsets, in ms; None for the default of the profile's releases.
         step: how many seconds of the log pass in one; None for a moment that stays.
     """
 
@@ -44,6 +46,8 @@ class ServeOptions:
     advertise: tuple[str, int] | None
     end_offsets: str
     step: float | None
+    now: int | None
+    retention: int | None
 
 
 @click.command(
@@ -91,6 +95,16 @@ class ServeOptions:
             type=click.FloatRange(min=0, min_open=True),
             help="Play the log forward from --at, N seconds of it in one.",
         ),
+        click.option(
+            "--now",
+            type=Time(),
+            help="Leave out offsets and groups that expiry would have removed by then; by default none are.",
+        ),
+        click.option(
+            "--retention",
+            type=Duration(),
+            help="The broker's offsets.retention.minutes for --now, as 7d, 10080m or ms.  [default: the profile's]",
+        ),
     ),
 )
 def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: ServeOptions) -> None:
@@ -112,8 +126,10 @@ def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: 
     with open_session(reading, needs={"committed_offset"}) as session:
         from cli.moments import Moments
         from cli.travel import Travel
+        from offsets_log.replay.expiry import ERAS
 
-        moments = Moments(session, profile, read_topic_ids(topic_ids), serving.end_offsets)
+        expiry = None if serving.now is None else (serving.now, ERAS[profile].retention(serving.retention))
+        moments = Moments(session, profile, read_topic_ids(topic_ids), serving.end_offsets, expiry)
         Travel(moments, serving).run()
 
 
@@ -123,6 +139,8 @@ def _check_usage(reading: ReadOptions, serving: ServeOptions) -> None:
         raise click.UsageError("--at is a time of its own: leave out --until-time")
     if serving.step is not None and len(serving.at) != 1:
         raise click.UsageError("--step begins at a moment: give one --at")
+    if serving.retention is not None and serving.now is None:
+        raise click.UsageError("--retention decides what has expired by --now: give that too")
     if serving.advertise is not None and len(serving.at) > 1:
         raise click.UsageError("--advertise names one address, and each --at has its own")
     if serving.listen[1] + max(len(serving.at) - 1, 0) > MAX_PORT:

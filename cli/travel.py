@@ -70,6 +70,8 @@ class Travel:
         for words in (*self._doubts(served[0]), *self._openness()):
             self._say(words)
         self._moments.session.account.finish("serving; Ctrl-C ends it")
+        if hasattr(signal, "SIGTTIN"):
+            signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # in the background there are no lines from a terminal
         threading.Thread(target=_read_lines, args=(loop, stop, self._take), daemon=True).start()
         playing = None if self._serving.step is None else asyncio.create_task(self._play(self._serving.step))
         try:
@@ -96,6 +98,11 @@ class Travel:
         moment = "at the end of the logs" if listener.at is None else f"at {_shown(listener.at)}"
         click.echo(f"{listener.address}\t{moment}\t{counts}")
 
+    def _ends_only(self) -> int:
+        """Return of how many partitions an archive has only the end."""
+        partitions = self._moments.session.inputs.user_partitions
+        return sum(bool(one.base_offsets()) and one.dated_from > one.base_offsets()[0] for one in partitions)
+
     def _doubts(self, served: Served) -> Iterator[str]:
         """Yield what clients may take for more than it is, one sentence each."""
         reading = self._moments.session.inputs.reading
@@ -104,6 +111,12 @@ class Travel:
             yield (
                 f"the ends of {counted(unknown, 'partition')} are not known: kafka-consumer-groups of 4.x shows them "
                 "as -, other tools as -1 with a lag below 0; --end-offsets committed gives them an end"
+            )
+        ends_only = self._ends_only()
+        if ends_only:
+            yield (
+                f"of {counted(ends_only, 'partition')} of other topics the archive gives the end alone: consumers are "
+                "refused what is before; unpack it to serve all records"
             )
         if reading.until_offset:
             yield "other topics end where their copies end, not where they ended at --until-offset"

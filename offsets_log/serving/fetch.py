@@ -1,6 +1,7 @@
 """Answers to Fetch: batches of the copy's logs as they are, whole and bounded, up to where consumers may read.
 
-A client that asks for more than there is waits, so that one that has reached the end does not ask again at once.
+A client that has reached the end waits as at a broker, so that it does not ask again at once; one that would wait for
+more bytes than there are gets those that there are, as no more come.
 
 References: ``ReplicaManager.readFromLog``, ``FetchSession.java``; ``serving.md`` §2.
 """
@@ -69,7 +70,7 @@ def fetch(served: Served, body: Body, _: Asked) -> Body:
         topics.setdefault(topic, []).append(_PARTITION | {"partition_index": partition} | found)
     answer["responses"] = [{"topic": topic, "partitions": rows} for topic, rows in topics.items()]
     is_error = any(row["error_code"] for rows in topics.values() for row in rows)
-    is_waiting = room.taken < body["min_bytes"] and not is_error
+    is_waiting = not room.taken and body["min_bytes"] > 0 and not is_error
     return answer | {"wait_ms": min(max(body["max_wait_ms"], 0), MOST_WAIT_MS) if is_waiting else 0}
 
 

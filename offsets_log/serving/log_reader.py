@@ -33,6 +33,11 @@ _TIME_ENTRY = struct.Struct(">qi")
 class ReadableFiles(PartitionFiles, Protocol):
     """The directory of a partition, with small files beside its segments."""
 
+    @property
+    def dated_from(self) -> int:
+        """The offset from which on all of the log is here; an archive that is unpacked on the way gives only ends."""
+        ...
+
     def read(self, name: str) -> bytes | None:
         """A small file; None if there is none. Raises InputError."""
         ...
@@ -60,6 +65,7 @@ class LogReader:
     def __init__(self, files: ReadableFiles) -> None:
         self._files = files
         self._bases = files.base_offsets()
+        self._first_here = files.dated_from
         self._places: dict[int, tuple[int, int]] = {}
         self._decided: tuple[int, tuple[list[AbortedTransaction], list[int]]] = -1, ([], [])
 
@@ -72,8 +78,9 @@ class LogReader:
 
         Raises:
             InputError: a file cannot be read.
-            CorruptBatchError: something stands there that is no batch.
+            CorruptBatchError: something stands there that is no batch, or it is not here.
         """
+        self._require(offset)
         hint_base, hint = self._places.get(offset, (-1, 0))
         for base in self._from(offset):
             with open_batches(self._files, base) as batches:
@@ -101,6 +108,11 @@ class LogReader:
         if len(self._places) > MOST_PLACES:
             del self._places[next(iter(self._places))]
 
+    def _require(self, offset: int) -> None:
+        """Raise CorruptBatchError if the log is not here from an offset on: what follows it is not known."""
+        if self._bases and max(offset, self._bases[0]) < self._first_here:
+            raise CorruptBatchError(f"only what follows offset {self._first_here} is here")
+
     def _from(self, offset: int) -> list[int]:
         """Return the base offsets of the segments that may hold an offset or what follows it."""
         return self._bases[max(bisect_right(self._bases, offset) - 1, 0) :]
@@ -113,6 +125,7 @@ class LogReader:
         Raises:
             OffsetsLogError: a file or a batch cannot be read.
         """
+        self._require(start)
         for base in self._from(start):
             with open_batches(self._files, base) as batches:
                 for placed in batches.since(max(start, self._earlier_than(timestamp_ms, base))):
@@ -127,6 +140,7 @@ class LogReader:
 
     def at_largest_time(self, start: int, end: int) -> Place | None:
         """Return the first record with the largest timestamp; None without records. Raises OffsetsLogError."""
+        self._require(start)
         largest: Place | None = None
         for base in self._from(start):
             with open_batches(self._files, base) as batches:
@@ -157,6 +171,7 @@ class LogReader:
         The index of aborted transactions would not tell which are open: every batch header is looked at, once for each
         end.
         """
+        self._require(0)
         if self._decided[0] != end_offset:
             aborted: list[AbortedTransaction] = []
             opened: dict[int, int] = {}
@@ -208,6 +223,7 @@ class OffsetsFiles:
     """The log of an offsets partition; see `ReadableFiles`."""
 
     log: PartitionLog
+    dated_from = 0
 
     @property
     def topic(self) -> str:

@@ -20,7 +20,8 @@ from offsets_log.serving.state import Ends, Topic
 if TYPE_CHECKING:
     from offsets_log.data_directory.metadata_copies import ClusterMetadata
 
-DATA_DIR, COMMITTED, UNKNOWN = END_OFFSETS = ("data-dir", "committed", "unknown")
+COMMITTED, UNKNOWN = "committed", "unknown"
+END_OFFSETS = ("data-dir", COMMITTED, UNKNOWN)
 """What tells ends: the logs in the copy; these, else the highest committed offset; nothing."""
 
 _GAPS = 256

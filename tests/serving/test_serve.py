@@ -145,6 +145,17 @@ def test_the_log_is_played_as_time_passes(data: Path) -> None:
         run.end()
 
 
+def test_what_has_expired_is_left_out(data: Path) -> None:
+    with serving(data, "--now", TIME + 1000, "--retention", "1s") as run:
+        port, _ = run.listener()
+        assert asked(port, LIST_GROUPS, {}, 5)["groups"] == []
+        run.end()
+    with serving(data, "--now", TIME + 1000) as run:
+        port, _ = run.listener()
+        assert committed(port) == 4
+        run.end()
+
+
 def test_tls_and_logins_are_told(data: Path) -> None:
     with serving(data) as run:
         port, _ = run.listener()
@@ -176,6 +187,7 @@ def test_a_signal_ends_it_in_order(data: Path) -> None:
     ("options", "words"),
     [
         (["--at", "5", "--until-time", "6"], "--at is a time of its own"),
+        (["--retention", "1d"], "--retention decides what has expired by --now"),
         (["--step", "2"], "--step begins at a moment"),
         (["--at", "5", "--at", "6", "--advertise", "h:1"], "--advertise names one address"),
         (["--at", "5", "--at", "6", "--listen", "127.0.0.1:65535"], "there are no 2 ports from 65535 on"),
