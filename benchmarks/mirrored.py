@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import tempfile
 from pathlib import Path
 
 import google_crc32c
 import numpy as np
 
+from benchmarks.inputs import Log
+from benchmarks.timing import Measured, repeated, run_process, seconds_of
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.primitives import ZERO_UUID
@@ -24,6 +28,7 @@ VALUE = b"order 0123456789 of a customer who lives somewhere"
 DIGITS = VALUE.index(b"0"), VALUE.index(b"9") + 1
 SOURCE_BATCH, TARGET_BATCH = 500, 333
 SEGMENT_BATCHES = 4000
+RECORD_BYTES = 68
 AHEAD = 777
 """So much greater are offsets in the target."""
 
@@ -86,6 +91,32 @@ def write(folder: Path, records: int) -> dict[str, int]:
     write_groups(folder / "source" / "__consumer_offsets-0", committed)
     (folder / "truth.json").write_text(json.dumps({"records": common, "committed": committed}))
     return committed
+
+
+def mirrored_topic(work: Path, size_bytes: int) -> Log:
+    """A topic of so many bytes on both sides together; written if it is not there."""
+    folder = work / f"mirrored-{size_bytes}"
+    if not (folder / "truth.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        write(folder, max(SOURCE_BATCH * TARGET_BATCH, size_bytes // (2 * RECORD_BYTES)))
+    truth = json.loads((folder / "truth.json").read_bytes())
+    return Log(folder, truth | {"uncompressed_bytes": 2 * RECORD_BYTES * truth["records"]})
+
+
+def measure(log: Log, repeat: int) -> Measured:
+    """``translate`` as a whole process; its records are pairs."""
+    with tempfile.TemporaryDirectory() as folder:
+        plan = Path(folder) / "plan"
+        command = ["offsets-log", "translate", str(log.folder / "source"), "--target", str(log.folder / "target")]
+
+        def run() -> float:
+            shutil.rmtree(plan, ignore_errors=True)
+            return seconds_of(lambda: run_process([*command, "--to", str(plan), "--quiet"]))
+
+        seconds = repeated(run, repeat)
+        rows = map(json.loads, (plan / "translation.jsonl").read_text().splitlines())
+        right = {group: at + AHEAD for group, at in log.truth["committed"].items()}
+        return Measured(seconds=seconds, agrees={row["group"]: row["target_offset"] for row in rows} == right)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers, serving
+from benchmarks import bounds, mirrored, peers
 from benchmarks.commands import COMMANDS, COMPACT, DAMAGED, LAG, construct_path
 from benchmarks.inputs import Log, generated_log, whole_data_directory
 from benchmarks.timing import Measured, NotMeasuredError
@@ -26,6 +27,8 @@ MOST_PARTITIONS = 20_000
 PARTITION_BYTES = 17_000
 WHOLE = "whole data directory"
 """A mix of its own: thousands of partitions of other topics."""
+MIRRORED = "mirrored topic"
+"""Another: a topic and its copy at other offsets."""
 AT_MOST = {
     "history": TEXT_BYTES,
     "history to parquet": TEXT_BYTES,
@@ -68,6 +71,7 @@ SUBJECTS = (
     Subject("compact, damaged", COMPACT.measure, mix="damaged"),
     Subject("decode, damaged", COMMANDS["decode"].measure, mix="damaged"),
     Subject("compact --lag of a data directory", LAG.measure, mix=WHOLE),
+    Subject("translate of a mirrored topic", mirrored.measure, mix=MIRRORED),
     Subject("groups, old", COMMANDS["groups"].measure, mix="old"),
     Subject("check, old", COMMANDS["check, all releases"].measure, mix="old"),
     Subject("check, modern", COMMANDS["check, all releases"].measure, mix="modern"),
@@ -89,6 +93,8 @@ HEAD = (
 def _log_for(subject: Subject, work: Path, size_bytes: int) -> Log:
     if subject.mix == WHOLE:
         return whole_data_directory(work, min(size_bytes // PARTITION_BYTES, MOST_PARTITIONS))
+    if subject.mix == MIRRORED:
+        return mirrored.mirrored_topic(work, size_bytes)
     return generated_log(work, subject.codec, min(size_bytes, subject.at_most or size_bytes), mix=subject.mix)
 
 

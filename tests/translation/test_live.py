@@ -1,0 +1,50 @@
+"""From one broker to another where records have other offsets: consumers go on at the right record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from kafka import KafkaProducer
+from kafka.admin import NewTopic
+
+from cli.main import main
+from tests.coordinator.broker import Broker
+from tests.restore import live
+from tests.restore.plans import row
+
+pytestmark = pytest.mark.kafka
+
+START_MS = 1_700_000_000_000
+NOT_COPIED = 10
+"""The first records of each partition, which the target lacks."""
+
+
+def fill(real: Broker, first: int) -> None:
+    """Make ``orders``: record N of a partition says N, whatever its offset."""
+    with live.admin(real) as client:
+        client.create_topics([NewTopic("orders", live.PARTITIONS, 1)])
+    producer = KafkaProducer(bootstrap_servers=live.server(real))
+    for number in range(first, live.RECORDS):
+        for partition in range(live.PARTITIONS):
+            producer.send("orders", b"%d" % number, partition=partition, timestamp_ms=START_MS + number)
+    producer.close()
+
+
+def test_consumers_go_on_at_the_right_record(tmp_path: Path) -> None:
+    source, target = live.make(tmp_path / "source"), live.make(tmp_path / "target")
+    rows = [row("g", partition=number, offset=offset) for number, offset in {0: 20, 1: 59, 2: 60}.items()]
+    with source.running():
+        fill(source, 0)
+        plan = live.write_plan(tmp_path / "plan.json", rows)
+        assert live.restore(plan, "--bootstrap-server", live.server(source), "--execute")[0] == 0
+    with target.running():
+        fill(target, NOT_COPIED)
+    plan = tmp_path / "translated"
+    words = ["translate", str(source.data), "--target", str(target.data), "--to", str(plan)]
+    result = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert (result.exit_code, "3 exact" in result.stderr) == (0, True), result.stderr
+    with target.running():
+        assert live.restore(plan / "plan.json", "--bootstrap-server", live.server(target), "--execute")[0] == 0
+        assert live.read_on(target, "g", "classic") == sorted([*range(20, live.RECORDS), 59])
