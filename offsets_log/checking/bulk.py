@@ -143,15 +143,11 @@ class CheckedState(InspectedState):
 
     def _ask_less(self) -> None:
         """Have the kernel read values in one layout only, where nobody asks for the other or its loads have failed."""
-        scan_state = self.arrays.scan_state
-        failed = {
-            profile
-            for profile, problem in self.first_problems.items()
-            if problem.record_offset <= scan_state[a.LAST_OFFSET]
-        }
+        last_offset = self.arrays.scan_state[a.LAST_OFFSET]
+        failed = {profile for profile, problem in self.first_problems.items() if problem.record_offset <= last_offset}
         for number, profiles in self.asked.items():
             if failed.issuperset(profiles):
-                scan_state[a.OTHER_PROGRAMS + number] = NO_PLACE
+                self.arrays.scan_state[a.OTHER_PROGRAMS + number] = NO_PLACE
 
     def _asked_of(self, event: LogEvent) -> int:
         """Return whose verdict on an event is open, a bit each: all for the first of a kind, then few or none."""
@@ -187,13 +183,14 @@ class CheckedState(InspectedState):
 
     def note_types(self) -> None:
         """Take over the first records of types that the kernel has found since the last call."""
-        counts = self.arrays.scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS].reshape(a.RECORD_TYPES, -1)
-        firsts = self.arrays.scan_state[a.INSPECTED_FIRST :][: a.INSPECTED_KINDS].reshape(a.RECORD_TYPES, -1)
+        scan_state, kinds = self.arrays.scan_state, (a.RECORD_TYPES, -1)
+        counts = scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS].reshape(kinds)
+        firsts = scan_state[a.INSPECTED_FIRST :][: a.INSPECTED_KINDS].reshape(kinds)
         for number in {*np.flatnonzero(counts.sum(axis=1)).tolist(), *self.passed} - self.first_types.keys():
             met: list[int | FindingPlace] = [int(first) for first in firsts[number][counts[number] > 0]]
             if number in self.passed:
                 met.append(self.passed[number])
-            self.first_types[number] = min(met, key=_offset_of)
+            self.first_types[number] = min(met, key=lambda it: it if isinstance(it, int) else it.record_offset or 0)
         self.passed.clear()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
@@ -240,10 +237,6 @@ def _kind_of(event: LogEvent) -> _Kind | None:
         case Event(damage=None, decoded=record) if record is not None and event.batch.magic == NEWEST_MAGIC:
             return record.record_type, record.value_version, id(record.layout)
     return None
-
-
-def _offset_of(first: int | FindingPlace) -> int:
-    return first if isinstance(first, int) else first.record_offset or 0
 
 
 def _begin_behind(events: Sequence[LogEvent], record_offset: int) -> bool:

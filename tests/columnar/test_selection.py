@@ -150,7 +150,7 @@ def test_newer_kinds_of_groups(steps: Any, glob: str, room: int) -> None:
 def mixed_records() -> list[Record]:
     """Records of several groups and kinds, some of which say of a topic id what others do not."""
     log = LogBuilder()
-    log.add(*(test_newer.record(number, "ga", "m", choice) for number in (3, 4) for choice in (0, 1, 2)))
+    log.add(*(test_newer.record(number, "ga", "m", choice) for number in (3, 4, 15) for choice in (0, 1, 2)))
     for group in ("ga", "h"):
         log.group(member("m"), group=group).group(group=group, gone=True)
         for topic in ("t", "u"):
@@ -162,7 +162,7 @@ def mixed_records() -> list[Record]:
 @settings(max_examples=150, deadline=None)
 @given(
     batches=st.lists(
-        st.lists(st.tuples(st.integers(0, 17), st.sampled_from([0, 0, 0, 1])), min_size=1, max_size=5), max_size=10
+        st.lists(st.tuples(st.integers(0, 20), st.sampled_from([0, 0, 0, 1])), min_size=1, max_size=5), max_size=10
     ),
     glob=st.sampled_from(("*", "g*", "h", "no-such-group")),
     room=st.integers(2, 9),
@@ -201,6 +201,18 @@ def test_a_topic_id_is_told_again_behind_a_record_of_a_newer_kind_that_names_top
     log.commit(1, topic="t", version=4, topic_id=test_newer.IDS[1])
     events = list(selected_events(log.log, Selection("mine".__eq__, with_names=True)))
     assert [it.record.offset for it in events if isinstance(it, Event)] == [0, 2, 3, 5, 6]
+    assert_equal(log.log)
+
+
+def test_a_list_of_names_is_told_again_if_it_says_something_new() -> None:
+    """In a record of a share group, behind commits and other groups' records."""
+    log = LogBuilder()
+    for _ in range(2):
+        log.add(test_newer.record(15, "other", "", 1)).commit(1, topic="t1", version=4, topic_id=test_newer.IDS[1])
+        log.add(test_newer.record(15, "another", "", 1))
+    log.commit(1, topic="t", version=4, topic_id=test_newer.IDS[1]).add(test_newer.record(15, "other", "", 1))
+    events = list(selected_events(log.log, Selection("mine".__eq__, with_names=True)))
+    assert [it.record.offset for it in events if isinstance(it, Event)] == [0, 6, 7]
     assert_equal(log.log)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.choose.name_lists import LIST_KINDS, LISTS, TOPICS_WITH_PARTITIONS
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
@@ -26,8 +27,6 @@ from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64, uvarint, walk
-from offsets_log.messages.registry import RECORD_TYPES
-from offsets_log.messages.schema import INT32, STRING, UUID, Message
 
 # Columns of ``names``.
 AS_GROUP, AS_TOPIC = range(2)  # a verdict
@@ -70,28 +69,6 @@ TOLD_OFFSET, TOLD_TIME, TOLD_TIME_DELTA, TOLD_KEY, TOLD_KEY_SIZE, TOLD_VALUE_SIZ
 TOPIC_ID_SIZE = 16
 MARK_SIZE = 3
 """Bytes before a topic id that is a value's only tagged field: number of fields, tag, size."""
-
-
-TOPICS, TOPICS_WITH_PARTITIONS, LIST_KINDS = range(1, 4)
-"""Kinds of lists with names: of ids with names, and with partitions behind them."""
-
-
-def _lists_of(layout: Message) -> int:
-    """Return the kinds of a layout's lists as digits, the first one last; 0 if it has anything else."""
-    kinds = {(UUID, STRING): TOPICS, (UUID, STRING, (INT32,)): TOPICS_WITH_PARTITIONS}
-    digits = 0
-    for row in reversed(layout.fields):
-        parts = newer.parts_of(row.type)
-        if parts not in kinds or row.nullable or row.tag is not None or not layout.is_flexible(0):
-            return 0
-        digits = digits * LIST_KINDS + kinds[parts]
-    return digits
-
-
-LISTS = np.zeros(a.RECORD_TYPES, np.int64)
-"""Of the newer kinds' record types that name topics: `_lists_of` the layout that kernels know, 0 for the others."""
-for _number in np.flatnonzero(newer.TYPES[:, newer.NAMES] == 1).tolist():
-    LISTS[_number] = _lists_of(RECORD_TYPES[_number].values[0])
 
 
 @part
