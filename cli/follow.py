@@ -23,7 +23,7 @@ from offsets_log.columnar.scan.reading import Note
 from offsets_log.disk.growing import GrowingDirectories, followed_directory, look_for_ends, read_at, segment_files
 from offsets_log.errors import InputError
 from offsets_log.following import metrics
-from offsets_log.following.growth import PIECE_BYTES, GrowingLog, Piece, Replaced
+from offsets_log.following.growth import PIECE_BYTES, GrowingLog, Piece, ReadAgainError, Replaced
 from offsets_log.following.lags import KnownEnds
 from offsets_log.following.metrics import Sample
 from offsets_log.following.pieces import PieceReader
@@ -53,8 +53,8 @@ class Followed(Protocol):
     def begin_again(self) -> None:
         """Forget the state, because the log is another one."""
 
-    def changes(self, now_ms: int) -> list[Row]:
-        """Return the rows since the last call."""
+    def changes(self, now_ms: int) -> list[Row] | Iterator[memoryview]:
+        """Return the rows since the last call, or their lines, which must be read to their end."""
 
     def alerts(self, now_ms: int) -> Iterator[Row]:
         """Yield what is to be said at a time."""
@@ -71,6 +71,9 @@ class Sink(Protocol):
 
     def show(self, rows: list[Row]) -> None:
         """Show rows that changed."""
+
+    def write(self, lines: Iterator[memoryview]) -> None:
+        """Show rows that are lines already."""
 
     def alert(self, row: Row) -> None:
         """Show an alert."""
@@ -194,9 +197,10 @@ class Following(Generic[Kind]):
             return grew
         now_ms = int(time.time() * 1000)
         with self._measuring:
-            if grew or is_first:
-                rows = [row for followed in self.partitions for row in followed.changes(now_ms)]
-                sink.show(rows if self._order is None else sorted(rows, key=self._order))
+            if self._order is not None and (grew or is_first):
+                found = [followed.changes(now_ms) for followed in self.partitions]
+                rows = [row for some in found if isinstance(some, list) for row in some]
+                sink.show(sorted(rows, key=self._order))
             if self._ends is not None and (known := self._ends.look()) is not None:
                 for followed in self.partitions:
                     followed.saw_ends(known, now_ms)
@@ -220,9 +224,8 @@ class Following(Generic[Kind]):
             with self._measuring:
                 match found:
                     case Piece():
-                        partition.followed.take(found, reader, partition.note)
-                        if self._order is None:
-                            sink.show(partition.followed.changes(int(time.time() * 1000)))
+                        if not self._take(partition, found, reader, sink):
+                            break
                     case Replaced():
                         self._tell(found)
                         partition.is_old = True
@@ -233,6 +236,18 @@ class Following(Generic[Kind]):
                 partition.is_cut = True
                 break
         return grew
+
+    def _take(self, partition: _Partition[Kind], piece: Piece, reader: PieceReader, sink: Sink) -> bool:
+        """Take a piece; return whether the log is gone on with behind it."""
+        try:
+            partition.followed.take(piece, reader, partition.note)
+        except ReadAgainError:
+            partition.growing.read_again()
+            return False
+        if self._order is None:
+            found = partition.followed.changes(int(time.time() * 1000))
+            sink.show(found) if isinstance(found, list) else sink.write(found)
+        return True
 
     def _tell(self, replaced: Replaced) -> None:
         words = (

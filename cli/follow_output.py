@@ -28,6 +28,11 @@ class Lines:
         """Write a line for each row."""
         self.stream.write(b"".join(to_json(row).encode() + b"\n" for row in rows))
 
+    def write(self, lines: Iterator[memoryview]) -> None:
+        """Write lines that are made already."""
+        for some in lines:
+            self.stream.write(some)
+
     def alert(self, row: Row) -> None:
         """Write an alert as a line like others."""
         self.show([row])
@@ -52,6 +57,9 @@ class LiveTable:
 
     def show(self, rows: list[Row]) -> None:
         """Nothing: `look` shows all rows there are."""
+
+    def write(self, lines: Iterator[memoryview]) -> None:
+        """Nothing, as `show`."""
 
     def alert(self, row: Row) -> None:
         """Print an alert above the table."""

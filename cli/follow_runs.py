@@ -84,7 +84,7 @@ def follow_history(
     output: Output,
     follow: FollowOptions,
     profile: str,
-    shows_key: Callable[[Session], ShowsKey],
+    shows_key: Callable[[Session], ShowsKey] | None,
     *,
     topic_ids: str | None,
     only_rewinds: bool,
@@ -96,7 +96,7 @@ def follow_history(
         asked = CommitsAsked(
             profile=PROFILES[profile],
             shows_group=session.inputs.shows_group,
-            shows_key=shows_key(session),
+            shows_key=None if shows_key is None else shows_key(session),
             topic_ids=(read_topic_ids(topic_ids), session.inputs.topic_ids),
             only_rewinds=only_rewinds,
             rules=follow.rules,

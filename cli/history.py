@@ -92,7 +92,9 @@ def command(
     if is_followed(reading, output, follow, {"--table share-offsets": table != "offsets"}):
         from cli.follow_runs import follow_history
 
-        follow_history(reading, output, follow, profile, shows, topic_ids=topic_ids, only_rewinds=rewinds)
+        follow_history(
+            reading, output, follow, profile, None if shows_all else shows, topic_ids=topic_ids, only_rewinds=rewinds
+        )
         return
     if table == "share-offsets":
         _write_share_history(reading, output, asked, rewinds=rewinds)

@@ -1,21 +1,36 @@
-"""Follow the commits of groups in a partition: the rows of `history` as they come."""
+"""Follow the commits of groups in a partition: rows of `history` as they come, those of one record by their keys."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 from offsets_log.columnar.choose.selection import Selection
+from offsets_log.columnar.history import entries as k
+from offsets_log.columnar.history.kernels import scan
+from offsets_log.columnar.history.lines import write
+from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.following import alerts, metrics
-from offsets_log.following.growth import Piece
+from offsets_log.following.growth import Piece, ReadAgainError
 from offsets_log.following.lags import KnownEnds
 from offsets_log.following.metrics import Sample
 from offsets_log.following.pieces import PieceReader
+from offsets_log.investigate.bulk_history import OrderedHistory
+from offsets_log.investigate.growing_history import GrowingHistory
 from offsets_log.investigate.history import Entry, History, ShowsKey, history_row
+from offsets_log.investigate.history_lines import HistoryLines
 from offsets_log.investigate.holders import TopicIds
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.profile import Profile
-from offsets_log.rows.tables import Row
+from offsets_log.rows.tables import Row, to_json
+
+FEW_ENTRIES = 256
+"""So many become rows one by one; more become lines at once."""
+
+Lines = Iterator[memoryview]
+"""JSON Lines, many at a time; each piece is valid until the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +38,13 @@ class CommitsAsked:
     """What of a partition is followed.
 
     Attributes:
+        shows_key: None for all keys of these groups.
         topic_ids: names of topics from elsewhere, those to be believed first.
     """
 
     profile: Profile
     shows_group: Callable[[str], bool]
-    shows_key: ShowsKey
+    shows_key: ShowsKey | None = None
     topic_ids: tuple[Mapping[bytes, str], ...] = ()
     only_rewinds: bool = False
     rules: alerts.Rules
@@ -36,6 +52,9 @@ class CommitsAsked:
 
 class FollowedCommits:
     """The commits in one partition, in log order.
+
+    They are read by kernels where these are there; alerts about rewinds need what was answered before, which only the
+    history of the construct path keeps.
 
     Attributes:
         commits, rewinds, keys: how many were told, and of which keys.
@@ -50,19 +69,50 @@ class FollowedCommits:
         self.keys: set[tuple[str, str, int]] = set()
         self._selection = Selection(asked.shows_group, with_names=True, with_markers=True)
         self._alerts: list[Row] = []
+        self._is_beyond_kernels = alerts.REWOUND in asked.rules
+        self._told_until = 0
         self.begin_again()
 
     def begin_again(self) -> None:
         """Begin with nothing, because the log is another one."""
-        self._history = History(self.asked.profile, self.asked.shows_group, self.asked.shows_key)
+        asked = self.asked
+        self._history = History(asked.profile, asked.shows_group, asked.shows_key or (lambda key: True))
+        self._growing: GrowingHistory | None = None
+        self._lines: HistoryLines | None = None
+        self._is_begun = False
+        self._told_until = 0
 
     def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
-        """Take what is new in the log."""
-        self._history.read(reader.chosen(piece, self._selection), on_damage=note)
+        """Take what is new in the log.
 
-    def changes(self, now_ms: int) -> list[Row]:
-        """Return the rows since the last call."""
+        Raises:
+            ReadAgainError: kernels cannot read it; what was told is not told again.
+        """
+        if not self._is_begun and not self._is_beyond_kernels and reader.has_kernels(piece, scan, write):
+            self._growing = GrowingHistory(self.asked.profile, self.asked.shows_group, self.asked.shows_key)
+        self._is_begun = True
+        if self._growing is None:
+            self._history.read(reader.chosen(piece, self._selection), on_damage=note)
+            return
+        told_until = piece.cursor.next_offset
+        try:
+            reader.history(piece, self._growing, note)
+        except BeyondError:
+            self._is_beyond_kernels = True
+            self.begin_again()
+            self._told_until = told_until
+            raise ReadAgainError from None
+
+    def changes(self, now_ms: int) -> list[Row] | Lines:
+        """Return the rows since the last call, or their lines."""
+        return self._rows() if self._growing is None else self._by_kernels(self._growing)
+
+    def _rows(self) -> list[Row]:
         entries = self._history.hand_over()
+        if self._told_until:
+            entries = [entry for entry in entries if entry.record_offset >= self._told_until]
+        of_records = groupby(entries, key=lambda entry: entry.record_offset)
+        entries = [entry for _, some in of_records for entry in sorted(some, key=lambda entry: entry.key)]
         self.commits += sum(entry.value is not None for entry in entries)
         self.keys.update(entry.key for entry in entries)
         rewound = [entry for entry in entries if entry.change == "rewound"]
@@ -74,6 +124,25 @@ class FollowedCommits:
             return []
         ids = TopicIds(*self.asked.topic_ids, self._history.state.topic_names)
         return [history_row(entry, self.offsets_partition, ids) for entry in shown]
+
+    def _by_kernels(self, growing: GrowingHistory) -> list[Row] | Lines:
+        ordered = growing.new(PartitionLog(self.offsets_partition, ()), *self.asked.topic_ids)
+        self.commits += ordered.count(k.EVENT, k.COMMIT)
+        self.rewinds += ordered.count(k.CHANGE, k.REWOUND)
+        self.keys |= growing.new_keys()
+        if len(ordered.order) > FEW_ENTRIES:
+            return self._at_once(growing, ordered)
+        rows = list(ordered.rows(only_rewinds=self.asked.only_rewinds))
+        growing.let_go()
+        return rows
+
+    def _at_once(self, growing: GrowingHistory, ordered: OrderedHistory) -> Lines:
+        if self._lines is None:
+            self._lines = HistoryLines(ordered, lambda row: to_json(row).encode() + b"\n")
+        else:
+            self._lines.go_on(ordered)
+        yield from self._lines.pieces(only_rewinds=self.asked.only_rewinds)
+        growing.let_go()
 
     def _rewound(self, entry: Entry) -> Row:
         assert entry.before is not None

@@ -114,6 +114,10 @@ class GrowingLog:
         """Where reading goes on."""
         return 0 if self._place is None else self._place.next_offset
 
+    def read_again(self) -> None:
+        """Go on from the begin of the log at the next look."""
+        self._place, self._files = None, ()
+
     @property
     def place(self) -> Place | None:
         """Where reading goes on in the files; None before the first look."""
@@ -298,6 +302,10 @@ class GrowingLog:
                 is_broken = True
                 yield moved(item, place.position, segment.file)
         yield from missing_behind(log, place.next_offset, is_broken=is_broken)
+
+
+class ReadAgainError(Exception):
+    """What follows a log cannot go on with what it holds: it is to be read from its begin."""
 
 
 class _Doubt(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 from offsets_log.columnar.choose.selected import events_of, items_of_piece
 from offsets_log.columnar.choose.selection import Selection
@@ -13,7 +14,7 @@ from offsets_log.columnar.folds.offsets import scan
 from offsets_log.columnar.folds.replay import Piece as BulkPiece
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.writers import Count, WritersState
-from offsets_log.columnar.jit.compiled import is_kept
+from offsets_log.columnar.jit.compiled import IS_PYTHON, Kernel, is_kept
 from offsets_log.columnar.materialize.partial import partial_state
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note, ScanOrder
@@ -21,6 +22,7 @@ from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, batch_events
 from offsets_log.following.growth import Piece, moved
 from offsets_log.investigate.groups import Activity
+from offsets_log.investigate.growing_history import GrowingHistory
 from offsets_log.investigate.writers import plain
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import LogWalk
@@ -130,6 +132,15 @@ class PieceReader:
 
     def _order(self, piece: Piece) -> ScanOrder:
         return ScanOrder(piece.log, EVERYTHING, self.release)
+
+    def history(self, piece: Piece, history: GrowingHistory, note: Note) -> None:
+        """Read a piece into a history by kernels, small ones too. Raises BeyondError if these cannot."""
+        history.take(self._order(piece), piece.cursor, self.scanner, _moving(note, piece.position))
+
+    def has_kernels(self, piece: Piece, *largest: Kernel[Any]) -> bool:
+        """Whether kernels read all pieces from a first one on: it is large, or the largest are compiled already."""
+        is_quick = self.bulk_from <= BULK_FROM_BYTES and not IS_PYTHON and all(map(is_kept, largest))
+        return is_quick or piece.log.bytes_to_read >= self.bulk_from
 
     def _note_written(self, piece: Piece, written: Written) -> None:
         order = self._order(piece)

@@ -39,7 +39,7 @@ CHUNK = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class Read:
     """A log that was read."""
 
     log: PartitionLog
@@ -74,7 +74,7 @@ class BulkHistory:
         self.texts = scratch(np.uint8, (1 << 18,))
         self.members = scratch(np.int64, (1 << 10, k.MEMBER_SIZE))
         self.keys = Keys()
-        self.logs: list[_Read] = []
+        self.logs: list[Read] = []
         self._scratch = scratch
         self._counts = np.zeros(k.COUNTS, np.int64)
         self._counts[k.MEMBERS] = k.NOBODY + 1
@@ -107,7 +107,7 @@ class BulkHistory:
         )  # fmt: skip
         first = len(self)
         read_history(log, state, note=note, until=until, release=release, advance=advance)
-        self.logs.append(_Read(log, state.topic_names()))
+        self.logs.append(Read(log, state.topic_names()))
         self._adopt(state, first)
         return len(self) - first
 

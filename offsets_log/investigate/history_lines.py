@@ -56,10 +56,14 @@ class HistoryLines:
         self._templates = Templates(ordered, line)
         self._cells = Cells(line)
         self._letters = self._cells.letters()
-        history = self.history
+        self._spare: list[a.Bytes] = []
+        self.go_on(ordered)
+
+    def go_on(self, ordered: OrderedHistory) -> None:
+        """Go on with other entries of the same logs."""
+        self.ordered, history = ordered, self.history
         ln.find_odd(history.members.array, history.members_count, history.texts.array, self._letters)
         self._names, self._places = self._named()
-        self._spare: list[a.Bytes] = []
 
     def _named(self) -> tuple[a.Bytes, a.Int64s]:
         """Return all names as they appear in lines, joined, and where each begins and ends, by kind and number."""

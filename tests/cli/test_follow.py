@@ -18,9 +18,13 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from rich.live import Live
 
+from cli import follow
 from cli.follow_output import LiveTable
 from cli.main import main
+from offsets_log.columnar.history.slow_path import BeyondError
+from offsets_log.following import pieces
 from offsets_log.following.alerts import alert_row
+from offsets_log.investigate.growing_history import GrowingHistory
 from tests.builders import LogBuilder, member
 from tests.conftest import json_lines
 
@@ -289,6 +293,32 @@ def test_usage_that_makes_no_sense_is_refused(data: Path, arguments: list[str], 
     found = CliRunner().invoke(main, [arguments[0], str(data), *arguments[1:]])
     assert found.exit_code == 2
     assert words in found.stderr
+
+
+def test_what_kernels_cannot_read_is_read_again_and_nothing_told_twice(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = LogBuilder().commit(1).commit(2, producer=5).commit(3)
+    for number in range(4, 30):
+        log.commit(number)
+    append(data, *log.end(5).commit(40).batches)
+    monkeypatch.setattr(follow, "PIECE_OF_ROWS_BYTES", 300)
+    monkeypatch.setattr(pieces, "is_kept", lambda kernel: False)
+    expected = run("history", data, "-g", "*")
+    monkeypatch.setattr(pieces.PieceReader, "has_kernels", lambda self, piece, *largest: True)
+    by_kernels = run("history", data, "-g", "*")
+    read = GrowingHistory.take
+
+    def take(self: GrowingHistory, order: Any, cursor: Any, *more: Any) -> None:
+        if cursor.next_offset > 9:
+            raise BeyondError
+        read(self, order, cursor, *more)
+
+    monkeypatch.setattr(GrowingHistory, "take", take)
+    again = run("history", data, "-g", "*", idle="700ms")
+    assert expected.stdout == by_kernels.stdout == again.stdout
+    assert len([*json_lines(again.stdout)]) == 31
+    assert again.exit_code == 0
 
 
 def test_the_table_on_a_terminal_shows_what_fits_and_alerts_above_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ import pytest
 
 from offsets_log.errors import Damage
 from offsets_log.events import Event
+from offsets_log.following import commits
 from offsets_log.following.commits import CommitsAsked, FollowedCommits
 from offsets_log.following.generations import FollowedGenerations, GenerationsAsked
 from offsets_log.following.groups import AGE, FollowedGroups, GroupsAsked
 from offsets_log.following.offsets import FollowedOffsets, OffsetsAsked
+from offsets_log.investigate import growing_history
 from offsets_log.investigate.groups import Activity, groups_rows
-from offsets_log.investigate.history import History, history_row
+from offsets_log.investigate.history import Entry, History, history_row
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.completeness import Missing
 from offsets_log.pipeline import iter_events, replay
@@ -28,7 +30,7 @@ from offsets_log.rebalance.timeline import Timelines
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.tables import Row, committed_rows
-from tests.conftest import read_partition
+from tests.conftest import json_lines, read_partition
 from tests.following.grown import Follower, growing, rolled
 
 Recording = Callable[[str], Path]
@@ -131,27 +133,46 @@ def told_by_replay(directory: Path) -> list[Any]:
     return [*map(place_of, found), *missing]
 
 
-@pytest.mark.parametrize(("name", "profile", "bulk_from"), CASES)
+@pytest.fixture(params=["rows", "lines"])
+def _made_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows as they are, or lines of whatever few entries, and members that are forgotten at once."""
+    if request.param == "lines":
+        monkeypatch.setattr(commits, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(growing_history, "MANY_MEMBERS", 0)
+
+
+@pytest.mark.usefixtures("_made_at_once")
+@pytest.mark.parametrize(("name", "profile", "bulk_from"), [*CASES, ("kafka-4.3-modern-groups", "modern", ALL_BULK)])
 def test_commits_as_they_come_are_the_history_at_the_end(
     recording: Recording, tmp_path: Path, name: str, profile: str, bulk_from: int
 ) -> None:
     rng = random.Random(name)
     for source in partitions(recording(name)):
         to, number = tmp_path / source.name, int(source.name.rpartition("-")[2])
-        asked = CommitsAsked(profile=PROFILES[profile], shows_key=lambda key: True, rules={}, **EVERY)
+        asked = CommitsAsked(
+            profile=PROFILES[profile], shows_key=rng.choice([None, lambda key: True]), rules={}, **EVERY
+        )
         follower = Follower(to, FollowedCommits(asked, number), bulk_from=bulk_from)
         found: list[Row] = []
         for _ in growing(sorted(source.glob("*.log")), to, rng, 40):
             if rng.random() < 0.7:
                 follower.look()
-                found += follower.followed.changes(NOW)
+                found += rows_of(follower.followed.changes(NOW))
         follower.look()
-        found += follower.followed.changes(NOW)
+        found += rows_of(follower.followed.changes(NOW))
         history = History(PROFILES[profile], lambda name: True, lambda key: True)
         history.read(iter_events(read_partition(to)), on_damage=lambda damage: None)
         names = TopicIds({}, history.state.topic_names)
-        expected = [history_row(entry, number, names) for entry in history.entries]
+        expected = [history_row(entry, number, names) for entry in sorted(history.entries, key=log_order)]
         assert [told_at_the_end(found, i) for i in range(len(found))] == expected
+
+
+def log_order(entry: Entry) -> tuple[object, ...]:
+    return entry.record_offset, *entry.key
+
+
+def rows_of(changes: list[Row] | Iterator[memoryview]) -> list[Row]:
+    return changes if isinstance(changes, list) else [*json_lines(b"".join(map(bytes, changes)).decode())]
 
 
 def told_at_the_end(rows: list[Row], number: int) -> Row:
