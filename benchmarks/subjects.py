@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import bounds, peers, serving
-from benchmarks import bounds, mirrored, peers
+from benchmarks import bounds, mirrored, peers, serving
 from benchmarks.commands import COMMANDS, COMPACT, DAMAGED, LAG, construct_path
 from benchmarks.inputs import Log, generated_log, whole_data_directory
 from benchmarks.timing import Measured, NotMeasuredError
