@@ -309,13 +309,6 @@ def test_kafkas_own_consumer_reads_the_records_of_the_files(recorded: Recorded) 
     except NotAvailableError as error:
         pytest.skip(str(error))
     (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
-    command = ["java", *QUICK, "-Dlog4j2.level=OFF", "-cp", f"{libs}/*"]
-    command += ["org.apache.kafka.tools.consumer.ConsoleConsumer", "--topic", "orders", "--partition", "0"]
-    command += ["--offset", "earliest", "--timeout-ms", "4000", "--formatter-property", "print.offset=true"]
-    with moments(directory) as (asked, session), listening(asked.load(session)) as address:
-        ran = subprocess.run(
-            [*command, "--bootstrap-server", address], capture_output=True, text=True, timeout=120, check=False
-        )
     expected = [
         f"Offset:{record.offset}\t{(record.value or b'null').decode()}"
         for one in iter_batches(whole(directory / "orders-0", ALL))
@@ -323,6 +316,14 @@ def test_kafkas_own_consumer_reads_the_records_of_the_files(recorded: Recorded) 
         for record in iter_records(one)
         if isinstance(record, Record)
     ]
+    command = ["java", *QUICK, "-Dlog4j2.level=OFF", "-cp", f"{libs}/*"]
+    command += ["org.apache.kafka.tools.consumer.ConsoleConsumer", "--topic", "orders", "--partition", "0"]
+    command += ["--offset", "earliest", "--max-messages", str(len(expected))]
+    command += ["--timeout-ms", "60000", "--formatter-property", "print.offset=true"]
+    with moments(directory) as (asked, session), listening(asked.load(session)) as address:
+        ran = subprocess.run(
+            [*command, "--bootstrap-server", address], capture_output=True, text=True, timeout=120, check=False
+        )
     assert ran.stdout.splitlines() == expected != []
 
 
