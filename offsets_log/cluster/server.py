@@ -29,6 +29,8 @@ FRAMES_AT_ONCE = 32
 """Of one connection, before others have their turn."""
 SAID_OF_A_KIND = 5
 """How often the same is said."""
+MOST_KINDS = 50
+"""So many different things are said of clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,10 @@ class Server:
 
     def say(self, words: str, peer: str) -> None:
         """Say something about a client, a few times."""
+        if words not in self._said and len(self._said) >= MOST_KINDS:
+            return
         self._said[words] += 1
-        if self._said[words] > SAID_OF_A_KIND or len(self._said) > 10 * SAID_OF_A_KIND:
+        if self._said[words] > SAID_OF_A_KIND:
             return
         last = "; no more of this is said" if self._said[words] == SAID_OF_A_KIND else ""
         self._say(f"{peer}: {words}: closed{last}")

@@ -47,6 +47,14 @@ def test_clients_get_the_answers_after_a_restart(name: str, recording: Recording
             compare(name, asked.load(session), answer)
 
 
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-modern-groups", "kafka-lifetime"])
+def test_clients_get_the_same_of_logs_that_kernels_read(
+    name: str, recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", 0)
+    test_clients_get_the_answers_after_a_restart(name, recording)
+
+
 @pytest.mark.parametrize("name", WITH_STEPS)
 def test_clients_get_the_answers_at_every_step(name: str, recording: Recording) -> None:
     folder = recording(name)
