@@ -107,9 +107,15 @@ def _opened(session: Session, asked: TargetOptions) -> Iterator[tuple[Judged, st
 
 def _copied(session: Session, inputs: Inputs, opened: DiskLogs) -> tuple[Judged, str]:
     from cli.engine import Engine
+    from offsets_log.errors import InputError
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.copied_target import CopiedTarget
 
+    if not inputs.copied_logs:
+        raise InputError(
+            "no partition of a user's topic is in this target: give a whole data directory, or what pull wrote",
+            file=inputs.reading.paths[0],
+        )
     profile = PROFILES["modern"]
     engine = Engine(inputs, session.account.aside(inputs))
     states = [state for _, state, _ in engine.load_whole(profile, whole_groups=True)]

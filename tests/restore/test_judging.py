@@ -99,7 +99,14 @@ def test_usage_and_bad_targets(data: Path, tmp_path: Path) -> None:
     alone = run(data, "--command-config", Path(__file__), "--to", tmp_path / "x")
     assert (alone.exit_code, "is for --bootstrap-server" in alone.stderr) == (2, True)
     (tmp_path / "empty").mkdir()
-    for target in (("--target", tmp_path / "empty"), ("--bootstrap-server", "127.0.0.1:1")):
+    (tmp_path / "text").write_text("a line\n")
+    log = next((data / "__consumer_offsets-0").glob("*.log"))
+    for target in (
+        ("--target", tmp_path / "empty"),
+        ("--target", tmp_path / "text"),
+        ("--target", log),
+        ("--bootstrap-server", "127.0.0.1:1"),
+    ):
         result = run(data, *target, "--to", tmp_path / "x")
         assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1), result.stderr
         assert not (tmp_path / "x").exists()
