@@ -10,6 +10,7 @@ from typing import Any
 
 from offsets_log.cluster.broker import BrokerConnection
 from offsets_log.cluster.connection import Connection, in_words
+from offsets_log.errors import ClusterError
 from offsets_log.protocol.api import Api
 from offsets_log.protocol.error_codes import GROUP_ID_NOT_FOUND, NO_ERROR, name_of
 from offsets_log.protocol.share_group_offsets import (
@@ -19,6 +20,7 @@ from offsets_log.protocol.share_group_offsets import (
 )
 from offsets_log.restore.target import Committed, Offsets, TopicPartition
 
+TOO_OLD = "its broker takes no offsets of share groups: brokers do since Kafka 4.1"
 WHOLE_TOPICS = "what share groups have is deleted of whole topics only, and other partitions of this one had an offset"
 
 
@@ -105,6 +107,8 @@ class ShareAdmin:
             if node_id not in self._brokers:
                 place = self._connection.admin._manager.cluster.broker_metadata(node_id)
                 self._brokers[node_id] = BrokerConnection(place.host, place.port, self._options).open()
+            if not self._brokers[node_id].takes(api):
+                raise ClusterError(TOO_OLD)
             return self._brokers[node_id].ask(api, body)
         except OSError as error:
             if (broker := self._brokers.pop(node_id, None)) is not None:

@@ -41,16 +41,19 @@ def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield broker
 
 
-def rescued(folder: Path) -> Path:
-    """A rescue of a log with these groups."""
+def rescued(folder: Path, server: str) -> Path:
+    """A rescue of a log with these groups, for a cluster that is judged fit for them."""
     log = LogBuilder()
     for (group, partition), offset in WANTED.items():
         log.commit(offset, group=group, topic="orders", partition=partition)
     source = folder / "data" / "__consumer_offsets-0"
     source.mkdir(parents=True)
     (source / f"{0:020}.log").write_bytes(b"".join(log.batches))
-    result = CliRunner().invoke(main, ["rescue", str(folder / "data"), "--to", str(folder / "out"), "-q"])
+    words = ["rescue", str(folder / "data"), "--to", str(folder / "out"), "--bootstrap-server", server]
+    result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
+    assert "on the target: all 4 offsets will do there" in result.output
+    assert (folder / "out" / "target.jsonl").read_text() == ""
     return folder / "out"
 
 
@@ -81,7 +84,7 @@ def now(real: Broker) -> dict[tuple[str, int], int]:
 
 
 def test_every_command_does_what_it_says(real: Broker, tmp_path: Path) -> None:
-    folder, path = rescued(tmp_path), tools(tmp_path / "bin", real)
+    folder, path = rescued(tmp_path, live.server(real)), tools(tmp_path / "bin", real)
     text = (folder / "README.txt").read_text().replace("HOST:PORT", live.server(real))
     commands = [command for command in COMMANDS.findall(text) if "share-groups" not in command]
     env = {**os.environ, "PATH": path}
