@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.lag import STRANDED, lag_logs, say_of_lag
 from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, gather, reading_options
 from offsets_log.words import counted
 
@@ -16,9 +15,8 @@ if TYPE_CHECKING:
     from offsets_log.rows.tables import Row
 
 EXAMPLES = (
-    "Examples: offsets-log translate east --target west --policy default:east --to plan · "
-    "offsets-log translate east --target west/broker-1 --target west/broker-2 -g 'billing-*' --to plan · "
-    "offsets-log translate east --map offset-mapping.json --rename orders=restored-orders --to plan"
+    "Examples: offsets-log translate /copies/east --target /copies/west --to plan · "
+    "offsets-log translate /copies/east --target /copies/west -g 'billing-*' --policy default:east --to plan"
 )
 
 
@@ -92,7 +90,6 @@ translate_options = gather(
 @AS_BROKER
 @SHUTDOWN
 @PARTITIONS
-@STRANDED
 @translate_options
 @click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
 def command(
@@ -101,7 +98,6 @@ def command(
     as_broker: bool,
     shutdown: str | None,
     partitions: int | None,
-    lag: bool | None,
     asked: TranslateOptions,
     to: str,
 ) -> None:
@@ -140,7 +136,7 @@ def command(
         atomic_directory(to) as directory,
         translation,
     ):
-        plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions, lag))
+        plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions))
         places = translation.places(session.inputs.copied_logs, plan["offsets"])
         new = translated_plan(plan, places, translation.rename_group)
         write_files(directory, rescue_files(new))
@@ -174,22 +170,18 @@ def _say_of(session: Session, plan: Row) -> None:
         session.account.say(f"{len(reasons) - REASONS_SHOWN} more reasons are in left-out.jsonl")
 
 
-def _plan_of_source(session: Session, profile: str, how: tuple[bool, str | None, int | None, bool | None]) -> Row:
+def _plan_of_source(session: Session, profile: str, how: tuple[bool, str | None, int | None]) -> Row:
     """Return the plan that a rescue of the source would have."""
     from cli.brokers import Brokers
     from offsets_log.coordinator_document import Memory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.rescue import RescueOptions, make_plan
 
-    as_broker, shutdown, partitions, lag = how
+    as_broker, shutdown, partitions = how
     reading = session.inputs.reading
-    logs = lag_logs(session, lag)
     memory = Memory(PROFILES[profile])
     for part in Brokers(session, memory.profile, as_broker, shutdown).load():
         memory.add(*part)
-    offsets = (value for part in memory.parts for value in part.state.iter_served())
-    stranded = list(session.inputs.iter_stranded(offsets)) if logs else []
-    say_of_lag(session, logs)
     asked = RescueOptions(
         as_broker=as_broker,
         until_time_ms=reading.until_time,
@@ -206,5 +198,4 @@ def _plan_of_source(session: Session, profile: str, how: tuple[bool, str | None,
         notes=(*session.inputs.notes, *session.inputs.clusters.notes),
         corrupt=session.account.corrupt,
         unsupported=session.account.unsupported,
-        stranded=stranded,
     )

@@ -43,6 +43,8 @@ from offsets_log.translation.translated_plan import Place
 
 FORMS = {"le": r.LITTLE_ENDIAN, "be": r.BIG_ENDIAN, "text": r.TEXT}
 
+FORMER = "it was committed for a former topic of the same name"
+
 Committed = Mapping[int, Sequence[int]]
 """Partition → committed offsets."""
 
@@ -73,8 +75,11 @@ class Translation:
 
     @property
     def notes(self) -> list[str]:
-        """What was passed over or chosen among the target's copies."""
-        return [] if self._target is None else self._target.notes
+        """What was passed over or chosen among copies."""
+        return [note for logs in self._sides() for note in logs.notes]
+
+    def _sides(self) -> list[CopiedLogs]:
+        return [logs for logs in (self._source, self._target) if logs is not None]
 
     def places(self, source: CopiedLogs, offsets: Sequence[Row]) -> Callable[[Row], Place]:
         """Translate the offsets of a plan; return what tells the place of each row."""
@@ -85,17 +90,23 @@ class Translation:
         for row in offsets:
             topics.setdefault(row["topic"], {}).setdefault(row["partition"], []).append(row["committed_offset"])
         found = {topic: self._topic(topic, committed) for topic, committed in topics.items()}
-        if self._target is not None:
-            self.damages += self._target.damages
+        for logs in self._sides():
+            self.damages += logs.damages
         return lambda row: self._place(row, *found[row["topic"]][row["partition"]])
 
     def _place(self, row: Row, partition: int, told: Mapping[int, Told]) -> Place:
         topic = self.rename_topic(row["topic"])
-        one = told[row["committed_offset"]]
+        one = Untold(FORMER) if self._is_former(row) else told[row["committed_offset"]]
         epoch = None
         if isinstance(one, Answer) and self._asked.leader_epochs == "target":
             epoch = self._leader_epoch(topic, partition, one.target_offset - 1)
         return Place(topic, partition, one, epoch)
+
+    def _is_former(self, row: Row) -> bool:
+        """Whether an offset counts the records of another topic than the one that has the name in the source's copy."""
+        assert self._source is not None
+        now = None if row["topic_id"] is None else self._source.topic_id(row["topic"], row["partition"])
+        return now is not None and str(now) != row["topic_id"]
 
     # ------------------------------------------------------------------------------------------- ways, best first
 
@@ -141,7 +152,7 @@ class Translation:
         found: dict[int, tuple[int, dict[int, Told]]] = {}
         for number, some in committed.items():
             if number in sources and number in targets:
-                is_same_count = max(sources) == max(targets)
+                is_same_count = max(*sources, *committed) == max(targets)
                 found[number] = number, self._aligned(sources[number], targets[number], some, is_same_count)
         return found
 
@@ -218,8 +229,7 @@ class Translation:
 
     def _of_mirror_maker(self, kind: MirrorMakerTopic, stack: ExitStack) -> PartitionLog | None:
         """Return the log of such a topic; None where there are several, each of another pair of clusters."""
-        logs = [one for one in (self._source, self._target) if one is not None]
-        named = [(one, topic) for one in logs for topic in one.topics if mirror_maker_topic(topic) is kind]
+        named = [(one, topic) for one in self._sides() for topic in one.topics if mirror_maker_topic(topic) is kind]
         copies = [copy for one, topic in named for copy in one.chosen(topic) if _is_here(copy)]
         return open_user_log(copies[0], stack) if len({topic for _, topic in named}) == 1 and copies else None
 

@@ -16,10 +16,13 @@ from cli.main import COMMANDS, main
 from tools.cli_reference import PAGE, reference
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log"
+DATA_DIRECTORY = SAMPLE.parents[1] / "kafka-4.3-data-directory"
 SEGMENT = "00000000000000000000.log"
 PLACES = {
     "/var/lib/kafka/data/__consumer_offsets-3": SAMPLE / "__consumer_offsets-3",
     "/var/lib/kafka/data": SAMPLE,
+    "/copies/east": DATA_DIRECTORY,
+    "/copies/west": DATA_DIRECTORY,
     "backup.tar.gz": SAMPLE,
     "before.tar.gz": SAMPLE,
     SEGMENT: SAMPLE / "__consumer_offsets-1" / SEGMENT,

@@ -27,11 +27,11 @@ def write_log(folder: Path, records: Sequence[Said | None], first_offset: int = 
     return folder
 
 
-def write_source(folder: Path, committed: dict[tuple[str, str, int], int]) -> Path:
+def write_source(folder: Path, committed: dict[tuple[str, str, int], int], **value: Any) -> Path:
     """A data directory with these offsets of groups."""
     builder = LogBuilder()
     for (group, topic, partition), offset in committed.items():
-        builder.commit(offset, group=group, topic=topic, partition=partition, leader_epoch=5, metadata="m")
+        builder.commit(offset, group=group, topic=topic, partition=partition, leader_epoch=5, metadata="m", **value)
     place = folder / "__consumer_offsets-0"
     place.mkdir(parents=True)
     (place / f"{0:020}.log").write_bytes(b"".join(builder.batches))
@@ -176,6 +176,17 @@ def test_partitions_that_were_assigned_anew_are_left_out(tmp_path: Path) -> None
     result, rows = run(source, tmp_path, "--target", tmp_path / "target")
     assert (result.exit_code, rows) == (3, [])
     assert all("anew" in why for _, why in left_out(tmp_path))
+
+
+def test_offsets_of_a_former_topic_are_left_out(tmp_path: Path) -> None:
+    source = write_source(tmp_path / "source", {("g", "orders", 0): 42}, topic_id=bytes(range(16)))
+    (write_log(source / "orders-0", RECORDS) / "partition.metadata").write_text(f"version: 0\ntopic_id: {'A' * 21}g\n")
+    write_log(tmp_path / "target" / "orders-0", RECORDS)
+    result, _ = run(source, tmp_path, "--target", tmp_path / "target")
+    assert (result.exit_code, left_out(tmp_path)) == (
+        3,
+        [("g", "it was committed for a former topic of the same name")],
+    )
 
 
 def test_an_empty_target_is_read_from_its_end(source: Path, tmp_path: Path) -> None:

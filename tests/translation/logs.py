@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from offsets_log.columnar.aligning.reading import RowReader
 from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.disk.scratch import Pieces
 from offsets_log.log_format.building import build_batch, build_marker
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record
 from offsets_log.translation.alignment import Pair
-from tests.translation.stores import InMemory
 
 MARKER = None
 
@@ -61,18 +62,9 @@ def log_of(
 def pair_of(stack: ExitStack, source: PartitionLog, target: PartitionLog, end: int = 0) -> Pair:
     """Return both with what reads them."""
     readers = [RowReader(stack.enter_context(Scanner()), 12345) for _ in range(2)]
-    return Pair(source, target, readers[0], readers[1], InMemory, target_end=end)
+    return Pair(source, target, readers[0], readers[1], partial(Pieces, stack), target_end=end)
 
 
 def with_header(said: Said, name: str, value: bytes) -> Said:
     """Return the same with another header."""
     return replace(said, headers=(*said.headers, (name, value)))
-
-
-def truth(copied: Sequence[tuple[int, int]], committed: int, end: int) -> int:
-    """Return the place of the first record that is not read.
-
-    Args:
-        copied: offset in the target, and in the source.
-    """
-    return next((place for place, offset in copied if offset >= committed), end)
