@@ -199,7 +199,8 @@ def test_logs_of_transactions_are_the_brokers_own_bytes_too(running: Running, tm
     folders = sorted((tmp_path / "copy").glob("__transaction_state-*"))
     pulled = {folder.name: logs_of(folder) for folder in folders}
     assert any(pulled.values())
-    assert pulled == {folder.name: logs_of(running.broker.data / folder.name) for folder in folders}
+    for name, batches_of_copy in pulled.items():  # the transaction's last record may come later
+        assert logs_of(running.broker.data / name).startswith(batches_of_copy)
 
 
 def test_the_broker_was_asked_for_nothing_but_to_read(running: Running, tmp_path: Path) -> None:
