@@ -25,6 +25,8 @@ from spark_jobs.stateful import CHANGES, GROUPS, OFFSETS, STATE, keeper
 from spark_jobs.upsert import ABOUT, TablePlace, Upsert
 
 LOOK_S = 1
+ATTEMPTS, TOO_SLOW = 3, "Python worker failed to connect back"
+"""Spark waits ten seconds for a process to start, which a busy machine may need."""
 _ERROR = re.compile(r"^(?:Caused by: )?([\w.]*(?:Error|Exception): .*)$", re.MULTILINE)
 NOT_FOLLOWED = ("group", "topic", "columns", "until_offset", "until_time")
 """Options that leave out what a state is made of."""
@@ -144,21 +146,26 @@ def run(spark: SparkSession, order: FollowOrder, stop: threading.Event, tell: Ca
     """Follow until all is read that was there, or ``stop`` is set.
 
     Args:
-        tell: told once that it goes on.
+        tell: told what happens on the way.
 
     Raises:
         OffsetsLogError: what ended it otherwise.
     """
-    query = start(spark, order)
-    try:
-        while not query.awaitTermination(LOOK_S):
-            if stop.is_set():
-                tell("it is ended; the same command goes on from here")
-                break
-    except PySparkException as error:
-        raise own_error(error) or InputError(f"Spark ended the stream: {_cause(str(error))}") from None
-    finally:
-        query.stop()
+    for is_last in (*[False] * (ATTEMPTS - 1), True):
+        query = start(spark, order)
+        try:
+            while not (stop.is_set() or query.awaitTermination(LOOK_S)):
+                pass
+            break
+        except PySparkException as error:
+            if is_last or TOO_SLOW not in str(error):
+                cause = InputError(f"Spark ended the stream: {_cause(str(error))}")
+                raise own_error(error) or cause from None
+            tell("a process of Python did not start in time; it is tried again")
+        finally:
+            query.stop()
+    if stop.is_set():
+        tell("it is ended; the same command goes on from here")
     return _followed(order, query)
 
 

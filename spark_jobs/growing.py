@@ -185,6 +185,8 @@ class Stepping:
                 if found.position == 0 and self._pass_segment(made, files, left):
                     return True
                 self._add(made, found, files)
+        if files and growing.doubt is not None:
+            raise self._another(growing, None)
         made.place = copy(growing.place)
         return False
 

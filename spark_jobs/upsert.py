@@ -59,12 +59,13 @@ class TablePlace:
         return store, path.rstrip("/")
 
     def names(self, folder: str = "") -> list[str]:
-        """Return the names of all files in it, or in a folder of it."""
+        """Return the names of all files in it, or in a folder of it, but those that are being written."""
         store, root = self.open()
         inside = posixpath.join(root, folder).rstrip("/")
         with output_errors(self.url):
             infos = store.get_file_info(fs.FileSelector(inside, recursive=True, allow_not_found=True))
-        return sorted(info.path[len(root) + 1 :] for info in infos if info.is_file)
+        names = (info.path[len(root) + 1 :] for info in infos if info.is_file)
+        return sorted(name for name in names if not name.startswith("."))
 
     def write(self, name: str, write: Callable[[Any], None]) -> None:
         """Write a file with a name that is new, or that nobody reads yet."""
