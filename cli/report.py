@@ -49,6 +49,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
     topics, also with -t.
     """
     from cli.output import destination
+    from cli.rescue import rescue_options
     from cli.session import open_session
     from offsets_log.coordinator_document import Memory
     from offsets_log.investigate.groups import groups_row_order
@@ -58,7 +59,6 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
     from offsets_log.report.lags import lag_rows
     from offsets_log.report.page import html_page
     from offsets_log.report.samples import Samples
-    from offsets_log.restore.rescue import RescueOptions
 
     output = Output(output=None, to=to)
     with open_session(reading, output) as session:
@@ -82,15 +82,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
                 if row["group"] is None or session.inputs.shows_group(row["group"])
             ],
             sampled=samples.finish(),
-            asked=RescueOptions(
-                as_broker=False,
-                until_time_ms=reading.until_time,
-                until_offsets=reading.until_offset,
-                groups=reading.group,
-                topics=reading.topic,
-                offsets_partitions=reading.offsets_partition,
-                partitions=session.inputs.offsets_partition_count(partitions),
-            ),
+            asked=rescue_options(session, partitions),
             damages=session.account.damages,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,

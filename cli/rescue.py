@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +15,8 @@ from offsets_log.words import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cli.session import Session
+    from offsets_log.restore.rescue import RescueOptions
     from offsets_log.restore.rows import Files
 
 DOUBTS_SHOWN = 10
@@ -64,17 +65,9 @@ def command(
     from offsets_log.disk.writer import atomic_directory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.directory import rescue_files
-    from offsets_log.restore.rescue import RescueOptions, make_plan
+    from offsets_log.restore.rescue import make_plan
 
     check_usage(reading, decide.decide, as_broker=as_broker)
-    asked = RescueOptions(
-        as_broker=as_broker,
-        until_time_ms=reading.until_time,
-        until_offsets=reading.until_offset,
-        groups=reading.group,
-        topics=reading.topic,
-        offsets_partitions=reading.offsets_partition,
-    )
     with (
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
         atomic_directory(to) as directory,
@@ -86,11 +79,10 @@ def command(
         offsets = (value for part in memory.parts for value in part.state.iter_served())
         stranded = list(session.inputs.iter_stranded(offsets)) if logs else []
         say_of_lag(session, logs)
-        count = session.inputs.offsets_partition_count(partitions)
         notes = (*session.inputs.notes, *session.inputs.clusters.notes)
         plan = make_plan(
             memory,
-            replace(asked, partitions=count),
+            rescue_options(session, partitions, as_broker=as_broker),
             session.account.damages,
             notes=notes,
             corrupt=session.account.corrupt,
@@ -114,6 +106,26 @@ def command(
             f"{session.inputs.partitions_read}; "
             f"profile {profile}; read {to}/README.txt first"
         )
+
+
+def rescue_options(session: Session, partitions: int | None, *, as_broker: bool = False) -> RescueOptions:
+    """Return what a run was asked to take of its inputs.
+
+    Args:
+        partitions: as `PARTITIONS` gives it.
+    """
+    from offsets_log.restore.rescue import RescueOptions
+
+    reading = session.inputs.reading
+    return RescueOptions(
+        as_broker=as_broker,
+        until_time_ms=reading.until_time,
+        until_offsets=reading.until_offset,
+        groups=reading.group,
+        topics=reading.topic,
+        offsets_partitions=reading.offsets_partition,
+        partitions=session.inputs.offsets_partition_count(partitions),
+    )
 
 
 def write_files(directory: Path, files: Files) -> None:

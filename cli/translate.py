@@ -173,27 +173,18 @@ def _say_of(session: Session, plan: Row) -> None:
 def _plan_of_source(session: Session, profile: str, how: tuple[bool, str | None, int | None]) -> Row:
     """Return the plan that a rescue of the source would have."""
     from cli.brokers import Brokers
+    from cli.rescue import rescue_options
     from offsets_log.coordinator_document import Memory
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.restore.rescue import RescueOptions, make_plan
+    from offsets_log.restore.rescue import make_plan
 
     as_broker, shutdown, partitions = how
-    reading = session.inputs.reading
     memory = Memory(PROFILES[profile])
     for part in Brokers(session, memory.profile, as_broker, shutdown).load():
         memory.add(*part)
-    asked = RescueOptions(
-        as_broker=as_broker,
-        until_time_ms=reading.until_time,
-        until_offsets=reading.until_offset,
-        groups=reading.group,
-        topics=reading.topic,
-        offsets_partitions=reading.offsets_partition,
-        partitions=session.inputs.offsets_partition_count(partitions),
-    )
     return make_plan(
         memory,
-        asked,
+        rescue_options(session, partitions, as_broker=as_broker),
         session.account.damages,
         notes=(*session.inputs.notes, *session.inputs.clusters.notes),
         corrupt=session.account.corrupt,
