@@ -22,7 +22,7 @@ from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record, iter_records
-from offsets_log.log_format.segment import iter_batches
+from offsets_log.log_format.segment import NO_PIECES, iter_batches, pieces_of
 from offsets_log.replay.profile import PROFILES
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.serving.answers import respond
@@ -57,11 +57,11 @@ class Files:
     def base_offsets(self) -> list[int]:
         return sorted(self.segments)
 
-    def open_log(self, base_offset: int) -> Any:
-        return nullcontext(self.segments[base_offset])
+    def open_segment(self, base_offset: int) -> Any:
+        return nullcontext(pieces_of(self.segments[base_offset]))
 
     def open_index(self, base_offset: int) -> Any:
-        return nullcontext(lambda position, size: b"")
+        return nullcontext(NO_PIECES)
 
     def read(self, name: str) -> bytes | None:
         return self.small.get(name)
