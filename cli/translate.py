@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.command_config import Servers
 from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, gather, reading_options
 from offsets_log.words import counted
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "Examples: offsets-log translate /copies/east --target /copies/west --to plan · "
-    "offsets-log translate /copies/east --target /copies/west -g 'billing-*' --policy default:east --to plan"
+    "offsets-log translate /copies/east --target /copies/west -g 'billing-*' --policy default:east --to plan · "
+    "offsets-log translate /copies/east --bootstrap-server west:9092 --to plan"
 )
 
 
@@ -25,6 +27,8 @@ class TranslateOptions:
     """The values of the command's own options."""
 
     target: tuple[str, ...] = ()
+    bootstrap_server: str | None = None
+    command_config: str | None = None
     map: str | None = None
     offset_header: str | None = None
     policy: str = "identity"
@@ -44,6 +48,19 @@ translate_options = gather(
             type=click.Path(exists=True),
             help="A copy of the other cluster: data directories with the logs of its topics, or the directories of "
             "their partitions; repeatable.",
+        ),
+        click.option(
+            "--bootstrap-server",
+            metavar="HOST:PORT",
+            type=Servers(),
+            help="Brokers of the other cluster, with commas between them, instead of a copy: it is only asked, and "
+            "records are found by their times.",
+        ),
+        click.option(
+            "--command-config",
+            metavar="FILE",
+            type=click.Path(exists=True, dir_okay=False),
+            help="Properties for the connection, as for Kafka's own tools: TLS with PEM, JKS or PKCS #12 stores, SASL.",
         ),
         click.option(
             "--map",
@@ -108,6 +125,11 @@ def command(
     of pairs. No record that a group has not read is passed over: what is not sure moves back, so that some are read
     again, and how many at most is told. What cannot be told is left out.
 
+    With --bootstrap-server only the times of records are asked of the other cluster: a group goes on at the first
+    record there of the least time among those that it has not read, or of the last that it has read where it has read
+    all. How many it reads again is not known then. The records from the offset on must all be in PATH, the topic must
+    have as many partitions there, and its records the times of their producers.
+
     DIR is as that of `offsets-log rescue`, for `offsets-log restore` and other tools. DIR/translation.jsonl has a row
     for each offset: how it was found (exact; by count between two records; at least; by time) and reread_at_most.
 
@@ -123,8 +145,7 @@ def command(
     from offsets_log.restore.directory import rescue_files
     from offsets_log.translation.translated_plan import in_words, translated_plan
 
-    if not asked.target and asked.map is None:
-        raise click.UsageError("give --target COPY of the other cluster, or --map FILE")
+    _check_usage(asked)
     if reading.engine == "spark":
         raise click.UsageError("translate reads on this machine")
     try:
@@ -136,6 +157,7 @@ def command(
         atomic_directory(to) as directory,
         translation,
     ):
+        translation.connect(session.account.say)
         plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions))
         places = translation.places(session.inputs.copied_logs, plan["offsets"])
         new = translated_plan(plan, places, translation.rename_group)
@@ -149,6 +171,17 @@ def command(
             f"{counted(len(plan['offsets']), 'offset')}: {in_words(new)}; {session.inputs.partitions_read}; profile "
             f"{profile}; read {to}/README.txt first"
         )
+
+
+def _check_usage(asked: TranslateOptions) -> None:
+    if asked.target and asked.bootstrap_server is not None:
+        raise click.UsageError("--target and --bootstrap-server exclude each other")
+    if asked.bootstrap_server is None and asked.command_config is not None:
+        raise click.UsageError("--command-config is for --bootstrap-server")
+    if asked.bootstrap_server is not None and asked.leader_epochs == "target":
+        raise click.UsageError("--leader-epochs target needs a copy of the target")
+    if not asked.target and asked.bootstrap_server is None and asked.map is None:
+        raise click.UsageError("give --target COPY of the other cluster, --bootstrap-server of it, or --map FILE")
 
 
 REASONS_SHOWN = 10

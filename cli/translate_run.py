@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from cli.ahead import ahead
 from cli.translate import TranslateOptions
@@ -31,6 +31,7 @@ from offsets_log.translation.alignment import Pair, align
 from offsets_log.translation.answers import WAYS, Answer, Told, Untold
 from offsets_log.translation.by_headers import ByHeaders, by_headers
 from offsets_log.translation.by_syncs import by_checkpoints, by_syncs
+from offsets_log.translation.by_time import by_times, times_to_ask
 from offsets_log.translation.names import by_policy, by_rules
 from offsets_log.translation.offset_syncs import (
     Checkpoint,
@@ -40,6 +41,9 @@ from offsets_log.translation.offset_syncs import (
     read_offset_syncs,
 )
 from offsets_log.translation.translated_plan import Place
+
+if TYPE_CHECKING:
+    from offsets_log.cluster.live_target import LiveTarget
 
 FORMS = {"le": r.LITTLE_ENDIAN, "be": r.BIG_ENDIAN, "text": r.TEXT}
 
@@ -70,8 +74,26 @@ class Translation:
         self._stack = ExitStack()
         self._source: CopiedLogs | None = None
         self._target: CopiedLogs | None = None
+        self._live: LiveTarget | None = None
         self._chosen: dict[tuple[int, str], dict[int, CopiedPartition]] = {}
         self._seed = int.from_bytes(os.urandom(7))
+
+    def connect(self, say: Callable[[str], None]) -> None:
+        """Connect to the target, if it is a live one.
+
+        Raises:
+            ClusterError: it does not answer.
+            InputError: a property makes no sense.
+        """
+        if self._asked.bootstrap_server is None:
+            return
+        from cli.command_config import properties_of
+        from offsets_log.cluster.live_target import LiveTarget
+        from offsets_log.cluster.reader import ClusterReader
+
+        properties = properties_of(self._asked.command_config, say)
+        reader = self._stack.enter_context(closing(ClusterReader(self._asked.bootstrap_server, properties)))
+        self._live = LiveTarget(reader)
 
     @property
     def notes(self) -> list[str]:
@@ -116,9 +138,12 @@ class Translation:
         best: dict[int, tuple[int, Mapping[int, Told]]] = {
             number: (number, dict.fromkeys(some, Untold(self._why_not(target)))) for number, some in committed.items()
         }
-        if self._target is not None and not self._copies(self._target, target):
+        if (there := self._partitions(target)) is not None and not there:
             return best
-        for way in (self._by_records, self._by_headers, self._by_syncs, self._by_checkpoints, self._by_map):
+        ways = (
+            self._by_records, self._by_headers, self._by_syncs, self._by_checkpoints, self._by_map, self._by_times
+        )  # fmt: skip
+        for way in ways:
             left = {number: some for number, some in committed.items() if not _is_exact(best[number][1])}
             for number, (place, told) in way(topic, target, left).items():
                 before = best[number]
@@ -129,19 +154,33 @@ class Translation:
         return {number: self._there(target, *found) for number, found in best.items()}
 
     def _there(self, target: str, partition: int, told: Mapping[int, Told]) -> tuple[int, Mapping[int, Told]]:
-        """Return what is told, if the target has the partition as far as its copy tells."""
-        if self._target is None or partition in self._copies(self._target, target):
+        """Return what is told, if the target has the partition as far as that is known."""
+        there = self._partitions(target)
+        if there is None or partition in there:
             return partition, told
-        return partition, dict.fromkeys(told, Untold(f"the target's copy has no {target}-{partition}"))
+        return partition, dict.fromkeys(told, Untold(f"{self._called} has no {target}-{partition}"))
+
+    @property
+    def _called(self) -> str:
+        return "the target" if self._target is None else "the target's copy"
+
+    def _partitions(self, target: str) -> Collection[int] | None:
+        """Return the partitions of a topic of the target; None where only a map tells of it."""
+        if self._live is not None:
+            return self._live.partitions(target)
+        return None if self._target is None else self._copies(self._target, target)
 
     def _why_not(self, target: str) -> str:
         """Return what is said where no way tells anything."""
-        if self._target is None:
+        side = self._live or self._target
+        if side is None:
             return "the map has no such partition"
-        if not self._copies(self._target, target):
-            alike = sorted(name for name in self._target.topics if name.endswith((f".{target}", f"_{target}")))
+        if not self._partitions(target):
+            alike = sorted(name for name in side.topics if name.endswith((f".{target}", f"_{target}")))
             hint = f", but {', '.join(alike[:3])}: see --policy and --rename" if alike else ""
-            return f"the target's copy has no topic {target}{hint}"
+            return f"{self._called} has no topic {target}{hint}"
+        if self._live is not None:
+            return "the source's copy has no log of it, by which its times were known"
         return (
             "nothing tells where its records are in the target: the source's copy has no log of it, and the target's "
             "records have no header with their offset"
@@ -241,6 +280,33 @@ class Translation:
             if own:
                 found[number] = number, {offset: map_file.translate(own, offset) for offset in some}
         return found
+
+    def _by_times(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
+        """Ask the live target for times of the source's records."""
+        if self._live is None:
+            return {}
+        sources, there = self._copies(self._source, topic), self._live.partitions(target)
+        copies = {number: sources[number] for number in committed if number in sources and number in there}
+        if copies and max(*sources, *committed) != max(there):
+            reason = Untold("the topic has another number of partitions in the target than is known of the source")
+            return {number: (number, dict.fromkeys(committed[number], reason)) for number in copies}
+        times = {number: self._times(copy, committed[number]) for number, copy in copies.items()}
+        answers = self._live.first_at(
+            {(target, number): {one for one in some.values() if isinstance(one, int)} for number, some in times.items()}
+        )
+        return {number: (number, by_times(some, answers[target, number])) for number, some in times.items()}
+
+    def _times(self, copy: CopiedPartition, committed: Sequence[int]) -> dict[int, int | Untold]:
+        assert self._source is not None
+        ends = self._source.ends(copy.topic, copy.partition)
+        with ExitStack() as stack:
+            try:
+                if ends is None or not _is_here(copy):
+                    raise InputError("the source's copy has no log of it that can be read")
+                log, end = open_user_log(copy, stack), max(ends.log_end_offset, ends.high_watermark or 0)
+                return times_to_ask(self._reader(stack), log, committed, ends.log_start_offset, end)
+            except InputError as error:
+                return dict.fromkeys(committed, Untold(str(error)))
 
     # ---------------------------------------------------------------------------------------------------- logs
 

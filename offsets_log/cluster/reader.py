@@ -216,14 +216,28 @@ class ClusterReader:
         Raises:
             ClusterLostError: no broker answers any more.
         """
-        found: dict[TopicPartition, int] = {}
+        found, refused = self.list_times(dict.fromkeys(keys, timestamp), patience)
+        return {key: offset for key, (offset, _) in found.items()}, refused
+
+    def list_times(
+        self, times: Mapping[TopicPartition, int], patience: float | None = None
+    ) -> tuple[dict[TopicPartition, tuple[int, int]], dict[TopicPartition, str]]:
+        """Ask for the first record of a time or a later one, in the same way.
+
+        Args:
+            times: one for each partition.
+
+        Returns:
+            Offset and time of each, −1 and −1 where there is none; and of the others why nothing was answered.
+        """
+        found: dict[TopicPartition, tuple[int, int]] = {}
         refused: dict[TopicPartition, str] = {}
         pauses = Pauses(self.patience if patience is None else patience)
-        left = set(keys)
+        left = set(times)
         while left:
             now, problems = self.metadata(patience), dict.fromkeys(left, "it has no leader")
             for node_id, some in by_leader(now, left).items():
-                self._list_at(node_id, some, timestamp, found, problems)
+                self._list_at(node_id, {key: times[key] for key in some}, found, problems)
             refused |= {key: problem for key, problem in problems.items() if problem in _REFUSED}
             if left > problems.keys():
                 pauses.go_on()
@@ -235,12 +249,14 @@ class ClusterReader:
     def _list_at(
         self,
         node_id: int,
-        keys: Iterable[TopicPartition],
-        timestamp: int,
-        found: dict[TopicPartition, int],
+        times: Mapping[TopicPartition, int],
+        found: dict[TopicPartition, tuple[int, int]],
         problems: dict[TopicPartition, str],
     ) -> None:
-        rows = [(key, {"partition_index": key[1], "current_leader_epoch": -1, "timestamp": timestamp}) for key in keys]
+        rows = [
+            (key, {"partition_index": key[1], "current_leader_epoch": -1, "timestamp": timestamp})
+            for key, timestamp in times.items()
+        ]
         body = {
             "replica_id": CONSUMER,
             "isolation_level": READ_UNCOMMITTED,
@@ -257,8 +273,8 @@ class ClusterReader:
                 key = topic["name"], row["partition_index"]
                 if key not in problems:
                     continue
-                if row["error_code"] == NO_ERROR and row["offset"] >= 0:
-                    found[key] = row["offset"]
+                if row["error_code"] == NO_ERROR and (row["offset"] >= 0 or times[key] >= 0):
+                    found[key] = row["offset"], row["timestamp"]
                     del problems[key]
                 else:
                     problems[key] = name_of(row["error_code"])

@@ -79,6 +79,11 @@ class Log:
         first = next((len(raw) for last, raw in self.batches if last >= offset), 0)
         return found[: max(most_bytes, first)]
 
+    def first_at(self, time_ms: int) -> tuple[int, int]:
+        """The first record of a time or a later one, whose times go up with their offsets."""
+        offset = max(self.start, time_ms - TIME)
+        return (offset, TIME + offset) if offset < self.end else (-1, -1)
+
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         known = {**self.ends, self.epoch: self.end}
         found = max((one for one in known if one <= epoch), default=-1)
@@ -210,10 +215,12 @@ class Brokers:
 
     def _ends(self, node: int, body: dict[str, Any]) -> dict[str, Any]:
         def answer(log: Log | None, row: dict[str, Any]) -> dict[str, Any]:
-            offset = -1 if log is None else log.start if row["timestamp"] == EARLIEST else log.end
+            offset, time_ms = -1 if log is None else log.start if row["timestamp"] == EARLIEST else log.end, -1
+            if log is not None and row["timestamp"] >= 0:
+                offset, time_ms = log.first_at(row["timestamp"])
             return {
-                "partition_index": row["partition_index"], "error_code": 6 if log is None else 0, "timestamp": -1,
-                "offset": offset, "leader_epoch": 0,
+                "partition_index": row["partition_index"], "error_code": 6 if log is None else 0,
+                "timestamp": time_ms, "offset": offset, "leader_epoch": 0,
             }  # fmt: skip
 
         return {"throttle_time_ms": 0, "topics": self._each(node, body["topics"], "name", "partition_index", answer)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,15 @@ def fill(real: Broker, first: int) -> None:
     producer.close()
 
 
+def by_times(source: Broker, target: Broker, plan: Path) -> list[int]:
+    """The offsets of the partitions, asked of the running target."""
+    words = ["translate", str(source.data), "--bootstrap-server", live.server(target), "--to", str(plan)]
+    result = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert (result.exit_code, "3 by time" in result.stderr) == (0, True), result.stderr
+    rows = map(json.loads, (plan / "translation.jsonl").read_text().splitlines())
+    return [row["target_offset"] for row in sorted(rows, key=lambda row: row["partition"])]
+
+
 def test_consumers_go_on_at_the_right_record(tmp_path: Path) -> None:
     source, target = live.make(tmp_path / "source"), live.make(tmp_path / "target")
     rows = [row("g", partition=number, offset=offset) for number, offset in {0: 20, 1: 59, 2: 60}.items()]
@@ -46,5 +56,6 @@ def test_consumers_go_on_at_the_right_record(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, words, catch_exceptions=False)
     assert (result.exit_code, "3 exact" in result.stderr) == (0, True), result.stderr
     with target.running():
+        assert by_times(source, target, tmp_path / "by-times") == [10, 49, 49]  # of all read: the last one again
         assert live.restore(plan / "plan.json", "--bootstrap-server", live.server(target), "--execute")[0] == 0
         assert live.read_on(target, "g", "classic") == sorted([*range(20, live.RECORDS), 59])
