@@ -125,8 +125,6 @@ def command(
 
     if not asked.target and asked.map is None:
         raise click.UsageError("give --target COPY of the other cluster, or --map FILE")
-    if reading.engine == "spark":
-        raise click.UsageError("translate reads on this machine")
     try:
         translation = Translation(asked)
     except InputError as error:
@@ -137,7 +135,7 @@ def command(
         translation,
     ):
         plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions))
-        places = translation.places(session.inputs.copied_logs, plan["offsets"])
+        places = translation.places(session.inputs.copied_logs, plan["offsets"], session.engine.run_each)
         new = translated_plan(plan, places, translation.rename_group)
         write_files(directory, rescue_files(new))
         for damage in translation.damages:
