@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from offsets_log.columnar.jit.compiled import Kernel
     from offsets_log.data_directory.decisions import Outcomes
     from offsets_log.disk.folders import Place
+    from offsets_log.disk.translating import Made, Question
     from offsets_log.replay.releases import Release
 
 UNTOLD_IN_BULK = frozenset({POSITION, BYTES, "assignment_base64"})
@@ -269,6 +270,10 @@ class Engine:
             **how,
         )
         return export.run(self.inputs.logs)
+
+    def run_each(self, asked: Sequence[Question[Any]]) -> Iterable[Made[Any]]:
+        """Answer questions about whole logs of users' partitions, in their order."""
+        return (one.run() for one in asked)
 
     def rounds(self, settings: Settings) -> Rounds:
         """Return what opens and cleans partitions."""

@@ -38,7 +38,7 @@ COMMANDS = {
 
 READS_LOGS = (
     "check", "clean", "compact", "decode", "diff", "expire", "groups", "history", "info", "rebalances", "rebuild",
-    "report", "rescue", "top", "where",
+    "report", "rescue", "top", "translate", "where",
 )  # fmt: skip
 """Commands that have --engine."""
 

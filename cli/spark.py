@@ -6,7 +6,7 @@ damage, missing log and tails come with the rows, and are reported in the same w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.scan.reading import Seen
     from offsets_log.disk.folders import Place
+    from offsets_log.disk.translating import Made as Answered
+    from offsets_log.disk.translating import Question
     from offsets_log.events import LogEvent
     from offsets_log.log_format.record import Record
     from offsets_log.replay.coordinator_state import CoordinatorState
@@ -193,6 +195,10 @@ class SparkEngine(Engine):
         joined = self._writers[number][self.inputs.logs.index(log)]
         self._tell_of(log, joined, None)
         return joined.writers()
+
+    def run_each(self, asked: Sequence[Question[Any]]) -> Iterable[Answered[Any]]:
+        """Implement `Engine.run_each`: each question has a task of its own."""
+        return SparkCluster(self._begun()).run_each(asked)
 
     # ----------------------------------------------------------------------------------- rounds of the cleaner
 

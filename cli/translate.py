@@ -146,8 +146,6 @@ def command(
     from offsets_log.translation.translated_plan import in_words, translated_plan
 
     _check_usage(asked)
-    if reading.engine == "spark":
-        raise click.UsageError("translate reads on this machine")
     try:
         translation = Translation(asked)
     except InputError as error:
@@ -159,7 +157,7 @@ def command(
     ):
         translation.connect(session.account.say)
         plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions))
-        places = translation.places(session.inputs.copied_logs, plan["offsets"])
+        places = translation.places(session.inputs.copied_logs, plan["offsets"], session.engine.run_each)
         new = translated_plan(plan, places, translation.rename_group)
         write_files(directory, rescue_files(new))
         for damage in translation.damages:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from cli.ahead import ahead
 from cli.translate import TranslateOptions
 from offsets_log.columnar.aligning import records as r
-from offsets_log.columnar.aligning.reading import Headers, RowReader
-from offsets_log.columnar.arrays import Int64s
-from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.aligning.reading import Headers
 from offsets_log.data_directory.checkpoints import decode_leader_epoch_checkpoint
 from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
-from offsets_log.disk.scratch import Pieces
-from offsets_log.disk.user_logs import find_user_topics, open_user_log, release
+from offsets_log.disk.translating import Aligned, Headed, Made, Question, Reading, SentPartition, Synced, Timed
+from offsets_log.disk.user_logs import find_user_topics, open_user_log
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.file_names import LEADER_EPOCHS
@@ -27,11 +24,10 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.mirror_maker import CHECKPOINTS, OFFSET_SYNCS, MirrorMakerTopic, mirror_maker_topic
 from offsets_log.rows.tables import Row
 from offsets_log.translation import map_file
-from offsets_log.translation.alignment import Pair, align
 from offsets_log.translation.answers import WAYS, Answer, Told, Untold
 from offsets_log.translation.by_headers import ByHeaders, by_headers
-from offsets_log.translation.by_syncs import by_checkpoints, by_syncs
-from offsets_log.translation.by_time import by_times, times_to_ask
+from offsets_log.translation.by_syncs import by_checkpoints
+from offsets_log.translation.by_time import by_times
 from offsets_log.translation.names import by_policy, by_rules
 from offsets_log.translation.offset_syncs import (
     Checkpoint,
@@ -51,6 +47,9 @@ FORMER = "it was committed for a former topic of the same name"
 
 Committed = Mapping[int, Sequence[int]]
 """Partition → committed offsets."""
+Run = Callable[[Sequence[Question[Any]]], Iterable[Made[Any]]]
+"""Answers questions, in their order."""
+T = TypeVar("T")
 
 
 class Translation:
@@ -69,14 +68,15 @@ class Translation:
         self.rename_group = by_rules(asked.rename_group, "--rename-group")
         self.damages: list[Damage] = []
         self._asked = asked
-        self._headers = _headers(asked.offset_header)
+        self._reading = Reading(int.from_bytes(os.urandom(7)), _headers(asked.offset_header))
         self._map = None if asked.map is None else map_file.decode_map(Path(asked.map).read_bytes(), asked.map)
         self._stack = ExitStack()
         self._source: CopiedLogs | None = None
         self._target: CopiedLogs | None = None
         self._live: LiveTarget | None = None
         self._chosen: dict[tuple[int, str], dict[int, CopiedPartition]] = {}
-        self._seed = int.from_bytes(os.urandom(7))
+        self._aligned: dict[tuple[str, int], Made[dict[int, Told]]] = {}
+        self._run: Run
 
     def connect(self, say: Callable[[str], None]) -> None:
         """Connect to the target, if it is a live one.
@@ -103,14 +103,19 @@ class Translation:
     def _sides(self) -> list[CopiedLogs]:
         return [logs for logs in (self._source, self._target) if logs is not None]
 
-    def places(self, source: CopiedLogs, offsets: Sequence[Row]) -> Callable[[Row], Place]:
-        """Translate the offsets of a plan; return what tells the place of each row."""
-        self._source = source
+    def places(self, source: CopiedLogs, offsets: Sequence[Row], run: Run) -> Callable[[Row], Place]:
+        """Translate the offsets of a plan; return what tells the place of each row.
+
+        Args:
+            run: answers what is asked of whole logs.
+        """
+        self._source, self._run = source, run
         if self._asked.target:
             self._target = find_user_topics(self._asked.target, self._stack)
         topics: dict[str, dict[int, list[int]]] = {}
         for row in offsets:
             topics.setdefault(row["topic"], {}).setdefault(row["partition"], []).append(row["committed_offset"])
+        self._align(topics)
         found = {topic: self._topic(topic, committed) for topic, committed in topics.items()}
         for logs in self._sides():
             self.damages += logs.damages
@@ -186,62 +191,66 @@ class Translation:
             "records have no header with their offset"
         )
 
-    def _by_records(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
-        sources, targets = self._copies(self._source, topic), self._copies(self._target, target)
-        found: dict[int, tuple[int, dict[int, Told]]] = {}
-        for number, some in committed.items():
-            if number in sources and number in targets:
+    def _align(self, topics: Mapping[str, Committed]) -> None:
+        """Align the partitions of all topics that both sides have."""
+        asked: dict[tuple[str, int], Aligned] = {}
+        for topic, committed in topics.items():
+            targets = self._copies(self._target, self.rename_topic(topic))
+            if self._target is not None and not targets:
+                continue
+            sources = self._copies(self._source, topic)
+            for number in (one for one in committed if one in sources and one in targets):
                 is_same_count = max(*sources, *committed) == max(targets)
-                found[number] = number, self._aligned(sources[number], targets[number], some, is_same_count)
-        return found
+                try:
+                    asked[topic, number] = self._pair(
+                        sources[number], targets[number], committed[number], is_same_count
+                    )
+                except InputError as error:
+                    self._aligned[topic, number] = Made(None, (), error)
+        self._aligned |= zip(asked, self._run([*asked.values()]), strict=True)
 
-    def _aligned(
+    def _pair(
         self, source: CopiedPartition, target: CopiedPartition, committed: Sequence[int], is_same_count: bool
-    ) -> dict[int, Told]:
+    ) -> Aligned:
         assert self._target is not None
         ends = self._target.ends(target.topic, target.partition)
         assert ends is not None
-        with ExitStack() as stack:
-            try:
-                pair = Pair(
-                    open_user_log(source, stack),
-                    open_user_log(target, stack),
-                    self._reader(stack),
-                    self._reader(stack),
-                    partial(Pieces, stack),
-                    ends.log_start_offset,
-                    ends.log_end_offset,
-                    ahead,
-                    is_same_count,
-                )
-                return align(pair, committed)
-            except InputError as error:
-                return dict.fromkeys(committed, Untold(str(error)))
+        sides = SentPartition.of(source), SentPartition.of(target)
+        return Aligned(*sides, committed, ends.log_start_offset, ends.log_end_offset, is_same_count, self._reading)
+
+    def _by_records(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
+        found: dict[int, tuple[int, dict[int, Told]]] = {}
+        for number, some in committed.items():
+            if (made := self._aligned.get((topic, number))) is not None:
+                try:
+                    found[number] = number, self._take(made)
+                except InputError as error:
+                    found[number] = number, dict.fromkeys(some, Untold(str(error)))
+        return found
 
     def _by_headers(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
         targets = self._copies(self._target, target)
         if not targets or not committed:
             return {}
         try:
-            with ExitStack() as stack:
-                found = by_headers(self._all_rows(targets, stack), committed)
+            asked = [Headed(SentPartition.of(copy), committed, self._reading) for _, copy in sorted(targets.items())]
+            found = by_headers(map(self._take, self._run(asked)), committed)
         except InputError as error:
             return {number: (number, dict.fromkeys(some, Untold(str(error)))) for number, some in committed.items()}
         return {number: _told_of(one) for number, one in found.items() if one.target_partition is not None}
 
     def _by_syncs(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
         targets = self._copies(self._target, target)
-        found: dict[int, tuple[int, dict[int, Told]]] = {}
+        asked: dict[int, Synced] = {}
         for number, some in committed.items():
             if (syncs := self._syncs.get((topic, number))) is None:
                 continue
-            with ExitStack() as stack:
-                copy = targets.get(number)
-                ends = None if self._target is None or copy is None else self._target.ends(target, number)
-                log = None if copy is None or not _is_here(copy) else open_user_log(copy, stack)
-                end = None if ends is None else ends.log_end_offset
-                found[number] = number, by_syncs(syncs, some, log, end)
-        return found
+            copy = targets.get(number)
+            ends = None if self._target is None or copy is None else self._target.ends(target, number)
+            log = None if copy is None or not _is_here(copy) else SentPartition.of(copy)
+            asked[number] = Synced(syncs, some, log, None if ends is None else ends.log_end_offset)
+        made = self._run([*asked.values()])
+        return {number: (number, self._take(one)) for number, one in zip(asked, made, strict=True)}
 
     def _by_checkpoints(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
         return {
@@ -290,23 +299,32 @@ class Translation:
         if copies and max(*sources, *committed) != max(there):
             reason = Untold("the topic has another number of partitions in the target than is known of the source")
             return {number: (number, dict.fromkeys(committed[number], reason)) for number in copies}
-        times = {number: self._times(copy, committed[number]) for number, copy in copies.items()}
+        times = self._times(copies, committed)
         answers = self._live.first_at(
             {(target, number): {one for one in some.values() if isinstance(one, int)} for number, some in times.items()}
         )
         return {number: (number, by_times(some, answers[target, number])) for number, some in times.items()}
 
-    def _times(self, copy: CopiedPartition, committed: Sequence[int]) -> dict[int, int | Untold]:
+    def _times(self, copies: Mapping[int, CopiedPartition], committed: Committed) -> dict[int, dict[int, int | Untold]]:
+        """Return what is to be asked of the live target for each offset, by the logs of the source's partitions."""
         assert self._source is not None
-        ends = self._source.ends(copy.topic, copy.partition)
-        with ExitStack() as stack:
+        asked: dict[int, Timed] = {}
+        found: dict[int, dict[int, int | Untold]] = {}
+        for number, copy in copies.items():
+            ends = self._source.ends(copy.topic, number)
+            if ends is None or not _is_here(copy):
+                reason = Untold("the source's copy has no log of it that can be read")
+                found[number] = dict.fromkeys(committed[number], reason)
+                continue
+            end = max(ends.log_end_offset, ends.high_watermark or 0)
+            sent = SentPartition.of(copy)
+            asked[number] = Timed(sent, committed[number], ends.log_start_offset, end, self._reading)
+        for number, made in zip(asked, self._run([*asked.values()]), strict=True):
             try:
-                if ends is None or not _is_here(copy):
-                    raise InputError("the source's copy has no log of it that can be read")
-                log, end = open_user_log(copy, stack), max(ends.log_end_offset, ends.high_watermark or 0)
-                return times_to_ask(self._reader(stack), log, committed, ends.log_start_offset, end)
+                found[number] = self._take(made)
             except InputError as error:
-                return dict.fromkeys(committed, Untold(str(error)))
+                found[number] = dict.fromkeys(committed[number], Untold(str(error)))
+        return found
 
     # ---------------------------------------------------------------------------------------------------- logs
 
@@ -317,22 +335,19 @@ class Translation:
             self._chosen[key] = {} if logs is None else {copy.partition: copy for copy in logs.chosen(topic)}
         return self._chosen[key]
 
-    def _reader(self, stack: ExitStack) -> RowReader:
-        return RowReader(stack.enter_context(Scanner()), self._seed, self._headers, self._on_damage, release)
+    def _take(self, made: Made[T]) -> T:
+        """Note what could not be read; return the answer. Raises OffsetsLogError where a problem ended it."""
+        for damage in made.damages:
+            self._on_damage(damage)
+        if made.problem is not None:
+            raise made.problem
+        assert made.value is not None
+        return made.value
 
     def _on_damage(self, damage: Damage) -> None:
         """Note a piece that cannot be read, once however often it is met."""
         if str(damage.error) not in {str(one.error) for one in self.damages}:
             self.damages.append(damage)
-
-    def _all_rows(
-        self, copies: Mapping[int, CopiedPartition], stack: ExitStack
-    ) -> Iterator[tuple[int, Iterator[Int64s]]]:
-        """Yield the rows of partitions one after the other; each is read to its end before the next."""
-        reader = self._reader(stack)
-        for number, copy in sorted(copies.items()):
-            with ExitStack() as own:
-                yield number, ahead(reader.chunks(open_user_log(copy, own)))
 
     def _leader_epoch(self, topic: str, partition: int, offset: int) -> int | None:
         """Return the leader epoch of an offset of the target, by the checkpoint of its copy."""

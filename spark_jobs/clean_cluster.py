@@ -41,10 +41,17 @@ class SparkCluster:
 
     def run(self, works: Sequence[Work]) -> list[Any]:
         """Implement `Cluster.run`."""
+        return self._in_tasks(works, min(len(works), self.pieces))
+
+    def run_each(self, works: Sequence[Work]) -> list[Any]:
+        """Run each work in a task of its own, for works of which some are much larger than others."""
+        return self._in_tasks(works, len(works))
+
+    def _in_tasks(self, works: Sequence[Work], tasks: int) -> list[Any]:
         if not works:
             return []
         raw = [pickle.dumps(work) for work in works]
-        parts = self.spark.sparkContext.parallelize(raw, min(len(raw), self.pieces))
+        parts = self.spark.sparkContext.parallelize(raw, tasks)
         return [pickle.loads(made) for made in parts.map(_run).collect()]
 
     def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupWork]) -> list[GroupMade]:

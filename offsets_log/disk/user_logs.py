@@ -50,20 +50,26 @@ def _partitions_in(path: Path) -> list[UserPartition]:
     ]
 
 
+def whole(copy: CopiedPartition) -> UserPartition:
+    """Return a copy that has all of its log here. Raises InputError where it has the end only."""
+    if not isinstance(copy, UserPartition):
+        raise InputError("of other topics an archive or a store gives the ends only: unpack it", file=copy.shown_path)
+    return copy
+
+
 def open_user_log(copy: CopiedPartition, stack: ExitStack) -> PartitionLog:
     """Open all segments of a partition.
 
     Raises:
         InputError: one cannot be read, or only the end of the log is here.
     """
-    if not isinstance(copy, UserPartition):
-        raise InputError("of other topics an archive or a store gives the ends only: unpack it", file=copy.shown_path)
+    here = whole(copy)
     segments = []
-    for base_offset in copy.base_offsets():
-        path = copy.path / f"{base_offset:020}.log"
-        buffer, zeros = map_data(path, stack)
-        segments.append(Segment(str(path), base_offset, buffer, zeros_behind=zeros))
-    return PartitionLog(copy.partition, tuple(segments))
+    for base_offset in here.base_offsets():
+        name = f"{base_offset:020}.log"
+        buffer, zeros = map_data(here.path / name, stack)
+        segments.append(Segment(f"{here.shown_path}/{name}", base_offset, buffer, zeros_behind=zeros))
+    return PartitionLog(here.partition, tuple(segments))
 
 
 def release(buffer: Buffer, begin: int, end: int) -> None:

@@ -6,7 +6,7 @@ not have kept their numbers, if all records of one went to one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,28 +41,34 @@ class ByHeaders:
     told: Mapping[int, Told] = field(default_factory=dict)
 
 
-def by_headers(
-    targets: Iterable[tuple[int, Iterator[a.Int64s]]], committed: Mapping[int, Sequence[int]]
+def in_partition(
+    target: int, chunks: Iterable[a.Int64s], committed: Mapping[int, Sequence[int]]
 ) -> dict[int, ByHeaders]:
-    """Return, for each partition of the source, where its committed offsets are.
+    """Return what one partition of the target tells of those partitions of the source that it has records of.
 
     Args:
-        targets: number and rows (`columnar.aligning.records`) of each partition of the target.
+        chunks: its rows (`columnar.aligning.records`).
         committed: partition of the source → committed offsets.
     """
-    answers: dict[int, list[ByHeaders]] = {partition: [] for partition in committed}
-    for target, chunks in targets:
-        placings = {
-            partition: _Placing(*pl.begin(np.array(sorted(set(some)), np.int64)))
-            for partition, some in committed.items()
-        }
-        for rows in chunks:
-            _place(rows[rows[:, r.FLAGS] & r.IS_CONTROL == 0], target, placings)
-        for partition, placing in placings.items():
-            if placing.found:
-                pl.end(placing.state, placing.asked, placing.counts)
-                answers[partition].append(ByHeaders(target, _told(placing)))
-    return {partition: _only(partition, some) for partition, some in answers.items()}
+    placings = {
+        partition: _Placing(*pl.begin(np.array(sorted(set(some)), np.int64))) for partition, some in committed.items()
+    }
+    for rows in chunks:
+        _place(rows[rows[:, r.FLAGS] & r.IS_CONTROL == 0], target, placings)
+    there = {partition: placing for partition, placing in placings.items() if placing.found}
+    for placing in there.values():
+        pl.end(placing.state, placing.asked, placing.counts)
+    return {partition: ByHeaders(target, _told(placing)) for partition, placing in there.items()}
+
+
+def by_headers(found: Iterable[Mapping[int, ByHeaders]], partitions: Iterable[int]) -> dict[int, ByHeaders]:
+    """Return where the committed offsets of each partition of the source are.
+
+    Args:
+        found: what each partition of the target tells, in their order.
+    """
+    told = list(found)
+    return {number: _only(number, [one[number] for one in told if number in one]) for number in partitions}
 
 
 def _place(rows: a.Int64s, target: int, placings: Mapping[int, _Placing]) -> None:

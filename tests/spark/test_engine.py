@@ -160,7 +160,9 @@ def test_the_same_page(log: Path, spark: Any, tmp_path: Path) -> None:
 
 def test_every_command_is_asked() -> None:
     asked = {question[0] for question in QUESTIONS.values()}
-    assert asked | {"rescue", "where", "report", "clean"} == set(READS_LOGS)  # of `clean` see `test_clean`
+    assert asked | {"rescue", "where", "report", "clean", "translate"} == set(
+        READS_LOGS
+    )  # see `test_clean`, `test_translate`
     commands = {name: importlib.import_module(module).command for name, module in COMMANDS.items()}
     engines = {name for name, command in commands.items() if any(it.name == "engine" for it in command.params)}
     assert engines == set(READS_LOGS)

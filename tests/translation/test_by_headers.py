@@ -10,7 +10,7 @@ from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning.reading import Headers, RowReader
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Untold
-from offsets_log.translation.by_headers import ByHeaders, by_headers
+from offsets_log.translation.by_headers import ByHeaders, by_headers, in_partition
 from tests.translation.logs import Said, log_of
 
 OFFSET, PARTITION = "x-original-offset", "x-source-partition"
@@ -29,8 +29,8 @@ def told(
 ) -> dict[int, ByHeaders]:
     with ExitStack() as stack:
         reader = RowReader(stack.enter_context(Scanner()), 7, headers or Headers())
-        chunks = ((n, reader.chunks(log_of(enumerate(some, 100), codec="lz4"))) for n, some in logs.items())
-        return by_headers(chunks, committed)
+        chunks = {n: reader.chunks(log_of(enumerate(some, 100), codec="lz4")) for n, some in logs.items()}
+        return by_headers([in_partition(n, some, committed) for n, some in chunks.items()], committed)
 
 
 def test_offsets_as_bytes_or_digits() -> None:

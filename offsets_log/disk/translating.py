@@ -1,0 +1,193 @@
+"""What is asked of whole logs when offsets are translated: values that tasks on other machines can answer, too.
+
+A question is about one partition, or about one and its copy. Answers are small: they grow with the offsets asked for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Generic, Self, TypeVar
+
+from offsets_log.columnar.aligning.reading import Headers, RowReader
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.data_directory.copied_logs import CopiedPartition
+from offsets_log.disk.ahead import ahead
+from offsets_log.disk.scratch import Pieces
+from offsets_log.disk.user_logs import open_user_log, release, whole
+from offsets_log.disk.user_partitions import UserPartition
+from offsets_log.errors import Damage, InputError, OffsetsLogError
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.translation.alignment import Pair, align
+from offsets_log.translation.answers import Told, Untold
+from offsets_log.translation.by_headers import ByHeaders, in_partition
+from offsets_log.translation.by_syncs import by_syncs
+from offsets_log.translation.by_time import times_to_ask
+from offsets_log.translation.offset_syncs import PartitionSyncs
+
+T = TypeVar("T")
+OnDamage = Callable[[Damage], None]
+
+
+@dataclass(frozen=True)
+class SentPartition(UserPartition):
+    """A partition's directory that is opened by its absolute path, wherever a task runs.
+
+    Attributes:
+        given: the path as it is shown.
+    """
+
+    given: Path
+
+    @classmethod
+    def of(cls, copy: CopiedPartition) -> Self:
+        """Return one for a copy. Raises InputError where only the end of its log is here."""
+        here = whole(copy)
+        return cls(here.topic, here.partition, here.path.absolute(), {}, here.path)
+
+    @property
+    def shown_path(self) -> str:
+        """The path as it was given."""
+        return str(self.given)
+
+    def open(self, stack: ExitStack) -> PartitionLog:
+        """Open all segments. Raises InputError."""
+        with self._naming():
+            return open_user_log(self, stack)
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        try:
+            yield
+        except InputError as error:
+            if error.file is not None:
+                error.file = error.file.replace(str(self.path), self.shown_path, 1)
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How records of both sides are read.
+
+    Attributes:
+        seed: of the hashes; what is compared needs the same.
+    """
+
+    seed: int
+    headers: Headers
+
+    def reader(self, stack: ExitStack, on_damage: OnDamage) -> RowReader:
+        """Return a reader with buffers of its own, which the stack closes."""
+        return RowReader(stack.enter_context(Scanner()), self.seed, self.headers, on_damage, release)
+
+
+@dataclass(frozen=True, slots=True)
+class Made(Generic[T]):
+    """An answer.
+
+    Attributes:
+        value: None if a problem ended it.
+        damages: what could not be read, each piece once however often it was met.
+    """
+
+    value: T | None
+    damages: Sequence[Damage] = ()
+    problem: OffsetsLogError | None = None
+
+
+class Question(ABC, Generic[T]):
+    """Something asked of logs; it can be pickled, and so can its answer."""
+
+    __slots__ = ()
+
+    def run(self) -> Made[T]:
+        """Open the logs, and answer."""
+        damages: dict[str, Damage] = {}
+
+        def note(damage: Damage) -> None:
+            damages.setdefault(str(damage.error), Damage(damage.error, bytes(damage.raw)))
+
+        value, problem = None, None
+        with ExitStack() as stack:
+            try:
+                value = self._answer(stack, note)
+            except OffsetsLogError as error:
+                problem = error.with_traceback(None)  # its frames hold mappings that are closed here
+        return Made(value, [*damages.values()], problem)
+
+    @abstractmethod
+    def _answer(self, stack: ExitStack, on_damage: OnDamage) -> T: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned(Question[dict[int, Told]]):
+    """Where committed offsets are by the records of both sides; attributes as of `alignment.Pair`."""
+
+    source: SentPartition
+    target: SentPartition
+    committed: Sequence[int]
+    target_start: int
+    target_end: int
+    is_same_count: bool
+    reading: Reading
+
+    def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, Told]:
+        pair = Pair(
+            self.source.open(stack),
+            self.target.open(stack),
+            self.reading.reader(stack, on_damage),
+            self.reading.reader(stack, on_damage),
+            partial(Pieces, stack),
+            self.target_start,
+            self.target_end,
+            ahead,
+            self.is_same_count,
+        )
+        return align(pair, self.committed)
+
+
+@dataclass(frozen=True, slots=True)
+class Headed(Question[dict[int, ByHeaders]]):
+    """Where committed offsets of all partitions are by the headers in one of the target."""
+
+    target: SentPartition
+    committed: Mapping[int, Sequence[int]]
+    reading: Reading
+
+    def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, ByHeaders]:
+        reader = self.reading.reader(stack, on_damage)
+        chunks = ahead(reader.chunks(self.target.open(stack)))
+        return in_partition(self.target.partition, chunks, self.committed)
+
+
+@dataclass(frozen=True, slots=True)
+class Synced(Question[dict[int, Told]]):
+    """Where committed offsets are by offset syncs; attributes as of `by_syncs`."""
+
+    syncs: PartitionSyncs
+    committed: Sequence[int]
+    target: SentPartition | None
+    target_end: int | None
+
+    def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, Told]:
+        target = None if self.target is None else self.target.open(stack)
+        return by_syncs(self.syncs, self.committed, target, self.target_end)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed(Question[dict[int, int | Untold]]):
+    """What times tell where committed offsets are; attributes as of `times_to_ask`."""
+
+    source: SentPartition
+    committed: Sequence[int]
+    start: int
+    end: int
+    reading: Reading
+
+    def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, int | Untold]:
+        reader = self.reading.reader(stack, on_damage)
+        return times_to_ask(reader, self.source.open(stack), self.committed, self.start, self.end)
