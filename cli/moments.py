@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import Retention
+from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
@@ -25,7 +26,7 @@ from offsets_log.rows.tables import COMPACT_COLUMNS, Row, committed_rows
 from offsets_log.serving.expired import unexpired
 from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
-from offsets_log.serving.state import Cluster, Ends, Served
+from offsets_log.serving.state import Cluster, Ends, OffsetsPartitions, Served
 from offsets_log.serving.topics import assigned_partitions, end_of, topics_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Moments:
         self.failures.update({log.offsets_partition: state.failure for log, state, _ in parts})
         homes = at_home({log.offsets_partition: state for log, state, _ in parts}, inputs.offsets_partition_count())
         states = [(log, homes[log.offsets_partition], table) for log, _, table in parts]
+        present = {log.offsets_partition: state.groups for log, state, _ in states}
         offsets = CommittedOffsets([(table, state.groups) for _, state, table in states])
         ends = {
             log.offsets_partition: Ends(log.segments[0].base_offset or 0, state.end_offset)
@@ -97,6 +99,7 @@ class Moments:
             topics=topics,
             names=names,
             cluster=self._cluster(),
+            offsets_partitions=_offsets_partitions(present, inputs.offsets_partition_count()),
             share_offsets=self._share_offsets(session),
             logs=self.logs,
         )
@@ -129,6 +132,13 @@ class Moments:
             if row["topic"] is not None and row["start_offset"] is not None:
                 found.setdefault(row["group"], []).append(row)
         return found
+
+
+def _offsets_partitions(groups: Mapping[int | None, Collection[str]], told: PartitionCount | None) -> OffsetsPartitions:
+    """Return which offsets partitions are there; all, as it were, where their number is a guess."""
+    present = {partition: names for partition, names in groups.items() if partition is not None}
+    count = told or partition_count(present)
+    return OffsetsPartitions(None if count.is_guess or None in groups else count.number, frozenset(present))
 
 
 def _parts(session: Session, profile: Profile) -> Iterator[Part]:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import click
@@ -29,6 +30,8 @@ from offsets_log.words import counted
 
 PLAY_EVERY_S = 1.0
 MOST_LINE_BYTES = 4096
+NAMED = 10
+"""So many partitions that are not there are named."""
 COMMANDS = "at TIME, step SECONDS, end, quit"
 
 
@@ -67,9 +70,13 @@ class Travel:
             loop.add_signal_handler(signalled, stop.set)
         for number, (one, at) in enumerate(zip(served, self._serving.at or (None,), strict=True)):
             await self._listen(one, at, number)
+        account = self._moments.session.account
+        for words in self._lacks(served[0]):
+            account.is_wrong = account.is_wrong or not account.inputs.reading.offsets_partition
+            self._say(words)
         for words in (*self._doubts(served[0]), *self._openness()):
             self._say(words)
-        self._moments.session.account.finish("serving; Ctrl-C ends it")
+        account.finish("serving; Ctrl-C ends it")
         if hasattr(signal, "SIGTTIN"):
             signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # in the background there are no lines from a terminal
         threading.Thread(target=_read_lines, args=(loop, stop, self._take), daemon=True).start()
@@ -102,6 +109,18 @@ class Travel:
         """Return of how many partitions an archive has only the end."""
         partitions = self._moments.session.inputs.user_partitions
         return sum(bool(one.base_offsets()) and one.dated_from > one.base_offsets()[0] for one in partitions)
+
+    def _lacks(self, served: Served) -> Iterator[str]:
+        """Yield what is not served because it is not in the copy, one sentence each; the exit status says so too."""
+        there = served.offsets_partitions
+        absent = (there.count or 0) - sum(number < (there.count or 0) for number in there.present)
+        if absent > 0:
+            first = ", ".join(map(str, islice(there.absent(), NAMED)))
+            yield (
+                f"{counted(absent, 'offsets partition')} of {there.count} ({first}"
+                f"{f' and {absent - NAMED} more' if absent > NAMED else ''}) {'is' if absent == 1 else 'are'} not in "
+                "this copy: groups in there are not served, and who asks for one is told UNKNOWN_SERVER_ERROR"
+            )
 
     def _doubts(self, served: Served) -> Iterator[str]:
         """Yield what clients may take for more than it is, one sentence each."""

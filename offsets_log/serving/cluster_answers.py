@@ -165,14 +165,18 @@ def describe_cluster(served: Served, body: Body, asked: Asked) -> Body:
 
 def find_coordinator(served: Served, body: Body, asked: Asked) -> Body:
     """Answer FindCoordinator: this broker for groups; of others none, in a way that is not asked again and again."""
+    found = _broker(served, asked) | {"error_code": NO_ERROR, "error_message": None}
     is_group = body.get("key_type", GROUP) == GROUP
-    node = _broker(served, asked) if is_group else {"node_id": -1, "host": "", "port": -1}
-    answer = node | {
-        "error_code": NO_ERROR if is_group else INVALID_REQUEST,
-        "error_message": None if is_group else "Only groups have a coordinator here.",
-    }
-    keys = dict.fromkeys(body.get("coordinator_keys", ()))
-    return answer | {"throttle_time_ms": 0, "coordinators": [answer | {"key": key} for key in keys]}
+
+    def coordinator(key: str) -> Body:
+        refusal = served.refusal(key) if is_group else _NO_OTHERS
+        return found if refusal is None else refusal | {"node_id": -1, "host": "", "port": -1}
+
+    rows = [coordinator(key) | {"key": key} for key in dict.fromkeys(body.get("coordinator_keys", ()))]
+    return coordinator(body.get("key", "")) | {"throttle_time_ms": 0, "coordinators": rows}
+
+
+_NO_OTHERS: Body = {"error_code": INVALID_REQUEST, "error_message": "Only groups have a coordinator here."}
 
 
 def describe_configs(served: Served, body: Body, _: Asked) -> Body:
