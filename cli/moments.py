@@ -58,7 +58,12 @@ class Moments:
     @cached_property
     def logs(self) -> ServedLogs:
         """The logs themselves, whatever the moment."""
-        return ServedLogs(self.session.inputs.copied_logs, self.session.inputs.logs)
+        return ServedLogs(self.session.inputs.copied_logs, self.session.inputs.logs, self._tell)
+
+    def _tell(self, words: str) -> None:
+        """Say what of the logs could not be served, which the exit status says too."""
+        self.session.account.is_wrong = True
+        self.session.account.say(words)
 
     def at(self, until_time: int | None) -> Served:
         """Return the state at a moment, of which nothing is reported; None is where the run's own bounds are."""

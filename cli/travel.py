@@ -19,6 +19,7 @@ from typing import Any
 
 import click
 
+from cli.account import Account
 from cli.moments import Moments
 from cli.options import Time
 from cli.serve import ServeOptions
@@ -26,6 +27,7 @@ from offsets_log.cluster.server import Server
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.serving.answers import respond
 from offsets_log.serving.state import Served
+from offsets_log.serving.topics import UNKNOWN
 from offsets_log.words import counted
 
 PLAY_EVERY_S = 1.0
@@ -74,6 +76,8 @@ class Travel:
         for words in self._lacks(served[0]):
             account.is_wrong = account.is_wrong or not account.inputs.reading.offsets_partition
             self._say(words)
+        if self._serving.end_offsets != UNKNOWN:
+            self._say_of_logs(account)
         for words in (*self._doubts(served[0]), *self._openness()):
             self._say(words)
         account.finish("serving; Ctrl-C ends it")
@@ -121,6 +125,14 @@ class Travel:
                 f"{f' and {absent - NAMED} more' if absent > NAMED else ''}) {'is' if absent == 1 else 'are'} not in "
                 "this copy: groups in there are not served, and who asks for one is told UNKNOWN_SERVER_ERROR"
             )
+
+    def _say_of_logs(self, account: Account) -> None:
+        """Report what was found to be wrong with other topics' logs when their ends were looked for."""
+        logs = account.inputs.copied_logs
+        for words in logs.in_words():
+            self._say(words)
+        for damage in logs.damages:
+            account.on_damage(damage)
 
     def _doubts(self, served: Served) -> Iterator[str]:
         """Yield what clients may take for more than it is, one sentence each."""

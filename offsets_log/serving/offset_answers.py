@@ -221,7 +221,8 @@ def _listed(served: Served, name: str, asked: Body, *, is_committed: bool) -> Bo
         if asked["timestamp"] in known:
             return row | {"offset": known[asked["timestamp"]], "leader_epoch": ends.leader_epoch}
         place = _place_of(log, ends, asked["timestamp"])
-    except OffsetsLogError:
+    except OffsetsLogError as error:
+        served.logs.tell(f"{name}-{number} cannot be searched: {error}")
         return row | {"error_code": UNKNOWN_SERVER_ERROR}
     if place is None:
         return row

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from offsets_log.serving.state import OffsetsPartitions, Served
+from offsets_log.protocol.error_codes import CORRUPT_MESSAGE, UNKNOWN_SERVER_ERROR
+from offsets_log.protocol.list_offsets import MAX_TIMESTAMP
+from offsets_log.serving.state import Ends, OffsetsPartitions, Served
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.serving.client import (
     CONSUMER_GROUPS,
@@ -17,15 +19,16 @@ from tests.serving.client import (
     FIND_COORDINATOR,
     GROUP_ID_NOT_FOUND,
     LIST_GROUPS,
+    LIST_OFFSETS,
     OFFSET_FETCH,
     SHARE_OFFSETS,
     ask,
     moments,
 )
-from tests.serving.test_serve import serving
+from tests.serving.test_records import FETCH, Files, asking, batch, served_of
+from tests.serving.test_serve import asked, serving
 
 __all__ = ["recorded"]
-UNKNOWN_SERVER_ERROR = -1
 
 
 def said(*arguments: object, status: int) -> str:
@@ -58,10 +61,10 @@ def codes(state: Served, group: str) -> dict[str, list[Any]]:
 def test_a_group_of_a_partition_that_is_not_here_is_not_said_to_be_none(recorded: Recorded) -> None:
     """Of two directories of a broker one: clients are not told that a group does not exist, nor to ask again."""
     both = data_directories(recorded("kafka-4.3-three"), "broker-1")
-    with moments(*both) as (asked, session):
-        whole = asked.load(session)
-    with moments(both[0]) as (asked, session):
-        half = asked.load(session)
+    with moments(*both) as (asked_at, session):
+        whole = asked_at.load(session)
+    with moments(both[0]) as (asked_at, session):
+        half = asked_at.load(session)
     assert list(half.offsets_partitions.absent()) == [1, 2, 6, 7]
     lost = whole.groups.keys() - half.groups.keys()
     assert len(lost) == 9
@@ -90,15 +93,15 @@ def test_a_partition_that_only_a_checkpoint_names_is_told(recorded: Recorded, tm
     (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
     copy = tmp_path / "data"
     shutil.copytree(directory, copy)
-    with moments(copy) as (asked, session):
-        group = next(iter(asked.load(session).groups))
-        number = OffsetsPartitions(asked.load(session).offsets_partitions.count).lack(group)
+    with moments(copy) as (asked_at, session):
+        group = next(iter(asked_at.load(session).groups))
+        number = OffsetsPartitions(asked_at.load(session).offsets_partitions.count).lack(group)
     shutil.rmtree(copy / f"__consumer_offsets-{number}")
     words = said(copy, status=3)
     assert f"missing: offsets partition {number}:" in words
     assert f"({number}) is not in this copy" in words
-    with moments(copy) as (asked, session):
-        (row,) = ask(asked.load(session), CONSUMER_GROUPS, {"group_ids": [group]})["groups"]
+    with moments(copy) as (asked_at, session):
+        (row,) = ask(asked_at.load(session), CONSUMER_GROUPS, {"group_ids": [group]})["groups"]
     assert row["error_code"] == UNKNOWN_SERVER_ERROR
 
 
@@ -106,3 +109,58 @@ def test_a_partition_that_only_a_checkpoint_names_is_told(recorded: Recorded, tm
 def test_without_the_number_of_partitions_nobody_knows_what_lacks(count: int | None) -> None:
     there = OffsetsPartitions(count, {0})
     assert (there.lack("g"), list(there.absent())) == (None, [])
+
+
+@pytest.fixture
+def cut(recorded: Recorded, tmp_path: Path) -> Path:
+    """A directory after an orderly stop: orders-1 is cut off behind offset 75, orders-0 has a wrong byte."""
+    (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    copy = tmp_path / "data"
+    shutil.copytree(directory, copy)
+    log = copy / "orders-1" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes()[:1500])
+    with (copy / "orders-0" / f"{0:020}.log").open("r+b") as stream:
+        stream.seek(100)
+        stream.write(b"XYZ")
+    return copy
+
+
+def test_a_log_that_is_cut_off_is_told_and_refused_where_it_ends(cut: Path) -> None:
+    """The end is that of the checkpoint; a consumer would wait for what follows for ever."""
+    with serving(cut) as run:
+        port, _ = run.listener()
+        (row,) = asked(port, FETCH, asking({1: 74}, "orders"), 12)["responses"][0]["partitions"]
+        assert (row["error_code"], row["high_watermark"]) == (0, 116)
+        assert row["records"]
+        for offset in (75, 100, 115, 100):
+            (row,) = asked(port, FETCH, asking({1: offset}, "orders"), 12)["responses"][0]["partitions"]
+            assert row["error_code"] == CORRUPT_MESSAGE
+        (row,) = asked(port, FETCH, asking({1: 116}, "orders", max_wait_ms=0), 12)["responses"][0]["partitions"]
+        assert row["error_code"] == 0
+        words = run.end(3)
+    assert "orders-1: the log ends at offset 75 and had reached 116, the high watermark noted" in words
+    assert words.count("orders-1 cannot be read on: ") == 1
+    assert "the log ends at offset 75: what should follow is not in this copy" in words
+
+
+def test_a_wrong_checksum_is_told_and_its_bytes_are_given(cut: Path) -> None:
+    raw = (cut / "orders-0" / f"{0:020}.log").read_bytes()
+    with moments(cut) as (asked_at, session):
+        state = asked_at.load(session)
+        assert not session.account.is_wrong
+        for _ in range(2):
+            answer = ask(state, FETCH, asking({0: 0}, "orders"))
+            assert raw.startswith(answer["responses"][0]["partitions"][0]["records"])
+        assert session.account.is_wrong
+        assert len(state.logs.told) == 1
+        assert "orders-0/00000000000000000000.log, position 0: the checksum is" in next(iter(state.logs.told))
+        session.account.is_wrong = False
+
+
+def test_a_time_behind_what_is_no_batch_is_not_said_to_be_none() -> None:
+    files = Files({0: batch(0) + batch(2)[:8] + b"\0\0\0\1" + bytes(range(40)), 9: batch(9)})
+    state = served_of({0: (files, Ends(0, 11))})
+    for time, code in ((1000, 0), (5000, UNKNOWN_SERVER_ERROR), (MAX_TIMESTAMP, UNKNOWN_SERVER_ERROR)):
+        asked_for = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": time}]
+        (topic,) = ask(state, LIST_OFFSETS, {"topics": [{"name": "t", "partitions": asked_for}]})["topics"]
+        assert topic["partitions"][0]["error_code"] == code
