@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.primitives import ZERO_UUID, Uuid
 from offsets_log.protocol.describe_configs import TOPIC
 from offsets_log.protocol.error_codes import (
@@ -215,7 +216,32 @@ def _configs(served: Served, resource_type: int, name: str, keys: Sequence[str] 
 
 
 def describe_log_dirs(served: Served, body: Body, _: Asked) -> Body:
-    """Answer DescribeLogDirs: the copy's directory; sizes of logs are not told."""
-    result = {"error_code": NO_ERROR, "log_dir": served.cluster.directory, "topics": []}
-    volumes = {"total_bytes": -1, "usable_bytes": -1, "is_cordoned": False}
-    return {"throttle_time_ms": 0, "error_code": NO_ERROR, "results": [result | volumes]}
+    """Answer DescribeLogDirs: the copy's directories, and how large the logs in them are; volumes are not told."""
+    topics = body["topics"]
+    asked = None if topics is None else {(row["topic"], number) for row in topics for number in row["partitions"]}
+    found: dict[str, dict[str, list[Body]]] = {served.cluster.directory: {}}
+    for topic in served.topics.values():
+        for number in topic.partitions:
+            if asked is not None and (topic.name, number) not in asked:
+                continue
+            if (size := _log_size(served, topic.name, number)) is not None:
+                found.setdefault(size[0], {}).setdefault(topic.name, []).append(
+                    {"partition_index": number, "partition_size": size[1], "offset_lag": 0, "is_future_key": False}
+                )
+    volumes = {"error_code": NO_ERROR, "total_bytes": -1, "usable_bytes": -1, "is_cordoned": False}
+    results = [
+        volumes | {"log_dir": directory, "topics": [{"name": name, "partitions": rows} for name, rows in logs.items()]}
+        for directory, logs in found.items()
+    ]
+    return {"throttle_time_ms": 0, "error_code": NO_ERROR, "results": results}
+
+
+def _log_size(served: Served, topic: str, number: int) -> tuple[str, int] | None:
+    """Return the directory and the bytes of a log; None where they cannot be told."""
+    try:
+        log = served.logs.of(topic, number)
+        size_bytes = None if log is None else log.size_bytes
+    except OffsetsLogError as error:
+        served.logs.tell(f"{topic}-{number} has no size: {error}")
+        return None
+    return None if log is None or size_bytes is None else (log.directory or served.cluster.directory, size_bytes)

@@ -76,6 +76,22 @@ class LogReader:
         self._places: dict[int, tuple[int, int]] = {}
         self._decided: tuple[int, tuple[list[AbortedTransaction], list[int]]] = -1, ([], [])
 
+    @property
+    def directory(self) -> str:
+        """The data directory that the log lies in."""
+        return self._files.shown_path.rpartition("/")[0]
+
+    @cached_property
+    def size_bytes(self) -> int | None:
+        """All its segments together; None where an archive gives only the end. Raises InputError."""
+        if self._first_here > (self._bases[0] if self._bases else 0):
+            return None
+        total = 0
+        for base in self._bases:
+            with self._files.open_segment(base) as segment:
+                total += segment.size_bytes
+        return total
+
     def read(self, offset: int, end_offset: int, most_bytes: int, *, is_first: bool) -> bytes:
         """Return whole batches of one segment, from that of an offset on, or the next where it is gone.
 
@@ -274,7 +290,7 @@ class OffsetsFiles:
     @property
     def shown_path(self) -> str:
         """To show."""
-        return f"{self.topic}-{self.partition}"
+        return self.log.segments[0].file.rpartition("/")[0]
 
     @cached_property
     def _segments(self) -> Mapping[int, Buffer]:

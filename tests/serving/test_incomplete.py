@@ -29,6 +29,7 @@ from tests.serving.test_records import FETCH, Files, asking, batch, served_of
 from tests.serving.test_serve import asked, serving
 
 __all__ = ["recorded"]
+DESCRIBE_LOG_DIRS = 35
 
 
 def said(*arguments: object, status: int) -> str:
@@ -164,3 +165,22 @@ def test_a_time_behind_what_is_no_batch_is_not_said_to_be_none() -> None:
         asked_for = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": time}]
         (topic,) = ask(state, LIST_OFFSETS, {"topics": [{"name": "t", "partitions": asked_for}]})["topics"]
         assert topic["partitions"][0]["error_code"] == code
+
+
+def test_sizes_of_logs_are_those_of_their_files(recorded: Recorded) -> None:
+    """In each directory, of internal topics too; of those asked for, or all."""
+    both = data_directories(recorded("kafka-4.3-three"), "broker-1")
+    with moments(*both) as (asked_at, session):
+        state = asked_at.load(session)
+        told = ask(state, DESCRIBE_LOG_DIRS, {"topics": None})["results"]
+        some = {"topics": [{"topic": "orders", "partitions": [1]}]}
+        first = ask(state, DESCRIBE_LOG_DIRS, some, 1)["results"]
+    sizes = {
+        f"{row['log_dir']}/{topic['name']}-{one['partition_index']}": one["partition_size"]
+        for row in told
+        for topic in row["topics"]
+        for one in topic["partitions"]
+    }
+    files = {str(path.parent) for one in both for path in one.glob("*/*.log") if "__cluster_" not in str(path)}
+    assert sizes == {one: sum(path.stat().st_size for path in Path(one).glob("*.log")) for one in files}
+    assert [len(row["topics"]) for row in first] == [1]
