@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import Retention
-from offsets_log.replay.partition_count import PartitionCount, partition_count
+from offsets_log.replay.partition_count import FEW, PartitionCount, partition_count
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
@@ -65,6 +66,20 @@ class Moments:
         self.session.account.is_wrong = True
         self.session.account.say(words)
 
+    @cached_property
+    def _times(self) -> tuple[int, int] | None:
+        return self.logs.times()
+
+    def beyond(self, at: int | None) -> str | None:
+        """Say that a moment is before the logs begin or after they end; None for any other. Raises OffsetsLogError."""
+        if at is None or self._times is None:
+            return None
+        begin, end = self._times
+        if begin <= at <= end:
+            return None
+        where = f"begin at {shown_moment(begin)}" if at < begin else f"end at {shown_moment(end)}"
+        return f"{shown_moment(at)}: the logs of the offsets topic {where}"
+
     def at(self, until_time: int | None) -> Served:
         """Return the state at a moment, of which nothing is reported; None is where the run's own bounds are."""
         reading = self.session.inputs.reading
@@ -104,7 +119,7 @@ class Moments:
             topics=topics,
             names=names,
             cluster=self._cluster(),
-            offsets_partitions=_offsets_partitions(present, inputs.offsets_partition_count()),
+            offsets_partitions=offsets_partitions_of(present, inputs.offsets_partition_count()),
             share_offsets=self._share_offsets(session),
             logs=self.logs,
         )
@@ -139,11 +154,14 @@ class Moments:
         return found
 
 
-def _offsets_partitions(groups: Mapping[int | None, Collection[str]], told: PartitionCount | None) -> OffsetsPartitions:
-    """Return which offsets partitions are there; all, as it were, where their number is a guess."""
+def offsets_partitions_of(
+    groups: Mapping[int | None, Collection[str]], told: PartitionCount | None
+) -> OffsetsPartitions:
+    """Return which offsets partitions are there; without the number of all, where too few groups would show it."""
     present = {partition: names for partition, names in groups.items() if partition is not None}
     count = told or partition_count(present)
-    return OffsetsPartitions(None if count.is_guess or None in groups else count.number, frozenset(present))
+    is_guess = count.is_guess or (told is None and sum(map(len, present.values())) < FEW)
+    return OffsetsPartitions(None if is_guess or None in groups else count.number, frozenset(present))
 
 
 def _parts(session: Session, profile: Profile) -> Iterator[Part]:
@@ -166,6 +184,14 @@ def _parts(session: Session, profile: Profile) -> Iterator[Part]:
             )
             state = finish(replayed.layout, replayed.state, scanner, with_offsets=table is None).showing(*shows)
         yield _of_values(replayed.log, state) if table is None else (replayed.log, state, table)
+
+
+def shown_moment(moment_ms: int) -> str:
+    """Return a time as --at takes it; milliseconds beyond the calendar."""
+    try:
+        return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{moment_ms} ms"
 
 
 def _of_values(log: PartitionLog, state: CoordinatorState) -> Part:

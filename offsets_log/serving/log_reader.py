@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from offsets_log.broker.batches import FileBatch
@@ -23,7 +24,8 @@ from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.log_ends import find_log_ends
 from offsets_log.data_directory.segment_batches import PartitionFiles, PlacedBatch, SegmentBatches, open_batches
 from offsets_log.errors import CorruptBatchError
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.log_format.segment import Buffer, Pieces, pieces_of
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
@@ -347,6 +349,18 @@ class ServedLogs:
             files = self._files(topic, partition)
             self._readers[key] = None if files is None else LogReader(files, self.tell)
         return self._readers[key]
+
+    def times(self) -> tuple[int, int] | None:
+        """Return the times of the first and the last batch of the offsets topic; None where they have none.
+
+        Raises:
+            OffsetsLogError: a file cannot be read.
+        """
+        first = [batch.max_timestamp_ms for log in self._offsets_logs.values() for batch in islice(batches_of(log), 1)]
+        ends = [find_log_ends(OffsetsFiles(log)) for log in self._offsets_logs.values()]
+        last = [one.newest_timestamp_ms for one in ends if one is not None and one.newest_timestamp_ms is not None]
+        dated = [time_ms for time_ms in first if time_ms > NO_TIMESTAMP]
+        return (min(dated), max(last)) if dated and last else None
 
     def tell(self, words: str) -> None:
         """Say what of a log could not be served, or is given as it is."""

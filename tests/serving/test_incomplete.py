@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from cli.moments import offsets_partitions_of
 from offsets_log.protocol.error_codes import CORRUPT_MESSAGE, UNKNOWN_SERVER_ERROR
 from offsets_log.protocol.list_offsets import MAX_TIMESTAMP
+from offsets_log.replay.partition_count import PartitionCount
+from offsets_log.replay.partition_for import partition_for
 from offsets_log.serving.state import Ends, OffsetsPartitions, Served
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.serving.client import (
@@ -184,3 +187,38 @@ def test_sizes_of_logs_are_those_of_their_files(recorded: Recorded) -> None:
     files = {str(path.parent) for one in both for path in one.glob("*/*.log") if "__cluster_" not in str(path)}
     assert sizes == {one: sum(path.stat().st_size for path in Path(one).glob("*.log")) for one in files}
     assert [len(row["topics"]) for row in first] == [1]
+
+
+def test_share_groups_without_their_log_are_told(recorded: Recorded, tmp_path: Path) -> None:
+    (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    copy = tmp_path / "data"
+    shutil.copytree(directory, copy, ignore=shutil.ignore_patterns("__share_group_state-*"))
+    words = "of 2 share groups no offsets are served: __share_group_state is not in this copy"
+    assert words in said(copy, status=0)
+    assert "no offsets are served: they are told at the end of the logs only" in said(
+        directory, "--at", "2026-11-22T16:42Z", status=0
+    )
+
+
+def test_a_release_before_4_0_is_told(recorded: Recorded) -> None:
+    (directory,) = data_directories(recorded("kafka-3.9-one"), "stopped")
+    assert "metadata.version is 3.9-IV0: if its brokers had the Scala coordinator" in said(directory, status=0)
+    assert "metadata.version" not in said(directory, "--profile", "classic", status=0)
+
+
+def test_filters_and_bounds_without_anything_are_told(recorded: Recorded) -> None:
+    (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    assert "no group fits --group" in said(directory, "--group", "nosuch", status=0)
+    assert "no offset is of a topic that fits --topic" in said(directory, "--topic", "nosuch", status=0)
+    with serving(directory, "--until-offset", "3") as run:
+        assert run.listener()[1] == "at --until-offset"
+        run.end()
+
+
+@pytest.mark.parametrize(("groups", "is_known"), [(4, False), (5, True)])
+def test_groups_show_how_many_partitions_there_are_if_they_are_not_few(groups: int, is_known: bool) -> None:
+    """A broker makes 50; one that is alone, with groups that belong there, is one of these."""
+    names = [name for name in map(str, range(999)) if partition_for(name, 50) == 7][:groups]
+    assert offsets_partitions_of({7: names}, None).count == (50 if is_known else None)
+    assert offsets_partitions_of({7: names, None: ()}, None).count is None
+    assert offsets_partitions_of({7: ()}, PartitionCount(8, "metadata")).count == 8
