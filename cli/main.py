@@ -143,7 +143,8 @@ def run() -> None:
     if 1 in was_closed:
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
         if not any(word == "--to" or word.startswith("--to=") for word in sys.argv):
-            sys.exit("offsets-log: error: standard output is closed; --to FILE writes into a file")
+            hint = "" if sys.argv[1:2] == ["serve"] else "; --to FILE writes into a file"
+            sys.exit(f"offsets-log: error: standard output is closed{hint}")
     try:
         main()
     except OSError as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import Retention
+from offsets_log.replay.partition_count import FEW, PartitionCount, partition_count
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
@@ -25,7 +27,7 @@ from offsets_log.rows.tables import COMPACT_COLUMNS, Row, committed_rows
 from offsets_log.serving.expired import unexpired
 from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
-from offsets_log.serving.state import Cluster, Ends, Served
+from offsets_log.serving.state import Cluster, Ends, OffsetsPartitions, Served
 from offsets_log.serving.topics import assigned_partitions, end_of, topics_of
 
 if TYPE_CHECKING:
@@ -57,7 +59,26 @@ class Moments:
     @cached_property
     def logs(self) -> ServedLogs:
         """The logs themselves, whatever the moment."""
-        return ServedLogs(self.session.inputs.copied_logs, self.session.inputs.logs)
+        return ServedLogs(self.session.inputs.copied_logs, self.session.inputs.logs, self._tell)
+
+    def _tell(self, words: str) -> None:
+        """Say what of the logs could not be served, which the exit status says too."""
+        self.session.account.is_wrong = True
+        self.session.account.say(words)
+
+    @cached_property
+    def _times(self) -> tuple[int, int] | None:
+        return self.logs.times()
+
+    def beyond(self, at: int | None) -> str | None:
+        """Say that a moment is before the logs begin or after they end; None for any other. Raises OffsetsLogError."""
+        if at is None or self._times is None:
+            return None
+        begin, end = self._times
+        if begin <= at <= end:
+            return None
+        where = f"begin at {shown_moment(begin)}" if at < begin else f"end at {shown_moment(end)}"
+        return f"{shown_moment(at)}: the logs of the offsets topic {where}"
 
     def at(self, until_time: int | None) -> Served:
         """Return the state at a moment, of which nothing is reported; None is where the run's own bounds are."""
@@ -71,6 +92,7 @@ class Moments:
         self.failures.update({log.offsets_partition: state.failure for log, state, _ in parts})
         homes = at_home({log.offsets_partition: state for log, state, _ in parts}, inputs.offsets_partition_count())
         states = [(log, homes[log.offsets_partition], table) for log, _, table in parts]
+        present = {log.offsets_partition: state.groups for log, state, _ in states}
         offsets = CommittedOffsets([(table, state.groups) for _, state, table in states])
         ends = {
             log.offsets_partition: Ends(log.segments[0].base_offset or 0, state.end_offset)
@@ -97,6 +119,7 @@ class Moments:
             topics=topics,
             names=names,
             cluster=self._cluster(),
+            offsets_partitions=offsets_partitions_of(present, inputs.offsets_partition_count()),
             share_offsets=self._share_offsets(session),
             logs=self.logs,
         )
@@ -131,6 +154,16 @@ class Moments:
         return found
 
 
+def offsets_partitions_of(
+    groups: Mapping[int | None, Collection[str]], told: PartitionCount | None
+) -> OffsetsPartitions:
+    """Return which offsets partitions are there; without the number of all, where too few groups would show it."""
+    present = {partition: names for partition, names in groups.items() if partition is not None}
+    count = told or partition_count(present)
+    is_guess = count.is_guess or (told is None and sum(map(len, present.values())) < FEW)
+    return OffsetsPartitions(None if is_guess or None in groups else count.number, frozenset(present))
+
+
 def _parts(session: Session, profile: Profile) -> Iterator[Part]:
     """Replay all partitions up to the bounds, as far as filters show them."""
     engine, inputs = session.engine, session.inputs
@@ -151,6 +184,14 @@ def _parts(session: Session, profile: Profile) -> Iterator[Part]:
             )
             state = finish(replayed.layout, replayed.state, scanner, with_offsets=table is None).showing(*shows)
         yield _of_values(replayed.log, state) if table is None else (replayed.log, state, table)
+
+
+def shown_moment(moment_ms: int) -> str:
+    """Return a time as --at takes it; milliseconds beyond the calendar."""
+    try:
+        return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{moment_ms} ms"
 
 
 def _of_values(log: PartitionLog, state: CoordinatorState) -> Part:

@@ -141,6 +141,8 @@ def _check_usage(reading: ReadOptions, serving: ServeOptions) -> None:
         raise click.UsageError("--step begins at a moment: give one --at")
     if serving.retention is not None and serving.now is None:
         raise click.UsageError("--retention decides what has expired by --now: give that too")
+    if serving.advertise is not None and not serving.advertise[1]:
+        raise click.UsageError("--advertise tells clients where to come back to: port 0 is nowhere")
     if serving.advertise is not None and len(serving.at) > 1:
         raise click.UsageError("--advertise names one address, and each --at has its own")
     if serving.listen[1] + max(len(serving.at) - 1, 0) > MAX_PORT:

@@ -12,23 +12,31 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import click
 
-from cli.moments import Moments
+from cli.account import Account
+from cli.moments import Moments, shown_moment
 from cli.options import Time
 from cli.serve import ServeOptions
 from offsets_log.cluster.server import Server
+from offsets_log.data_directory.card import FIRST_OF_4_0, metadata_version_name
 from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
+from offsets_log.replay.group import SHARE
+from offsets_log.replay.profile import MODERN
 from offsets_log.serving.answers import respond
 from offsets_log.serving.state import Served
+from offsets_log.serving.topics import UNKNOWN
 from offsets_log.words import counted
 
 PLAY_EVERY_S = 1.0
 MOST_LINE_BYTES = 4096
+NAMED = 10
+"""So many partitions that are not there are named."""
 COMMANDS = "at TIME, step SECONDS, end, quit"
 
 
@@ -65,11 +73,18 @@ class Travel:
         loop = asyncio.get_running_loop()
         for signalled in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signalled, stop.set)
-        for number, (one, at) in enumerate(zip(served, self._serving.at or (None,), strict=True)):
+        bound = self._moments.session.inputs.reading.until_time
+        for number, (one, at) in enumerate(zip(served, self._serving.at or (bound,), strict=True)):
             await self._listen(one, at, number)
+        account = self._moments.session.account
+        for words in self._lacks(served[0]):
+            account.is_wrong = account.is_wrong or not account.inputs.reading.offsets_partition
+            self._say(words)
+        if self._serving.end_offsets != UNKNOWN:
+            self._say_of_logs(account)
         for words in (*self._doubts(served[0]), *self._openness()):
             self._say(words)
-        self._moments.session.account.finish("serving; Ctrl-C ends it")
+        account.finish("serving; Ctrl-C ends it")
         if hasattr(signal, "SIGTTIN"):
             signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # in the background there are no lines from a terminal
         threading.Thread(target=_read_lines, args=(loop, stop, self._take), daemon=True).start()
@@ -95,13 +110,37 @@ class Travel:
 
     def _tell(self, listener: _Listener, served: Served) -> None:
         counts = f"{counted(len(served.groups), 'group')}, {counted(len(served.offsets), 'offset')}"
-        moment = "at the end of the logs" if listener.at is None else f"at {_shown(listener.at)}"
+        is_bounded = bool(self._moments.session.inputs.reading.until_offset)
+        end = "at --until-offset" if is_bounded else "at the end of the logs"
+        moment = end if listener.at is None else f"at {shown_moment(listener.at)}"
         click.echo(f"{listener.address}\t{moment}\t{counts}")
+        if words := self._moments.beyond(listener.at):
+            self._say(words)
 
     def _ends_only(self) -> int:
         """Return of how many partitions an archive has only the end."""
         partitions = self._moments.session.inputs.user_partitions
         return sum(bool(one.base_offsets()) and one.dated_from > one.base_offsets()[0] for one in partitions)
+
+    def _lacks(self, served: Served) -> Iterator[str]:
+        """Yield what is not served because it is not in the copy, one sentence each; the exit status says so too."""
+        there = served.offsets_partitions
+        absent = (there.count or 0) - sum(number < (there.count or 0) for number in there.present)
+        if absent > 0:
+            first = ", ".join(map(str, islice(there.absent(), NAMED)))
+            yield (
+                f"{counted(absent, 'offsets partition')} of {there.count} ({first}"
+                f"{f' and {absent - NAMED} more' if absent > NAMED else ''}) {'is' if absent == 1 else 'are'} not in "
+                "this copy: groups in there are not served, and who asks for one is told UNKNOWN_SERVER_ERROR"
+            )
+
+    def _say_of_logs(self, account: Account) -> None:
+        """Report what was found to be wrong with other topics' logs when their ends were looked for."""
+        logs = account.inputs.copied_logs
+        for words in logs.in_words():
+            self._say(words)
+        for damage in logs.damages:
+            account.on_damage(damage)
 
     def _doubts(self, served: Served) -> Iterator[str]:
         """Yield what clients may take for more than it is, one sentence each."""
@@ -112,6 +151,7 @@ class Travel:
                 f"the ends of {counted(unknown, 'partition')} are not known: kafka-consumer-groups of 4.x shows them "
                 "as -, other tools as -1 with a lag below 0; --end-offsets committed gives them an end"
             )
+        yield from self._unlike(served)
         ends_only = self._ends_only()
         if ends_only:
             yield (
@@ -125,6 +165,27 @@ class Travel:
             yield (
                 f"the load of {counted(len(failed), 'offsets partition')} would end early in a broker "
                 f"({', '.join(map(str, failed[:5]))}): what can be read is served; see offsets-log check"
+            )
+
+    def _unlike(self, served: Served) -> Iterator[str]:
+        """Yield where filters, the moment or the release leave less or other than users expect."""
+        inputs = self._moments.session.inputs
+        if inputs.reading.group and not served.groups:
+            yield "no group fits --group"
+        elif inputs.reading.topic and not len(served.offsets):
+            yield "no offset is of a topic that fits --topic"
+        shares = sum(group.kind == SHARE for group in served.groups.values())
+        if shares and served.share_offsets is None:
+            is_copied = inputs.copied_logs.partition_count(SHARE_GROUP_STATE)
+            why = (
+                "they are told at the end of the logs only" if is_copied else f"{SHARE_GROUP_STATE} is not in this copy"
+            )
+            yield f"of {counted(shares, 'share group')} no offsets are served: {why}"
+        level = None if inputs.metadata is None else inputs.metadata.replay.image.metadata_version
+        if level is not None and level < FIRST_OF_4_0 and served.profile.name == MODERN.name:
+            yield (
+                f"the cluster's metadata.version is {metadata_version_name(level)}: if its brokers had the Scala "
+                "coordinator, as those before 4.0 by default, give --profile classic"
             )
 
     def _openness(self) -> Iterator[str]:
@@ -187,6 +248,8 @@ class Travel:
                 passed_ms = round((time.monotonic() - began) * 1000 * speed)
                 try:
                     await self._move(listener, at + passed_ms)
+                    if (words := self._moments.beyond(listener.at)) and not self._moments.beyond(at):
+                        self._say(words)
                 except OffsetsLogError as error:
                     self._say(str(error))
 
@@ -223,10 +286,3 @@ def _stepped(before: int | None, text: str) -> int:
         return before + round(float(text) * 1000)
     except (ValueError, OverflowError):
         raise InputError(f"{text!r} is no number of seconds") from None
-
-
-def _shown(moment_ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except (ValueError, OverflowError, OSError):
-        return f"{moment_ms} ms"

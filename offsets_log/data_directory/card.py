@@ -64,6 +64,7 @@ METADATA_VERSIONS = (
     "4.4-IV0",
 )  # fmt: skip
 """Names of the levels of ``metadata.version`` from 1 on (``MetadataVersion.java``)."""
+FIRST_OF_4_0 = METADATA_VERSIONS.index("4.0-IV0") + 1
 
 
 def metadata_version_name(level: int | None) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.primitives import ZERO_UUID, Uuid
 from offsets_log.protocol.describe_configs import TOPIC
 from offsets_log.protocol.error_codes import (
@@ -165,14 +166,18 @@ def describe_cluster(served: Served, body: Body, asked: Asked) -> Body:
 
 def find_coordinator(served: Served, body: Body, asked: Asked) -> Body:
     """Answer FindCoordinator: this broker for groups; of others none, in a way that is not asked again and again."""
+    found = _broker(served, asked) | {"error_code": NO_ERROR, "error_message": None}
     is_group = body.get("key_type", GROUP) == GROUP
-    node = _broker(served, asked) if is_group else {"node_id": -1, "host": "", "port": -1}
-    answer = node | {
-        "error_code": NO_ERROR if is_group else INVALID_REQUEST,
-        "error_message": None if is_group else "Only groups have a coordinator here.",
-    }
-    keys = dict.fromkeys(body.get("coordinator_keys", ()))
-    return answer | {"throttle_time_ms": 0, "coordinators": [answer | {"key": key} for key in keys]}
+
+    def coordinator(key: str) -> Body:
+        refusal = served.refusal(key) if is_group else _NO_OTHERS
+        return found if refusal is None else refusal | {"node_id": -1, "host": "", "port": -1}
+
+    rows = [coordinator(key) | {"key": key} for key in dict.fromkeys(body.get("coordinator_keys", ()))]
+    return coordinator(body.get("key", "")) | {"throttle_time_ms": 0, "coordinators": rows}
+
+
+_NO_OTHERS: Body = {"error_code": INVALID_REQUEST, "error_message": "Only groups have a coordinator here."}
 
 
 def describe_configs(served: Served, body: Body, _: Asked) -> Body:
@@ -211,7 +216,32 @@ def _configs(served: Served, resource_type: int, name: str, keys: Sequence[str] 
 
 
 def describe_log_dirs(served: Served, body: Body, _: Asked) -> Body:
-    """Answer DescribeLogDirs: the copy's directory; sizes of logs are not told."""
-    result = {"error_code": NO_ERROR, "log_dir": served.cluster.directory, "topics": []}
-    volumes = {"total_bytes": -1, "usable_bytes": -1, "is_cordoned": False}
-    return {"throttle_time_ms": 0, "error_code": NO_ERROR, "results": [result | volumes]}
+    """Answer DescribeLogDirs: the copy's directories, and how large the logs in them are; volumes are not told."""
+    topics = body["topics"]
+    asked = None if topics is None else {(row["topic"], number) for row in topics for number in row["partitions"]}
+    found: dict[str, dict[str, list[Body]]] = {served.cluster.directory: {}}
+    for topic in served.topics.values():
+        for number in topic.partitions:
+            if asked is not None and (topic.name, number) not in asked:
+                continue
+            if (size := _log_size(served, topic.name, number)) is not None:
+                found.setdefault(size[0], {}).setdefault(topic.name, []).append(
+                    {"partition_index": number, "partition_size": size[1], "offset_lag": 0, "is_future_key": False}
+                )
+    volumes = {"error_code": NO_ERROR, "total_bytes": -1, "usable_bytes": -1, "is_cordoned": False}
+    results = [
+        volumes | {"log_dir": directory, "topics": [{"name": name, "partitions": rows} for name, rows in logs.items()]}
+        for directory, logs in found.items()
+    ]
+    return {"throttle_time_ms": 0, "error_code": NO_ERROR, "results": results}
+
+
+def _log_size(served: Served, topic: str, number: int) -> tuple[str, int] | None:
+    """Return the directory and the bytes of a log; None where they cannot be told."""
+    try:
+        log = served.logs.of(topic, number)
+        size_bytes = None if log is None else log.size_bytes
+    except OffsetsLogError as error:
+        served.logs.tell(f"{topic}-{number} has no size: {error}")
+        return None
+    return None if log is None or size_bytes is None else (log.directory or served.cluster.directory, size_bytes)

@@ -85,10 +85,10 @@ def _fetched(served: Served, name: str, row: Body, room: _Room, *, is_committed:
         if not ends.start_offset <= row["fetch_offset"] <= ends.end_offset:
             return {"error_code": OFFSET_OUT_OF_RANGE}
         return _read(log, ends, row, room, is_committed=is_committed)
-    except CorruptBatchError:
-        return {"error_code": CORRUPT_MESSAGE}
-    except OffsetsLogError:
-        return {"error_code": KAFKA_STORAGE_ERROR}
+    except OffsetsLogError as error:
+        served.logs.tell(f"{name}-{partition} cannot be read on: {error}")
+        is_corrupt = isinstance(error, CorruptBatchError)
+        return {"error_code": CORRUPT_MESSAGE if is_corrupt else KAFKA_STORAGE_ERROR}
 
 
 def _read(log: LogReader, ends: Ends, row: Body, room: _Room, *, is_committed: bool) -> Body:

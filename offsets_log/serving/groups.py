@@ -60,6 +60,8 @@ def _classic(served: Served, group_id: str, asked: Asked) -> Body:
         "members": [],
         "authorized_operations": NOT_ASKED,
     }
+    if refusal := served.refusal(group_id):
+        return row | refusal
     if group is None or group.kind != CLASSIC:
         return row | (_not_found(group, group_id, CLASSIC) if asked.version >= 6 else {})
     is_stable = bool(group.members)
@@ -130,7 +132,7 @@ def _newer(served: Served, group_id: str, kind: str, member_of: MemberOf) -> Bod
         "authorized_operations": NOT_ASKED,
     }
     if group is None or group.kind != kind:
-        return row | _not_found(group, group_id, kind)
+        return row | (served.refusal(group_id) or _not_found(group, group_id, kind))
     return row | {
         "group_state": group.state(served.profile),
         "group_epoch": group.group_epoch,

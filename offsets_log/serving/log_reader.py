@@ -1,6 +1,7 @@
 """The logs of a copy as consumers ask for them: raw batches from an offset on, and where a time is.
 
-Batches are found by their headers and the indexes beside them; checksums are left to whoever reads the records.
+Batches are found by their headers and the indexes beside them. One whose checksum is wrong is given as a broker gives
+it, for whoever reads the records checks it; it is told all the same.
 
 References: ``LocalLog.read``, ``LogSegment.findOffsetByTimestamp``, ``UnifiedLog.fetchOffsetByTimestamp``.
 """
@@ -9,18 +10,22 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from offsets_log.broker.batches import FileBatch
+from offsets_log.broker.failures import BrokerError
 from offsets_log.cleaner.transactions import control_kind
 from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.log_ends import find_log_ends
 from offsets_log.data_directory.segment_batches import PartitionFiles, PlacedBatch, SegmentBatches, open_batches
 from offsets_log.errors import CorruptBatchError
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.log_format.segment import Buffer, Pieces, pieces_of
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
@@ -62,12 +67,32 @@ class AbortedTransaction(NamedTuple):
 class LogReader:
     """The log of a partition, which does not change."""
 
-    def __init__(self, files: ReadableFiles) -> None:
+    def __init__(self, files: ReadableFiles, tell: Callable[[str], None] = lambda words: None) -> None:
+        """Args:
+        tell: takes what is wrong with batches that are given all the same, as a broker gives them.
+        """
         self._files = files
+        self._tell = tell
         self._bases = files.base_offsets()
         self._first_here = files.dated_from
         self._places: dict[int, tuple[int, int]] = {}
         self._decided: tuple[int, tuple[list[AbortedTransaction], list[int]]] = -1, ([], [])
+
+    @property
+    def directory(self) -> str:
+        """The data directory that the log lies in."""
+        return self._files.shown_path.rpartition("/")[0]
+
+    @cached_property
+    def size_bytes(self) -> int | None:
+        """All its segments together; None where an archive gives only the end. Raises InputError."""
+        if self._first_here > (self._bases[0] if self._bases else 0):
+            return None
+        total = 0
+        for base in self._bases:
+            with self._files.open_segment(base) as segment:
+                total += segment.size_bytes
+        return total
 
     def read(self, offset: int, end_offset: int, most_bytes: int, *, is_first: bool) -> bytes:
         """Return whole batches of one segment, from that of an offset on, or the next where it is gone.
@@ -85,6 +110,7 @@ class LogReader:
         for base in self._from(offset):
             with open_batches(self._files, base) as batches:
                 start = stop = following = -1
+                taken: list[PlacedBatch] = []
                 for placed in batches.since(offset, hint if base == hint_base else 0):
                     size_bytes = placed.end - (placed.position if start < 0 else start)
                     is_too_much = size_bytes > most_bytes and not (is_first and start < 0)
@@ -92,6 +118,7 @@ class LogReader:
                         break
                     start = placed.position if start < 0 else start
                     stop, following = placed.end, placed.last_offset + 1
+                    taken.append(placed)
                 else:
                     if start < 0:
                         if batches.problem:
@@ -100,8 +127,31 @@ class LogReader:
                 if start < 0:
                     return b""
                 self._remember(following, base, stop)
-                return batches.raw(start, stop)
+                raw = batches.raw(start, stop)
+                self._check_sums(base, taken, raw)
+                return raw
+        if offset < end_offset and self._end < end_offset:
+            raise CorruptBatchError(
+                f"the log ends at offset {self._end}: what should follow is not in this copy",
+                file=self._files.shown_path,
+            )
         return b""
+
+    @cached_property
+    def _end(self) -> int:
+        """The offset behind the last whole batch in the files; that of the name of a last segment without one."""
+        ends = find_log_ends(self._files)
+        return 0 if ends is None else ends.log_end_offset
+
+    def _check_sums(self, base: int, taken: Sequence[PlacedBatch], raw: bytes) -> None:
+        """Tell of batches that do not fit their checksum."""
+        view, start = memoryview(raw), taken[0].position
+        for position, batch, _ in taken:
+            begin = position - start
+            try:
+                batch._replace(view=view[begin : begin + batch.size_bytes]).ensure_valid()
+            except BrokerError as error:
+                self._tell(f"{self._files.shown_path}/{base:020}.log, position {position}: {error.problem}")
 
     def _remember(self, offset: int, base: int, position: int) -> None:
         self._places[offset] = base, position
@@ -111,7 +161,7 @@ class LogReader:
     def _require(self, offset: int) -> None:
         """Raise CorruptBatchError if the log is not here from an offset on: what follows it is not known."""
         if self._bases and max(offset, self._bases[0]) < self._first_here:
-            raise CorruptBatchError(f"only what follows offset {self._first_here} is here")
+            raise CorruptBatchError(f"only what follows offset {self._first_here} is here", file=self._files.shown_path)
 
     def _from(self, offset: int) -> list[int]:
         """Return the base offsets of the segments that may hold an offset or what follows it."""
@@ -136,6 +186,8 @@ class LogReader:
                     for place in _places_in(batches, placed):
                         if place.timestamp_ms >= timestamp_ms and place.offset >= start:
                             return place if place.offset < end else None
+                if batches.problem:
+                    raise CorruptBatchError(batches.problem)
         return None
 
     def at_largest_time(self, start: int, end: int) -> Place | None:
@@ -150,6 +202,8 @@ class LogReader:
                     if largest is None or placed.batch.max_timestamp_ms > largest.timestamp_ms:
                         some = [place for place in _places_in(batches, placed) if place.offset >= start]
                         largest = max([*([largest] if largest else []), *some], key=_time, default=None)
+                if batches.problem:
+                    raise CorruptBatchError(batches.problem)
         return largest
 
     def _earlier_than(self, timestamp_ms: int, base: int) -> int:
@@ -238,7 +292,7 @@ class OffsetsFiles:
     @property
     def shown_path(self) -> str:
         """To show."""
-        return f"{self.topic}-{self.partition}"
+        return self.log.segments[0].file.rpartition("/")[0]
 
     @cached_property
     def _segments(self) -> Mapping[int, Buffer]:
@@ -262,13 +316,28 @@ class OffsetsFiles:
 
 
 class ServedLogs:
-    """The logs of a copy, each opened when it is asked for."""
+    """The logs of a copy, each opened when it is asked for.
 
-    def __init__(self, copied: CopiedLogs | None = None, offsets_logs: Iterable[PartitionLog] = ()) -> None:
+    Attributes:
+        told: what was told of them.
+    """
+
+    MOST_TOLD = 1000
+    """So many different things are told."""
+
+    def __init__(
+        self,
+        copied: CopiedLogs | None = None,
+        offsets_logs: Iterable[PartitionLog] = (),
+        tell: Callable[[str], None] = lambda words: None,
+    ) -> None:
         """Args:
         copied: of other topics.
         offsets_logs: of the offsets topic.
+        tell: takes what of the logs could not be served, each only once.
         """
+        self._tell = tell
+        self.told: set[str] = set()
         self._copied = copied
         self._offsets_logs = {log.offsets_partition: log for log in offsets_logs if log.segments}
         self._readers: dict[tuple[str, int], LogReader | None] = {}
@@ -278,8 +347,26 @@ class ServedLogs:
         key = topic, partition
         if key not in self._readers:
             files = self._files(topic, partition)
-            self._readers[key] = None if files is None else LogReader(files)
+            self._readers[key] = None if files is None else LogReader(files, self.tell)
         return self._readers[key]
+
+    def times(self) -> tuple[int, int] | None:
+        """Return the times of the first and the last batch of the offsets topic; None where they have none.
+
+        Raises:
+            OffsetsLogError: a file cannot be read.
+        """
+        first = [batch.max_timestamp_ms for log in self._offsets_logs.values() for batch in islice(batches_of(log), 1)]
+        ends = [find_log_ends(OffsetsFiles(log)) for log in self._offsets_logs.values()]
+        last = [one.newest_timestamp_ms for one in ends if one is not None and one.newest_timestamp_ms is not None]
+        dated = [time_ms for time_ms in first if time_ms > NO_TIMESTAMP]
+        return (min(dated), max(last)) if dated and last else None
+
+    def tell(self, words: str) -> None:
+        """Say what of a log could not be served, or is given as it is."""
+        if words not in self.told and len(self.told) < self.MOST_TOLD:
+            self.told.add(words)
+            self._tell(words)
 
     def _files(self, topic: str, partition: int) -> ReadableFiles | None:
         if topic == OFFSETS_TOPIC:

@@ -46,6 +46,8 @@ def fetch_offsets(served: Served, body: Body, asked: Asked) -> Body:
 def _fetched(served: Served, row: Body, body: Body) -> Body:
     group_id, topics = row["group_id"], row["topics"]
     answer: Body = {"group_id": group_id, "topics": [], "error_code": NO_ERROR}
+    if refusal := served.refusal(group_id):
+        return answer | _refused(topics or (), refusal["error_code"])
     group = served.groups.get(group_id)
     try:
         if group is not None:
@@ -66,6 +68,21 @@ def _fetched(served: Served, row: Body, body: Body) -> Body:
         for topic, partitions in asked.items()
     ]
     return answer
+
+
+def _refused(topics: Sequence[Body], error_code: int) -> Body:
+    """Return an error of a group: of each partition too, as version 1 has no other."""
+    none = {"committed_offset": NO_OFFSET, "committed_leader_epoch": NO_LEADER_EPOCH, "metadata": ""}
+    rows = [
+        {
+            "name": topic["name"],
+            "partitions": [
+                none | {"partition_index": number, "error_code": error_code} for number in topic["partition_indexes"]
+            ],
+        }
+        for topic in topics
+    ]
+    return {"topics": rows, "error_code": error_code}
 
 
 def _merged(rows: Iterable[tuple[str, Sequence[int]]]) -> Mapping[str, list[int]]:
@@ -119,6 +136,8 @@ def share_offsets(served: Served, body: Body, _: Asked) -> Body:
 
 def _share_group(served: Served, group_id: str, topics: Sequence[Body] | None) -> Body:
     answer: Body = {"group_id": group_id, "topics": [], "error_code": NO_ERROR, "error_message": None}
+    if refusal := served.refusal(group_id):
+        return answer | refusal
     group = served.groups.get(group_id)
     if group is None or group.kind != SHARE:
         return answer | {"error_code": GROUP_ID_NOT_FOUND, "error_message": f"Group {group_id} not found."}
@@ -202,7 +221,8 @@ def _listed(served: Served, name: str, asked: Body, *, is_committed: bool) -> Bo
         if asked["timestamp"] in known:
             return row | {"offset": known[asked["timestamp"]], "leader_epoch": ends.leader_epoch}
         place = _place_of(log, ends, asked["timestamp"])
-    except OffsetsLogError:
+    except OffsetsLogError as error:
+        served.logs.tell(f"{name}-{number} cannot be searched: {error}")
         return row | {"error_code": UNKNOWN_SERVER_ERROR}
     if place is None:
         return row

@@ -5,13 +5,15 @@ A broker may know less: of partitions whose load would end early, all that can b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from offsets_log.log_format.primitives import ZERO_UUID, Uuid
+from offsets_log.protocol.error_codes import UNKNOWN_SERVER_ERROR
 from offsets_log.replay.group import Group
 from offsets_log.replay.partial import GroupTopicPartition
+from offsets_log.replay.partition_for import partition_for
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.tables import Row
@@ -62,6 +64,28 @@ class Cluster:
     directory: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class OffsetsPartitions:
+    """Which partitions of the offsets topic are in the copy.
+
+    Attributes:
+        count: how many it has; None where that is not known.
+        present: those that were read.
+    """
+
+    count: int | None = None
+    present: Collection[int] = ()
+
+    def absent(self) -> Iterator[int]:
+        """Yield those that are not, rising."""
+        return (number for number in range(self.count or 0) if number not in self.present)
+
+    def lack(self, group_id: str) -> int | None:
+        """Return the partition of a group if that is not in the copy, so that nobody can tell whether it exists."""
+        number = partition_for(group_id, self.count) if self.count else None
+        return None if number in self.present else number
+
+
 Asked = tuple[bytes, bytes, object]
 """API key and version, the message, and for what address."""
 
@@ -104,6 +128,7 @@ class Served:
         groups: those that exist, by id, rising.
         pending: of open transactions.
         topics: by name, rising.
+        offsets_partitions: those that groups were read from.
         share_offsets: rows of `data_directory.share_offsets`, by group; None where the copy does not tell.
         names: topic id → name.
         logs: of the copy, for those who read records.
@@ -117,6 +142,18 @@ class Served:
     topics: Mapping[str, Topic]
     names: TopicNames
     cluster: Cluster = Cluster()
+    offsets_partitions: OffsetsPartitions = OffsetsPartitions()
     share_offsets: Mapping[str, Sequence[Row]] | None = None
     logs: ServedLogs = field(default_factory=ServedLogs)
     answered: Answered = field(default_factory=Answered)
+
+    def refusal(self, group_id: str) -> dict[str, Any] | None:
+        """Return the error of a group that cannot be known; None where what the copy tells is all there is of it.
+
+        It is none that clients ask again for, as no coordinator will come.
+        """
+        partition = None if group_id in self.groups else self.offsets_partitions.lack(group_id)
+        if partition is None:
+            return None
+        message = f"Group {group_id} belongs to offsets partition {partition}, which is not in this copy."
+        return {"error_code": UNKNOWN_SERVER_ERROR, "error_message": message}

@@ -54,10 +54,10 @@ class Serving:
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
-    def end(self) -> str:
+    def end(self, status: int = 0) -> str:
         """What it said on standard error, once it has ended in order."""
         _, said = self.process.communicate("quit\n", timeout=30)
-        assert self.process.returncode == 0, said
+        assert self.process.returncode == status, said
         return said
 
 
@@ -132,6 +132,22 @@ def test_lines_travel_in_time(data: Path) -> None:
         assert "'fly' is none of: at TIME, step SECONDS, end, quit" in said
 
 
+def test_moments_beyond_the_logs_are_told(data: Path) -> None:
+    begin, end = "the logs of the offsets topic begin at 2023-11-14T22:13:20", "end at 2023-11-14T22:13:2"
+    with serving(data, "--at", TIME - 1) as run:
+        run.listener()
+        run.say(f"at {TIME + 1}")
+        run.listener()
+        run.say("step 99")
+        run.listener()
+        words = run.end()
+    assert (words.count(begin), words.count(end)) == (1, 1)
+    with serving(data, "--at", TIME, "--step", "10000") as run:
+        run.listener()
+        time.sleep(3)
+        assert run.end().count(end) == 1
+
+
 def test_the_log_is_played_as_time_passes(data: Path) -> None:
     with serving(data, "--at", TIME - 1, "--step", "100") as run:
         port, _ = run.listener()
@@ -191,6 +207,7 @@ def test_a_signal_ends_it_in_order(data: Path) -> None:
         (["--step", "2"], "--step begins at a moment"),
         (["--at", "5", "--at", "6", "--advertise", "h:1"], "--advertise names one address"),
         (["--at", "5", "--at", "6", "--listen", "127.0.0.1:65535"], "there are no 2 ports from 65535 on"),
+        (["--advertise", "foo:0"], "port 0 is nowhere"),
         (["--listen", "9092"], "is not HOST:PORT"),
         (["--listen", "h:70000"], "is not HOST:PORT"),
         (["--engine", "spark"], "No such option"),
