@@ -160,10 +160,13 @@ def command(
         translation.connect(session.account.say)
         plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions))
         places = translation.places(session.inputs.copied_logs, plan["offsets"])
-        new = translated_plan(plan, places, translation.rename_group)
-        write_files(directory, rescue_files(new))
         for damage in translation.damages:
             session.account.on_damage(damage)
+        plan["problems"] = session.account.damages
+        new = translated_plan(plan, places, translation.rename_group, translation.all_doubts())
+        write_files(directory, rescue_files(new))
+        for doubt in translation.doubts:
+            session.account.say(doubt)
         for note in translation.notes:
             session.account.say(note)
         _say_of(session, new)

@@ -28,8 +28,8 @@ from offsets_log.messages.mirror_maker import CHECKPOINTS, OFFSET_SYNCS, MirrorM
 from offsets_log.rows.tables import Row
 from offsets_log.translation import map_file
 from offsets_log.translation.alignment import Pair, align
-from offsets_log.translation.answers import WAYS, Answer, Told, Untold
-from offsets_log.translation.by_headers import ByHeaders, by_headers
+from offsets_log.translation.answers import Answer, Told, Untold, better, is_exact
+from offsets_log.translation.by_headers import by_headers
 from offsets_log.translation.by_syncs import by_checkpoints, by_syncs
 from offsets_log.translation.by_time import by_times, times_to_ask
 from offsets_log.translation.names import by_policy, by_rules
@@ -41,6 +41,7 @@ from offsets_log.translation.offset_syncs import (
     read_offset_syncs,
 )
 from offsets_log.translation.translated_plan import Place
+from offsets_log.translation.unread import doubts_of, move_back
 
 if TYPE_CHECKING:
     from offsets_log.cluster.live_target import LiveTarget
@@ -59,6 +60,7 @@ class Translation:
     Attributes:
         rename_topic, rename_group: what they are called in the target.
         damages, notes: what could not be read of topics, and what was chosen.
+        doubts: what the target's copy lacks, where that matters, a sentence each.
 
     Raises:
         InputError: a rule or a header makes no sense, or the map cannot be read.
@@ -68,6 +70,7 @@ class Translation:
         self.rename_topic = by_rules(asked.rename, "--rename", by_policy(asked.policy))
         self.rename_group = by_rules(asked.rename_group, "--rename-group")
         self.damages: list[Damage] = []
+        self.doubts: list[str] = []
         self._asked = asked
         self._headers = _headers(asked.offset_header)
         self._map = None if asked.map is None else map_file.decode_map(Path(asked.map).read_bytes(), asked.map)
@@ -99,6 +102,11 @@ class Translation:
     def notes(self) -> list[str]:
         """What was passed over or chosen among copies."""
         return [note for logs in self._sides() for note in logs.notes]
+
+    def all_doubts(self) -> list[str]:
+        """Return what the plan says of it: what could not be read, counted, and what that leaves in doubt."""
+        damaged = f"pieces of topics' logs that could not be read: {len(self.damages)}; plan.json has them in problems"
+        return [*([damaged] if self.damages else ()), *self.doubts]
 
     def _sides(self) -> list[CopiedLogs]:
         return [logs for logs in (self._source, self._target) if logs is not None]
@@ -144,11 +152,11 @@ class Translation:
             self._by_records, self._by_headers, self._by_syncs, self._by_checkpoints, self._by_map, self._by_times
         )  # fmt: skip
         for way in ways:
-            left = {number: some for number, some in committed.items() if not _is_exact(best[number][1])}
+            left = {number: some for number, some in committed.items() if not is_exact(best[number][1])}
             for number, (place, told) in way(topic, target, left).items():
                 before = best[number]
                 if place == before[0]:
-                    best[number] = place, _better(before[1], told)
+                    best[number] = place, better(before[1], told)
                 elif not any(isinstance(one, Answer) for one in before[1].values()):
                     best[number] = place, told
         return {number: self._there(target, *found) for number, found in best.items()}
@@ -214,7 +222,7 @@ class Translation:
                     ahead,
                     is_same_count,
                 )
-                return align(pair, committed)
+                return self._moved_back(target, align(pair, committed), pair.target)
             except InputError as error:
                 return dict.fromkeys(committed, Untold(str(error)))
 
@@ -227,7 +235,25 @@ class Translation:
                 found = by_headers(self._all_rows(targets, stack), committed)
         except InputError as error:
             return {number: (number, dict.fromkeys(some, Untold(str(error)))) for number, some in committed.items()}
-        return {number: _told_of(one) for number, one in found.items() if one.target_partition is not None}
+        with ExitStack() as stack:
+            return {
+                number: (place, self._moved_back(targets[place], one.told, open_user_log(targets[place], stack)))
+                for number, one in found.items()
+                if (place := one.target_partition) is not None
+            }
+
+    def _moved_back(self, copy: CopiedPartition, told: Mapping[int, Told], log: PartitionLog) -> dict[int, Told]:
+        """Return answers that do not lie behind what the target's copy lacks, and note what that is."""
+        assert self._target is not None
+        ends = self._target.ends(copy.topic, copy.partition)
+        start = 0 if ends is None else ends.log_start_offset
+        moved, stretches = move_back(told, log, start)
+        found = doubts_of(f"{copy.topic}-{copy.partition}", moved, stretches, start)
+        self.doubts += [one for one in found if one not in self.doubts]
+        for one in stretches:
+            if not one.is_damaged:
+                self._on_damage(one.error(copy.shown_path))
+        return moved
 
     def _by_syncs(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
         targets = self._copies(self._target, target)
@@ -365,26 +391,3 @@ def _headers(asked: str | None) -> Headers:
     if not name:
         raise InputError(f"--offset-header {asked}: it takes NAME, NAME:le, NAME:be or NAME:text")
     return Headers(((name.encode(), FORMS.get(form, r.ANY_FORM)), Headers().asked[1]))
-
-
-def _told_of(found: ByHeaders) -> tuple[int, dict[int, Told]]:
-    assert found.target_partition is not None
-    return found.target_partition, dict(found.told)
-
-
-def _rank(one: Told) -> int:
-    return WAYS.index(one.how) if isinstance(one, Answer) else len(WAYS)
-
-
-def _is_exact(told: Mapping[int, Told]) -> bool:
-    return all(_rank(one) == 0 for one in told.values())
-
-
-def _better(one: Mapping[int, Told], other: Mapping[int, Told]) -> Mapping[int, Told]:
-    """Return what of two ways is surer, for each offset; where neither tells anything, the reason of the second."""
-    return {offset: _surer(one[offset], other.get(offset, one[offset])) for offset in one}
-
-
-def _surer(one: Told, other: Told) -> Told:
-    is_other = _rank(other) < _rank(one) or (isinstance(one, Untold) and isinstance(other, Untold))
-    return other if is_other else one

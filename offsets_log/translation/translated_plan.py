@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from offsets_log.rows.tables import Row
@@ -34,11 +34,16 @@ class Place:
     leader_epoch: int | None = None
 
 
-def translated_plan(plan: Row, place_of: Callable[[Row], Place], rename_group: Rename) -> Row:
+def translated_plan(
+    plan: Row, place_of: Callable[[Row], Place], rename_group: Rename, doubts: Sequence[str] = ()
+) -> Row:
     """Return the plan for the target.
 
     ``offsets`` has the target's names and offsets, with the source's beside them; ``translation`` the same in short;
     ``left_out`` the rows of which nothing is told, with the reason.
+
+    Args:
+        doubts: what else is doubtful of the translation, a sentence each.
     """
     kept: dict[tuple[str, str, int], Row] = {}
     left_out: list[Row] = []
@@ -63,7 +68,7 @@ def translated_plan(plan: Row, place_of: Callable[[Row], Place], rename_group: R
     new_plan = {
         name: value for name, value in plan.items() if name not in ("share_offsets", "doubts", "problems")
     } | told
-    return new_plan | {"doubts": [*_doubts(plan, new_plan), *plan["doubts"]], "problems": plan["problems"]}
+    return new_plan | {"doubts": [*_doubts(plan, new_plan), *doubts, *plan["doubts"]], "problems": plan["problems"]}
 
 
 def _translated(row: Row, place: Place, answer: Answer, rename_group: Rename) -> Row:

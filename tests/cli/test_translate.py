@@ -206,7 +206,62 @@ def test_damage_in_the_target_moves_back(source: Path, tmp_path: Path) -> None:
     result, rows = run(source, tmp_path, "--target", tmp_path / "target", "-g", "at-42")
     assert result.exit_code == 3
     assert "the checksum is" in result.stderr
-    assert told(rows)["at-42"][1] in (1042, 1050)  # the damaged batch cannot be read by anybody
+    assert told(rows) == {"at-42": ("orders", 1040, "at least", None)}
+    words = "offsets from 1040 to 1049 could not be read"
+    assert words in (tmp_path / "plan" / "README.txt").read_text()
+    assert "the checksum is" in json.dumps(json.loads((tmp_path / "plan" / "plan.json").read_bytes())["problems"])
+
+
+def write_segments(folder: Path, kept: Sequence[int], lacking: int | None = None) -> Path:
+    """The target's partition in segments of 20 records, of which one is empty."""
+    for at in range(0, 100, 20):
+        records = [] if at == lacking else RECORDS[at : at + 20]
+        if at in kept:
+            write_log(folder, records, SHIFT + at)
+    return folder
+
+
+@pytest.mark.parametrize(("kept", "lacking"), [((0, 20, 40, 60, 80), 40), ((0, 20, 60, 80), None)])
+def test_what_may_lack_in_the_target_moves_back(
+    source: Path, tmp_path: Path, kept: Sequence[int], lacking: int | None
+) -> None:
+    write_segments(tmp_path / "target" / "orders-0", kept, lacking)
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert result.exit_code == 3
+    assert told(rows) == {
+        "at-0": ("orders", 1000, "exact", 0),
+        "at-42": ("orders", 1040, "at least", None),
+        "at-100": ("orders", 1100, "exact", 0),
+    }
+    words = "the target's copy of orders-0: offsets from 1040 to 1059 are in no segment"
+    assert words in result.stderr
+    assert words in (tmp_path / "plan" / "README.txt").read_text()
+
+
+def test_what_the_cleaner_took_between_segments_moves_nothing(source: Path, tmp_path: Path) -> None:
+    folder = write_segments(tmp_path / "target" / "orders-0", (0, 20, 60))
+    cleaned = log_of([(SHIFT + at, RECORDS[at]) for at in range(80, 100, 3)])
+    (folder / f"{SHIFT + 80:020}.log").write_bytes(bytes(cleaned.segments[0].buffer))
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target", "-g", "at-42")
+    assert (result.exit_code, told(rows)) == (0, {"at-42": ("orders", 1060, "exact", 0)})
+
+
+def test_a_target_whose_end_or_beginning_lacks(source: Path, tmp_path: Path) -> None:
+    write_segments(tmp_path / "target" / "orders-0", (20, 40, 60))
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert told(rows)["at-100"] == ("orders", 1080, "at least", None)
+    assert "the target's copy of orders-0 begins at offset 1020" in result.stderr
+
+
+def test_headers_of_a_damaged_target_move_back_too(tmp_path: Path) -> None:
+    source = write_source(tmp_path / "source", {("g", "orders", 0): 42, ("behind", "orders", 0): 120})
+    records = [with_header(one, "x-original-offset", b"%d" % at) for at, one in enumerate(RECORDS)]
+    file = write_log(tmp_path / "target" / "orders-0", records, SHIFT, batch=10) / f"{SHIFT:020}.log"
+    data = bytearray(file.read_bytes())
+    data[len(data) * 44 // 100] ^= 1
+    file.write_bytes(data)
+    _, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert told(rows) == {"g": ("orders", 1040, "at least", None), "behind": ("orders", 1100, "at least", None)}
 
 
 @pytest.mark.parametrize(
