@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from cli.ahead import ahead
 from cli.translate import TranslateOptions
-from offsets_log.columnar.aligning import records as r
-from offsets_log.columnar.aligning.reading import Headers, RowReader
+from offsets_log.columnar.aligning.reading import NO_HEADERS, Headers, RowReader
 from offsets_log.columnar.arrays import Int64s
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.data_directory.checkpoints import decode_leader_epoch_checkpoint
@@ -32,6 +31,7 @@ from offsets_log.translation.answers import Answer, Told, Untold, better, is_exa
 from offsets_log.translation.by_headers import by_headers
 from offsets_log.translation.by_syncs import by_checkpoints, by_syncs
 from offsets_log.translation.by_time import by_times, times_to_ask
+from offsets_log.translation.header_forms import headers_of, with_forms
 from offsets_log.translation.names import by_policy, by_rules
 from offsets_log.translation.offset_syncs import (
     Checkpoint,
@@ -45,8 +45,6 @@ from offsets_log.translation.unread import doubts_of, move_back
 
 if TYPE_CHECKING:
     from offsets_log.cluster.live_target import LiveTarget
-
-FORMS = {"le": r.LITTLE_ENDIAN, "be": r.BIG_ENDIAN, "text": r.TEXT}
 
 FORMER = "it was committed for a former topic of the same name"
 
@@ -63,17 +61,17 @@ class Translation:
         doubts: what the target's copy lacks, where that matters, a sentence each.
 
     Raises:
-        InputError: a rule or a header makes no sense, or the map cannot be read.
+        InputError: a rule or a header makes no sense.
     """
 
     def __init__(self, asked: TranslateOptions) -> None:
         self.rename_topic = by_rules(asked.rename, "--rename", by_policy(asked.policy))
         self.rename_group = by_rules(asked.rename_group, "--rename-group")
+        self._headers = headers_of(asked.offset_header)
         self.damages: list[Damage] = []
         self.doubts: list[str] = []
         self._asked = asked
-        self._headers = _headers(asked.offset_header)
-        self._map = None if asked.map is None else map_file.decode_map(Path(asked.map).read_bytes(), asked.map)
+        self._map: map_file.OffsetMap = {}
         self._stack = ExitStack()
         self._source: CopiedLogs | None = None
         self._target: CopiedLogs | None = None
@@ -82,12 +80,14 @@ class Translation:
         self._seed = int.from_bytes(os.urandom(7))
 
     def connect(self, say: Callable[[str], None]) -> None:
-        """Connect to the target, if it is a live one.
+        """Read the map, if there is one, and connect to the target, if it is a live one.
 
         Raises:
             ClusterError: it does not answer.
-            InputError: a property makes no sense.
+            InputError: a property makes no sense, or the map cannot be read.
         """
+        if self._asked.map is not None:
+            self._map = map_file.decode_map(Path(self._asked.map).read_bytes(), self._asked.map)
         if self._asked.bootstrap_server is None:
             return
         from cli.command_config import properties_of
@@ -102,11 +102,6 @@ class Translation:
     def notes(self) -> list[str]:
         """What was passed over or chosen among copies."""
         return [note for logs in self._sides() for note in logs.notes]
-
-    def all_doubts(self) -> list[str]:
-        """Return what the plan says of it: what could not be read, counted, and what that leaves in doubt."""
-        damaged = f"pieces of topics' logs that could not be read: {len(self.damages)}; plan.json has them in problems"
-        return [*([damaged] if self.damages else ()), *self.doubts]
 
     def _sides(self) -> list[CopiedLogs]:
         return [logs for logs in (self._source, self._target) if logs is not None]
@@ -153,6 +148,8 @@ class Translation:
         )  # fmt: skip
         for way in ways:
             left = {number: some for number, some in committed.items() if not is_exact(best[number][1])}
+            if way == self._by_map:
+                left = {number: some for number, some in committed.items() if self._holds(topic, number, *best[number])}
             for number, (place, told) in way(topic, target, left).items():
                 before = best[number]
                 if place == before[0]:
@@ -232,7 +229,11 @@ class Translation:
             return {}
         try:
             with ExitStack() as stack:
-                found = by_headers(self._all_rows(targets, stack), committed)
+                rows = partial(self._all_rows, targets, stack)
+                headers = with_forms(self._headers, lambda asked: (one for _, some in rows(asked) for one in some))
+                if headers is None:
+                    return {}
+                found = by_headers(rows(headers), committed)
         except InputError as error:
             return {number: (number, dict.fromkeys(some, Untold(str(error)))) for number, some in committed.items()}
         with ExitStack() as stack:
@@ -298,14 +299,22 @@ class Translation:
         copies = [copy for one, topic in named for copy in one.chosen(topic) if _is_here(copy)]
         return open_user_log(copies[0], stack) if len({topic for _, topic in named}) == 1 and copies else None
 
+    def _holds(self, topic: str, number: int, place: int, told: Mapping[int, Told]) -> bool:
+        """Whether nothing that was found contradicts the map; else it is said."""
+        pairs = self._pairs(topic, self.rename_topic(topic), number) if place == number else []
+        found = map_file.contradiction(pairs, told)
+        self.doubts += [] if found is None else [f"the map is not used for {topic}-{number}: {found}"]
+        return found is None
+
+    def _pairs(self, topic: str, target: str, number: int) -> map_file.Pairs:
+        return self._map.get((topic, number)) or self._map.get((target, number)) or []
+
     def _by_map(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
-        pairs = self._map or {}
-        found: dict[int, tuple[int, dict[int, Told]]] = {}
-        for number, some in committed.items():
-            own = pairs.get((topic, number)) or pairs.get((target, number))
-            if own:
-                found[number] = number, {offset: map_file.translate(own, offset) for offset in some}
-        return found
+        return {
+            number: (number, {offset: map_file.translate(own, offset) for offset in some})
+            for number, some in committed.items()
+            if (own := self._pairs(topic, target, number))
+        }
 
     def _by_times(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
         """Ask the live target for times of the source's records."""
@@ -343,8 +352,8 @@ class Translation:
             self._chosen[key] = {} if logs is None else {copy.partition: copy for copy in logs.chosen(topic)}
         return self._chosen[key]
 
-    def _reader(self, stack: ExitStack) -> RowReader:
-        return RowReader(stack.enter_context(Scanner()), self._seed, self._headers, self._on_damage, release)
+    def _reader(self, stack: ExitStack, headers: Headers = NO_HEADERS) -> RowReader:
+        return RowReader(stack.enter_context(Scanner()), self._seed, headers, self._on_damage, release)
 
     def _on_damage(self, damage: Damage) -> None:
         """Note a piece that cannot be read, once however often it is met."""
@@ -352,10 +361,10 @@ class Translation:
             self.damages.append(damage)
 
     def _all_rows(
-        self, copies: Mapping[int, CopiedPartition], stack: ExitStack
+        self, copies: Mapping[int, CopiedPartition], stack: ExitStack, headers: Headers
     ) -> Iterator[tuple[int, Iterator[Int64s]]]:
         """Yield the rows of partitions one after the other; each is read to its end before the next."""
-        reader = self._reader(stack)
+        reader = self._reader(stack, headers)
         for number, copy in sorted(copies.items()):
             with ExitStack() as own:
                 yield number, ahead(reader.chunks(open_user_log(copy, own)))
@@ -382,12 +391,3 @@ class Translation:
 def _is_here(copy: CopiedPartition) -> bool:
     """Whether the whole log is here, and not only its end."""
     return isinstance(copy, UserPartition)
-
-
-def _headers(asked: str | None) -> Headers:
-    if asked is None:
-        return Headers()
-    name, _, form = asked.rpartition(":") if asked.rpartition(":")[2] in FORMS else (asked, "", "")
-    if not name:
-        raise InputError(f"--offset-header {asked}: it takes NAME, NAME:le, NAME:be or NAME:text")
-    return Headers(((name.encode(), FORMS.get(form, r.ANY_FORM)), Headers().asked[1]))
