@@ -56,7 +56,8 @@ def command(
 
     With --target or --bootstrap-server the cluster that is to get the offsets is judged, by a copy of it or live, and
     nothing in it is changed: topics and partitions that it lacks, offsets outside its logs, topics made anew, groups
-    with members or ahead already, what the user may not set. DIR/target.jsonl has each such offset.
+    with members or ahead already, what the user may not set. DIR/target.jsonl has each such offset; if there are any,
+    the exit status is 3.
     """
     from cli.brokers import Brokers
     from cli.session import open_session
@@ -90,6 +91,7 @@ def command(
             stranded=stranded,
         )
         judged = add_judgement(session, plan, target)
+        session.account.is_wrong |= bool(judged)
         write_files(directory, rescue_files(plan, judged))
         said = {*notes, *(missing.in_words() for missing in session.account.lost)}
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,7 +89,7 @@ translate_options = gather(
             metavar="RULE",
             multiple=True,
             help="What a topic is called in the target instead: OLD=NEW or s/PATTERN/NEW/; the first that fits counts; "
-            "repeatable.",
+            "repeatable. No two topics may become one.",
         ),
         click.option("--rename-group", metavar="RULE", multiple=True, help="The same for groups; repeatable."),
         click.option(
@@ -136,20 +138,17 @@ def command(
     Exit status: 0 all was read and translated; 1 stopped by an error; 2 wrong usage; 3 something was damaged, or an
     offset could not be translated: DIR/left-out.jsonl says which, and why.
     """
-    from cli.account import fail
     from cli.rescue import write_files
     from cli.session import open_session
     from cli.translate_run import Translation
     from offsets_log.disk.writer import atomic_directory
-    from offsets_log.errors import InputError
     from offsets_log.restore.directory import rescue_files
+    from offsets_log.translation.names import check_apart
     from offsets_log.translation.translated_plan import in_words, translated_plan
 
     _check_usage(asked)
-    try:
+    with _as_usage():
         translation = Translation(asked)
-    except InputError as error:
-        fail(error)
     with (
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
         atomic_directory(to) as directory,
@@ -157,11 +156,23 @@ def command(
     ):
         translation.connect(session.account.say)
         plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions))
+        if not plan["offsets"] and (reading.group or reading.topic):
+            session.account.say("no committed offset of the source is of such a group and topic")
+        with _as_usage():
+            check_apart((row["topic"] for row in plan["offsets"]), translation.rename_topic, "--rename")
+            check_apart((row["group"] for row in plan["offsets"]), translation.rename_group, "--rename-group")
         places = translation.places(session.inputs.copied_logs, plan["offsets"], session.engine.run_each)
-        new = translated_plan(plan, places, translation.rename_group)
-        write_files(directory, rescue_files(new))
         for damage in translation.damages:
             session.account.on_damage(damage)
+        plan["problems"] = session.account.damages
+        damaged = (
+            f"pieces of topics' logs that could not be read, see problems in plan.json: {len(translation.damages)}"
+        )
+        doubts = [*([damaged] if translation.damages else ()), *translation.doubts]
+        new = translated_plan(plan, places, translation.rename_group, doubts)
+        write_files(directory, rescue_files(new))
+        for doubt in translation.doubts:
+            session.account.say(doubt)
         for note in translation.notes:
             session.account.say(note)
         _say_of(session, new)
@@ -169,6 +180,17 @@ def command(
             f"{counted(len(plan['offsets']), 'offset')}: {in_words(new)}; {session.inputs.partitions_read}; profile "
             f"{profile}; read {to}/README.txt first"
         )
+
+
+@contextmanager
+def _as_usage() -> Iterator[None]:
+    """Raise what makes no sense of options as a UsageError."""
+    from offsets_log.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        raise click.UsageError(error.problem) from None
 
 
 def _check_usage(asked: TranslateOptions) -> None:

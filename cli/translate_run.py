@@ -1,20 +1,25 @@
-"""The work of `translate`: each partition's committed offsets, in the best way that the inputs allow."""
+"""The work of `translate`: each partition's committed offsets, in the best way that the inputs allow.
+
+Over 400 lines: the ways to translate are a few lines each, over one run's copies and its account.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cli.translate import TranslateOptions
-from offsets_log.columnar.aligning import records as r
-from offsets_log.columnar.aligning.reading import Headers
+from offsets_log.columnar.aligning.reading import NO_HEADERS, Headers
+from offsets_log.columnar.arrays import Int64s
 from offsets_log.data_directory.checkpoints import decode_leader_epoch_checkpoint
 from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
+from offsets_log.disk.ahead import ahead
 from offsets_log.disk.translating import Aligned, Headed, Made, Question, Reading, SentPartition, Synced, Timed
 from offsets_log.disk.user_logs import find_user_topics, open_user_log
 from offsets_log.disk.user_partitions import UserPartition
@@ -24,10 +29,11 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.mirror_maker import CHECKPOINTS, OFFSET_SYNCS, MirrorMakerTopic, mirror_maker_topic
 from offsets_log.rows.tables import Row
 from offsets_log.translation import map_file
-from offsets_log.translation.answers import WAYS, Answer, Told, Untold
-from offsets_log.translation.by_headers import ByHeaders, by_headers
+from offsets_log.translation.answers import Answer, Told, Untold, better, is_exact
+from offsets_log.translation.by_headers import by_headers
 from offsets_log.translation.by_syncs import by_checkpoints
 from offsets_log.translation.by_time import by_times
+from offsets_log.translation.header_forms import headers_of, with_forms
 from offsets_log.translation.names import by_policy, by_rules
 from offsets_log.translation.offset_syncs import (
     Checkpoint,
@@ -37,11 +43,10 @@ from offsets_log.translation.offset_syncs import (
     read_offset_syncs,
 )
 from offsets_log.translation.translated_plan import Place
+from offsets_log.translation.unread import doubts_of, move_back
 
 if TYPE_CHECKING:
     from offsets_log.cluster.live_target import LiveTarget
-
-FORMS = {"le": r.LITTLE_ENDIAN, "be": r.BIG_ENDIAN, "text": r.TEXT}
 
 FORMER = "it was committed for a former topic of the same name"
 
@@ -58,18 +63,21 @@ class Translation:
     Attributes:
         rename_topic, rename_group: what they are called in the target.
         damages, notes: what could not be read of topics, and what was chosen.
+        doubts: what the target's copy lacks, where that matters, a sentence each.
 
     Raises:
-        InputError: a rule or a header makes no sense, or the map cannot be read.
+        InputError: a rule or a header makes no sense.
     """
 
     def __init__(self, asked: TranslateOptions) -> None:
         self.rename_topic = by_rules(asked.rename, "--rename", by_policy(asked.policy))
         self.rename_group = by_rules(asked.rename_group, "--rename-group")
+        self._headers = headers_of(asked.offset_header)
         self.damages: list[Damage] = []
+        self.doubts: list[str] = []
         self._asked = asked
-        self._reading = Reading(int.from_bytes(os.urandom(7)), _headers(asked.offset_header))
-        self._map = None if asked.map is None else map_file.decode_map(Path(asked.map).read_bytes(), asked.map)
+        self._reading = Reading(int.from_bytes(os.urandom(7)), NO_HEADERS)
+        self._map: map_file.OffsetMap = {}
         self._stack = ExitStack()
         self._source: CopiedLogs | None = None
         self._target: CopiedLogs | None = None
@@ -79,12 +87,14 @@ class Translation:
         self._run: Run
 
     def connect(self, say: Callable[[str], None]) -> None:
-        """Connect to the target, if it is a live one.
+        """Read the map, if there is one, and connect to the target, if it is a live one.
 
         Raises:
             ClusterError: it does not answer.
-            InputError: a property makes no sense.
+            InputError: a property makes no sense, or the map cannot be read.
         """
+        if self._asked.map is not None:
+            self._map = map_file.decode_map(Path(self._asked.map).read_bytes(), self._asked.map)
         if self._asked.bootstrap_server is None:
             return
         from cli.command_config import properties_of
@@ -149,11 +159,13 @@ class Translation:
             self._by_records, self._by_headers, self._by_syncs, self._by_checkpoints, self._by_map, self._by_times
         )  # fmt: skip
         for way in ways:
-            left = {number: some for number, some in committed.items() if not _is_exact(best[number][1])}
+            left = {number: some for number, some in committed.items() if not is_exact(best[number][1])}
+            if way == self._by_map:
+                left = {number: some for number, some in committed.items() if self._holds(topic, number, *best[number])}
             for number, (place, told) in way(topic, target, left).items():
                 before = best[number]
                 if place == before[0]:
-                    best[number] = place, _better(before[1], told)
+                    best[number] = place, better(before[1], told)
                 elif not any(isinstance(one, Answer) for one in before[1].values()):
                     best[number] = place, told
         return {number: self._there(target, *found) for number, found in best.items()}
@@ -219,11 +231,13 @@ class Translation:
         return Aligned(*sides, committed, ends.log_start_offset, ends.log_end_offset, is_same_count, self._reading)
 
     def _by_records(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
+        targets = self._copies(self._target, target)
         found: dict[int, tuple[int, dict[int, Told]]] = {}
         for number, some in committed.items():
             if (made := self._aligned.get((topic, number))) is not None:
                 try:
-                    found[number] = number, self._take(made)
+                    told = self._take(made)
+                    found[number] = number, self._moved_back(targets[number], told)
                 except InputError as error:
                     found[number] = number, dict.fromkeys(some, Untold(str(error)))
         return found
@@ -233,11 +247,34 @@ class Translation:
         if not targets or not committed:
             return {}
         try:
-            asked = [Headed(SentPartition.of(copy), committed, self._reading) for _, copy in sorted(targets.items())]
+            with ExitStack() as stack:
+                headers = with_forms(self._headers, partial(self._rows, targets, stack))
+            if headers is None:
+                return {}
+            reading = replace(self._reading, headers=headers)
+            asked = [Headed(SentPartition.of(copy), committed, reading) for _, copy in sorted(targets.items())]
             found = by_headers(map(self._take, self._run(asked)), committed)
         except InputError as error:
             return {number: (number, dict.fromkeys(some, Untold(str(error)))) for number, some in committed.items()}
-        return {number: _told_of(one) for number, one in found.items() if one.target_partition is not None}
+        return {
+            number: (place, self._moved_back(targets[place], one.told))
+            for number, one in found.items()
+            if (place := one.target_partition) is not None
+        }
+
+    def _moved_back(self, copy: CopiedPartition, told: Mapping[int, Told]) -> dict[int, Told]:
+        """Return answers that do not lie behind what the target's copy lacks, and note what that is."""
+        assert self._target is not None
+        ends = self._target.ends(copy.topic, copy.partition)
+        start = 0 if ends is None else ends.log_start_offset
+        with ExitStack() as stack:
+            moved, stretches = move_back(told, open_user_log(copy, stack), start)
+        found = doubts_of(f"{copy.topic}-{copy.partition}", moved, stretches, start)
+        self.doubts += [one for one in found if one not in self.doubts]
+        for one in stretches:
+            if not one.is_damaged:
+                self._on_damage(one.error(copy.shown_path))
+        return moved
 
     def _by_syncs(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
         targets = self._copies(self._target, target)
@@ -281,14 +318,22 @@ class Translation:
         copies = [copy for one, topic in named for copy in one.chosen(topic) if _is_here(copy)]
         return open_user_log(copies[0], stack) if len({topic for _, topic in named}) == 1 and copies else None
 
+    def _holds(self, topic: str, number: int, place: int, told: Mapping[int, Told]) -> bool:
+        """Whether nothing that was found contradicts the map; else it is said."""
+        pairs = self._pairs(topic, self.rename_topic(topic), number) if place == number else []
+        found = map_file.contradiction(pairs, told)
+        self.doubts += [] if found is None else [f"the map is not used for {topic}-{number}: {found}"]
+        return found is None
+
+    def _pairs(self, topic: str, target: str, number: int) -> map_file.Pairs:
+        return self._map.get((topic, number)) or self._map.get((target, number)) or []
+
     def _by_map(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
-        pairs = self._map or {}
-        found: dict[int, tuple[int, dict[int, Told]]] = {}
-        for number, some in committed.items():
-            own = pairs.get((topic, number)) or pairs.get((target, number))
-            if own:
-                found[number] = number, {offset: map_file.translate(own, offset) for offset in some}
-        return found
+        return {
+            number: (number, {offset: map_file.translate(own, offset) for offset in some})
+            for number, some in committed.items()
+            if (own := self._pairs(topic, target, number))
+        }
 
     def _by_times(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
         """Ask the live target for times of the source's records."""
@@ -349,6 +394,13 @@ class Translation:
         if str(damage.error) not in {str(one.error) for one in self.damages}:
             self.damages.append(damage)
 
+    def _rows(self, copies: Mapping[int, CopiedPartition], stack: ExitStack, headers: Headers) -> Iterator[Int64s]:
+        """Yield the rows of partitions one after the other."""
+        reader = replace(self._reading, headers=headers).reader(stack, self._on_damage)
+        for _, copy in sorted(copies.items()):
+            with ExitStack() as own:
+                yield from ahead(reader.chunks(open_user_log(copy, own)))
+
     def _leader_epoch(self, topic: str, partition: int, offset: int) -> int | None:
         """Return the leader epoch of an offset of the target, by the checkpoint of its copy."""
         copy = self._copies(self._target, topic).get(partition)
@@ -371,35 +423,3 @@ class Translation:
 def _is_here(copy: CopiedPartition) -> bool:
     """Whether the whole log is here, and not only its end."""
     return isinstance(copy, UserPartition)
-
-
-def _headers(asked: str | None) -> Headers:
-    if asked is None:
-        return Headers()
-    name, _, form = asked.rpartition(":") if asked.rpartition(":")[2] in FORMS else (asked, "", "")
-    if not name:
-        raise InputError(f"--offset-header {asked}: it takes NAME, NAME:le, NAME:be or NAME:text")
-    return Headers(((name.encode(), FORMS.get(form, r.ANY_FORM)), Headers().asked[1]))
-
-
-def _told_of(found: ByHeaders) -> tuple[int, dict[int, Told]]:
-    assert found.target_partition is not None
-    return found.target_partition, dict(found.told)
-
-
-def _rank(one: Told) -> int:
-    return WAYS.index(one.how) if isinstance(one, Answer) else len(WAYS)
-
-
-def _is_exact(told: Mapping[int, Told]) -> bool:
-    return all(_rank(one) == 0 for one in told.values())
-
-
-def _better(one: Mapping[int, Told], other: Mapping[int, Told]) -> Mapping[int, Told]:
-    """Return what of two ways is surer, for each offset; where neither tells anything, the reason of the second."""
-    return {offset: _surer(one[offset], other.get(offset, one[offset])) for offset in one}
-
-
-def _surer(one: Told, other: Told) -> Told:
-    is_other = _rank(other) < _rank(one) or (isinstance(one, Untold) and isinstance(other, Untold))
-    return other if is_other else one

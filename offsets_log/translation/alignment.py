@@ -10,7 +10,7 @@ table is looked up part by part.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -139,7 +139,7 @@ def _is_nothing(told: dict[int, Told]) -> bool:
 
 
 def _by_time(one: Answer) -> Answer:
-    return Answer(one.target_offset, BY_TIME, one.reread_at_most)
+    return replace(one, how=BY_TIME)
 
 
 def _later(told: dict[int, Told], other: dict[int, Told]) -> dict[int, Told]:
@@ -160,7 +160,20 @@ def _look(pair: Pair, committed: a.Int64s, made_of: int, in_a_row: int) -> dict[
         sight = _sight(pair, committed, made_of, in_a_row, None)
     if sight.has_no_times and made_of != tb.WITHOUT_TIME:
         return None
-    return {int(row[pl.COMMITTED]): _told(pair, sight, i, made_of) for i, row in enumerate(sight.asked)}
+    return {
+        int(row[pl.COMMITTED]): placed(_told(pair, sight, i, made_of), sight.state, row)
+        for i, row in enumerate(sight.asked)
+    }
+
+
+def placed(one: Told, state: a.Int64s, row: a.Int64s) -> Told:
+    """Return the same with what is known to be read before it."""
+    if isinstance(one, Untold):
+        return one
+    before = None if row[pl.BEFORE] == pl.NONE else int(row[pl.BEFORE])
+    is_record = bool(state[pl.PLACED] and one.target_offset <= state[pl.LAST])
+    is_own = row[pl.AFTER] == one.target_offset and row[pl.AFTER_LOWEST] == row[pl.AFTER_HIGHEST] == row[pl.COMMITTED]
+    return replace(one, before=before, is_record=is_record, is_own=bool(is_own))
 
 
 # ------------------------------------------------------------------------------------------ both sides, chunk by chunk
@@ -320,6 +333,8 @@ def _behind_all(pair: Pair, sight: _Sight, i: int) -> Answer:
     """Return the answer where no record of the target is known to be unread."""
     row, state = sight.asked[i], sight.state
     if row[pl.UNSURE] == pl.NONE:
+        if _reads_on(pair, row):
+            return Answer(int(state[pl.LAST]) + 1, AT_LEAST, None)
         return Answer(int(state[pl.LAST]) + 1, EXACT, 0)
     low, committed = int(row[pl.BEFORE_HIGHEST]), int(row[pl.COMMITTED])
     behind = int(state[pl.RECORDS] - state[pl.RECORDS_FRONT])
@@ -329,6 +344,18 @@ def _behind_all(pair: Pair, sight: _Sight, i: int) -> Answer:
         if rows is not None and committed - low - 1 == controls:  # nothing that was read is behind it
             return Answer(int(row[pl.UNSURE]), EXACT, behind - int(row[pl.UNSURE_COUNT]))
     return Answer(int(row[pl.UNSURE]), AT_LEAST, behind)
+
+
+def _reads_on(pair: Pair, row: a.Int64s) -> bool:
+    """Whether the source has read records behind the last that the target has.
+
+    They may follow there, and be read again: the copy may have lost its end, or the target may not have got them yet.
+    """
+    high, committed = int(row[pl.BEFORE_HIGHEST]), int(row[pl.COMMITTED])
+    if committed <= high + 1:
+        return False
+    rows = _rows(pair.source_reader, pair.source, high + 1, committed - 1)
+    return rows is None or len(_data(rows)) > 0
 
 
 def _settled(pair: Pair, row: a.Int64s, made_of: int) -> Answer | None:

@@ -15,6 +15,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.aligning import placing as pl
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning import table as tb
+from offsets_log.translation.alignment import placed
 from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Told, Untold
 
 
@@ -84,14 +85,18 @@ def _place(rows: a.Int64s, target: int, placings: Mapping[int, _Placing]) -> Non
 
 
 def _told(placing: _Placing) -> dict[int, Told]:
-    return {int(row[pl.COMMITTED]): _answer(placing, i, row) for i, row in enumerate(placing.asked)}
+    return {
+        int(row[pl.COMMITTED]): placed(_answer(placing, i, row), placing.state, row)
+        for i, row in enumerate(placing.asked)
+    }
 
 
 def _answer(placing: _Placing, i: int, row: a.Int64s) -> Answer:
     state = placing.state
     if row[pl.AFTER] == pl.NONE:
         if row[pl.UNSURE] == pl.NONE:
-            return Answer(int(state[pl.LAST]) + 1, EXACT, 0)
+            is_next = row[pl.BEFORE_HIGHEST] + 1 >= row[pl.COMMITTED]  # else read records may follow there
+            return Answer(int(state[pl.LAST]) + 1, *((EXACT, 0) if is_next else (AT_LEAST, None)))
         return Answer(int(row[pl.UNSURE]), AT_LEAST, int(state[pl.RECORDS] - state[pl.RECORDS_FRONT]))
     again = int(placing.counts[: i + 1].sum() - row[pl.READ_BEFORE])
     if row[pl.UNSURE_COUNT]:

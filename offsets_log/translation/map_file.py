@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -61,6 +62,17 @@ def translate(pairs: Sequence[tuple[int, int]], committed: int) -> Told:
     return Answer(target + 1, AT_LEAST, min(committed - source, after[1] - target) - 1)
 
 
+def contradiction(pairs: Pairs, told: Mapping[int, Told]) -> str | None:
+    """Return, in words, where a map has a record elsewhere than it was found; None if nowhere."""
+    places = dict(pairs)
+    for offset, one in told.items():
+        if isinstance(one, Answer) and one.how == EXACT and one.is_own and one.is_record:
+            place = places.get(offset, one.target_offset)
+            if place != one.target_offset:
+                return f"it has the record of offset {offset} at {place}, and it was found at {one.target_offset}"
+    return None
+
+
 def _rising(key: tuple[str, int], pairs: Pairs, file: str) -> Pairs:
     """Return the pairs in order; of records that were copied twice the first copy."""
     first: dict[int, int] = {}
@@ -81,10 +93,24 @@ def _pairs_of_csv(text: str, file: str) -> Iterable[tuple[str, int, int, int]]:
     rows = csv.DictReader(io.StringIO(text, newline=""))
     if rows.fieldnames is None or not set(COLUMNS) <= set(rows.fieldnames):
         raise InputError(f"it is no map of offsets: its first line must name {', '.join(COLUMNS)}", file=file)
+    known: dict[tuple[str, int, int], int] = {}
     try:
-        return [_pair(row["topic"], *(int(row[name]) for name in COLUMNS[1:])) for row in rows]
-    except (ValueError, TypeError, csv.Error) as error:
+        for row in rows:
+            topic, partition, source, target = _pair(row["topic"], *(_number(row[name], name) for name in COLUMNS[1:]))
+            if known.setdefault((topic, partition, source), target) != target:
+                places = f"{known[topic, partition, source]} and at {target}"
+                raise ValueError(f"source offset {source} of {topic}-{partition} is at {places}")
+    except csv.Error:
+        raise InputError(f"line {rows.line_num}: it is no line of a CSV", file=file) from None
+    except ValueError as error:
         raise InputError(f"line {rows.line_num}: {error}", file=file) from None
+    return [(*place, target) for place, target in known.items()]
+
+
+def _number(text: str | None, name: str) -> int:
+    if text is None or not re.fullmatch(r" *[0-9]{1,19} *", text):
+        raise ValueError(f"{name} is no whole number: {'nothing' if not text else repr(text)}")
+    return int(text)
 
 
 def _pairs_of_json(text: str, file: str) -> Iterable[tuple[str, int, int, int]]:

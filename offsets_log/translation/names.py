@@ -46,6 +46,19 @@ def by_rules(texts: Iterable[str], option: str, otherwise: Rename = str) -> Rena
     return rename
 
 
+def check_apart(names: Iterable[str], rename: Rename, option: str) -> None:
+    """Check that no two names become one.
+
+    Raises:
+        InputError: two do.
+    """
+    known: dict[str, str] = {}
+    for name in sorted(set(names)):
+        other = known.setdefault(rename(name), name)
+        if other != name:
+            raise InputError(f"{option}: {other} and {name} would both be {rename(name)}; give each a name of its own")
+
+
 def _rule(text: str, option: str) -> Callable[[str], str | None]:
     if text[:1] == "s" and len(text) > 1 and not text[1].isalnum() and text[1] != "=":
         return _substitution(text, option)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from offsets_log.rows.tables import Row
@@ -34,11 +34,16 @@ class Place:
     leader_epoch: int | None = None
 
 
-def translated_plan(plan: Row, place_of: Callable[[Row], Place], rename_group: Rename) -> Row:
+def translated_plan(
+    plan: Row, place_of: Callable[[Row], Place], rename_group: Rename, doubts: Sequence[str] = ()
+) -> Row:
     """Return the plan for the target.
 
     ``offsets`` has the target's names and offsets, with the source's beside them; ``translation`` the same in short;
     ``left_out`` the rows of which nothing is told, with the reason.
+
+    Args:
+        doubts: what else is doubtful of the translation, a sentence each.
     """
     kept: dict[tuple[str, str, int], Row] = {}
     left_out: list[Row] = []
@@ -49,7 +54,10 @@ def translated_plan(plan: Row, place_of: Callable[[Row], Place], rename_group: R
             continue
         new = _translated(row, place, place.told, rename_group)
         key = new["group"], new["topic"], new["partition"]
-        kept[key] = _both(kept[key], new) if key in kept else new
+        if key in kept:
+            new, other = _both(kept[key], new)
+            left_out.append(_merged(other, new))
+        kept[key] = new
     offsets = [kept[key] for key in sorted(kept)]
     groups = [row | {"group": rename_group(row["group"])} for row in plan["groups"]]
     told = {
@@ -63,7 +71,7 @@ def translated_plan(plan: Row, place_of: Callable[[Row], Place], rename_group: R
     new_plan = {
         name: value for name, value in plan.items() if name not in ("share_offsets", "doubts", "problems")
     } | told
-    return new_plan | {"doubts": [*_doubts(plan, new_plan), *plan["doubts"]], "problems": plan["problems"]}
+    return new_plan | {"doubts": [*_doubts(plan, new_plan), *doubts, *plan["doubts"]], "problems": plan["problems"]}
 
 
 def _translated(row: Row, place: Place, answer: Answer, rename_group: Rename) -> Row:
@@ -88,12 +96,25 @@ def _translated(row: Row, place: Place, answer: Answer, rename_group: Rename) ->
     return {name: value for name, value in new.items() if not replaced.get(name)}
 
 
-def _both(one: Row, other: Row) -> Row:
-    """Return the earlier of two rows that are to be one in the target; what lies between is read again."""
-    first = min(one, other, key=lambda row: int(row["committed_offset"]))
-    if one["committed_offset"] == other["committed_offset"]:
-        return first
-    return first | {"how": AT_LEAST, "reread_at_most": None}
+def _both(one: Row, other: Row) -> tuple[Row, Row]:
+    """Return the earlier of two rows that are to be one in the target, as it stands for both, and the other."""
+    first, later = sorted((one, other), key=lambda row: int(row["committed_offset"]))
+    if first["committed_offset"] == later["committed_offset"]:
+        return first, later
+    return first | {"how": AT_LEAST, "reread_at_most": None}, later
+
+
+def _merged(row: Row, kept: Row) -> Row:
+    """Return the row of ``left_out`` for an offset that another one stands for."""
+    place = f"{row['topic']}-{row['partition']}"
+    own = {name: row[f"source_{name}"] for name in ("group", "topic", "partition")}
+    reason = (
+        f"its records are in {place} with those of {kept['source_topic']}-{kept['source_partition']}, whose earlier "
+        f"offset {kept['committed_offset']} stands for both; its own would be {row['committed_offset']}"
+    )
+    return row | own | {"committed_offset": row["source_offset"], "target_topic": row["topic"]} | {
+        "tool": "translate", "reason": reason
+    }  # fmt: skip
 
 
 def _short(row: Row) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from click.testing import CliRunner, Result
@@ -132,12 +132,80 @@ def test_a_map(source: Path, tmp_path: Path) -> None:
     }
 
 
-def test_two_groups_that_become_one_go_on_at_the_earlier_place(source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--rename-group", "s/at-(42|100)/both/"], "at-100 and at-42 would both be both"),
+        (["--rename", "s/.*/one/"], "orders and payments would both be one"),
+        (["--rename", "orders=payments"], "orders and payments would both be payments"),
+    ],
+)
+def test_names_that_would_become_one_are_refused(tmp_path: Path, words: list[str], said: str) -> None:
+    committed = {("at-42", "orders", 0): 42, ("at-100", "orders", 0): 100, ("at-42", "payments", 0): 1}
+    source = write_source(tmp_path / "source", committed)
     write_log(tmp_path / "target" / "orders-0", RECORDS, SHIFT)
-    result, rows = run(source, tmp_path, "--target", tmp_path / "target", "--rename-group", "s/at-(42|100)/both/")
+    result, _ = run(source, tmp_path, "--target", tmp_path / "target", *words)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    assert not (tmp_path / "plan").exists()
+
+
+def test_partitions_that_became_one_go_on_at_the_earlier_place(tmp_path: Path) -> None:
+    source = write_source(tmp_path / "source", {("g", "orders", 0): 42, ("g", "orders", 1): 45})
+    records = [
+        with_header(with_header(one, "x-original-offset", b"%d" % (at // 2)), "x-source-partition", b"%d" % (at % 2))
+        for at, one in enumerate(RECORDS)
+    ]
+    write_log(tmp_path / "target" / "orders-0", records, SHIFT)
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert (result.exit_code, told(rows)) == (3, {"g": ("orders", 1084, "at least", None)})
+    ((group, reason),) = left_out(tmp_path)
+    assert group == "g"
+    assert "earlier offset 1084 stands for both; its own would be 1091" in reason
+
+
+def test_a_filter_that_nothing_fits_is_said(source: Path, tmp_path: Path) -> None:
+    write_log(tmp_path / "target" / "orders-0", RECORDS, SHIFT)
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target", "-t", "nosuch")
+    assert (result.exit_code, rows) == (0, [])
+    assert "no committed offset of the source is of such a group and topic" in result.stderr
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_the_form_of_headers_is_seen(tmp_path: Path, order: Literal["little", "big"]) -> None:
+    source = write_source(tmp_path / "source", {("g", "orders", 0): 42, ("h", "orders", 1): 7})
+    for number in range(2):
+        records = [
+            with_header(
+                with_header(one, "x-original-offset", at.to_bytes(8, order)),
+                "x-source-partition",
+                number.to_bytes(4, order),
+            )
+            for at, one in enumerate(RECORDS)
+        ]
+        write_log(tmp_path / "target" / f"orders-{number}", records, SHIFT)
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target")
     assert result.exit_code == 0
-    places = {row["target_group"]: (row["target_offset"], row["how"], row["reread_at_most"]) for row in rows}
-    assert places == {"both": (1042, "at least", None), "at-0": (1000, "exact", 0)}
+    assert told(rows) == {"g": ("orders", 1042, "exact", 0), "h": ("orders", 1007, "exact", 0)}
+
+
+def test_headers_of_no_known_form_tell_nothing(tmp_path: Path) -> None:
+    source = write_source(tmp_path / "source", {("g", "orders", 0): 42})
+    write_log(
+        tmp_path / "target" / "orders-0", [with_header(one, "x-original-offset", b"\x7fabcdefg") for one in RECORDS]
+    )
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert (result.exit_code, rows) == (3, [])
+    assert "numbers in no form that is known" in left_out(tmp_path)[0][1]
+
+
+def test_a_map_that_the_records_contradict(source: Path, tmp_path: Path) -> None:
+    write_log(tmp_path / "target" / "orders-0", RECORDS, SHIFT)
+    file = tmp_path / "map.csv"
+    file.write_text("topic,partition,source_offset,target_offset\norders,0,42,1050\n")
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target", "--map", file)
+    assert told(rows)["at-42"] == ("orders", 1042, "exact", 0)
+    words = "the map is not used for orders-0: it has the record of offset 42 at 1050, and it was found at 1042"
+    assert words in result.stderr
 
 
 def test_leader_epochs_of_the_target(source: Path, tmp_path: Path) -> None:
@@ -206,7 +274,62 @@ def test_damage_in_the_target_moves_back(source: Path, tmp_path: Path) -> None:
     result, rows = run(source, tmp_path, "--target", tmp_path / "target", "-g", "at-42")
     assert result.exit_code == 3
     assert "the checksum is" in result.stderr
-    assert told(rows)["at-42"][1] in (1042, 1050)  # the damaged batch cannot be read by anybody
+    assert told(rows) == {"at-42": ("orders", 1040, "at least", None)}
+    words = "offsets from 1040 to 1049 could not be read"
+    assert words in (tmp_path / "plan" / "README.txt").read_text()
+    assert "the checksum is" in json.dumps(json.loads((tmp_path / "plan" / "plan.json").read_bytes())["problems"])
+
+
+def write_segments(folder: Path, kept: Sequence[int], lacking: int | None = None) -> Path:
+    """The target's partition in segments of 20 records, of which one is empty."""
+    for at in range(0, 100, 20):
+        records = [] if at == lacking else RECORDS[at : at + 20]
+        if at in kept:
+            write_log(folder, records, SHIFT + at)
+    return folder
+
+
+@pytest.mark.parametrize(("kept", "lacking"), [((0, 20, 40, 60, 80), 40), ((0, 20, 60, 80), None)])
+def test_what_may_lack_in_the_target_moves_back(
+    source: Path, tmp_path: Path, kept: Sequence[int], lacking: int | None
+) -> None:
+    write_segments(tmp_path / "target" / "orders-0", kept, lacking)
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert result.exit_code == 3
+    assert told(rows) == {
+        "at-0": ("orders", 1000, "exact", 0),
+        "at-42": ("orders", 1040, "at least", None),
+        "at-100": ("orders", 1100, "exact", 0),
+    }
+    words = "the target's copy of orders-0: offsets from 1040 to 1059 are in no segment"
+    assert words in result.stderr
+    assert words in (tmp_path / "plan" / "README.txt").read_text()
+
+
+def test_what_the_cleaner_took_between_segments_moves_nothing(source: Path, tmp_path: Path) -> None:
+    folder = write_segments(tmp_path / "target" / "orders-0", (0, 20, 60))
+    cleaned = log_of([(SHIFT + at, RECORDS[at]) for at in range(80, 100, 3)])
+    (folder / f"{SHIFT + 80:020}.log").write_bytes(bytes(cleaned.segments[0].buffer))
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target", "-g", "at-42")
+    assert (result.exit_code, told(rows)) == (0, {"at-42": ("orders", 1060, "exact", 0)})
+
+
+def test_a_target_whose_end_or_beginning_lacks(source: Path, tmp_path: Path) -> None:
+    write_segments(tmp_path / "target" / "orders-0", (20, 40, 60))
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert told(rows)["at-100"] == ("orders", 1080, "at least", None)
+    assert "the target's copy of orders-0 begins at offset 1020" in result.stderr
+
+
+def test_headers_of_a_damaged_target_move_back_too(tmp_path: Path) -> None:
+    source = write_source(tmp_path / "source", {("g", "orders", 0): 42, ("behind", "orders", 0): 120})
+    records = [with_header(one, "x-original-offset", b"%d" % at) for at, one in enumerate(RECORDS)]
+    file = write_log(tmp_path / "target" / "orders-0", records, SHIFT, batch=10) / f"{SHIFT:020}.log"
+    data = bytearray(file.read_bytes())
+    data[len(data) * 44 // 100] ^= 1
+    file.write_bytes(data)
+    _, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert told(rows) == {"g": ("orders", 1040, "at least", None), "behind": ("orders", 1100, "at least", None)}
 
 
 @pytest.mark.parametrize(
@@ -215,9 +338,12 @@ def test_damage_in_the_target_moves_back(source: Path, tmp_path: Path) -> None:
         ([], 2, "give --target COPY"),
         (["--target", "nowhere"], 2, "does not exist"),
         (["--map", "MAP"], 1, "its first line must name"),
-        (["--map", "MAP", "--policy", "other"], 1, "--policy other"),
-        (["--map", "MAP", "--rename", "orders"], 1, "OLD=NEW"),
-        (["--map", "MAP", "--offset-header", ":le"], 1, "--offset-header"),
+        (["--map", "MAP", "--policy", "other"], 2, "--policy other"),
+        (["--map", "MAP", "--rename", "orders"], 2, "OLD=NEW"),
+        (["--map", "MAP", "--rename", "s/[/x/"], 2, "--rename s/[/x/"),
+        (["--map", "MAP", "--rename-group", "=x"], 2, "--rename-group =x"),
+        (["--map", "MAP", "--offset-header", ":le"], 2, "--offset-header"),
+        (["--map", "MAP", "--offset-header", "h:xx"], 2, "--offset-header"),
         (["--target", "EMPTY"], 1, "no partition of a topic"),
     ],
 )

@@ -75,7 +75,7 @@ def data(recorded: Recorded) -> Path:
 def test_a_copy_of_the_target(data: Path, tmp_path: Path) -> None:
     """The source judged as its own target: nothing is ahead, and offsets that lead nowhere are the same as ever."""
     result = run(data, "--target", data, "--to", tmp_path / "rescued")
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code == 3, result.stderr
     plan = read_json(tmp_path / "rescued" / "plan.json")
     judged = list(read_json_lines(tmp_path / "rescued" / "target.jsonl"))
     assert plan["target"]["judged"] == len(plan["offsets"])
@@ -89,7 +89,7 @@ def test_a_copy_without_the_offsets_topic(data: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(data, other, ignore=shutil.ignore_patterns("__*"))
     result = run(data, "--target", other, "--to", tmp_path / "rescued")
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code == 3, result.stderr
     assert "in the copy of the target, which has no offsets topic: " in result.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -42,8 +43,23 @@ def test_the_report_of_kafka_backup() -> None:
 
 
 def test_a_record_that_was_copied_twice() -> None:
-    text = "topic,partition,source_offset,target_offset\nt,0,5,50\nt,0,6,51\nt,0,5,52\n"
-    assert decode_map(text.encode(), "m") == {("t", 0): [(5, 50), (6, 51)]}
+    pairs = [{"source_offset": source, "target_offset": target} for source, target in ((5, 50), (6, 51), (5, 52))]
+    document = {"detailed_mappings": {"t/0": pairs}}
+    assert decode_map(json.dumps(document).encode(), "m") == {("t", 0): [(5, 50), (6, 51)]}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("t,0,5,50\nt,0,5,51", "line 3: source offset 5 of t-0 is at 50 and at 51"),
+        ("t,0,x,1", "line 2: source_offset is no whole number: 'x'"),
+        ("t,0,1", "line 2: target_offset is no whole number: nothing"),
+        ("t,0,1_0,1", "line 2: source_offset is no whole number: '1_0'"),
+    ],
+)
+def test_what_is_said_of_lines_that_make_no_sense(line: str, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        decode_map(f"topic,partition,source_offset,target_offset\n{line}\n".encode(), "m")
 
 
 @pytest.mark.parametrize(

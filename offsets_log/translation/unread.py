@@ -1,0 +1,150 @@
+"""What of a target's log could not be read: answers that lie behind it move back to where it begins.
+
+A record that no group has read may lie in a damaged batch, or in a segment that the copy lacks. Where a record that is
+known to be read lies behind such a stretch nothing of it matters, for copying goes on in the source's order. In a log
+that the cleaner has thinned out, offsets that lack between two segments are its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from offsets_log.errors import Damage, MissingLogError
+from offsets_log.log_format.batch import NEWEST_MAGIC, RecordBatch
+from offsets_log.log_format.partition_log import LogWalk, PartitionLog
+from offsets_log.log_format.record import iter_records
+from offsets_log.translation.answers import AT_LEAST, BY_TIME, Answer, Told
+
+OFFSETS_END = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Offsets of which nothing could be read, from ``begin`` up to but without ``end``.
+
+    Attributes:
+        is_damaged: whether bytes are there that could not be read, and not only offsets that lack.
+    """
+
+    begin: int
+    end: int
+    is_damaged: bool
+
+    def in_words(self) -> str:
+        """Return what is said of it."""
+        until = "on" if self.end == OFFSETS_END else f"to {self.end - 1}"
+        lacks = "could not be read" if self.is_damaged else "are in no segment: the copy may lack a part of the log"
+        return f"offsets from {self.begin} {until} {lacks}"
+
+    def error(self, file: str) -> Damage:
+        """Return it as damage, where the copy lacks it."""
+        return Damage(MissingLogError(self.in_words(), file=file, record_offset=self.begin), b"")
+
+
+def move_back(told: Mapping[int, Told], log: PartitionLog, start: int) -> tuple[dict[int, Told], list[Stretch]]:
+    """Return the answers, none of which lies behind what could not be read, and the stretches that moved some.
+
+    Args:
+        start: no earlier record of the log can be read.
+    """
+    begin = max(start, log.segments[0].base_offset or 0) if log.segments else start
+    spans = {
+        offset: (first, one.target_offset)
+        for offset, one in told.items()
+        if isinstance(one, Answer) and (first := _first_open(one, begin)) is not None
+    }
+    stretches = unread(log, list(spans.values())) if spans else []
+    moved: dict[int, Told] = dict(told)
+    met: dict[Stretch, None] = {}
+    for offset, (first, answer) in spans.items():
+        before = [one for one in stretches if one.end > first and one.begin <= answer]
+        if before:
+            met |= dict.fromkeys(before)
+            moved[offset] = _moved(told[offset], max(first, before[0].begin))
+    return moved, sorted(met, key=lambda one: one.begin)
+
+
+def doubts_of(partition: str, told: Mapping[int, Told], stretches: Sequence[Stretch], start: int) -> Iterator[str]:
+    """Yield what is doubtful of a partition of the target, a sentence each."""
+    for one in stretches:
+        go_on = f"groups that may not have read them go on at {one.begin}"
+        yield f"the target's copy of {partition}: {one.in_words()}; {go_on}"
+    is_before = any(isinstance(one, Answer) and one.before is None and not one.is_own for one in told.values())
+    if start and is_before:
+        yield (
+            f"the target's copy of {partition} begins at offset {start}: it has nothing that some groups have read, "
+            "and may lack records that they have not read"
+        )
+
+
+def _first_open(one: Answer, begin: int) -> int | None:
+    """Return the first offset behind the last record that is known to be read; None if nothing can lack there."""
+    first = begin if one.before is None else one.before + 1
+    return first if one.target_offset > first or not one.is_record else None
+
+
+def _moved(one: Told, offset: int) -> Answer:
+    assert isinstance(one, Answer)
+    how = BY_TIME if one.how == BY_TIME else AT_LEAST
+    return replace(one, target_offset=min(offset, one.target_offset), how=how, reread_at_most=None)
+
+
+def unread(log: PartitionLog, spans: Sequence[tuple[int, int]]) -> list[Stretch]:
+    """Return what cannot be read of a log from the first of some spans of offsets on, whose batches are read whole."""
+    walk = _Walk(log.since(min(first for first, _ in spans)), spans)
+    found = list(walk.stretches())
+    if walk.is_cleaned or all(one.is_damaged for one in found):
+        return [one for one in found if one.is_damaged]
+    whole = _Walk(log, ())
+    list(whole.stretches())
+    return [one for one in found if one.is_damaged or not whole.is_cleaned]
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Goes along a log.
+
+    Attributes:
+        is_cleaned: whether offsets lack within segments, as the cleaner leaves them.
+    """
+
+    log: PartitionLog
+    spans: Sequence[tuple[int, int]]
+    is_cleaned: bool = False
+
+    def stretches(self) -> Iterator[Stretch]:
+        segments = self.log.segments
+        walk, last = LogWalk(self.log), (segments[0].base_offset or 0) - 1 if segments else -1
+        is_damaged = False
+        for index, segment in enumerate(segments):
+            begins = segment.base_offset or 0
+            if begins > last + 1:
+                yield Stretch(last + 1, begins, is_damaged)
+                last = begins - 1
+            is_damaged = False
+            for item, read_until in walk.items(index, 0, last):
+                if isinstance(item, Damage):
+                    is_damaged = True
+                elif isinstance(item, RecordBatch):
+                    if item.base_offset > last + 1 and is_damaged:
+                        yield Stretch(last + 1, item.base_offset, is_damaged=True)
+                    elif item.magic == NEWEST_MAGIC:
+                        self.is_cleaned |= item.last_offset - last > item.records_count
+                    yield from self._within(item)
+                    is_damaged = False
+                last = max(last, read_until)
+        if is_damaged:
+            yield Stretch(last + 1, OFFSETS_END, is_damaged=True)
+
+    def _within(self, batch: RecordBatch) -> Iterator[Stretch]:
+        if not any(first <= batch.last_offset and batch.base_offset <= last for first, last in self.spans):
+            return
+        items = list(iter_records(batch))
+        if any(isinstance(item, Damage) for item in items):
+            read = [item.offset for item in items if not isinstance(item, Damage)]
+            ends = [batch.base_offset - 1, *read, batch.last_offset + 1]
+            for one, other in pairwise(ends):
+                if other > one + 1:
+                    yield Stretch(one + 1, other, is_damaged=True)
