@@ -306,7 +306,7 @@ def _told(pair: Pair, sight: _Sight, i: int, made_of: int) -> Told:
         return Answer(int(first), AT_LEAST, None)
     again = 0 if row[pl.AFTER] == pl.NONE else int(sight.counts[: i + 1].sum() - row[pl.READ_BEFORE])
     is_next = row[pl.AFTER_LOWEST] == row[pl.AFTER_HIGHEST] == row[pl.COMMITTED]
-    if high != pl.NONE and not _is_plain(pair, row, low, high):
+    if high != pl.NONE and not _is_plain(pair, sight, row, low, high):
         settled = _settled(pair, sight, row, made_of)
         if settled is not None:
             return _bounded(settled, again, is_first=low == pl.NONE, is_last=row[pl.AFTER] in (pl.NONE, state[pl.LAST]))
@@ -331,17 +331,19 @@ def _bounded(settled: Answer, again: int, *, is_first: bool, is_last: bool) -> A
     return replace(settled, reread_at_most=None if bound is None else bound + again)
 
 
-def _is_plain(pair: Pair, row: a.Int64s, low: int, high: int) -> bool:
+def _is_plain(pair: Pair, sight: _Sight, row: a.Int64s, low: int, high: int) -> bool:
     """Whether the source lacks nothing from before a committed offset up to the first unread record of the target."""
-    committed, after = int(row[pl.COMMITTED]), int(row[pl.AFTER_HIGHEST])
-    if low + 1 != committed or high != committed or row[pl.AFTER] == pl.NONE:
+    committed, is_last = int(row[pl.COMMITTED]), row[pl.AFTER] == pl.NONE
+    after = sight.last_source if is_last else int(row[pl.AFTER_HIGHEST])
+    if low + 1 != committed or high != committed:
         return False
     if row[pl.AFTER_LOWEST] == after == committed:
         return True
-    if row[pl.UNSURE_COUNT] or after - committed >= MOST_LOOKED_AT:
+    if after - committed >= MOST_LOOKED_AT:
         return False
     rows = _rows(pair.source_reader, pair.source, committed, after)
-    return rows is not None and len(rows) == after - committed + 1
+    is_sure = not row[pl.UNSURE_COUNT] or (is_last and rows is not None and not len(_data(rows)))
+    return bool(is_sure) and rows is not None and len(rows) == after - committed + 1
 
 
 def _behind_all(pair: Pair, sight: _Sight, i: int, made_of: int) -> Answer:
