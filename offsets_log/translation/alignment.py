@@ -5,6 +5,8 @@ source, from a little before the least committed offset on; `placing` goes along
 committed offset, the first record that was not read, and `settling` looks closer where equal or lost records leave
 that open. Nothing is asked of how far apart copies of records lie: prints are in a table, and a source larger than one
 table is looked up part by part.
+
+Over 400 lines: what is told depends on all that going along both sides left.
 """
 
 from __future__ import annotations
@@ -23,20 +25,18 @@ from offsets_log.columnar.aligning.reading import BEGINNING, RowReader, no_times
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.translation.answers import AT_LEAST, BY_TIME, EXACT, Answer, Told, Untold
-from offsets_log.translation.settling import Side, settle
+from offsets_log.translation.settling import Side, last_run, settle
 
 MARGIN = 1 << 16
 """So many offsets below the least committed one are read too: records that were read are found by them."""
 MOST_IN_TABLE = 3_000_000
 MOST_LOOKED_AT = 1 << 16
 """Records between two that are looked at one by one."""
-IN_A_ROW = 15
-"""Records before another that its print is made of too, where one alone is found at too many places."""
 MOST_LACKING = 20
 """Records of one side that may lack on the other before more than a tenth is doubtful."""
-TOO_MANY = 100
-"""An answer that leads to so many records being read again is sought in another way too."""
-
+REACHES = (1 << 10, 1 << 14)
+"""So many offsets before and behind a committed one are looked at one by one, the second if the first settles nothing.
+"""
 
 MIXED = Untold("the target's partition has other records among its own: records were assigned to partitions anew")
 
@@ -85,8 +85,10 @@ class _Sight:
     Attributes:
         is_whole: whether both sides were read from their beginning.
         has_no_times: whether records were met that do not have the time of their producer.
+        around: of each committed offset, the last offset below it that the source has, and the first at or behind it.
         of_source: how many prints of the source the target has, and how many the source has between the first of them
             and the last.
+        last_source: the last offset that the source has.
     """
 
     state: a.Int64s
@@ -94,7 +96,18 @@ class _Sight:
     counts: a.Int64s
     is_whole: bool
     has_no_times: bool
+    around: a.Int64s
     of_source: tuple[int, int] = (0, 0)
+    last_source: int = -1
+
+    def note_around(self, offsets: a.Int64s) -> None:
+        """Go on with offsets of the source, which rise."""
+        if len(offsets):
+            self.last_source = int(offsets[-1])
+            at = np.searchsorted(offsets, self.asked[:, pl.COMMITTED])
+            self.around[at > 0, 0] = offsets[at[at > 0] - 1]
+            is_first = (at < len(offsets)) & (self.around[:, 1] == pl.NONE)
+            self.around[is_first, 1] = offsets[at[is_first]]
 
     def count(self, part: _Part) -> None:
         """Count what was found of a part, and what there is between."""
@@ -122,13 +135,11 @@ class _Sight:
 def align(pair: Pair, committed: Sequence[int]) -> dict[int, Told]:
     """Return where each committed offset is in the target."""
     asked = np.array(sorted(set(committed)), np.int64)
-    told = _look(pair, asked, tb.WHOLE, 0)
+    told = _look(pair, asked, tb.WHOLE)
     if told is None or _is_nothing(told):
-        told = _look(pair, asked, tb.WITHOUT_TIME, IN_A_ROW) or {}
-    elif any(isinstance(one, Answer) and (one.reread_at_most or 0) > TOO_MANY for one in told.values()):
-        told = _later(told, _look(pair, asked, tb.WHOLE, IN_A_ROW) or {})
+        told = _look(pair, asked, tb.WITHOUT_TIME) or {}
     if _is_nothing(told):
-        by_time = _look(pair, asked, tb.TIME_ALONE, 0) or {}
+        by_time = _look(pair, asked, tb.TIME_ALONE) or {}
         told |= {offset: _by_time(one) for offset, one in by_time.items() if isinstance(one, Answer)}
     return told
 
@@ -142,22 +153,13 @@ def _by_time(one: Answer) -> Answer:
     return replace(one, how=BY_TIME)
 
 
-def _later(told: dict[int, Told], other: dict[int, Told]) -> dict[int, Told]:
-    """Return of two answers, neither of which misses a record, the later one."""
-
-    def place(one: Told | None) -> int:
-        return one.target_offset if isinstance(one, Answer) else -1
-
-    return {offset: max(one, other.get(offset, one), key=place) for offset, one in told.items()}
-
-
-def _look(pair: Pair, committed: a.Int64s, made_of: int, in_a_row: int) -> dict[int, Told] | None:
+def _look(pair: Pair, committed: a.Int64s, made_of: int) -> dict[int, Told] | None:
     """Look with prints of one kind; return None if they need times that there are not."""
     least = int(committed[0]) - MARGIN
     begins = pair.source.segments[0].base_offset if pair.source.segments else None
-    sight = _sight(pair, committed, made_of, in_a_row, least if least > (begins or 0) else None)
+    sight = _sight(pair, committed, made_of, least if least > (begins or 0) else None)
     if sight.lacks_a_beginning():
-        sight = _sight(pair, committed, made_of, in_a_row, None)
+        sight = _sight(pair, committed, made_of, None)
     if sight.has_no_times and made_of != tb.WITHOUT_TIME:
         return None
     return {
@@ -179,17 +181,10 @@ def placed(one: Told, state: a.Int64s, row: a.Int64s) -> Told:
 # ------------------------------------------------------------------------------------------ both sides, chunk by chunk
 
 
-@dataclass(slots=True)
-class _Prints:
-    """Prints of chunks in a row."""
-
-    made_of: int
-    before: a.Int64s
-
-    def of(self, rows: a.Int64s) -> a.Int64s:
-        found = np.empty(len(rows), np.int64)
-        tb.prints(rows, self.made_of, self.before, found)
-        return found
+def _prints(rows: a.Int64s, made_of: int) -> a.Int64s:
+    found = np.empty(len(rows), np.int64)
+    tb.prints(rows, made_of, found)
+    return found
 
 
 @dataclass(slots=True)
@@ -201,20 +196,20 @@ class _Part:
     until: int
 
 
-def _sight(pair: Pair, committed: a.Int64s, made_of: int, in_a_row: int, least: int | None) -> _Sight:
+def _sight(pair: Pair, committed: a.Int64s, made_of: int, least: int | None) -> _Sight:
     """Go along both sides.
 
     Args:
         least: the source is read from this offset on, and the target from the first time there; None for all of both.
     """
     state, asked, counts = pl.begin(committed)
-    sight = _Sight(state, asked, counts, least is None, False)
-    parts = _parts(pair, made_of, in_a_row, max(0, least or 0), sight)
+    sight = _Sight(state, asked, counts, least is None, False, np.full((len(asked), 2), pl.NONE, np.int64))
+    parts = _parts(pair, made_of, max(0, least or 0), sight)
     part = next(parts)
     following = next(parts, None)
     is_timed = least is not None and following is None and made_of != tb.WITHOUT_TIME
     since = part.since if is_timed else BEGINNING
-    looked_up = _looked_up(pair, part, _Prints(made_of, np.zeros(in_a_row, np.int64)), since, sight)
+    looked_up = _looked_up(pair, part, made_of, since, sight)
     if following is not None:
         looked_up = _in_all(pair.make_store(), looked_up, following, parts, made_of, sight)
     for found in looked_up:
@@ -253,14 +248,14 @@ class _Held:
         return _Part(slots, self.since if self.count else BEGINNING, self.until)
 
 
-def _parts(pair: Pair, made_of: int, in_a_row: int, least: int, sight: _Sight) -> Iterator[_Part]:
+def _parts(pair: Pair, made_of: int, least: int, sight: _Sight) -> Iterator[_Part]:
     """Yield the tables of the source from an offset on, at least one."""
-    prints = _Prints(made_of, np.zeros(in_a_row, np.int64))
     held, is_first = _Held(), True
     for rows in pair.ahead(pair.source_reader.chunks(pair.source, least=least)):
         data = _data(rows)
+        sight.note_around(rows[:, r.OFFSET])
         sight.has_no_times |= bool((data[:, r.TIME] == NO_TIMESTAMP).any())
-        held.add(data, prints.of(data))
+        held.add(data, _prints(data, made_of))
         if held.count > MOST_IN_TABLE:
             part, held, is_first = held.part(), _Held(), False
             yield part
@@ -268,14 +263,14 @@ def _parts(pair: Pair, made_of: int, in_a_row: int, least: int, sight: _Sight) -
         yield held.part()
 
 
-def _looked_up(pair: Pair, part: _Part, prints: _Prints, since: int, sight: _Sight) -> Iterator[a.Int64s]:
+def _looked_up(pair: Pair, part: _Part, made_of: int, since: int, sight: _Sight) -> Iterator[a.Int64s]:
     """Yield the target's data records: offset, print, lowest and highest offset in the source, time."""
     for rows in pair.ahead(pair.reader.chunks(pair.target, least=pair.target_start, since=since)):
         data = _data(rows)
         if pair.target_start and len(data) and data[0, r.OFFSET] < pair.target_start:
             data = np.ascontiguousarray(data[data[:, r.OFFSET] >= pair.target_start])
         sight.has_no_times |= no_times(data)
-        found = prints.of(data)
+        found = _prints(data, made_of)
         places = tb.nowhere(len(data))
         tb.look_up(part.slots, found, places)
         yield np.column_stack([data[:, r.OFFSET], found, places, data[:, r.TIME]])
@@ -318,24 +313,60 @@ def _told(pair: Pair, sight: _Sight, i: int, made_of: int) -> Told:
         return Untold("few records of the target have times of the source's")
     if sight.is_mixed(pair):
         return MIXED
+    low, high = (int(offset) for offset in sight.around[i])
+    if low == pl.NONE and high != row[pl.COMMITTED]:
+        first = row[pl.AFTER] if row[pl.UNSURE] == pl.NONE else row[pl.UNSURE]  # nothing is known of what is unread
+        return Answer(int(first), AT_LEAST, None)
+    again = 0 if row[pl.AFTER] == pl.NONE else int(sight.counts[: i + 1].sum() - row[pl.READ_BEFORE])
+    is_next = row[pl.AFTER_LOWEST] == row[pl.AFTER_HIGHEST] == row[pl.COMMITTED]
+    if high != pl.NONE and not _is_plain(pair, sight, row, low, high):
+        settled = _settled(pair, sight, row, made_of)
+        if settled is not None:
+            return _bounded(settled, again, is_first=low == pl.NONE, is_last=row[pl.AFTER] in (pl.NONE, state[pl.LAST]))
+        is_next = is_next and low == row[pl.COMMITTED] - 1
     if row[pl.AFTER] == pl.NONE:
-        return _behind_all(pair, sight, i)
-    again = int(sight.counts[: i + 1].sum() - row[pl.READ_BEFORE])
-    if not row[pl.UNSURE_COUNT] or row[pl.AFTER_LOWEST] == row[pl.AFTER_HIGHEST] == row[pl.COMMITTED]:
+        return _behind_all(pair, sight, i, made_of)
+    if not row[pl.UNSURE_COUNT] or is_next:
         return Answer(int(row[pl.AFTER]), EXACT, again)
-    settled = _settled(pair, row, made_of)
-    if settled is not None:
-        return Answer(settled.target_offset, settled.how, (settled.reread_at_most or 0) + again)
     return Answer(int(row[pl.UNSURE]), AT_LEAST, int(row[pl.UNSURE_COUNT]) + again)
 
 
-def _behind_all(pair: Pair, sight: _Sight, i: int) -> Answer:
+def _bounded(settled: Answer, again: int, *, is_first: bool, is_last: bool) -> Answer:
+    """Add what comes again behind an answer.
+
+    Args:
+        is_first: whether nothing is known of the source before the committed offset: what is before it may be equal.
+        is_last: whether no other record of the target is known to be unread.
+    """
+    if is_first and (is_last or settled.how == AT_LEAST):
+        return Answer(settled.target_offset, AT_LEAST, None)
+    bound = settled.reread_at_most
+    return replace(settled, reread_at_most=None if bound is None else bound + again)
+
+
+def _is_plain(pair: Pair, sight: _Sight, row: a.Int64s, low: int, high: int) -> bool:
+    """Whether the source lacks nothing from before a committed offset up to the first unread record of the target."""
+    committed, is_last = int(row[pl.COMMITTED]), row[pl.AFTER] == pl.NONE
+    after = sight.last_source if is_last else int(row[pl.AFTER_HIGHEST])
+    if low + 1 != committed or high != committed:
+        return False
+    if row[pl.AFTER_LOWEST] == after == committed:
+        return True
+    if after - committed >= MOST_LOOKED_AT:
+        return False
+    rows = _rows(pair.source_reader, pair.source, committed, after)
+    is_sure = not row[pl.UNSURE_COUNT] or (is_last and rows is not None and not len(_data(rows)))
+    return bool(is_sure) and rows is not None and len(rows) == after - committed + 1
+
+
+def _behind_all(pair: Pair, sight: _Sight, i: int, made_of: int) -> Answer:
     """Return the answer where no record of the target is known to be unread."""
     row, state = sight.asked[i], sight.state
     if row[pl.UNSURE] == pl.NONE:
-        if _reads_on(pair, row):
-            return Answer(int(state[pl.LAST]) + 1, AT_LEAST, None)
-        return Answer(int(state[pl.LAST]) + 1, EXACT, 0)
+        if (found := _behind_the_last(pair, sight, made_of)) is not None:
+            return found
+        end = int(state[pl.LAST]) + 1
+        return Answer(end, AT_LEAST, None) if _reads_on(pair, row) else Answer(end, EXACT, 0)
     low, committed = int(row[pl.BEFORE_HIGHEST]), int(row[pl.COMMITTED])
     behind = int(state[pl.RECORDS] - state[pl.RECORDS_FRONT])
     if row[pl.BEFORE_LOWEST] == low and committed - low <= MOST_LOOKED_AT:
@@ -358,22 +389,46 @@ def _reads_on(pair: Pair, row: a.Int64s) -> bool:
     return rows is None or len(_data(rows)) > 0
 
 
-def _settled(pair: Pair, row: a.Int64s, made_of: int) -> Answer | None:
-    if row[pl.BEFORE] == pl.NONE or row[pl.UNSURE_COUNT] > MOST_LOOKED_AT:
+def _behind_the_last(pair: Pair, sight: _Sight, made_of: int) -> Answer | None:
+    """Return where unread records may be among equal ones at the end, of which the target has more than the source."""
+    reach = REACHES[-1]
+    target = _rows(pair.reader, pair.target, int(sight.state[pl.LAST]) - reach, int(sight.state[pl.LAST]))
+    source = _rows(pair.source_reader, pair.source, sight.last_source - reach, sight.last_source)
+    if target is None or source is None:
         return None
-    source = _rows(pair.source_reader, pair.source, int(row[pl.BEFORE_LOWEST]), int(row[pl.AFTER_HIGHEST]))
-    target = _rows(pair.reader, pair.target, int(row[pl.BEFORE]), int(row[pl.AFTER]))
-    if source is None or target is None:
-        return None
-    is_between = row[pl.BEFORE_LOWEST] == row[pl.BEFORE_HIGHEST] and row[pl.AFTER_LOWEST] == row[pl.AFTER_HIGHEST]
-    return settle(_side(source, made_of), _side(target, made_of), int(row[pl.COMMITTED]), is_between=bool(is_between))
+    run, count = last_run(_side(target, made_of), _side(source, made_of))
+    return Answer(run[count], AT_LEAST, None) if len(run) > count else None
+
+
+def _settled(pair: Pair, sight: _Sight, row: a.Int64s, made_of: int) -> Answer | None:
+    """Look at the records around a committed offset and around where it may be."""
+    committed, last = int(row[pl.COMMITTED]), int(sight.state[pl.LAST])
+    has_before, has_after = row[pl.BEFORE] != pl.NONE, row[pl.AFTER] != pl.NONE
+    after = int(row[pl.AFTER]) if has_after else last + 1
+    first = max(pair.target_start, pair.target.segments[0].base_offset or 0)
+    for reach in REACHES:
+        low, high = committed - reach, committed + reach
+        since, until = after - reach, after + reach
+        if has_before:
+            low, since = min(low, int(row[pl.BEFORE_LOWEST])), min(since, int(row[pl.BEFORE]))
+        if has_after:
+            high = max(high, int(row[pl.AFTER_HIGHEST]))
+        source = _rows(pair.source_reader, pair.source, low, high)
+        target = _rows(pair.reader, pair.target, max(first, since), until)
+        if source is None or target is None:
+            return None
+        ends = since <= first, until > last and high > sight.last_source
+        settled = settle(_side(source, made_of), _side(target, made_of), committed, after, ends)
+        if settled is not None:
+            return settled
+    return None
 
 
 def _rows(reader: RowReader, log: PartitionLog, first: int, last: int) -> a.Int64s | None:
     """Return the rows of a log from an offset to another, both included; None for too many."""
     found: list[a.Int64s] = []
     count = 0
-    for rows in reader.chunks(log, least=first):
+    for rows in reader.chunks(log, least=max(0, first)):
         within = rows[(rows[:, r.OFFSET] >= first) & (rows[:, r.OFFSET] <= last)]
         found.append(within)
         count += len(within)
@@ -386,7 +441,7 @@ def _rows(reader: RowReader, log: PartitionLog, first: int, last: int) -> a.Int6
 
 def _side(rows: a.Int64s, made_of: int) -> Side:
     data = _data(rows)
-    prints = _Prints(made_of, np.zeros(0, np.int64)).of(data)
     controls = rows[rows[:, r.FLAGS] & r.IS_CONTROL != 0]
     has_transactions = bool((rows[:, r.FLAGS] & r.IS_TRANSACTIONAL != 0).any())
-    return Side(data[:, r.OFFSET].tolist(), prints.tolist(), controls[:, r.OFFSET].tolist(), has_transactions)
+    prints = _prints(data, made_of).tolist()
+    return Side(data[:, r.OFFSET].tolist(), prints, controls[:, r.OFFSET].tolist(), has_transactions)

@@ -1,7 +1,6 @@
 """What records of the source say, as prints, and at which offsets it stands there: a hash table.
 
-A print is one number for a record: of its time and its hash, of one of them alone, or of those of several records in a
-row, where one alone would be found at too many places.
+A print is one number for a record: of its time and its hash, or of one of them alone.
 """
 
 from __future__ import annotations
@@ -38,14 +37,8 @@ def _mixed(value: Any) -> Any:
 
 
 @kernel
-def prints(rows: LongRows, made_of: Number, before: Longs, found: Longs) -> None:
-    """Make the prints of data records in a row.
-
-    Args:
-        before: the prints of single records before the first, the last one last; afterwards those before the next
-            chunk. A print is made of so many records and its own.
-        found: takes one print a row.
-    """
+def prints(rows: LongRows, made_of: Number, found: Longs) -> None:
+    """Make the prints of data records; `found` takes one a row."""
     for n in range(len(rows)):
         i = U(n)
         value = U(0)
@@ -53,13 +46,6 @@ def prints(rows: LongRows, made_of: Number, before: Longs, found: Longs) -> None
             value = _mixed(U(rows[i, r.TIME]) + U(0x9E3779B97F4A7C15))
         if made_of != TIME_ALONE:
             value = _mixed(value ^ U(rows[i, r.HASH]))
-        single = value
-        for j in range(len(before)):
-            value = _mixed(value + OTHER_MULTIPLIER) ^ U(before[U(len(before) - 1 - j)])
-        for j in range(1, len(before)):
-            before[U(j - 1)] = before[U(j)]
-        if len(before) > 0:
-            before[U(len(before) - 1)] = np.int64(single)
         value = _mixed(value)
         found[i] = np.int64(value) if value != U(NO_PRINT) else np.int64(1)
 
