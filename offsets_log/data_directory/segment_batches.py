@@ -23,6 +23,7 @@ INDEX_INTERVAL = 4096
 """A segment no longer than this, in bytes, is walked through without its index."""
 
 OFFSETS_END = 1 << 63
+"""Every offset is below."""
 
 
 class PartitionFiles(Protocol):

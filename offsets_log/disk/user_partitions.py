@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from offsets_log.data_directory.segment_batches import OFFSETS_END
 from offsets_log.disk.folder import SEGMENT, Opener
 from offsets_log.disk.local import Opened, is_file, list_names, map_file, open_pieces
 from offsets_log.log_format.segment import Buffer, Pieces
-
-OFFSETS_END = 1 << 63
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from offsets_log.data_directory.segment_batches import OFFSETS_END
 from offsets_log.errors import Damage, MissingLogError
 from offsets_log.log_format.batch import NEWEST_MAGIC, RecordBatch
 from offsets_log.log_format.partition_log import LogWalk, PartitionLog
 from offsets_log.log_format.record import iter_records
 from offsets_log.translation.answers import AT_LEAST, BY_TIME, Answer, Told
-
-OFFSETS_END = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
