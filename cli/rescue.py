@@ -9,7 +9,7 @@ import click
 from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
 from cli.judge import TargetOptions, add_judgement, target_options
 from cli.lag import STRANDED, lag_logs, say_of_lag
-from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
+from cli.options import AS_BROKER, NEW_DIRECTORY, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ SCRIPT_SUFFIX = ".sh"
 @decide_options
 @STRANDED
 @target_options
-@click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
+@NEW_DIRECTORY
 def command(
     reading: ReadOptions,
     profile: str,
@@ -52,12 +52,13 @@ def command(
 
     DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing or
     doubtful, and the commands. Offsets that a tool would refuse or change are in DIR/left-out.jsonl. From a data
-    directory with __share_group_state, DIR/share-groups has where share groups start, and what they are given twice.
+    directory with __share_group_state, DIR/share-groups has where share groups start, and which records are
+    delivered to them again.
 
     With --target or --bootstrap-server the cluster that is to get the offsets is judged, by a copy of it or live, and
     nothing in it is changed: topics and partitions that it lacks, offsets outside its logs, topics made anew, groups
-    with members or ahead already, what the user may not set. DIR/target.jsonl has each such offset; if there are any,
-    the exit status is 3.
+    with members or ahead already, what the user may not set; where share groups start likewise. DIR/target.jsonl has
+    each such offset; if there are any, the exit status is 3.
     """
     from cli.brokers import Brokers
     from cli.session import open_session
@@ -106,7 +107,8 @@ def command(
         session.account.finish(
             f"{counted(len(plan['offsets']), 'offset')} of {counted(groups, 'group')}, "
             f"{session.inputs.partitions_read}; "
-            f"profile {profile}; read {to}/README.txt first"
+            f"profile {profile}; read {to}/README.txt first",
+            found=len(plan["offsets"]),
         )
 
 
@@ -114,7 +116,7 @@ def rescue_options(session: Session, partitions: int | None, *, as_broker: bool 
     """Return what a run was asked to take of its inputs.
 
     Args:
-        partitions: as `PARTITIONS` gives it.
+        partitions: the value of the option `PARTITIONS`.
     """
     from offsets_log.restore.rescue import RescueOptions
 

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
-from cli.command_config import BOOTSTRAP_SERVER
-from cli.options import Output, output_option
+from cli.command_config import BOOTSTRAP_SERVER, COMMAND_CONFIG
+from cli.options import GROUP, QUIET, TOPIC, Output, output_option
 
 LEADER_EPOCHS = ("drop", "keep", "if-valid")
 OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
@@ -25,35 +25,38 @@ OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
 )
 @click.argument("plan", required=False, type=click.Path(exists=True, dir_okay=False))
 @BOOTSTRAP_SERVER
+@COMMAND_CONFIG
+@GROUP
+@TOPIC
 @click.option(
-    "--command-config",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Properties for the connection, as for Kafka's own tools: TLS with PEM, JKS or PKCS #12 stores, SASL.",
+    "--rename-group", metavar="OLD=NEW", multiple=True, help="Commit the offsets of group OLD for NEW; repeatable."
 )
-@click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable.")
-@click.option("-t", "--topic", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
-@click.option("--rename-group", metavar="OLD=NEW", multiple=True, help="Commit for another group; repeatable.")
-@click.option("--rename-topic", metavar="OLD=NEW", multiple=True, help="Commit for another topic; repeatable.")
+@click.option(
+    "--rename-topic", metavar="OLD=NEW", multiple=True, help="Commit the offsets of topic OLD for NEW; repeatable."
+)
 @click.option(
     "--leader-epochs",
     type=click.Choice(LEADER_EPOCHS),
     default=LEADER_EPOCHS[0],
     show_default=True,
-    help="Commit the plan's leader epochs: a consumer that is given one which the cluster never had waits forever. "
-    "if-valid: those that the cluster's own log has.",
+    help="Which of the plan's leader epochs to commit: none; all; or those that the cluster's own log has. A consumer "
+    "that is given one which the cluster never had waits forever.",
 )
 @click.option(
     "--out-of-range",
     type=click.Choice(OUT_OF_RANGE),
     default=OUT_OF_RANGE[0],
     show_default=True,
-    help="Of an offset outside the cluster's log: do not commit it, commit the log's start or end, or commit it.",
+    help="What to do with an offset outside the cluster's log: do not commit it, commit the log's start or end "
+    "instead, or commit it all the same.",
 )
 @click.option("--only-behind", is_flag=True, help="Only offsets of groups that are behind the plan, or have none.")
 @click.option("--only-ahead", is_flag=True, help="Only offsets of groups that are ahead of the plan.")
 @click.option(
-    "--journal", metavar="FILE", type=click.Path(dir_okay=False), help="By default restore-journal.jsonl beside PLAN."
+    "--journal",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Where what was there before is kept, for --undo; by default restore-journal.jsonl beside PLAN.",
 )
 @click.option(
     "--undo",
@@ -63,7 +66,7 @@ OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
 )
 @click.option("--execute", is_flag=True, help="Commit; without it only what would change is shown.")
 @output_option("table", "jsonl", "json", "csv")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+@QUIET
 def command(output: Output, **options: Any) -> None:
     """Commit the offsets of PLAN, with their metadata, to a cluster; without --execute only show them.
 

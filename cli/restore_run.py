@@ -167,6 +167,8 @@ class Run:
         )
 
     def _warnings(self) -> Iterator[str]:
+        if not self.total and (self.asked.group or self.asked.topic):
+            yield f"no offset of the {'plan' if self.asked.undo is None else 'journal'} fits --group and --topic"
         if other := sum(change.same_topic is False for change in self.changes):
             yield (
                 f"{counted(other, 'offset is', 'offsets are')} of topics with another topic id than the plan's, "

@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.command_config import Servers
-from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, gather, reading_options
+from cli.command_config import COMMAND_CONFIG, Servers
+from cli.options import (
+    AS_BROKER,
+    NEW_DIRECTORY,
+    PARTITIONS,
+    PROFILE,
+    SHUTDOWN,
+    Output,
+    ReadOptions,
+    gather,
+    reading_options,
+)
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -37,6 +47,7 @@ class TranslateOptions:
     rename: tuple[str, ...] = ()
     rename_group: tuple[str, ...] = ()
     leader_epochs: str = "drop"
+    allow_skip: bool = False
 
 
 translate_options = gather(
@@ -58,12 +69,7 @@ translate_options = gather(
             help="Brokers of the other cluster, with commas between them, instead of a copy: it is only asked, and "
             "records are found by their times.",
         ),
-        click.option(
-            "--command-config",
-            metavar="FILE",
-            type=click.Path(exists=True, dir_okay=False),
-            help="Properties for the connection, as for Kafka's own tools: TLS with PEM, JKS or PKCS #12 stores, SASL.",
-        ),
+        COMMAND_CONFIG,
         click.option(
             "--map",
             metavar="FILE",
@@ -97,7 +103,14 @@ translate_options = gather(
             type=click.Choice(("drop", "target")),
             default="drop",
             show_default=True,
-            help="Put none into the plan, or those of the target's own log.",
+            help="Which leader epochs the plan gets: none, or those of the target's own log.",
+        ),
+        click.option(
+            "--allow-skip",
+            is_flag=True,
+            help="Where it stays open which record is the first unread one, go on at the first that surely is, not at "
+            "the first that may be; skipped says how many are never read, at most. Only where records, headers or "
+            "syncs show both, not by checkpoints, a map or times.",
         ),
     ),
 )
@@ -110,7 +123,7 @@ translate_options = gather(
 @SHUTDOWN
 @PARTITIONS
 @translate_options
-@click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
+@NEW_DIRECTORY
 def command(
     reading: ReadOptions,
     profile: str,
@@ -132,8 +145,11 @@ def command(
     all. How many it reads again is not known then. The records from the offset on must all be in PATH, the topic must
     have as many partitions there, and its records the times of their producers.
 
+    Where share groups start is translated likewise, if PATH has __share_group_state.
+
     DIR is as that of `offsets-log rescue`, for `offsets-log restore` and other tools. DIR/translation.jsonl has a row
-    for each offset: how it was found (exact; by count between two records; at least; by time) and reread_at_most.
+    for each offset: how it was found (exact; by count between two records; at least; by time), reread_at_most, and
+    skipped, which is 0 unless --allow-skip makes it more (at most).
 
     Exit status: 0 all was read and translated; 1 stopped by an error; 2 wrong usage; 3 something was damaged, or an
     offset could not be translated: DIR/left-out.jsonl says which, and why.
@@ -143,7 +159,10 @@ def command(
     from cli.translate_run import Translation
     from offsets_log.disk.writer import atomic_directory
     from offsets_log.restore.directory import rescue_files
+    from offsets_log.restore.plan import rows_of
+    from offsets_log.restore.rows import counted_rows
     from offsets_log.translation.names import check_apart
+    from offsets_log.translation.share_starts import asked_of
     from offsets_log.translation.translated_plan import in_words, translated_plan
 
     _check_usage(asked)
@@ -156,12 +175,13 @@ def command(
     ):
         translation.connect(session.account.say)
         plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions))
-        if not plan["offsets"] and (reading.group or reading.topic):
+        rows = list(asked_of(plan))
+        if not rows and (reading.group or reading.topic):
             session.account.say("no committed offset of the source is of such a group and topic")
         with _as_usage():
-            check_apart((row["topic"] for row in plan["offsets"]), translation.rename_topic, "--rename")
-            check_apart((row["group"] for row in plan["offsets"]), translation.rename_group, "--rename-group")
-        places = translation.places(session.inputs.copied_logs, plan["offsets"], session.engine.run_each)
+            check_apart((row["topic"] for row in rows), translation.rename_topic, "--rename")
+            check_apart((row["group"] for row in rows), translation.rename_group, "--rename-group")
+        places = translation.places(session.inputs.copied_logs, session.inputs.clusters, rows, session.engine.run_each)
         for damage in translation.damages:
             session.account.on_damage(damage)
         plan["problems"] = session.account.damages
@@ -169,7 +189,7 @@ def command(
             f"pieces of topics' logs that could not be read, see problems in plan.json: {len(translation.damages)}"
         )
         doubts = [*([damaged] if translation.damages else ()), *translation.doubts]
-        new = translated_plan(plan, places, translation.rename_group, doubts)
+        new = translated_plan(plan, places, translation.rename_group, doubts, translation.with_log_ends)
         write_files(directory, rescue_files(new))
         for doubt in translation.doubts:
             session.account.say(doubt)
@@ -177,8 +197,8 @@ def command(
             session.account.say(note)
         _say_of(session, new)
         session.account.finish(
-            f"{counted(len(plan['offsets']), 'offset')}: {in_words(new)}; {session.inputs.partitions_read}; profile "
-            f"{profile}; read {to}/README.txt first"
+            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}; profile {profile}; "
+            f"read {to}/README.txt first"
         )
 
 
@@ -227,12 +247,13 @@ def _plan_of_source(session: Session, profile: str, how: tuple[bool, str | None,
     """Return the plan that a rescue of the source would have."""
     from cli.brokers import Brokers
     from cli.rescue import rescue_options
+    from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.rescue import make_plan
 
     as_broker, shutdown, partitions = how
-    memory = Memory(PROFILES[profile])
+    memory = Memory(PROFILES[profile], share_offsets=share_offsets_of(session, None))
     for part in Brokers(session, memory.profile, as_broker, shutdown).load():
         memory.add(*part)
     return make_plan(

@@ -9,7 +9,7 @@ from offsets_log.errors import ClusterError, ClusterLostError
 from offsets_log.restore.changes import DONE, LEFT, UNCHANGED, Change, Note, carry_out, kind_of, refuse_active
 from offsets_log.restore.journal import Entry, Journal
 from offsets_log.restore.policy import Policy, planned, wish
-from offsets_log.restore.rows import is_share_row
+from offsets_log.restore.rows import is_share_row, kind_of_row
 from offsets_log.restore.target import NO_GROUP, UNKNOWN, Offsets, Target, TopicPartition
 from offsets_log.rows.tables import Row
 from offsets_log.words import counted
@@ -34,9 +34,9 @@ def restore(
             offsets that were noted last.
         ClusterError: the cluster does not list its groups and topics, and nothing was done.
     """
-    rows = sorted(rows, key=lambda row: (_kind(row), row["topic"], row["partition"]))
+    rows = sorted(rows, key=lambda row: (kind_of_row(row), row["topic"], row["partition"]))
     sight = _Sight(target, rows, policy)
-    for (group, is_share), same in groupby(rows, key=_kind):
+    for (group, is_share), same in groupby(rows, key=kind_of_row):
         own, offsets = list(same), target.share_groups if is_share else target
         try:
             current = offsets.offsets(group)
@@ -130,10 +130,6 @@ def _epoch_ends(
         ends |= {(key, some[key]): end for key, end in target.epoch_ends(some).items()}
         left = {key: epochs for key, epochs in left.items() if epochs}
     return ends
-
-
-def _kind(row: Row) -> tuple[str, bool]:
-    return row["group"], is_share_row(row)
 
 
 def _partition(row: Row) -> TopicPartition:

@@ -11,7 +11,22 @@ from offsets_log.restore.judging import Denied
 from offsets_log.restore.target import Committed, Offsets, PartitionNow, TopicPartition
 
 
-class CopiedTarget:
+class CopiedOffsets:
+    """What groups of a kind have in a copy.
+
+    Attributes:
+        by_group: group → its offsets.
+    """
+
+    def __init__(self, by_group: dict[str, dict[TopicPartition, Committed]]) -> None:
+        self.by_group = by_group
+
+    def offsets(self, group: str) -> Offsets:
+        """Return what a group has committed, or where a share group starts."""
+        return self.by_group.get(group, {})
+
+
+class CopiedTarget(CopiedOffsets):
     """A `Judged` without a network; nobody's rights are known of it."""
 
     def __init__(
@@ -21,19 +36,24 @@ class CopiedTarget:
         logs: CopiedLogs,
         states: Iterable[CoordinatorState],
         profile: Profile,
+        share_starts: Iterable[tuple[str, TopicPartition, int]] = (),
     ) -> None:
         """Args:
         topics: topic → number of partitions.
         states: what the coordinators of its offsets partitions hold.
+        share_starts: where share groups start: group, partition, offset.
         """
         self._cluster_id, self._topics, self._logs = cluster_id, dict(topics), logs
         self._groups: dict[str, str] = {}
-        self._offsets: dict[str, dict[TopicPartition, Committed]] = {}
+        super().__init__({})
+        self.share_groups = CopiedOffsets({})
+        for group, key, start in share_starts:
+            self.share_groups.by_group.setdefault(group, {})[key] = Committed(start, None, "")
         for state in states:
             self._groups |= {group.group_id: group.state(profile) or "" for group in state.groups.values()}
             for value in state.iter_served():
                 offset = Committed(value.committed_offset, value.leader_epoch, value.metadata)
-                self._offsets.setdefault(value.group, {})[value.topic, value.partition] = offset
+                self.by_group.setdefault(value.group, {})[value.topic, value.partition] = offset
 
     def cluster_id(self) -> str | None:
         """Return the id in the copy's ``meta.properties``."""
@@ -57,10 +77,6 @@ class CopiedTarget:
         if ends is None:
             return PartitionNow()
         return PartitionNow(ends.log_start_offset, ends.end_offset, None, None if topic_id is None else str(topic_id))
-
-    def offsets(self, group: str) -> Offsets:
-        """Return what a group has committed."""
-        return self._offsets.get(group, {})
 
     def denied(self, groups: Sequence[str], topics: Sequence[str]) -> Denied:
         """Return that nothing is known to be denied."""

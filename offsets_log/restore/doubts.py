@@ -120,7 +120,8 @@ def of_partitions(plan: Row) -> Iterator[str]:
     count, absent = plan["offsets_partitions"]["count"], plan["offsets_partitions"]["absent"] or []
     asked = plan["filters"]["offsets_partitions"]
     if asked:
-        yield f"only offsets partitions {_some(asked)} were read, as asked"
+        words = "offsets partition {} was" if len(asked) == 1 else "offsets partitions {} were"
+        yield f"only {words.format(_some(asked))} read, as asked"
     if plan["offsets_partitions"]["source"] == "guess":
         yield (
             "how many partitions __consumer_offsets has is not known, and with it which of them are absent and whether "
@@ -128,9 +129,15 @@ def of_partitions(plan: Row) -> Iterator[str]:
         )
         return
     if absent and not asked:
+        whole = f"{count}, Kafka's default" if plan["offsets_partitions"]["source"] == "default" else str(count)
+        share = (
+            f"one in {round(count / len(absent))} of all"
+            if len(absent) * 2 <= count
+            else f"{len(absent)} of {count} groups"
+        )
         yield (
-            f"offsets partitions that are absent, {len(absent)} of {count}: {_some(absent)}; the groups whose hash "
-            f"leads there are missing, about one in {round(count / len(absent))} of all"
+            f"offsets partitions that are absent, {len(absent)} of {whole}: {_some(absent)}; the groups whose hash "
+            f"leads there are missing, about {share}"
         )
     found = {row["group"] for row in plan["groups"]}
     for group in plan["filters"]["groups"]:
@@ -151,7 +158,7 @@ RESTORED = {
 
 
 def of_stranded(stranded: Iterable[Stranded]) -> Iterator[str]:
-    """Of offsets that lead to no record in the brokers' logs."""
+    """Yield sentences about offsets that lead to no record in the brokers' logs."""
     found: dict[str, list[Stranded]] = {}
     for one in sorted(stranded, key=lambda one: (one.value.group, one.value.topic, one.value.partition)):
         found.setdefault(one.rule, []).append(one)
@@ -192,7 +199,7 @@ def _of_groups(plan: Row) -> Iterator[str]:
 
 
 def _of_outcomes(pending: Sequence[Row]) -> Iterator[str]:
-    """What becomes of open transactions by their coordinator's log, and the commands for those that hang."""
+    """Yield what becomes of open transactions by their coordinator's log, and the commands for those that hang."""
     found: dict[str, list[Row]] = {}
     for row in pending:
         if row.get("outcome") is not None:
@@ -200,10 +207,10 @@ def _of_outcomes(pending: Sequence[Row]) -> Iterator[str]:
     for outcome, rows in sorted(found.items()):
         by = ", which --decide ends" if outcome in DECIDED else ""
         groups = named(dict.fromkeys(row["group"] for row in rows))
-        yield f"of these, offsets of transactions {outcome} by __transaction_state{by}: {len(rows)} of {groups}"
+        yield f"of these, {len(rows)} of {groups} in transactions that are {outcome} by __transaction_state{by}"
     commands = dict.fromkeys(row["abort_command"] for row in found.get(HANGING, ()) if row["abort_command"])
     if commands:
-        yield f"what ends hanging transactions on the cluster that they are of: {_some(commands)}"
+        yield f"what ends the hanging transactions, on the cluster that they are of: {_some(commands)}"
 
 
 def _of_share_offsets(rows: Sequence[Row], groups: Sequence[str]) -> Iterator[str]:

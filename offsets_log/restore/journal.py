@@ -5,10 +5,10 @@ JSON Lines. ``event`` is one of
 ==========  ==========================================================================================================
 ``run``     a run begins: ``format``, ``format_version`` (1; a reader refuses a higher one), ``cluster_id``, ``undo``
             (whether it puts back), ``started_ms``
-``before``  is on the disk before the commit is sent: ``group``, ``topic``, ``partition``, and as ``committed_offset``,
-            ``leader_epoch``, ``metadata``, or null for no offset: ``before``, what the cluster has; ``wanted``, what it
-            is given; ``plan``, what the plan has (null where it is put back); ``share``, only where true: it is where
-            a share group starts
+``before``  a commit is about to be sent, and the line is on the disk first: ``group``, ``topic``, ``partition``;
+            ``before``, the offset that the cluster has; ``wanted``, the one that it is given; ``plan``, the one in the
+            plan (null in an undo); each an object of ``committed_offset``, ``leader_epoch``, ``metadata``, or null for
+            no offset; ``share``, only where true: it is a share group's start offset
 ``after``   the same, once the cluster answered: ``applied``, whether it has what was wanted, and the ``reason`` if not
 ==========  ==========================================================================================================
 
@@ -40,12 +40,12 @@ class Entry:
     """What a journal says of one offset.
 
     Attributes:
-        before: what was there before it was first set; undoing puts this back.
-        ours: what runs have set, or may have set.
-        plan: what the plan had when it was last set.
-        is_open: whether the outcome of the last commit was not seen.
-        is_applied: whether the cluster answered as wanted after the last commit.
-        is_share: whether it is where a share group starts.
+        before: what the cluster had before a run first set the offset (None for no offset); undoing puts this back.
+        ours: the values that runs have set, or may have set.
+        plan: the value in the plan when the offset was last set.
+        is_open: whether the answer to the last commit is not in the journal.
+        is_applied: whether the cluster had what was wanted after the last commit.
+        is_share: whether it is a share group's start offset.
     """
 
     before: Committed | None
@@ -93,7 +93,7 @@ _HEAD = to_json({"event": "run", "format": FORMAT})[:-1]
 
 
 def read_journal(text: str, file: str) -> Journal:
-    """Read a journal's lines, and return their result.
+    """Read a journal's lines, and return what all of them come to.
 
     Raises:
         InputError: it is no journal, it has another version or several clusters, or a line makes no sense.

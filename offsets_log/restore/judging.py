@@ -1,21 +1,21 @@
 """Judge the cluster that offsets are to be set on, before anything is touched: what would fail, move or go back there.
 
-References: ``KafkaApis.scala`` (``handleOffsetCommitRequest``), ``ConsumerGroupCommand.java`` (``checkOffsetsRange``).
+References: ``KafkaApis.scala`` (``handleOffsetCommitRequest``, ``handleAlterShareGroupOffsetsRequest``),
+``ConsumerGroupCommand.java`` (``checkOffsetsRange``), ``SharePartition.java`` (``updateCacheAndOffsets``).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 from offsets_log.errors import ClusterError, ClusterLostError
 from offsets_log.restore.doubts import is_active, named
-from offsets_log.restore.rows import by_group
+from offsets_log.restore.rows import counted_rows, is_share_row, kind_of_row
 from offsets_log.restore.target import NO_GROUP, UNKNOWN, Committed, Offsets, PartitionNow, TopicPartition
 from offsets_log.rows.tables import Row
-from offsets_log.words import counted
 
 NO_TOPIC, NO_PARTITION, BELOW, BEYOND, NO_LOG = "no topic", "no partition", "below start", "beyond end", "no log"
 OTHER_TOPIC, MEMBERS, AHEAD, DENIED, NOT_ASKED = "another topic", "members", "ahead", "denied", "not answered"
@@ -27,12 +27,12 @@ _SET_ALL_THE_SAME = (
 PROBLEMS = {
     NO_TOPIC: (
         "of topics that it does not have or does not show",
-        "brokers refuse them; kafka-consumer-groups stops there, when some groups are set already; restore refuses "
+        "brokers refuse them; kafka-consumer-groups stops there, after it has set some groups; restore refuses "
         "these alone: make the topics first",
     ),
     NO_PARTITION: (
         "of partitions that its topics do not have",
-        "kafka-consumer-groups stops there, when some groups are set already; restore refuses these alone: "
+        "kafka-consumer-groups stops there, after it has set some groups; restore refuses these alone: "
         "add the partitions first",
     ),
     BELOW: (
@@ -56,11 +56,24 @@ PROBLEMS = {
 }
 """Problem → what is so of offsets, and what the tools make of them."""
 
+_SET_SHARES = "AlterShareGroupOffsets sets them, and {}; restore refuses them unless --out-of-range says otherwise"
+SHARE_EFFECTS = {
+    NO_TOPIC: "brokers refuse them: make the topics first",
+    NO_PARTITION: "brokers refuse them: add the partitions first",
+    BELOW: _SET_SHARES.format("members go on at the log start"),
+    BEYOND: _SET_SHARES.format("members get nothing until the log has got there"),
+    MEMBERS: "brokers take them of groups without members alone: stop these first",
+}
+"""Problem → what is made of places where share groups start, if it is not the same."""
+
 JUDGED_COLUMNS = (
     "group", "topic", "partition", "committed_offset", "problems", "current_offset", "log_start_offset",
     "log_end_offset", "group_state",
 )  # fmt: skip
-"""Of rows of ``target.jsonl``: the plan's offset, why it will not do (of `PROBLEMS`), and what the target has."""
+"""Of rows of ``target.jsonl``: the plan's offset, why it will not do (of `PROBLEMS`), and what the target has.
+
+Those of places where share groups start have also ``is_share``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +84,19 @@ class Denied:
     topics: Collection[str] = ()
 
 
-class Judged(Protocol):
+class JudgedOffsets(Protocol):
+    """The part of `GroupOffsets` that reads."""
+
+    def offsets(self, group: str) -> Offsets:
+        """Return what a group has committed, or where a share group starts."""
+
+
+class Judged(JudgedOffsets, Protocol):
     """The part of a `Target` that reads, and the user's rights; a copy of a cluster has it too."""
+
+    @property
+    def share_groups(self) -> JudgedOffsets:
+        """Where share groups start."""
 
     def cluster_id(self) -> str | None:
         """Return the cluster's own id."""
@@ -86,9 +110,6 @@ class Judged(Protocol):
     def partitions(self, wanted: Collection[TopicPartition]) -> dict[TopicPartition, PartitionNow]:
         """Return the present state of partitions, which must exist."""
 
-    def offsets(self, group: str) -> Offsets:
-        """Return what a group has committed."""
-
     def denied(self, groups: Sequence[str], topics: Sequence[str]) -> Denied:
         """Return which of these the user may not READ, which a commit needs."""
 
@@ -97,7 +118,7 @@ def judge(target: Judged, rows: Sequence[Row]) -> Iterator[Row]:
     """Yield a row of `JUDGED_COLUMNS` for each offset that will not do as it is.
 
     Args:
-        rows: offsets of a plan, in the order of compact.
+        rows: offsets of a plan, then where its share groups start, each in the order of compact.
 
     Raises:
         ClusterError: the cluster does not answer.
@@ -107,10 +128,10 @@ def judge(target: Judged, rows: Sequence[Row]) -> Iterator[Row]:
     there = {(topic, partition) for topic, partition in keys if 0 <= partition < counts.get(topic, 0)}
     partitions = target.partitions(there)
     denied = target.denied(sorted({row["group"] for row in rows}), sorted({topic for topic, _ in there}))
-    for group, own in by_group(rows):
+    for (group, is_share), own in groupby(rows, key=kind_of_row):
         state = states.get(group, NO_GROUP)
         try:
-            current = target.offsets(group)
+            current = (target.share_groups if is_share else target).offsets(group)
         except ClusterLostError:
             raise
         except ClusterError:
@@ -131,6 +152,7 @@ def judge(target: Judged, rows: Sequence[Row]) -> Iterator[Row]:
                     "log_start_offset": now.log_start_offset,
                     "log_end_offset": now.log_end_offset,
                     "group_state": state,
+                    **({"is_share": True} if is_share else {}),
                 }
 
 
@@ -159,8 +181,9 @@ def _problems(
 def in_words(judged: Iterable[Row], name: str) -> Iterator[str]:
     """Yield a sentence for each problem: how many offsets have it, of which groups, and what the tools make of them."""
     judged = list(judged)
-    counts = Counter(problem for row in judged for problem in row["problems"])
-    for problem, (what, effect) in PROBLEMS.items():
-        if problem in counts:
-            groups = dict.fromkeys(row["group"] for row in judged if problem in row["problems"])
-            yield f"{name}: {counted(counts[problem], 'offset')} {what}; of {named(groups)}; {effect}"
+    for is_share, effects in ((False, {}), (True, SHARE_EFFECTS)):
+        own = [row for row in judged if is_share_row(row) == is_share]
+        for problem, (what, effect) in PROBLEMS.items():
+            if rows := [row for row in own if problem in row["problems"]]:
+                groups = dict.fromkeys(row["group"] for row in rows)
+                yield f"{name}: {counted_rows(rows)} {what}; of {named(groups)}; {effects.get(problem, effect)}"

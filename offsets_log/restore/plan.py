@@ -27,8 +27,8 @@
 ``share_offsets``       rows of ``compact --table share-offsets``, with ``log_start_offset``, ``log_end_offset``,
                         ``start_timestamp_ms`` of the first record, and ``redelivered``, the runs of records that
                         were done above the start; only where the input has ``__share_group_state``
-``target``              only where one was judged: its ``name``, ``cluster_id``, and how many offsets were ``judged``
-                        and have ``problems`` there; ``target.jsonl`` has these
+``target``              only where one was judged: its ``name``, ``cluster_id``, and how many offsets, those where share
+                        groups start among them, were ``judged`` and have ``problems`` there; ``target.jsonl`` has these
 ``doubts``              what is missing or doubtful, a sentence each
 ``problems``            pieces that could not be read: ``file``, ``position``, ``record_offset``, ``problem``
 ======================  ==============================================================================================
@@ -97,7 +97,17 @@ def decode_plan(raw: bytes, file: str) -> list[Row]:
         if problem is not None:
             raise InputError(problem, file=file, field=f"offsets[{number}]")
         seen.add(key)
-    return rows + [_share_row(row) for row in _share_rows(plan, file)]
+    return rows + [as_offset(row) for row in _share_rows(plan, file)]
+
+
+def rows_of(plan: Row) -> list[Row]:
+    """Return the rows of ``offsets``, and where share groups start as such rows, as far as that can be set."""
+    return [*plan["offsets"], *map(as_offset, settable_shares(plan))]
+
+
+def settable_shares(plan: Row) -> list[Row]:
+    """Return the ``share_offsets`` that can be set; those of a plan without them are none."""
+    return [row for row in plan.get("share_offsets", ()) if share_groups.refusal(row) is None]
 
 
 def _share_rows(plan: Row, file: str) -> list[Row]:
@@ -109,7 +119,7 @@ def _share_rows(plan: Row, file: str) -> list[Row]:
     for number, row in enumerate(rows):
         try:
             is_right = share_groups.refusal(row) is None
-            problem = _row_problem(_share_row(row)) if is_right else None
+            problem = _row_problem(as_offset(row)) if is_right else None
         except (KeyError, TypeError, AttributeError):
             problem, is_right = "this is no row of share offsets", False
         if problem is not None:
@@ -119,7 +129,7 @@ def _share_rows(plan: Row, file: str) -> list[Row]:
     return taken
 
 
-def _share_row(row: Row) -> Row:
+def as_offset(row: Row) -> Row:
     """Return where a share group starts as a row of offsets."""
     return {
         "group": row["group"],

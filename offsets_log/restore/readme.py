@@ -66,6 +66,9 @@ GROUP and TOPIC are percent-encoded in names of files. {counts}
 The commands
 ------------
 
+One of these is enough. With Python and network to the cluster: `offsets-log restore plan.json`; else the tool that you
+have.
+
 All at once, with metadata (pip install 'offsets-log[restore]'); shows what would change and which offsets are outside
 the cluster's logs, --execute does it; restore-journal.jsonl keeps what was there before, for --undo:
 
@@ -75,7 +78,7 @@ the cluster's logs, --execute does it; restore-journal.jsonl keeps what was ther
 
 kafka-consumer-groups.sh: all groups, first to look, then to do; it prints Jackson stack traces before it works, which
 mean nothing. It moves offsets outside a partition's log to the log's start or end, and stops at a topic that does not
-exist when some groups are set already:
+exist, after it has set some groups:
 
   sh kafka-consumer-groups/run.sh --bootstrap-server HOST:PORT
   sh kafka-consumer-groups/run.sh --bootstrap-server HOST:PORT --execute
@@ -93,7 +96,8 @@ gone since Kafka 4.0:
 
 {kaf}
 
-kafkactl, first to look, then to do; it refuses offsets outside a partition's log:
+kafkactl, first to look, then to do; it takes no HOST:PORT but the brokers of its current context (`kafkactl config
+use-context NAME`). It refuses offsets outside a partition's log:
 
   sh kafkactl/run.sh
   sh kafkactl/run.sh --execute
@@ -134,6 +138,13 @@ Client libraries, with client-libraries/offsets.json; neither Karafka's nor conf
 Spark, for a query without a checkpoint; partitions the group never committed must be added, -2 for their start:
 
   .option("startingOffsets", open("spark/GROUP.json").read())
+
+Afterwards
+----------
+
+Check that the groups have these offsets, before their members start:
+`kafka-consumer-groups.sh --bootstrap-server HOST:PORT --describe --all-groups --offsets`, or
+`offsets-log restore plan.json --bootstrap-server HOST:PORT`, which shows what still differs.
 """
 
 
@@ -155,7 +166,7 @@ def readme(plan: Row) -> Iterator[str]:
         title="\n".join((title, "=" * len(title))),
         told_by=f"by the rules of a {plan['profile']} coordinator" if snapshot is None else _asked(snapshot),
         until="".join(f", {bound}" for bound in bounds),
-        doubts="\n".join(f"- {sentence}" for sentence in plan["doubts"]) or "Nothing.",
+        doubts="\n".join(f"- {sentence}" for sentence in (*_of_none(plan), *plan["doubts"])) or "Nothing.",
         needed="\n".join(f"  {shown(topic)}: {count}" for topic, count in plan["topics"].items()) or "  (none)",
         share=_share(plan),
         share_files=_SHARE_FILES if "share_offsets" in plan else "",
@@ -170,6 +181,13 @@ def readme(plan: Row) -> Iterator[str]:
             kaf.command(group, topic) for group, own in by_group(accepted[kaf.NAME]) for topic, _ in by_topic(own)
         ),
     )
+
+
+def _of_none(plan: Row) -> Iterator[str]:
+    """Yield that nothing is here, if so, and whether filters or bounds may be why."""
+    if not plan["offsets"]:
+        is_bounded = any(plan["filters"].values()) or plan["until"]["time_ms"] is not None or plan["until"]["offsets"]
+        yield ("nothing fits the filters and bounds: " if is_bounded else "") + "no committed offset is here"
 
 
 def _asked(snapshot: Row) -> str:
@@ -219,7 +237,7 @@ look, then to do:
 
 
 def _share(plan: Row) -> str:
-    """What is said of share groups."""
+    """Return what is said of share groups."""
     if "share_offsets" in plan:
         taken = [row for row in plan["share_offsets"] if share_groups.refusal(row) is None]
         twice = sum(row["last_offset"] - row["first_offset"] + 1 for row in share_groups.delivered_twice(taken))

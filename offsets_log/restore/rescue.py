@@ -95,7 +95,7 @@ def make_plan(
 
 
 def partitions_needed(offsets: Sequence[Row], groups: Sequence[Row]) -> dict[str, int]:
-    """How many partitions the topics of offsets have at least, by these and by what members were assigned.
+    """Return how many partitions the topics of offsets have at least, by these and by what members were assigned.
 
     Args:
         groups: as ``rebuild`` has them.

@@ -8,11 +8,12 @@ beginning of its log, its end, or the first record from a time on, which may be 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from offsets_log.restore.names import is_topic_name, shell_word
 from offsets_log.restore.rows import Files, by_group, by_topic
 from offsets_log.rows.tables import Row, to_json
+from offsets_log.words import EPOCH
 
 NAME = "share-groups"
 
@@ -24,11 +25,10 @@ _SCRIPT = """#!/bin/sh
 tool=${KAFKA_SHARE_GROUPS:-kafka-share-groups.sh}
 status=0
 """
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def refusal(row: Row) -> str | None:
-    """Why no client can be given a row of the plan's share offsets; None if it can."""
+    """Return why no client can be given a row of the plan's share offsets; None if it can."""
     if row["status"] == "orphan":
         return "no group has this state: it is left over"
     if row["topic"] is None:
@@ -41,7 +41,7 @@ def refusal(row: Row) -> str | None:
 
 
 def files(rows: Sequence[Row]) -> Files:
-    """Of a plan's share offsets: offsets.json, run.sh, delivered-twice.jsonl, left-out.jsonl."""
+    """Yield the files of a plan's share offsets: offsets.json, run.sh, delivered-twice.jsonl, left-out.jsonl."""
     taken = [row for row in rows if refusal(row) is None]
     yield f"{NAME}/offsets.json", _offsets(taken)
     yield f"{NAME}/run.sh", _script(taken)
@@ -51,7 +51,7 @@ def files(rows: Sequence[Row]) -> Files:
 
 
 def delivered_twice(rows: Sequence[Row]) -> Iterator[Row]:
-    """Runs of records that were done above the start of their partition."""
+    """Yield runs of records that were done above the start of their partition."""
     for row in rows:
         for batch in row["redelivered"]:
             yield {"group": row["group"], "topic": row["topic"], "partition": row["partition"], **batch}
@@ -80,7 +80,7 @@ def _script(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _place(row: Row) -> str | None:
-    """The start as the tool takes it; None where the copy does not tell."""
+    """Return the start as the tool takes it; None where the copy does not tell."""
     start = row["start_offset"]
     if row["log_end_offset"] is not None and start >= row["log_end_offset"]:
         return "--to-latest"
@@ -90,7 +90,7 @@ def _place(row: Row) -> str | None:
     if time_ms is None or time_ms < 0:
         return None
     try:
-        moment = _EPOCH + timedelta(milliseconds=time_ms)
+        moment = EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
         return None
     return f"--to-datetime {moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03}"

@@ -6,7 +6,7 @@ not have kept their numbers, if all records of one went to one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from offsets_log.columnar.aligning import placing as pl
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning import table as tb
 from offsets_log.translation.alignment import placed
-from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Told, Untold
+from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Later, Told, Untold
 
 
 @dataclass(slots=True)
@@ -69,7 +69,8 @@ def by_headers(found: Iterable[Mapping[int, ByHeaders]], partitions: Iterable[in
         found: what each partition of the target tells, in their order.
     """
     told = list(found)
-    return {number: _only(number, [one[number] for one in told if number in one]) for number in partitions}
+    split = {number for one in told for number in one if sum(number in other for other in told) > 1}
+    return {number: _only(number, [one for one in told if number in one], split) for number in partitions}
 
 
 def _place(rows: a.Int64s, target: int, placings: Mapping[int, _Placing]) -> None:
@@ -100,15 +101,21 @@ def _answer(placing: _Placing, i: int, row: a.Int64s) -> Answer:
         return Answer(int(row[pl.UNSURE]), AT_LEAST, int(state[pl.RECORDS] - state[pl.RECORDS_FRONT]))
     again = int(placing.counts[: i + 1].sum() - row[pl.READ_BEFORE])
     if row[pl.UNSURE_COUNT]:
-        return Answer(int(row[pl.UNSURE]), AT_LEAST, int(row[pl.UNSURE_COUNT]) + again)
+        count = int(row[pl.UNSURE_COUNT])
+        return Answer(int(row[pl.UNSURE]), AT_LEAST, count + again, later=Later(int(row[pl.AFTER]), again, count))
     return Answer(int(row[pl.AFTER]), EXACT, again)
 
 
-def _only(partition: int, found: Sequence[ByHeaders]) -> ByHeaders:
-    if len(found) == 1:
-        return found[0]
-    if not found:
+def _only(partition: int, there: Sequence[Mapping[int, ByHeaders]], split: Collection[int]) -> ByHeaders:
+    """Return what is told of a partition, if one of the target has all its records, and all of others that it has."""
+    if not there:
         return ByHeaders(None)
+    found = [one[partition] for one in there]
     several = ", ".join(str(one.target_partition) for one in found)
-    why = Untold(f"its records are in several partitions of the target: {several}")
-    return ByHeaders(partition, dict.fromkeys(found[0].told, why))
+    if len(found) > 1:
+        why = f"its records are in several partitions of the target: {several}"
+    elif beside := sorted(there[0].keys() & split):
+        why = f"the target's partition {several} has records of partition {beside[0]}, and so have others"
+    else:
+        return found[0]
+    return ByHeaders(partition, dict.fromkeys(found[0].told, Untold(why)))

@@ -56,21 +56,11 @@ def translate(pairs: Sequence[tuple[int, int]], committed: int) -> Told:
         return Untold("the map begins behind it")
     source, target = pairs[at - 1]
     if after is None:
-        return Answer(target + 1, EXACT if committed == source + 1 else AT_LEAST, committed - source - 1)
+        how = EXACT if committed == source + 1 else AT_LEAST
+        return Answer(target + 1, how, committed - source - 1, is_own=False)
     if after[0] - source == after[1] - target:
         return Answer(target + committed - source, BY_COUNT, 0)
     return Answer(target + 1, AT_LEAST, min(committed - source, after[1] - target) - 1)
-
-
-def contradiction(pairs: Pairs, told: Mapping[int, Told]) -> str | None:
-    """Return, in words, where a map has a record elsewhere than it was found; None if nowhere."""
-    places = dict(pairs)
-    for offset, one in told.items():
-        if isinstance(one, Answer) and one.how == EXACT and one.is_own and one.is_record:
-            place = places.get(offset, one.target_offset)
-            if place != one.target_offset:
-                return f"it has the record of offset {offset} at {place}, and it was found at {one.target_offset}"
-    return None
 
 
 def _rising(key: tuple[str, int], pairs: Pairs, file: str) -> Pairs:

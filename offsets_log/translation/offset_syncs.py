@@ -23,7 +23,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
@@ -36,7 +36,7 @@ from offsets_log.messages.mirror_maker import (
     MirrorMakerTopic,
     decode_mirror_maker_record,
 )
-from offsets_log.translation.answers import AT_LEAST, BY_COUNT, EXACT, Answer
+from offsets_log.translation.answers import AT_LEAST, BY_COUNT, EXACT, Answer, Later
 
 SourcePartition = tuple[str, int]
 """Topic and partition in the source."""
@@ -85,9 +85,13 @@ class PartitionSyncs:
         if at < 0:
             starts_the_target = bool(self.downstream) and self.downstream[0] == 0
             return Answer(0, EXACT, 0) if starts_the_target else None
+        if offset == self.upstream[at]:
+            return Answer(self.downstream[at], EXACT, 0, before=self.downstream[at] - 1)
+        return replace(self._behind(at, offset, is_plain, target_end), before=self.downstream[at])
+
+    def _behind(self, at: int, offset: int, is_plain: IsPlain, target_end: int | None) -> Answer:
+        """Return where a source offset is that is behind that of a sync, and before the next."""
         u, d = self.upstream[at], self.downstream[at]
-        if offset == u:
-            return Answer(d, EXACT, 0)
         is_last = at + 1 == len(self.upstream)
         next_d = target_end if is_last else self.downstream[at + 1]
         if next_d is None or next_d <= d:
@@ -105,7 +109,7 @@ class PartitionSyncs:
         if left_out == 0:
             return Answer(count, BY_COUNT, 0)
         lowest, highest = max(d + 1, count - left_out), min(count, next_d)
-        return Answer(lowest, AT_LEAST, highest - lowest)
+        return Answer(lowest, AT_LEAST, highest - lowest, later=Later(highest, 0, highest - lowest))
 
 
 def read_offset_syncs(log: PartitionLog, damages: list[Damage]) -> dict[SourcePartition, PartitionSyncs]:

@@ -1,63 +1,56 @@
-"""A committed offset among few records of both sides: those around it, and those around where it may be.
+"""A committed offset among few records of both sides: between the last one known to be read and the first unread one.
 
-Equal records, and those that one side lost, changed, or never had, leave open which record of the target is a copy of
-which. What is sure is the order, unless copying began again. So each record of the target, between two that are on
-both sides once, is put at the earliest place of the source that it can have, and at the latest. A place is that of an
-equal record, or an offset that the source lacks, where any record may have been. A committed offset is exact if both
-ways lead to the same first unread record; else the one by the latest places misses nothing. In a run of n equal
-records, g offsets lacking, of which the target has m, that is the record n + g − m before the one counted from the
-run's begin, or the run's begin.
+Equal records, and those that the source lacks, leave open which record of the target is a copy of which. What is sure
+is the order of last copies: copying goes on in the source's order, and where it begins again, all that was copied
+behind comes again. The last of equal records in the target is a last copy. So each of those is put at the earliest
+place of the source that it can have, and at the latest, and the others between them. A record that the source does not
+have may be one that it lost, or that was changed on its way, or none of the source's: it is unread, unless one that
+was read lacks in the target. The first record that may be unread is the answer, and it is sure if it must be unread.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
 
-from offsets_log.translation.answers import AT_LEAST, BY_COUNT, EXACT, Answer
+from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Later
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Records in a row.
-
-    Attributes:
-        offsets, prints: of data records.
-        controls: offsets of transactions' markers.
-        has_transactions: whether there are markers, or were.
-    """
+    """Records in a row: their offsets and prints."""
 
     offsets: Sequence[int]
     prints: Sequence[int]
-    controls: Sequence[int] = ()
-    has_transactions: bool = False
-
-    def cut(self, first: int, behind: int) -> Side:
-        """Return the records from one to before another, by their numbers."""
-        offsets = self.offsets[first:behind]
-        controls = [at for at in self.controls if offsets and offsets[0] < at < offsets[-1]]
-        return Side(offsets, self.prints[first:behind], controls, self.has_transactions)
-
-    def count_below(self, offset: int) -> int:
-        """Return how many offsets there are of records, be they still there or not, from the first up to an offset."""
-        return offset - self.offsets[0] - sum(control < offset for control in self.controls)
-
-    def once(self) -> dict[int, int]:
-        """Return the number of each record that is there once, by its print."""
-        counts = Counter(self.prints)
-        return {one: number for number, one in enumerate(self.prints) if counts[one] == 1}
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Offsets of the source: of one record, or of those that it lacks where `is_lacking`."""
+@dataclass(slots=True)
+class _Places:
+    """Where records can have been in the source: the offsets of each print."""
 
-    first: int
-    last: int
-    print: int
-    is_lacking: bool = False
+    of_print: dict[int, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, source: Side) -> _Places:
+        """Return those of records."""
+        places = cls()
+        for offset, one in zip(source.offsets, source.prints, strict=True):
+            places.of_print.setdefault(one, []).append(offset)
+        return places
+
+    def highest(self, one: int, below: int) -> int | None:
+        """Return the last place of a print below an offset."""
+        offsets = self.of_print[one]
+        at = bisect_left(offsets, below)
+        return offsets[at - 1] if at else None
+
+    def lowest(self, one: int, above: int) -> int | None:
+        """Return the first place of a print above an offset."""
+        offsets = self.of_print[one]
+        at = bisect_right(offsets, above)
+        return offsets[at] if at < len(offsets) else None
 
 
 def last_run(target: Side, source: Side) -> tuple[Sequence[int], int]:
@@ -68,107 +61,69 @@ def last_run(target: Side, source: Side) -> tuple[Sequence[int], int]:
     return target.offsets[-count:], len(list(takewhile(lambda other: other == one, rest)))
 
 
-def settle(source: Side, target: Side, committed: int, after: int, ends: tuple[bool, bool]) -> Answer | None:
-    """Return where a group goes on; None if nothing is sure before or behind.
+def settle(
+    source: Side, there: Sequence[int], target: Side, committed: int, between: tuple[int, int], end: int
+) -> Answer | None:
+    """Return where a group goes on; None if the records of the target are not in an order that the source can have.
 
     Args:
-        after: offset of the target's first record that is known to be unread, or behind its last one.
-        ends: whether the target's first record is its log's first, and whether the last ones of both sides are.
+        there: all offsets that the source has between two, the one before the first place among them.
+        target: the records between the last one known to be read and the first unread one.
+        between: all places are behind the one offset and before the other.
+        end: the offset of the first unread record of the target, or behind the last one.
     """
-    before, behind = _between(source, target, committed, after)
-    if (before is None and not ends[0]) or (behind is None and not ends[1]):
+    places = _Places.of(source)
+    last = {one: i for i, one in enumerate(target.prints) if one in places.of_print}
+    latest = _latest(places, last, between[1])
+    earliest = _earliest(places, target.prints, last, between[0])
+    if latest is None or earliest is None:
         return None
-    known_source = source.cut(before[0] if before else 0, behind[0] + 1 if behind else len(source.offsets))
-    known = target.cut(before[1] if before else 0, behind[1] + 1 if behind else len(target.offsets))
-    end = target.offsets[-1] + 1
-    places = _places(known_source, since=None if before else 0)
-    found = _in_order(places, known, committed, end)
-    if before and behind and (found is None or found.how != EXACT):
-        found = _by_count(known_source, known, committed) or found
-    if found is None or _has_more(known_source, known):
-        return Answer((*known.offsets, end)[1 if before else 0], AT_LEAST, None)
-    if before is None and found.how == AT_LEAST:  # some may be copied again, and the target may be cut at the front
-        return Answer(known.offsets[0], AT_LEAST, None)
+    is_read_lacking = _lacks(there, committed) or any(
+        between[0] < offset < committed and one not in last
+        for offset, one in zip(source.offsets, source.prints, strict=True)
+    )
+    must_be_unread = [
+        offset >= committed if one in last else not is_read_lacking
+        for offset, one in zip(earliest, target.prints, strict=True)
+    ]
+    sure = safe = next((i for i, one in enumerate(target.prints) if one in last and must_be_unread[i]), len(earliest))
+    for i in range(sure - 1, -1, -1):
+        if latest.get(target.prints[i], committed) < committed:
+            break
+        safe = i
+        sure = i if must_be_unread[i] else sure
+    again = sum(not one for one in must_be_unread[safe:])
+    places_of = (*target.offsets, end)
+    if sure == safe:
+        return Answer(places_of[safe], EXACT, again)
+    later = Later(places_of[sure], sum(not one for one in must_be_unread[sure:]), sure - safe)
+    return Answer(places_of[safe], AT_LEAST, again, later=later)
+
+
+def _lacks(there: Sequence[int], committed: int) -> bool:
+    """Return whether the source lacks an offset below a committed one."""
+    return committed - 1 - there[0] > sum(there[0] < offset < committed for offset in there)
+
+
+def _latest(places: _Places, last: dict[int, int], behind: int) -> dict[int, int] | None:
+    """Return the latest place of each print's last record; None if there is no order."""
+    found: dict[int, int] = {}
+    for one in sorted(last, key=last.__getitem__, reverse=True):
+        place = places.highest(one, behind)
+        if place is None:
+            return None
+        found[one] = behind = place
     return found
 
 
-def _has_more(source: Side, target: Side) -> bool:
-    """Whether records of the target may have been copied again, or may be some that the source lacks."""
-    there = Counter(source.prints)
-    return any(count > max(1, there[one]) for one, count in Counter(target.prints).items())
-
-
-def _between(
-    source: Side, target: Side, committed: int, after: int
-) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-    """Return the last read and the first unread record that are on both sides once, as numbers there."""
-    of_source = source.once()
-    before = behind = None
-    for one, number in target.once().items():
-        if one not in of_source:
-            continue
-        pair, is_read = (of_source[one], number), source.offsets[of_source[one]] < committed
-        if target.offsets[number] < after and is_read:
-            before = pair
-        elif behind is None and target.offsets[number] >= after and not is_read:
-            behind = pair
-    return before, behind
-
-
-def _places(source: Side, since: int | None) -> list[_Place]:
-    """Return the places of the source in order; those that it lacks before its first record too from an offset on."""
-    there = sorted([*zip(source.offsets, source.prints, strict=True), *((at, None) for at in source.controls)])
-    places: list[_Place] = []
-    following = since
-    for offset, one in there:
-        if following is not None and following < offset:
-            places.append(_Place(following, offset - 1, 0, is_lacking=True))
-        if one is not None:
-            places.append(_Place(offset, offset, one))
-        following = offset + 1
-    return places
-
-
-def _in_order(places: Sequence[_Place], target: Side, committed: int, end: int) -> Answer | None:
-    """Put the target's records at their earliest and at their latest places; None if they have none in this order."""
-    earliest = _put(places, target.prints, 1)
-    latest = _put(places[::-1], target.prints[::-1], -1)
-    if earliest is None or latest is None:
-        return None
-    sure, safe = _first(earliest, committed), _first(latest[::-1], committed)
-    answer = (*target.offsets, end)[safe]
-    if sure > safe:
-        return Answer(answer, AT_LEAST, sure - safe)
-    present = {place.first for place in places if not place.is_lacking}
-    is_seen = not earliest or earliest[min(safe, len(earliest) - 1)] in present
-    return Answer(answer, EXACT if is_seen else BY_COUNT, 0)
-
-
-def _put(places: Iterable[_Place], sought: Sequence[int], step: int) -> list[int] | None:
-    """Return the offsets of the first places, in the order given, that records can have one after the other."""
-    put: list[int] = []
-    for place in places:
-        if len(put) == len(sought):
-            break
-        if place.is_lacking:
-            first = place.first if step > 0 else place.last
-            count = min(place.last - place.first + 1, len(sought) - len(put))
-            put += range(first, first + step * count, step)
-        elif sought[len(put)] == place.print:
-            put.append(place.first)
-    return put if len(put) == len(sought) else None
-
-
-def _first(offsets: Sequence[int], committed: int) -> int:
-    """Return which record is the first that is at or behind an offset; their number if none is."""
-    return next((i for i, offset in enumerate(offsets) if offset >= committed), len(offsets))
-
-
-def _by_count(source: Side, target: Side, committed: int) -> Answer | None:
-    """Count, where both sides have used equally many offsets for records and no two are equal."""
-    if any(len(set(side.prints)) != len(side.prints) for side in (source, target)) or target.has_transactions:
-        return None
-    if source.count_below(source.offsets[-1]) != target.count_below(target.offsets[-1]):
-        return None
-    counted = target.offsets[0] + source.count_below(committed)
-    return Answer(next(offset for offset in target.offsets if offset >= counted), BY_COUNT, 0)
+def _earliest(places: _Places, prints: Sequence[int], last: dict[int, int], before: int) -> list[int] | None:
+    """Return the earliest place of each record, −1 for none of the source; None if there is no order."""
+    found: list[int] = []
+    for i, one in enumerate(prints):
+        place = places.lowest(one, before) if one in last else -1
+        if place is None:
+            return None
+        if one in last and last[one] == i:
+            before = place
+        found.append(place)
+    return found

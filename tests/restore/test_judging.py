@@ -10,7 +10,9 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from offsets_log.restore.judging import PROBLEMS, in_words, judge
+from offsets_log.restore.plan import as_offset
 from offsets_log.restore.target import Committed, PartitionNow
+from offsets_log.rows.tables import Row
 from tests.conftest import read_json, read_json_lines
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.restore.fake_cluster import FakeCluster
@@ -23,6 +25,16 @@ def test_each_problem_and_none() -> None:
     cluster = FakeCluster({"held": "Stable"}, ahead={("orders", 0): Committed(6, None, "")})
     cluster.logs["orders", 1] = PartitionNow(10, 20, 0, "here")
     cluster.logs["orders", 2] = PartitionNow()
+    halves = FakeCluster({})
+    for known in (PartitionNow(10, None), PartitionNow(None, 20)):
+        halves.logs["orders", 0] = known
+        assert [found["problems"] for found in judge(halves, [row("fine")])] == [["no log"]]
+    halves.logs["orders", 0] = PartitionNow(10, 20)
+    at_ends = [row("fine", offset=offset) for offset in (9, 10, 20, 21)]
+    assert [(found["committed_offset"], found["problems"]) for found in judge(halves, at_ends)] == [
+        (9, ["below start"]),
+        (21, ["beyond end"]),
+    ]
     rows = [
         row("ahead"),
         row("fine", topic_id="here"),
@@ -63,6 +75,56 @@ def test_a_group_that_cannot_be_asked() -> None:
     assert [found["problems"] for found in judge(cluster, [row("secret")])] == [["not answered"]]
 
 
+def test_where_share_groups_start_is_judged_likewise() -> None:
+    cluster = FakeCluster({"held": "Stable"}, ahead={("orders", 0): Committed(6, None, "")})
+    cluster.logs["orders", 1] = PartitionNow(10, 20, 0, "here")
+    rows = [
+        row("ahead", topic_id="here"),
+        share("ahead", 5),
+        share("fine", 5),
+        share("fine", 9, partition=1),
+        share("fine", 21, partition=1),
+        share("fine", 5, topic="gone"),
+        share("held", 5),
+    ]
+    judged = list(judge(cluster, rows))
+    assert [(found["group"], found.get("is_share"), found["problems"]) for found in judged] == [
+        ("ahead", None, ["ahead"]),
+        ("ahead", True, ["ahead"]),
+        ("fine", True, ["below start"]),
+        ("fine", True, ["beyond end"]),
+        ("fine", True, ["no topic"]),
+        ("held", True, ["members"]),
+    ]
+    sentences = list(in_words(judged, "there"))
+    assert [sentence.split(" of ")[0] for sentence in sentences] == [
+        "there: 1 offset behind what the groups have there;"
+    ] + ["there: 1 start"] * 5
+    beyond = next(sentence for sentence in sentences if "beyond" in sentence)
+    assert "1 start of a share group beyond the end of its logs" in beyond
+    assert "members get nothing until the log has got there" in beyond
+
+
+def share(group: str, start: int, topic: str = "orders", partition: int = 0) -> Row:
+    return as_offset({"group": group, "topic": topic, "partition": partition, "start_offset": start})
+
+
+def test_share_groups_of_a_later_copy_are_ahead(recorded: Recorded, tmp_path: Path) -> None:
+    first, later = (data_directories(recorded("kafka-4.3-busy"), copy)[0] for copy in ("quick-0", "quick-2"))
+    result = run(first, "--target", later, "--to", tmp_path / "rescued")
+    assert result.exit_code == 3
+    judged = [found for found in read_json_lines(tmp_path / "rescued" / "target.jsonl") if found.get("is_share")]
+    assert [(found["group"], found["committed_offset"], found["current_offset"]) for found in judged] == [
+        ("s-busy", 227, 318),
+        ("s-busy", 395, 598),
+        ("s-busy", 507, 752),
+        ("s-paid", 409, 568),
+        ("s-paid", 457, 605),
+    ]
+    assert {problem for found in judged for problem in found["problems"]} == {"ahead", "members"}
+    assert "5 starts of share groups behind what the groups have there" in result.stderr
+
+
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["rescue", *map(str, arguments)], catch_exceptions=False)
 
@@ -78,7 +140,7 @@ def test_a_copy_of_the_target(data: Path, tmp_path: Path) -> None:
     assert result.exit_code == 3, result.stderr
     plan = read_json(tmp_path / "rescued" / "plan.json")
     judged = list(read_json_lines(tmp_path / "rescued" / "target.jsonl"))
-    assert plan["target"]["judged"] == len(plan["offsets"])
+    assert plan["target"]["judged"] == len(plan["offsets"]) + len(plan["share_offsets"])
     assert plan["target"]["problems"] == len(judged)
     assert not any("ahead" in found["problems"] for found in judged)
     assert any(doubt.startswith("in the copy of the target: ") for doubt in plan["doubts"])

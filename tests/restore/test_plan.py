@@ -71,3 +71,27 @@ def test_of_two_offsets_partitions_a_groups_own_counts() -> None:
     assert settle_duplicates([right, wrong], count) == ([right], [wrong])
     wronger = row("g", offset=3, offsets_partition=home + 2)
     assert settle_duplicates([wrong, wronger], count) == ([wrong], [wronger])
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ({}, "share_offsets: this is no list"),
+        ([1], "share_offsets[0]: this is no row of share offsets"),
+        ([{}], "share_offsets[0]: this is no row of share offsets"),
+        ([None], "share_offsets[0]: this is no row of share offsets"),
+    ],
+)
+def test_malformed_starts_of_share_groups_are_one_clear_error(rows: Any, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        decode_plan(json.dumps(plan_of(share_offsets=rows)).encode(), "plan.json")
+    assert str(caught.value) == f"plan.json: field {problem}"
+
+
+def test_starts_of_share_groups_come_behind_the_offsets() -> None:
+    start = {"group": "s", "topic": "orders", "partition": 2, "start_offset": 7, "status": "initialized"}
+    unset = start | {"partition": 3, "start_offset": None}
+    *rows, last = decode_plan(json.dumps(plan_of(row("g"), share_offsets=[start, unset])).encode(), "plan.json")
+    assert [one["group"] for one in rows] == ["g"]
+    assert (last["group"], last["topic"], last["partition"], last["committed_offset"]) == ("s", "orders", 2, 7)
+    assert (last["is_share"], last["leader_epoch"], last["metadata"]) == (True, None, "")

@@ -5,56 +5,21 @@ Expected offsets are the broker's own answers (``restart.json``, ``timeline.json
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import pytest
-from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore.doubts import is_active
 from offsets_log.restore.rescue import partitions_needed, settle_duplicates
 from tests.builders import LogBuilder
-from tests.conftest import json_lines, read_json, read_json_lines
-
-COLUMNS = ("group", "topic", "partition", "committed_offset", "metadata", "leader_epoch")
-MIXED = "kafka-4.3-mixed"
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["rescue", *map(str, arguments)], catch_exceptions=False)
-
-
-def rescue(folder: Path, *arguments: object, status: int = 0) -> dict[str, Any]:
-    """The plan that was written."""
-    result = run(*arguments, "--to", folder)
-    assert result.exit_code == status, result.stderr
-    plan: dict[str, Any] = read_json(folder / "plan.json")
-    return plan
-
-
-def doubts(plan: dict[str, Any], words: str) -> list[str]:
-    return [sentence for sentence in plan["doubts"] if words in sentence]
-
-
-def keyed(rows: list[dict[str, Any]]) -> list[list[Any]]:
-    return sorted([row[name] for name in COLUMNS] for row in rows)
-
-
-def write_log(folder: Path, logs: dict[int, LogBuilder], behind: bytes = b"", base_offset: int = 0) -> Path:
-    for partition, log in logs.items():
-        directory = folder / f"__consumer_offsets-{partition}"
-        directory.mkdir(parents=True)
-        (directory / f"{base_offset:020}.log").write_bytes(b"".join(log.batches) + behind)
-    return folder
+from tests.conftest import read_json, read_json_lines
+from tests.restore.rescued import MIXED, doubts, keyed, rescue, run, write_log
 
 
 @pytest.mark.parametrize(
@@ -68,88 +33,6 @@ def test_the_plan_has_the_brokers_answers(recording: Callable[[str], Path], tmp_
     assert {row["group"]: row["state"] for row in plan["groups"]} == {
         row["group"]: row["state"] for row in answers["groups"] if row["state"] != "Dead"
     }
-
-
-Key = tuple[str, str, int]
-
-
-def of_csv(folder: Path) -> dict[Key, int]:
-    found = {}
-    for path in folder.glob("*.csv"):
-        if path.name != "all-groups.csv":
-            for topic, partition, offset in csv.reader(path.read_text().splitlines()):
-                found[unquote(path.stem), topic, int(partition)] = int(offset)
-    return found
-
-
-def of_csv_with_groups(folder: Path) -> dict[Key, int]:
-    with (folder / "all-groups.csv").open(newline="") as file:
-        return {(group, topic, int(partition)): int(offset) for group, topic, partition, offset in csv.reader(file)}
-
-
-def of_rpk(folder: Path) -> dict[Key, int]:
-    found = {}
-    for path in folder.iterdir():
-        for line in path.read_text().splitlines():
-            topic, partition, offset = line.split(" ")
-            found[unquote(path.name.removesuffix(".txt")), topic, int(partition)] = int(offset)
-    return found
-
-
-def of_kaf(folder: Path) -> dict[Key, int]:
-    return {
-        (unquote(path.parent.name), unquote(path.stem), int(partition)): offset
-        for path in folder.glob("*/*.json")
-        for partition, offset in read_json(path).items()
-    }
-
-
-def of_spark(folder: Path) -> dict[Key, int]:
-    return {
-        (unquote(path.name.removesuffix(".json")), topic, int(partition)): offset
-        for path in folder.iterdir()
-        for topic, partitions in read_json(path).items()
-        for partition, offset in partitions.items()
-    }
-
-
-def of_client_libraries(folder: Path) -> dict[Key, int]:
-    return {
-        (group, topic, int(partition)): value["offset"]
-        for group, topics in read_json(folder / "offsets.json").items()
-        for topic, partitions in topics.items()
-        for partition, value in partitions.items()
-    }
-
-
-@pytest.mark.parametrize(
-    ("tool", "read"),
-    [
-        ("kafka-consumer-groups", of_csv),
-        ("kafka-consumer-groups", of_csv_with_groups),
-        ("rpk", of_rpk),
-        ("kaf", of_kaf),
-        ("spark", of_spark),
-        ("client-libraries", of_client_libraries),
-    ],
-)
-def test_every_file_has_the_brokers_answers_but_for_what_is_left_out(
-    recording: Callable[[str], Path], tmp_path: Path, tool: str, read: Callable[[Path], dict[Key, int]]
-) -> None:
-    folder = recording(MIXED)
-    out = tmp_path / "out"
-    rescue(out, folder / "log")
-    answers = {
-        (row["group"], row["topic"], row["partition"]): row["committed_offset"]
-        for row in read_json(folder / "answers" / "restart.json")["offsets"]
-    }
-    missing = {
-        (row["group"], row["topic"], row["partition"])
-        for row in read_json_lines(out / "left-out.jsonl")
-        if row["tool"] == tool
-    }
-    assert len(missing) < 5
-    assert read(out / tool) == {key: offset for key, offset in answers.items() if key not in missing}
 
 
 def test_the_state_just_before_an_accident(recording: Callable[[str], Path], tmp_path: Path) -> None:
@@ -169,7 +52,22 @@ def test_filters(recording: Callable[[str], Path], tmp_path: Path) -> None:
     assert {row["topic"] for row in plan["offsets"]} == {"T"}
     assert all(row["group"].startswith("tx-") for row in (*plan["offsets"], *plan["groups"]))
     assert plan["filters"] == {"groups": ["tx-*"], "topics": ["T"], "offsets_partitions": [0]}
-    assert doubts(plan, "only offsets partitions 0 were read")
+    assert doubts(plan, "only offsets partition 0 was read")
+
+
+def test_a_readme_of_no_offsets_says_so(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    log = recording(MIXED) / "log"
+    for name, words in (("group", ("-g", "nosuch")), ("time", ("--until-time", "2005-01-01"))):
+        rescue(tmp_path / name, log, "--partitions", 4, *words)
+        text = (tmp_path / name / "README.txt").read_text()
+        assert "\n- nothing fits the filters and bounds: no committed offset is here\n" in text
+        assert "Nothing." not in text
+
+
+def test_how_many_groups_many_absent_partitions_have(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    plan = rescue(tmp_path / "out", recording(MIXED) / "log", "--until-time", "2005-01-01", status=0)
+    (words,) = doubts(plan, "offsets partitions that are absent, 46 of 50, Kafka's default: 4, ")
+    assert words.endswith(", about 46 of 50 groups")
 
 
 def test_what_is_missing_or_doubtful_is_said(recording: Callable[[str], Path], tmp_path: Path) -> None:
@@ -208,15 +106,6 @@ def test_what_other_topics_hold_is_said(recording: Callable[[str], Path], tmp_pa
     plan = rescue(tmp_path / "none", recording(MIXED) / "log")
     assert not doubts(plan, "share groups")
     assert "the log has none" in (tmp_path / "none" / "README.txt").read_text()
-
-
-def test_no_command_commits_an_old_clusters_leader_epochs(recording: Callable[[str], Path], tmp_path: Path) -> None:
-    plan = rescue(tmp_path, recording(MIXED) / "log")
-    assert any(row["leader_epoch"] for row in plan["offsets"])
-    for path in tmp_path.rglob("*"):
-        if path.is_file() and path.name not in ("plan.json", "left-out.jsonl", "README.txt"):
-            assert "epoch" not in path.read_text().lower(), path
-    assert "waits for that epoch" in (tmp_path / "README.txt").read_text()
 
 
 def test_absent_partitions_and_who_lives_there(recording: Callable[[str], Path], tmp_path: Path) -> None:
@@ -339,63 +228,6 @@ def test_a_load_that_fails_is_said_and_left_out_on_demand(tmp_path: Path) -> Non
     plan = rescue(tmp_path / "as-broker", tmp_path / "log", "--as-broker", status=3)
     assert plan["offsets"] == []
     assert doubts(plan, "a modern coordinator would not load it")
-
-
-def test_hostile_names_stay_in_the_directory(tmp_path: Path) -> None:
-    groups = [
-        "..",
-        ".",
-        "",
-        "../../x",
-        "/etc/passwd",
-        "all-groups",
-        "a/b",
-        "n" * 5000,
-        "é" * 3000,
-        "\n",
-        "\0",
-        "con",
-        "run",
-    ]
-    log = LogBuilder()
-    for number, group in enumerate(groups):
-        log.commit(number, group=group).commit(1, group=group, topic="../t").commit(1, group=group, topic="..")
-    write_log(tmp_path / "in" / "log", {0: log})
-    plan = rescue(tmp_path / "in" / "out", tmp_path / "in" / "log", "--partitions", 1)
-    assert sorted({row["group"] for row in plan["offsets"]}) == sorted(groups)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
-    assert sorted(path.name for path in (tmp_path / "in").iterdir()) == ["log", "out"]
-    assert len(list((tmp_path / "in" / "out" / "kaf").iterdir())) == len(groups) - 2
-    reasons = {row["reason"] for row in read_json_lines(tmp_path / "in" / "out" / "left-out.jsonl")}
-    assert "no broker can have a topic of this name" in reasons
-
-
-def test_names_that_are_not_utf8_are_left_out_with_their_bytes(tmp_path: Path) -> None:
-    """`replay:B-7`: the broker reads U+FFFD, and serves the offset under that name."""
-    log = LogBuilder()
-    log.add(
-        (b"\x00\x01\x00\x02g\xff\x00\x01t\x00\x00\x00\x00", b"\x00\x03" + bytes(7) + b"\x05" + b"\xff" * 4 + bytes(10))
-    )
-    write_log(tmp_path / "log", {0: log})
-    plan = rescue(tmp_path / "out", tmp_path / "log", "--partitions", 1)
-    assert [(row["group"], row["group_base64"]) for row in plan["offsets"]] == [("g\ufffd", "Z/8=")]
-    rows = list(json_lines((tmp_path / "out" / "left-out.jsonl").read_text()))
-    assert {row["group_base64"] for row in rows} == {"Z/8="}
-    assert len(rows) == 6
-
-
-def test_the_directory_appears_whole_or_not_at_all(recording: Callable[[str], Path], tmp_path: Path) -> None:
-    full = tmp_path / "full"
-    full.mkdir()
-    (full / "mine").touch()
-    result = run(recording(MIXED) / "log", "--to", full)
-    assert result.exit_code == 1
-    assert "this exists and is not an empty directory" in result.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["full"]
-    result = run(tmp_path / "full" / "mine", "--to", tmp_path / "out")
-    assert result.exit_code == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["full"]
-    assert run(recording(MIXED) / "log").exit_code == 2
 
 
 def test_nothing_to_rescue_is_still_a_rescue(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from offsets_log.cluster.admin import Cluster
 from offsets_log.protocol.api import Header
+from offsets_log.protocol.describe_share_group_offsets import DESCRIBE_SHARE_GROUP_OFFSETS
 from offsets_log.protocol.share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
     DELETE_SHARE_GROUP_OFFSETS,
-    DESCRIBE_SHARE_GROUP_OFFSETS,
 )
 from offsets_log.restore.target import Committed
 from tests.coordinator import broker

@@ -13,7 +13,7 @@ from offsets_log.disk.scratch import Pieces
 from offsets_log.log_format.building import build_batch, build_marker
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record
-from offsets_log.translation.alignment import Pair
+from offsets_log.translation.sight import Pair
 
 MARKER = None
 

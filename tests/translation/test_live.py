@@ -25,7 +25,8 @@ NOT_COPIED = 10
 def fill(real: Broker, first: int) -> None:
     """Make ``orders``: record N of a partition says N, whatever its offset."""
     with live.admin(real) as client:
-        client.create_topics([NewTopic("orders", live.PARTITIONS, 1)])
+        kept = {"retention.ms": "-1"}  # records are years old
+        client.create_topics([NewTopic("orders", live.PARTITIONS, 1, topic_configs=kept)])
     producer = KafkaProducer(bootstrap_servers=live.server(real))
     for number in range(first, live.RECORDS):
         for partition in range(live.PARTITIONS):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.errors import Damage
-from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.building import build_batch, build_marker
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record
 from offsets_log.messages.mirror_maker import (
@@ -18,7 +18,7 @@ from offsets_log.messages.mirror_maker import (
     MirrorMakerTopic,
     encode_mirror_maker_record,
 )
-from offsets_log.translation.answers import AT_LEAST, BY_COUNT, EXACT, Answer
+from offsets_log.translation.answers import AT_LEAST, BY_COUNT, EXACT, Answer, Later
 from offsets_log.translation.offset_syncs import (
     Checkpoint,
     PartitionSyncs,
@@ -26,6 +26,7 @@ from offsets_log.translation.offset_syncs import (
     read_checkpoints,
     read_offset_syncs,
 )
+from tests.translation.test_alignment import examples
 
 
 def syncs_of(*pairs: tuple[int, int]) -> PartitionSyncs:
@@ -53,8 +54,18 @@ def test_each_way() -> None:
     assert syncs.translate(310, plain, 400) == Answer(206, AT_LEAST, 9)
     assert syncs.translate(1000, plain, 400) == Answer(206, AT_LEAST, 194)
     assert syncs.translate(1000, plain, 206) == Answer(206, BY_COUNT, 0)
+    answers = [syncs.translate(offset, plain) for offset in (100, 150, 250, 299)]
+    asked: list[tuple[int, int]] = []
+    for offset, end in ((150, None), (250, None), (310, 400)):
+        syncs.translate(offset, lambda first, behind: bool(asked.append((first, behind))), end)
+    assert asked == [(10, 111), (110, 206), (205, 400)], "both syncs are among what must be plain"
+    known = [(answer.before, answer.later) for answer in answers if answer]
+    assert known == [(9, None), (10, None), (110, Later(160, 0, 5)), (110, Later(205, 0, 1))]
     assert syncs_of((100, 0)).translate(7, plain) == Answer(0, EXACT, 0)
+    assert syncs_of((100, 0), (200, 50)).translate(7, plain) == Answer(0, EXACT, 0)
     assert PartitionSyncs().translate(7, plain) is None
+    assert syncs_of((1000, 1000), (1009, 1001)).translate(1003, plain) == Answer(1001, BY_COUNT, 0)
+    assert syncs_of((1000, 1000), (1009, 1002)).translate(1003, plain) == Answer(1001, AT_LEAST, 1)
 
 
 def test_a_target_that_began_anew_and_a_source_read_again() -> None:
@@ -125,6 +136,7 @@ def check(told: Answer, offset: int, source: list[int], target: list[int]) -> No
         assert (read.index(unread[0]) if unread else len(read)) <= told.reread_at_most
 
 
+@examples(100)
 @given(st.data())
 def test_no_record_is_skipped_and_no_more_are_read_again_than_said(data: st.DataObject) -> None:
     source = sorted(data.draw(st.sets(st.integers(0, 60), min_size=1)))
@@ -140,12 +152,14 @@ def test_no_record_is_skipped_and_no_more_are_read_again_than_said(data: st.Data
 
 
 def build(topic: MirrorMakerTopic, *records: tuple[int, dict[str, object], dict[str, object] | None]) -> PartitionLog:
-    batches = []
-    for offset, key, value in records:
-        record = MirrorMakerRecord(topic=topic, key=key, value=value, value_version=0)
-        key_bytes, value_bytes = encode_mirror_maker_record(record)
-        batches.append(build_batch([Record(offset=offset, timestamp_ms=1, key=key_bytes, value=value_bytes)]))
+    batches = [build_batch([record_of(topic, *record)]) for record in records]
     return PartitionLog(None, (Segment("log", 0, b"".join(batches)),))
+
+
+def record_of(topic: MirrorMakerTopic, offset: int, key: dict[str, object], value: dict[str, object] | None) -> Record:
+    record = MirrorMakerRecord(topic=topic, key=key, value=value, value_version=0)
+    key_bytes, value_bytes = encode_mirror_maker_record(record)
+    return Record(offset=offset, timestamp_ms=1, key=key_bytes, value=value_bytes)
 
 
 def sync(
@@ -175,6 +189,32 @@ def test_damage_among_syncs_is_told_and_closes_nothing() -> None:
     found = read_offset_syncs(PartitionLog(None, (Segment("log", 0, bytes(broken)),)), damages)
     assert len(damages) == 1
     assert found["orders", 0].translate(20, plain) == Answer(1, AT_LEAST, 89)
+
+
+def test_a_sync_that_is_none_is_told_and_those_behind_it_are_read() -> None:
+    """Also behind a partition's tombstone, a sync of no offset, and a control batch."""
+    damages: list[Damage] = []
+    key: dict[str, object] = {"topic": "orders", "partition": 0}
+    before = build(OFFSET_SYNCS, sync(0, 0, 7, 7), (1, key, None), sync(2, 0, 10, 10), sync(3, 0, -1, 5))
+    behind = build(OFFSET_SYNCS, sync(6, 0, 50, 50), sync(7, 1, 3, 3))
+    bad = build_batch([Record(offset=4, timestamp_ms=1, key=b"\0\0\0", value=b"\0")])
+    marker = build_marker(5, commit=True, producer_id=1, producer_epoch=0, timestamp_ms=1)
+    data = b"".join((bytes(before.segments[0].buffer), bad, marker, bytes(behind.segments[0].buffer)))
+    found = read_offset_syncs(PartitionLog(None, (Segment("log", 0, data),)), damages)
+    assert [(one.error.file, one.error.record_offset, one.raw) for one in damages] == [("log", 4, b"\0\0\0\0")]
+    assert list(found["orders", 0].upstream) == [10, 50]
+    assert list(found["orders", 0].closed) == [False, False]
+    assert list(found["orders", 1].upstream) == [3]
+
+
+def test_behind_a_record_that_cannot_be_read_its_batch_is_read_on() -> None:
+    """The offset of the second would be that of the first; syncs on either side of it do not follow each other."""
+    damages: list[Damage] = []
+    rows = [record_of(OFFSET_SYNCS, *sync(0, 0, at, at)) for at in (0, 9, 50)]
+    records = [replace(row, offset=offset) for row, offset in zip(rows, (0, 0, 1), strict=True)]
+    found = read_offset_syncs(PartitionLog(None, (Segment("log", 0, build_batch(records)),)), damages)
+    assert [one.error.file for one in damages] == ["log"]
+    assert list(found["orders", 0].upstream) == [0, 50]
 
 
 def test_checkpoints() -> None:
