@@ -21,7 +21,8 @@ from benchmarks.timing import PATIENCE_SECONDS
 
 NOTE = (
     "s is the whole process (Kafka's coordinator: its own account of the load; memcpy, read, CRC-32C and the construct "
-    "path: the call), the median of the runs after one that does not count; rates leave kafka-dump-log's start out. "
+    "path: the call), the median of the runs after one that does not count; rates leave kafka-dump-log's start "
+    "out, and of Kafka's cleaner the JVM's start and the opening of the log. "
     f"What takes over {PATIENCE_SECONDS:.0f} s runs once. compact, rebuild, the construct path and the coordinator "
     "resolve transactions, the other readers take records in their order."
 )

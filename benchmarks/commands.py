@@ -110,6 +110,11 @@ def _tells_all_commits(path: Path, truth: dict[str, Any]) -> bool:
         return sum(b'"event":"commit"' in line for line in lines) == int(truth["offset_commits"])
 
 
+def _shows_all_commits(path: Path, truth: dict[str, Any]) -> bool:
+    with path.open("rb") as lines:
+        return sum(b" commit " in line for line in lines) == int(truth["offset_commits"])
+
+
 def _has_all_commits(path: Path, truth: dict[str, Any]) -> bool:
     from pyarrow import parquet
 
@@ -200,10 +205,12 @@ COMMANDS = {
     ),
     "history of one group": Command("history", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "history.jsonl", _tells_some),
     "history": Command("history", ("-g", "*", "-o", "jsonl"), "history.jsonl", _tells_all_commits),
+    "history to a table": Command("history", ("-g", "*", "-o", "table"), "history.txt", _shows_all_commits),
     "history to parquet": Command("history", ("-g", "*", "-o", "parquet"), "history.parquet", _has_all_commits),
     "decode of one group": Command("decode", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "records.jsonl", _tells_some),
     "decode": Command("decode", ("-o", "parquet"), "records", _has_all_records),
     "decode to jsonl": Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records),
+    "decode --expand": Command("decode", ("--expand", "-o", "jsonl"), "records.jsonl", _has_all_records),
     "decode to csv": Command("decode", ("-o", "csv"), "records.csv", _has_all_records_and_a_head),
     "decode --as dump-log": Command("decode", ("--as", "dump-log"), "dump.txt", _has_all_lines),
     "compact of a dump-log text": Command("compact", ("-o", "parquet"), "offsets.parquet", _serves, is_of_text=True),

@@ -1,4 +1,4 @@
-"""Other readers of the same files: a Python client library, kafka-dump-log, and Kafka's own coordinator.
+"""Others over the same files: a Python client library, kafka-dump-log, and Kafka's own coordinator and log cleaner.
 
 Kafka is measured with the settings its scripts start it with; its jars come from Maven Central, as for the tests.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
 import re
 import shutil
 import statistics
@@ -21,6 +22,8 @@ from pathlib import Path
 from benchmarks.generator_content import groups
 from benchmarks.inputs import Log
 from benchmarks.timing import Measured, NotMeasuredError, repeated, run_process, seconds_of
+from offsets_log.cleaner.settings import Rules, Settings
+from tests.cleaner.cases import holds_the_same
 from tests.coordinator.broker import Broker, NotAvailableError, jars
 
 JVM = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
@@ -28,6 +31,8 @@ JVM = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeap
 DUMP_HEAP, BROKER_HEAP = "-Xmx256m", "-Xmx1g"
 LOADED = re.compile(rb"Finished loading of metadata from __consumer_offsets-0 .*?in (\d+) ?m")
 DUMPED = re.compile(rb'key: (\{"type":"1".*?\}\}) payload: (?:\{"version":"\d+","data":\{"offset":(\d+)|<DELETE>)')
+CLEANER = Path(__file__).with_name("CleanerRound.java")
+OF_SEGMENTS = (".log", ".index", ".timeindex", ".txnindex")
 LOAD_SECONDS = 900
 STOP_SECONDS = 60
 
@@ -148,3 +153,49 @@ def coordinator_load(log: Log, repeat: int) -> Measured:
                 seconds.append(load_seconds)
     answer = {"keys": len(offsets), "sum": sum(row[3] for row in offsets)}
     return Measured(seconds=seconds, agrees=answer == log.truth["served"])
+
+
+# -------------------------------------------------------------------------------------- log cleaner
+
+
+def log_cleaner(log: Log, repeat: int) -> Measured:
+    """A round of Kafka's cleaner; its start is that of the JVM and the opening of the log, which makes the indexes.
+
+    What it leaves is held against what `clean` writes at the same time of the clock.
+    """
+    libs, now_ms = _kafka(), int(time.time() * 1000)
+    starts = []
+    with tempfile.TemporaryDirectory(dir=log.folder.parent) as folder:
+        work = Path(folder)
+        run_process(["javac", "-cp", f"{libs}/*", "-d", str(work), str(CLEANER)])
+        theirs, ours = work / "__consumer_offsets-0", work / "ours"
+        command = ["java", BROKER_HEAP, *JVM, "-cp", f"{libs}/*{os.pathsep}{work}", CLEANER.stem]
+
+        def run() -> float:
+            shutil.rmtree(theirs, ignore_errors=True)
+            theirs.mkdir()
+            for segment in log.segments:
+                (theirs / segment.name).hardlink_to(segment)  # it deletes segments, and writes to none
+            with tempfile.TemporaryFile() as out:
+                seconds = seconds_of(lambda: run_process([*command, str(now_ms), str(theirs)], out))
+                out.seek(0)
+                starts.append(seconds - float(out.read().split()[-1]))
+            return seconds
+
+        seconds = repeated(run, repeat)
+        options = ["--shutdown", "clean", "--now", str(now_ms), "--quiet", "-o", "jsonl"]
+        run_process(["offsets-log", "clean", str(log.folder), *options, "--to", str(ours)])
+        agrees = _are_cleaned_alike(_of_segments(ours / theirs.name), _of_segments(theirs), now_ms)
+    return Measured(seconds=seconds, agrees=agrees, start_seconds=statistics.median(starts))
+
+
+def _of_segments(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in OF_SEGMENTS}
+
+
+def _are_cleaned_alike(ours: dict[str, bytes], theirs: dict[str, bytes], now_ms: int) -> bool:
+    """Whether all bytes are equal; of segments with batches that were compressed anew, all that is in them."""
+    settings = Settings(now_ms=now_ms, rules=Rules.of((4, 3)))
+    packed = {name[:20] for name in theirs.keys() & ours.keys() if name.endswith(".log") and ours[name] != theirs[name]}
+    others = [{name: data for name, data in files.items() if name[:20] not in packed} for files in (ours, theirs)]
+    return others[0] == others[1] and all(holds_the_same(ours, theirs, stem, settings) for stem in packed)

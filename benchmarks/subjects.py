@@ -30,8 +30,10 @@ MIRRORED = "mirrored topic"
 """Another: a topic and its copy at other offsets."""
 AT_MOST = {
     "history": TEXT_BYTES,
+    "history to a table": TEXT_BYTES,
     "history to parquet": TEXT_BYTES,
     "decode to jsonl": TEXT_BYTES,
+    "decode --expand": TEXT_BYTES,
     "decode to csv": TEXT_BYTES,
     "decode --as dump-log": TEXT_BYTES,
     "compact of a dump-log text": DUMP_LOG_BYTES,
@@ -71,6 +73,7 @@ SUBJECTS = (
     Subject("decode, damaged", COMMANDS["decode"].measure, mix="damaged"),
     Subject("compact --lag of a data directory", LAG.measure, mix=WHOLE),
     Subject("translate of a mirrored topic", mirrored.measure, mix=MIRRORED),
+    Subject("diff, old", COMMANDS["diff"].measure, mix="old"),
     Subject("groups, old", COMMANDS["groups"].measure, mix="old"),
     Subject("check, old", COMMANDS["check, all releases"].measure, mix="old"),
     Subject("check, modern", COMMANDS["check, all releases"].measure, mix="modern"),
@@ -80,6 +83,8 @@ SUBJECTS = (
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),
+    Subject("Kafka 4.3 LogCleaner", peers.log_cleaner, kind=KAFKA),
+    Subject("Kafka 4.3 LogCleaner, lz4", peers.log_cleaner, "lz4", kind=KAFKA),
     Subject("kafka-dump-log 4.3", peers.dump_log, kind=KAFKA, at_most=DUMP_LOG_BYTES),
 )
 

@@ -364,4 +364,4 @@ def _outcomes() -> tuple[str, ...]:
 
 def _sizes(rows: list[Row]) -> str:
     before, after = (sum(row[name] or 0 for row in rows) for name in ("bytes_before", "bytes_after"))
-    return f"{counted(before, 'byte')} before, {after:,} after"
+    return f"{counted(before, 'byte')} before, {after} after"

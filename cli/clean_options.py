@@ -37,16 +37,22 @@ _OPTIONS = (
         help="Leave out the record at offset N (of offsets partition P), such as one that ends a load; repeatable.",
     ),
     click.option(
-        "--drop-group", metavar="GLOB", multiple=True, help="Leave out these groups, and all that belongs to them."
+        "--drop-group",
+        metavar="GLOB",
+        multiple=True,
+        help="Leave out these groups, and all that belongs to them; repeatable.",
     ),
-    click.option("--keep-group", metavar="GLOB", multiple=True, help="Leave out all groups but these."),
+    click.option("--keep-group", metavar="GLOB", multiple=True, help="Leave out all groups but these; repeatable."),
     click.option(
         "--drop-expired",
         is_flag=True,
         help="Leave out what a coordinator's expiry would remove at --now: what `expire` shows.",
     ),
     click.option(
-        "--retention", type=Duration(), help="For --drop-expired: offsets.retention.minutes.  [default: the era's]"
+        "--retention",
+        type=Duration(),
+        help="For --drop-expired: the broker's offsets.retention.minutes, as 7d or 10080m; a number alone is "
+        "milliseconds.  [default: the era's]",
     ),
     click.option(
         "--era",

@@ -42,6 +42,7 @@ class Rounds:
         self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
     ) -> tuple[Round, Kept]:
         """Run a round and write the partition's folder; return the round, and why each byte in it is kept."""
+        from cli.engine import processors
         from offsets_log.cleaner.folder import new_files
         from offsets_log.cleaner.result import kept_after
         from offsets_log.cleaner.round import clean
@@ -53,6 +54,6 @@ class Rounds:
                 write(file)
 
         in_bulk = is_bulk(log)
-        done = clean(opened, bounds, self._settings, emit, self._advance, in_bulk=in_bulk)
+        done = clean(opened, bounds, self._settings, emit, self._advance, in_bulk=in_bulk, threads=processors())
         folders.write_others(partition, log, done)
         return done, kept_after(done, in_bulk=in_bulk)

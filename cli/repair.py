@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import TOPIC_ID, ReadOptions
+from cli.options import TOPIC_ID, VERBOSE, ReadOptions
 from cli.partition_folders import (
     PartitionFolders,
     check_target,
@@ -66,7 +66,7 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
     help="Write what is left out there, JSON Lines with raw bytes; a new file.",
 )  # fmt: skip
 @folder_options
-@click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few.")
+@VERBOSE
 def command(
     paths: tuple[str, ...],
     to: str | None,
@@ -175,7 +175,7 @@ class _Repairing:
             done = repair(
                 log,
                 self._folders.begin(partition) if made is None else made.write,
-                unloadable=NOTHING if self._release is None else find_unloadable(log, self._release),
+                unloadable=NOTHING if self._release is None else find_unloadable(log, self._release, in_bulk=in_bulk),
                 tell=self._leave_out,
                 miss=self._session.account.tell,
                 advance=self._session.account.advance,
@@ -271,7 +271,7 @@ def _named(groups: Sequence[str]) -> str:
 
 
 def _left_out_in_words(left_out: Row) -> str:
-    return f"{left_out['reason']} {left_out['pieces']:,} ({counted(left_out['bytes'], 'byte')})"
+    return f"{left_out['reason']} {left_out['pieces']} ({counted(left_out['bytes'], 'byte')})"
 
 
 def _in_words(rows: list[Row]) -> str:

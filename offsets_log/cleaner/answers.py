@@ -61,7 +61,7 @@ class Answers:
     """The memory of every profile after a load.
 
     Attributes:
-        states: as the profiles asked for.
+        states: one for each of the profiles.
         log: that they were made of.
     """
 
@@ -80,9 +80,9 @@ class Answers:
         """Read a log.
 
         Args:
-            profiles: whose answers; of the first two also groups count.
+            profiles: the rules whose answers count; of the first two also those about groups.
             passes_damage: read on behind what cannot be read.
-            in_bulk: by kernels, which always do so.
+            in_bulk: whether kernels find them, which always can.
 
         Raises:
             OffsetsLogError: a batch or record in it cannot be read at all.
@@ -99,7 +99,7 @@ class Answers:
         return cls(tuple(_answer(finish(state)) for state in states), log)
 
     def naming(self) -> dict[bytes, tuple[int, str]]:
-        """Topic id → offset and group of the last record that tells its name."""
+        """Return topic id → offset and group of the last record that tells its name."""
         return {
             topic_id: (event.record.offset, event.decoded.group)
             for event in iter_events(self.log)
@@ -134,7 +134,7 @@ class Differences:
     """The places where answers differ.
 
     Attributes:
-        offsets: of records without a group that end a load.
+        offsets: record offsets without a group that end a load.
         names: topic ids that are called by name in one of them only.
     """
 

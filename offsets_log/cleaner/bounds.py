@@ -28,7 +28,7 @@ class Bounds:
         held_at: U0: nothing from here on may be cleaned (``CL-3``).
         held_by: and due to what.
         first_uncleanable: U: the begin of the segment that holds it (``CL-4``).
-        cleanable_bytes: of segments between both; a round without any is not begun.
+        cleanable_bytes: size of the segments between both; a round without any is not begun.
     """
 
     log_start: int

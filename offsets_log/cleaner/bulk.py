@@ -8,10 +8,10 @@ from __future__ import annotations
 import secrets
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.bulk import bytes_of, index_run
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.segment_writer import SegmentWriter
+from offsets_log.cleaner.bulk_transactions import OpenTransactions
 from offsets_log.cleaner.kept import BEYOND_MAP, LATEST, MARKERS_WITH_DATA, TOMBSTONES, Kept
 from offsets_log.cleaner.offset_map import OffsetMap
 from offsets_log.cleaner.repacking import repacked
@@ -27,7 +28,7 @@ from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.transactions import Transactions
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.cleaning import kernels, table
+from offsets_log.columnar.cleaning import entering, sifting, table
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.scan.layout import Scanner
 
@@ -91,6 +92,7 @@ def fill(offset_map: OffsetMap, packed: PackedKeys) -> None:
 class KeyTable(OffsetMap):
     """The offset map in arrays."""
 
+    is_bulk: ClassVar[bool] = True
     round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
     _scanner: Scanner = field(default_factory=Scanner)
     _file: LogFile | None = None
@@ -98,11 +100,13 @@ class KeyTable(OffsetMap):
     _slots: a.Int64s = field(default_factory=lambda: np.zeros(1 << 15, np.int64))
     _keys: a.Int64s = field(default_factory=lambda: np.zeros((1 << 14, d.KEY_COLUMNS), np.int64))
     _arena: a.Bytes = field(default_factory=lambda: np.zeros(1 << 21, np.uint8))
-    _open: a.Int64s = field(default_factory=lambda: np.zeros(2 * d.MOST_OPEN, np.int64))
     _entered: list[tuple[int, int, int]] = field(default_factory=list)
     _lasts: a.Int64s | None = None
+    begin: int = d.NEVER_BEFORE
+    open: OpenTransactions = field(init=False)
 
     def __post_init__(self) -> None:
+        self.open = OpenTransactions(self.round_state)
         self.round_state[d.SEED] = secrets.randbits(61)
         self.round_state[d.LAST_PUT] = d.NEVER_BEFORE
 
@@ -140,6 +144,32 @@ class KeyTable(OffsetMap):
         self.round_state[d.KEYS], self.round_state[d.ARENA_USED] = count, len(packed.arena)
         table.rehash(*self.arrays)
 
+    def beside(self, begin: int) -> KeyTable:
+        """Return an empty table for what begins at an offset, behind what is entered here; see `take_in`."""
+        made = KeyTable()
+        made.round_state[d.LAST_PUT] = made.begin = begin - 1
+        return made
+
+    def take_in(self, other: KeyTable) -> None:
+        """Enter what a table holds that this one has returned; what that was read from follows."""
+        round_state = self.round_state
+        is_unsure = round_state[d.IS_UNSURE] or other.round_state[d.IS_UNSURE] or round_state[d.LAST_PUT] > other.begin
+        keys, at = other._keys[: other.round_state[d.KEYS]], 0
+        while (at := int(table.take_in(*self.arrays, keys, other._arena, at))) < len(keys):
+            self._grow()
+        round_state[d.IS_UNSURE], round_state[d.LAST_PUT] = is_unsure, other.round_state[d.LAST_PUT]
+        self._entered += other._entered
+        self.begins |= other.begins
+        self.latest = other.latest
+
+    def reader(self) -> KeyTable:
+        """Return the same table for another thread; nothing is put any more."""
+        made = KeyTable(latest=self.latest)
+        made.round_state[:] = self.round_state
+        made._slots, made._keys, made._arena = self._slots, self._keys, self._arena
+        made._entered, made._lasts = self._entered, self.lasts
+        return made
+
     def close(self) -> None:
         """Free what the decompressors work in."""
         self._scanner.__exit__(None, None, None)
@@ -147,27 +177,6 @@ class KeyTable(OffsetMap):
     def sieve(self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile) -> Sieve:
         """Return what runs pass 2 of a segment in bulk."""
         return Sieve(self, retention, transactions, writer, file)
-
-    def tell_open(self, committed: Collection[int], aborted: Collection[int], next_aborted: int) -> None:
-        """Let kernels know of transactions; with too many of them they take no data of any.
-
-        Args:
-            committed, aborted: their producers.
-            next_aborted: where the next one begins of which it is not to be taken that it commits.
-        """
-        round_state = self.round_state
-        are_few = max(len(committed), len(aborted)) < d.MOST_OPEN
-        round_state[d.NEXT_ABORTED] = next_aborted if are_few else d.NEVER_BEFORE
-        if are_few:
-            round_state[d.COMMITTED], round_state[d.ABORTED] = len(committed), len(aborted)
-            self._open[: len(committed)] = [*committed]
-            self._open[d.MOST_OPEN : d.MOST_OPEN + len(aborted)] = [*aborted]
-
-    def learn_open(self, committed: set[int]) -> set[int]:
-        """Return the producers with data in open transactions, by the kernels if they know of transactions."""
-        if self.round_state[d.NEXT_ABORTED] == d.NEVER_BEFORE:
-            return committed
-        return set(self._open[: self.round_state[d.COMMITTED]].tolist())
 
     def enter(
         self,
@@ -179,7 +188,7 @@ class KeyTable(OffsetMap):
     ) -> int:
         """Enter a run of plain batches from a position on, or the one given; where it ends."""
         self.read(file)
-        self.tell_open(transactions.committed, transactions.aborted, transactions.next_aborted)
+        self.open.lend(transactions)
         round_state = self.round_state
         round_state[d.POSITION], round_state[d.END] = position, file.size_bytes if batch is None else batch.end
         round_state[d.ALLOWED_AT] = -1 if batch is None else position
@@ -187,14 +196,24 @@ class KeyTable(OffsetMap):
         while self._enter() != oc.FINISHED:
             pass
         self.latest = int(round_state[d.LATEST])
-        transactions.committed = self.learn_open(transactions.committed)
+        self.open.take_back(transactions)
         reached = int(round_state[d.POSITION])
         if reached > position and len(self._entered) < MOST_RUNS:
             self._entered.append((file.base_offset, position, reached))
         return reached
 
+    @property
+    def entered(self) -> list[tuple[int, int, int]]:
+        """The runs of batches that kernels have entered, by segment, begin and end; none if that says nothing."""
+        return [] if self.round_state[d.IS_UNSURE] else self._entered
+
+    def trust(self, runs: Iterable[tuple[int, int, int]], first_dirty: int) -> None:
+        """Take it that runs were entered, whose keys this table was filled with, by tables that say so."""
+        self._entered = sorted(runs)
+        self.round_state[d.FIRST_DIRTY] = first_dirty
+
     def known_until(self, file: LogFile, position: int) -> int:
-        """Where the run of batches ends that a kernel has entered, if one was begun at or before a position; else 0."""
+        """Return where the run of batches ends that a kernel entered, if it began at or before a position; else 0."""
         at = bisect_right(self._entered, (file.base_offset, position, file.size_bytes)) - 1
         if at < 0 or self.round_state[d.IS_UNSURE] or self._entered[at][0] != file.base_offset:
             return 0
@@ -211,7 +230,9 @@ class KeyTable(OffsetMap):
         """Run the kernel of pass 1; FINISHED if it has nothing more to do here."""
         scanner = self._scanner
         why = int(
-            kernels.enter(*self.arrays, self._open, self._data, scanner.staged, scanner.window, scanner.table)
+            entering.enter(
+                *self.arrays, *self.open.arrays, self._data, scanner.staged, scanner.window, scanner.table
+            )
         )  # fmt: skip
         if why == oc.NEEDS_ROOM:
             self._grow()
@@ -227,8 +248,8 @@ class KeyTable(OffsetMap):
         """Run the kernel of pass 2; why it came back."""
         scanner = self._scanner
         return int(
-            kernels.sift(
-                *self.arrays, self._open, self._data, scanner.staged, scanner.window, scanner.table, producers,
+            sifting.sift(
+                *self.arrays, *self.open.arrays, self._data, scanner.staged, scanner.window, scanner.table, producers,
                 chosen, out, packs,
             )
         )  # fmt: skip
@@ -262,7 +283,7 @@ class Sifting(ABC):
 
     def __init__(self, map: KeyTable, file: LogFile, base_offset: int) -> None:
         self.map, self.file = map, file
-        self.producers = self.chosen = np.zeros(0, np.int64)
+        self.producers, self.chosen = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
         self._out = np.zeros(OUT_BYTES, np.uint8)
         self._packs = np.zeros((PACKS, d.PACK_COLUMNS), np.int64)
         map.read(file)
@@ -270,7 +291,7 @@ class Sifting(ABC):
         round_state[d.RULE] = d.BY_KEYS
         round_state[d.UNTIL_OFFSET], round_state[d.LAST_BATCH_OFFSET] = d.NO_HORIZON, d.NO_BATCH
         round_state[d.BASE_OFFSET] = base_offset
-        round_state[[d.RECORDS_READ, d.PRODUCERS, d.OUT_USED, d.PACKS, d.CHANGED]] = 0
+        round_state[[d.RECORDS_READ, d.OUT_USED, d.PACKS, d.CHANGED, d.CHOSEN_AT]] = 0
         round_state[d.KEPT_LATEST : d.FIRST_HORIZON] = 0
         round_state[d.FIRST_HORIZON] = d.NO_HORIZON
 
@@ -319,15 +340,15 @@ class Sifting(ABC):
     def _written(self) -> bytes:
         """Return what the kernel made, with batches compressed as their codec asks."""
         round_state = self.map.round_state
-        plain = self._out[: round_state[d.OUT_USED]].tobytes()
+        raw = self._out[: round_state[d.OUT_USED]].tobytes()
         pieces: list[bytes] = []
         at = 0
         for begin, end, reason in self._packs[: round_state[d.PACKS]].tolist():
-            packed = repacked(plain[begin:end])
-            pieces += plain[at:begin], packed
+            packed = repacked(raw[begin:end])
+            pieces += raw[at:begin], packed
             round_state[reason + 2] += len(packed) - (end - begin)
             at = end
-        return b"".join((*pieces, plain[at:])) if pieces else plain
+        return b"".join((*pieces, raw[at:])) if pieces else raw
 
 
 class Sieve(Sifting):
@@ -338,12 +359,12 @@ class Sieve(Sifting):
     ) -> None:
         super().__init__(map, file, writer.base_offset)
         self._transactions, self._writer = transactions, writer
-        self.producers, self.chosen = np.array([*retention.producers], np.int64), map.lasts
+        active = sorted((producer_id, entry.last_offset) for producer_id, entry in retention.producers.items())
+        self.producers, self.chosen = np.array(active, np.int64).reshape(-1, 2), map.lasts
         settings, round_state = retention.settings, map.round_state
         round_state[d.NOW], round_state[d.NEW_HORIZON] = settings.now_ms, settings.now_ms + settings.delete_retention_ms
         if settings.rules.keeps_last_batch:
             round_state[d.LAST_BATCH_OFFSET] = retention.first_uncleanable
-        round_state[d.PRODUCERS] = len(self.producers)
 
     def sift(self, position: int, batch: FileBatch | None = None) -> int:
         """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""
@@ -351,9 +372,9 @@ class Sieve(Sifting):
         round_state[d.ALLOWED_AT] = -1 if batch is None else position
         round_state[d.LATEST], round_state[d.KNOWN_UNTIL] = self.map.latest, self.map.known_until(self.file, position)
         transactions = self._transactions
-        self.map.tell_open(transactions.committed, transactions.aborted, transactions.next_aborted)
+        self.map.open.lend(transactions)
         reached = self.go(position, self.file.size_bytes if batch is None else batch.end)
-        transactions.committed = self.map.learn_open(transactions.committed)
+        self.map.open.take_back(transactions)
         return reached
 
     def tell(self, kept: Kept) -> None:

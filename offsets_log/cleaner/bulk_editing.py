@@ -36,9 +36,9 @@ class Editing(Sifting):
     def pass_on(self, position: int) -> int:
         """Take a run of plain batches from a position on; where it ends."""
         self._begin = position
-        self.map.tell_open(self._named.with_data, (), self._named.open_from)
+        self.map.open.tell(self._named.with_data, self._named.open_from)
         reached = self.go(position, self.file.size_bytes)
-        self._named.with_data = self.map.learn_open(self._named.with_data)
+        self._named.with_data = self.map.open.learn(self._named.with_data)
         return reached
 
     def taken(self) -> Run:

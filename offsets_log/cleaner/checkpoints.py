@@ -32,7 +32,7 @@ def checkpoint_texts(names: Mapping[str, str], told: Iterable[tuple[int, Checkpo
 
     Args:
         names: attribute of `Checkpoints` → name of its file.
-        told: of each partition.
+        told: what is known of each partition.
     """
     known = list(told)
     return {

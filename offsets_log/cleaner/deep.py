@@ -32,7 +32,7 @@ class Deep:
     """The rest of a log after a deep cleaning.
 
     Attributes:
-        opened: as a broker opens it, with all indexes.
+        opened: the log as a broker opens it, with all indexes.
         kept: why.
     """
 
@@ -47,7 +47,7 @@ def clean_deep(
     """Clean a log that a broker has opened.
 
     Args:
-        in_bulk: by kernels, which is worth their start for a large log.
+        in_bulk: whether kernels do it, which is worth their start for a large log.
 
     Raises:
         OffsetsLogError: some of it cannot be read, so nobody knows what it answers.

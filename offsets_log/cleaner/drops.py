@@ -37,10 +37,10 @@ class Drops:
     """The records to drop from one partition.
 
     Attributes:
-        until: nothing behind that.
-        keeps_group: by its name; of the others no record stays, of whatever type.
-        records: offsets of records that go.
-        retention: what a coordinator's expiry would remove by it goes; None for nothing.
+        until: where the log is to end; what stands behind that is dropped.
+        keeps_group: whether a group of this name stays; all records of the other groups are dropped, of any type.
+        records: offsets of records to drop.
+        retention: drop what a coordinator's expiry would remove with this retention; None drops nothing for its age.
     """
 
     until: Until = EVERYTHING
@@ -65,12 +65,12 @@ def dropped(
     *,
     in_bulk: bool = False,
 ) -> tuple[PartitionLog, OpenLog]:
-    """Return a log without them as a broker opens it, with new indexes and snapshots.
+    """Return the log without the records of ``drops``, as a broker opens it, with new indexes and snapshots.
 
-    What has expired is told by the log as it is once the rest has gone.
+    What has expired is decided last, by the log that is left once everything else is dropped.
 
     Args:
-        in_bulk: by kernels where no group is named, which is worth their start for a large log.
+        in_bulk: whether to use kernels where no group is named; starting them pays for a large log only.
 
     Raises:
         OffsetsLogError: something cannot be read, or a record that is to go is not there.
@@ -138,7 +138,7 @@ class Staying:
         return self.end_offset if batch.next_offset > self.end_offset else None
 
     def keeps_bare(self, batch: FileBatch) -> bool:
-        """Return true: they all stay (``CL-35``)."""
+        """Return true: every batch without records stays (``CL-35``)."""
         return True
 
     def keeps_all(self, batch: FileBatch) -> bool:
@@ -167,7 +167,8 @@ class Unexpired:
     """Chooses what stays when expired offsets and groups are dropped.
 
     Attributes:
-        pending: of these, what an open transaction holds, and tombstones, which end some of that (``J-12``).
+        pending: keys with offsets in an open transaction: of their records, those of the transaction stay, and
+            tombstones, as these cancel some of what is pending (``J-12``).
         open_since: producer → where its open transaction begins.
     """
 
@@ -185,7 +186,7 @@ class Unexpired:
         return None
 
     def keeps_bare(self, batch: FileBatch) -> bool:
-        """Return true: they all stay (``CL-35``)."""
+        """Return true: every batch without records stays (``CL-35``)."""
         return True
 
     def keeps_all(self, batch: FileBatch) -> bool:

@@ -95,7 +95,7 @@ def pieces_of(
 
     Args:
         end_offset: where the new log goes on.
-        in_bulk: by kernels where they can choose.
+        in_bulk: whether kernels do it where they can choose.
 
     Raises:
         OffsetsLogError: something cannot be read, or not be written.

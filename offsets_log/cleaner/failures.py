@@ -13,7 +13,7 @@ class SegmentOverflowError(OffsetsLogError):
     """An offset is too far from its segment's base: the round is given up, to be tried anew (``CL-39``).
 
     Attributes:
-        base_offset: of the segment that is to be split.
+        base_offset: base offset of the segment that is to be split.
     """
 
     base_offset: int = 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.log_file import LogFile
@@ -31,12 +32,16 @@ class OffsetMap:
         usable: so many keys it may hold; None for any number.
         latest: the map knows of all records up to this offset.
         is_full: it ended before the round's end.
+        is_bulk: whether kernels fill it.
+        begins: base offset of each segment that is entered → the transactions where it begins.
     """
 
+    is_bulk: ClassVar[bool] = False
     usable: int | None = None
     latest: int = -1
     offsets: dict[bytes, int] = field(default_factory=dict)
     is_full: bool = False
+    begins: dict[int, Transactions] = field(default_factory=dict)
 
     @classmethod
     def of(cls, settings: Settings) -> OffsetMap:
@@ -78,11 +83,12 @@ class OffsetMap:
         return position
 
 
-def build_offset_map(found: OffsetMap, opened: OpenLog, bounds: Bounds) -> None:
+def build_offset_map(found: OffsetMap, opened: OpenLog, bounds: Bounds, threads: int = 1) -> None:
     """Read from the first dirty offset to the first uncleanable one (``CL-9``, ``CL-11``).
 
     Args:
-        found: to be filled.
+        found: the map to fill.
+        threads: more than one only with a map of kernels.
 
     Raises:
         OffsetsLogError: something there cannot be read.
@@ -92,7 +98,25 @@ def build_offset_map(found: OffsetMap, opened: OpenLog, bounds: Bounds) -> None:
     transactions = Transactions()
     transactions.expect(aborted_between(opened.files.values(), bounds.log_start, first, end))
     ends = [file.base_offset for file in dirty[1:]] + [end]
-    for file, next_offset in zip(dirty, ends, strict=True):
+    segments = [*zip(dirty, ends, strict=True)]
+    if threads > 1 and len(segments) > 1:
+        from offsets_log.cleaner.bulk_threads import enter_in_parts
+
+        enter_in_parts(found, segments, first, transactions, threads)
+    else:
+        enter_segments(segments, first, found, transactions)
+
+
+def enter_segments(
+    segments: Iterable[tuple[LogFile, int]], first: int, found: OffsetMap, transactions: Transactions
+) -> None:
+    """Enter segments, each given with the offset where the next one begins, up to where the map is full.
+
+    Raises:
+        OffsetsLogError: something there cannot be read.
+    """
+    for file, next_offset in segments:
+        found.begins[file.base_offset] = transactions.copy(coming=())
         if not enter_segment(file, file.index.lookup(first), first, found, transactions):
             break
         found.latest = next_offset - 1

@@ -44,7 +44,7 @@ def check_is_left(log: PartitionLog, opened: OpenLog) -> None:
     """Fail for a log of which a broker's start leaves nothing, so that no round was ever begun over it.
 
     Raises:
-        CleaningError: it begins behind its end (``D-10``), or no batch at its begin is sound (``D-2``).
+        CleaningError: it begins behind its end (``D-10``), or no batch at its beginning is sound (``D-2``).
     """
     if not log.bytes_to_read or any(file.size_bytes for file in opened.files.values()):
         return
@@ -52,7 +52,7 @@ def check_is_left(log: PartitionLog, opened: OpenLog) -> None:
     if any(cut.is_deleted for cut in opened.cuts) and opened.end_offset == start:
         problem = f"the log start {start} lies behind the log's end: a broker deletes all of it"
     elif opened.cuts:
-        problem = "no batch at its begin is sound: a broker cuts all of it away at its start"
+        problem = "no batch at its beginning is sound: a broker cuts all of it away at its start"
     else:
         return
     raise CleaningError(problem, file=file)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 
-from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.recovery import OpenLog
-from offsets_log.cleaner.batches import batches, records
+from offsets_log.cleaner.batches import Pass, batches, records
 from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, COMPACTION_LAG, HIGH_WATERMARK, OPEN_TRANSACTION
 from offsets_log.cleaner.kept import (
     BEYOND_MAP,
@@ -23,9 +23,6 @@ from offsets_log.cleaner.retention import LAST_OF_PRODUCER, LAST_OF_ROUND
 from offsets_log.cleaner.round import CHANGED, CLEANED, NOT_STARTED, Round
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
-
-if TYPE_CHECKING:
-    from offsets_log.broker.bulk import Follower
 
 Row = dict[str, Any]
 
@@ -54,9 +51,9 @@ def result_row(
     """Return the row of a partition.
 
     Args:
-        log: as it was given.
+        log: the log as it was given.
         kept: why the log's bytes are there.
-        before: as it was opened, from which something was taken before the round.
+        before: the log as it was opened, from which something was taken before the round.
         in_bulk: whether records are counted by a kernel.
     """
     bounds = done.bounds
@@ -98,7 +95,7 @@ def kept_with(done: Round, counts: Mapping[int, int]) -> Kept:
     """Return why each byte is kept after a round.
 
     Args:
-        counts: of each segment `not_replaced`, by its base offset, how many records it has.
+        counts: how many records each segment in `not_replaced` has, by its base offset.
     """
     kept = Kept()
     kept.add(done.kept)
@@ -167,22 +164,19 @@ def records_in(file: LogFile, *, in_bulk: bool) -> int:
     Args:
         in_bulk: whether a kernel counts them.
     """
-    follower = _follower(file) if in_bulk else None
+    if not in_bulk:
+        return _records_in(file)
+    from offsets_log.broker.bulk import Counter
+
+    with Counter(file) as counter:
+        return _records_in(file, counter.count) + counter.records
+
+
+def _records_in(file: LogFile, passing: Pass = lambda position: position) -> int:
+    """Return how many records are in the batches that ``passing`` leaves."""
     count = 0
-    try:
-        for batch in batches(file, passing=_pass_nothing if follower is None else follower.follow):
+    with suppress(OffsetsLogError):
+        for batch in batches(file, passing=passing):
             is_wrapper = batch.is_legacy and batch.whole().codec.id
             count += len(list(records(batch))) if is_wrapper else batch.records_count
-    except OffsetsLogError:
-        pass
-    return count + (0 if follower is None else follower.records)
-
-
-def _follower(file: LogFile) -> Follower:
-    from offsets_log.broker.bulk import Follower
-
-    return Follower(file, Indexing.of(file.base_offset, file.size_bytes), checks=False, passes_producers=True)
-
-
-def _pass_nothing(position: int) -> int:
-    return position
+    return count

@@ -20,7 +20,7 @@ class Retention:
     """Decides about the batches and records of a segment.
 
     Attributes:
-        producers: those that are active.
+        producers: the active ones.
         first_uncleanable: U.
         keeps_old_tombstones: whether those of magic 0 and 1 stay (`keeps_legacy_tombstones`).
     """

@@ -22,7 +22,7 @@ class Written:
     """A batch to be written.
 
     Attributes:
-        largest_offset: of its records; of one that is copied or empty its last offset.
+        largest_offset: the highest offset of its records; the last offset of a batch that is copied or empty.
     """
 
     raw: bytes
@@ -53,7 +53,7 @@ def rewritten(batch: FileBatch, kept: Sequence[Record], horizon_ms: int, rules: 
     """Return a batch with the records that are kept.
 
     Args:
-        kept: at least one.
+        kept: the records that stay, at least one.
         horizon_ms: negative for none.
 
     Raises:

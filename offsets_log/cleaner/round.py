@@ -45,7 +45,7 @@ class NewSegment:
 
     Attributes:
         replaced: base offsets of those, its own among them.
-        modified_ms: as the last of those was written (``CL-38``).
+        modified_ms: when the last of those was written (``CL-38``).
     """
 
     writer: SegmentWriter
@@ -66,8 +66,8 @@ class Round:
     Attributes:
         end_offset: E, from where the next one goes on; where this one did not come to its end, from where it did.
         new: segments by base offset; of a round that failed those that it had made before.
-        parts: of a segment that was split.
-        kept: of the new segments, why.
+        parts: the parts of a segment that was split.
+        kept: why bytes of the new segments are kept.
         problem: what it failed of.
         next_dirty: where the next one must begin, if not at its end.
     """
@@ -101,19 +101,22 @@ def clean(
     advance: Advance = lambda count: None,
     *,
     in_bulk: bool = False,
+    threads: int = 1,
 ) -> Round:
     """Clean a log that a broker has opened.
 
     Args:
-        in_bulk: by kernels where they know the rules, which is worth their start for a large log.
+        in_bulk: whether kernels do it where they know the rules, which is worth their start for a large log.
+        threads: how many run kernels, if these do it.
     """
     done = Round(opened, bounds, settings, end_offset=bounds.first_dirty)
     if not bounds.cleanable_bytes:
         return done
     try:
         with closing(new_offset_map(settings, in_bulk=in_bulk)) as offset_map:
-            build_offset_map(offset_map, opened, bounds)
-            _Cleaning(done, offset_map, emit, advance).run()
+            threads = threads if offset_map.is_bulk else 1
+            build_offset_map(offset_map, opened, bounds, threads)
+            _Cleaning(done, offset_map, emit, advance).run(threads)
         done.outcome = CLEANED
     except SegmentOverflowError as error:
         done.outcome, done.problem = ABORTED, error
@@ -146,21 +149,28 @@ class _Cleaning:
     def _expected(self, file: LogFile, end: int) -> list[AbortedTransaction]:
         return aborted_between(self._files.values(), self._round.bounds.log_start, file.base_offset, end)
 
-    def run(self) -> None:
+    def run(self, threads: int) -> None:
         """Clean all groups, each of which becomes a segment or fails as a whole."""
         end = self._map.latest + 1
         cleaned = files_between(self._files, 0, end)
-        for group in groups_of(cleaned, self._round.bounds.first_uncleanable, self._round.settings):
-            kept = Kept()
-            try:
-                new = self._groups.clean(group, kept)
-            except SegmentOverflowError as error:
-                self._round.split(error)
-                raise
-            self._round.take(new, kept)
-            self._emit(new)
-            new.writer.release()
+        groups = groups_of(cleaned, self._round.bounds.first_uncleanable, self._round.settings)
+        try:
+            for new, kept in self._made(groups, threads):
+                self._round.take(new, kept)
+                self._emit(new)
+                new.writer.release()
+        except SegmentOverflowError as error:
+            self._round.split(error)
+            raise
         self._round.end_offset = end
+
+    def _made(self, groups: Sequence[Sequence[LogFile]], threads: int) -> Iterator[tuple[NewSegment, Kept]]:
+        """Return the new segments in their order, each when it is asked for."""
+        if threads > 1 and len(groups) > 1:
+            from offsets_log.cleaner.bulk_threads import clean_in_threads
+
+            return clean_in_threads(self._groups, groups, threads)
+        return map(self._groups.clean, groups)
 
 
 def active_producers(done: Round) -> Producers:
@@ -184,9 +194,9 @@ class GroupCleaning:
     """Pass 2 of one group after the other.
 
     Attributes:
-        producers: those that are active.
+        producers: the active ones.
         old_tombstones_until: see there.
-        transactions: as they are where the next group begins.
+        transactions: their state where the next group begins.
     """
 
     map: OffsetMap
@@ -198,15 +208,15 @@ class GroupCleaning:
     expected: Expected
     advance: Advance
 
-    def clean(self, group: Sequence[LogFile], kept: Kept) -> NewSegment:
-        """Write one new segment, even if nothing is in it (``CL-38``).
+    def clean(self, group: Sequence[LogFile]) -> tuple[NewSegment, Kept]:
+        """Write one new segment, even if nothing is in it (``CL-38``); return it, and why its bytes are kept.
 
         Raises:
             SegmentOverflowError: one of the old segments is to be split, for the new one cannot take its offsets.
             OffsetsLogError: something cannot be read, or not be written.
         """
         settings = self.settings
-        base_offset = group[0].base_offset
+        base_offset, kept = group[0].base_offset, Kept()
         indexing = Indexing.of(base_offset, settings.index_interval_bytes, settings.segment_index_bytes)
         writer = SegmentWriter(base_offset, indexing, settings.rules.indexes_each_batch)
         self.transactions.kept = writer.aborted
@@ -222,7 +232,7 @@ class GroupCleaning:
             _Copying(retention, self.transactions, writer, kept).run(file)
             self.advance(file.size_bytes)
         writer.close()
-        return NewSegment(writer, [file.base_offset for file in group], modified(group[-1], settings.now_ms))
+        return NewSegment(writer, [file.base_offset for file in group], modified(group[-1], settings.now_ms)), kept
 
 
 def ends_of(group: Sequence[LogFile]) -> Iterator[tuple[LogFile, int | None]]:

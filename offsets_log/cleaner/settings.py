@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DAY_MS = 86_400_000
+from offsets_log.words import DAY_MS
 
 Version = tuple[int, ...]
 OLDEST, NEWEST = (3, 1), (4, 3)
@@ -52,7 +52,7 @@ class Settings:
     Attributes:
         now_ms: the clock, which stands still for a round.
         dedupe_buffer_bytes: memory of the offset map; None for as much as it needs (``CL-12``).
-        io_buffer_bytes: for reading and writing together.
+        io_buffer_bytes: size of the buffers for reading and writing together.
         cleaner_max_message_bytes: the broker's ``message.max.bytes``; ``max_message_bytes`` is the topic's.
     """
 

@@ -47,10 +47,13 @@ class Steps:
 
     Attributes:
         taken: position of each, its offset, and its header; of a control batch all of it.
-        is_rising: whether no batch ends below one before it; else three batches are not enough.
+        base_offset: of the segment.
+        is_rising: whether no batch ends below one before it, or begins below the segment; else three batches are not
+            enough.
         last_offset: the largest of the segment, −1 of an empty one.
     """
 
+    base_offset: int
     taken: list[tuple[int, int, bytes]] = field(default_factory=list)
     is_rising: bool = True
     last_offset: int = -1
@@ -59,7 +62,7 @@ class Steps:
     def note(self, batch: FileBatch, begins: Begins) -> None:
         """Take the next batch. Raises OffsetsLogError: it says nothing that can be read."""
         last_offset = batch.last_offset
-        self.is_rising &= last_offset >= self.last_offset
+        self.is_rising &= last_offset >= self.last_offset and batch.offset >= self.base_offset
         self.last_offset = max(self.last_offset, last_offset)
         kind = control_kind(batch) if batch.is_control else "" if batch.is_transactional else None
         if kind not in ("", "COMMIT", "ABORT"):
@@ -99,12 +102,12 @@ def steps_of(file: LogFile, start: int, begins: Begins, follower: Follower | Non
     Args:
         follower: passes over runs of batches without a producer.
     """
-    steps = Steps()
+    steps = Steps(file.base_offset)
 
     def passing(position: int) -> int:
         if follower is None:
             return position
-        end = follower.follow(position)
+        end = follower.follow(position, last_offset=max(steps.last_offset, file.base_offset - 1))
         if end > position and follower.next_offset is not None:
             steps.last_offset = max(steps.last_offset, follower.next_offset - 1)
         return end

@@ -80,7 +80,7 @@ def survivors(log: PartitionLog, needs: Needs, *, in_bulk: bool = False) -> set[
     """Return the offsets of records that stay; they and open transactions are held in memory.
 
     Args:
-        in_bulk: by kernels, which find the batches that are asked for.
+        in_bulk: whether kernels find the batches that are asked for.
 
     Raises:
         OffsetsLogError: a batch or record in the log cannot be read at all.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
+from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.indexes import AbortedTransaction, TransactionIndex
@@ -18,7 +19,7 @@ NO_MORE = (1 << 63) - 1
 
 
 @dataclass(slots=True)
-class _Aborted:
+class Aborted:
     """A transaction that ends with an abort, and whether data of it was met."""
 
     entry: AbortedTransaction
@@ -30,28 +31,31 @@ class Transactions:
     """The producers' transactions at a place in the log.
 
     Attributes:
-        aborted: by producer id, those that are open and abort.
+        coming: those that are known to abort, before they begin, by where that is.
+        aborted: producer id → its transaction, of those that are open and abort.
         committed: producers that have data in a transaction that does not.
         kept: where entries go of aborted transactions whose data was met: the new ``.txnindex``;
             None in pass 1.
     """
 
     kept: TransactionIndex | None = None
-    _coming: list[tuple[int, int, AbortedTransaction]] = field(default_factory=list)
-    aborted: dict[int, _Aborted] = field(default_factory=dict)
+    coming: list[AbortedTransaction] = field(default_factory=list)
+    aborted: dict[int, Aborted] = field(default_factory=dict)
     committed: set[int] = field(default_factory=set)
-    _count: int = 0
+
+    def copy(self, coming: Iterable[AbortedTransaction] | None = None) -> Transactions:
+        """Return the same state, to go on from it, with those that are coming or with others in their place."""
+        aborted = {producer_id: replace(one) for producer_id, one in self.aborted.items()}
+        return Transactions(None, [*(self.coming if coming is None else coming)], aborted, {*self.committed})
 
     def expect(self, entries: Iterable[AbortedTransaction]) -> None:
         """Add aborted transactions that the indexes name, in any order and any number of times (``CL-14``)."""
-        for entry in entries:
-            heapq.heappush(self._coming, (entry.first_offset, self._count, entry))
-            self._count += 1
+        self.coming = sorted((*self.coming, *entries), key=attrgetter("first_offset"))
 
     @property
     def next_aborted(self) -> int:
         """The offset at which the next transaction begins that is known to abort."""
-        return self._coming[0][0] if self._coming else NO_MORE
+        return self.coming[0].first_offset if self.coming else NO_MORE
 
     def can_discard(self, batch: FileBatch) -> bool:
         """Take the next batch: whether it is data of an aborted transaction, or a marker without data before it.
@@ -64,9 +68,11 @@ class Transactions:
 
     def reach(self, last_offset: int) -> None:
         """Move to a batch's end: transactions that have begun by then are open (``CL-15``)."""
-        while self._coming and self._coming[0][0] <= last_offset:
-            entry = heapq.heappop(self._coming)[2]
-            self.aborted.setdefault(entry.producer_id, _Aborted(entry))
+        if self.next_aborted <= last_offset:
+            begun = bisect_right(self.coming, last_offset, key=attrgetter("first_offset"))
+            for entry in self.coming[:begun]:
+                self.aborted.setdefault(entry.producer_id, Aborted(entry))
+            del self.coming[:begun]
 
     def _take_data(self, batch: FileBatch) -> bool:
         """Take a batch of data (``CL-16``)."""

@@ -186,6 +186,7 @@ KEY_PROGRAMS = DISTINCT + MAX_DISTINCT
 KEY_TYPES = 3
 """Types 0, 1 and 2 are known to all kernels."""
 RECORD_TYPES = 24
+COMMIT_TYPES = 2  # record types below it commit offsets
 """The others, of the newer kinds of groups, to those whose scan state has programs for them."""
 VALUE_PROGRAMS = KEY_PROGRAMS + RECORD_TYPES
 VERSIONS = 8
@@ -254,7 +255,7 @@ CACHE_LINE = 64
 
 
 def _in_cache_lines(size_bytes: int) -> Bytes:
-    """Zeros that begin with a cache line."""
+    """Return zeros that begin with a cache line."""
     made = np.zeros(size_bytes + CACHE_LINE, np.uint8)
     begin = -made.ctypes.data % CACHE_LINE
     return made[begin : begin + size_bytes]
@@ -266,12 +267,12 @@ def new_rows(count: int) -> Int64s:
 
 
 def new_arena(size_bytes: int) -> Bytes:
-    """An empty arena; what is put there begins with a cache line, so that most keys need no other."""
+    """Return an empty arena; what is put there begins with a cache line, so that most keys need no other."""
     return _in_cache_lines(size_bytes)
 
 
 def new_scan_state(code: Int64s, *, seed: int) -> Int64s:
-    """A scan state with programs behind it; the seed of the hashes is not to be foreseen."""
+    """Return a scan state with programs behind it; the seed of its hashes cannot be foreseen."""
     scan_state = np.zeros(CODE + len(code), np.int64)
     scan_state[CODE:] = code
     scan_state[[LAST_OFFSET, FREE, FIRST_OFFSET, CHECKED]] = NOTHING
@@ -298,7 +299,7 @@ class State:
         )
 
     def copy(self) -> State:
-        """The same again, on its own."""
+        """Return a copy that shares nothing with this state."""
         other = copy(self)
         other.scan_state, other.slots, other.groups, other.overflow = (
             array.copy() for array in (self.scan_state, self.slots, self.groups, self.overflow)
@@ -310,7 +311,7 @@ class State:
         return other
 
     def text_at(self, at: int) -> bytes:
-        """What stands in the arena at a position."""
+        """Return what stands in the arena at a position."""
         size = int.from_bytes(self.arena[at - SIZE_BYTES : at].tobytes(), "little")
         return self.arena[at : at + size].tobytes()
 
@@ -329,12 +330,12 @@ class State:
         self.overflow = overflow
 
     def region(self, name: str) -> Any:
-        """One region of ``overflow``, int64[room, size]."""
+        """Return one region of ``overflow``, int64[room, size]."""
         i = [region for region, _ in REGIONS].index(name)
         size = REGIONS[i][1]
         at, room = int(self.scan_state[GROUP_SLOTS_AT + i]), int(self.scan_state[GROUP_SLOTS_ROOM + i])
         return self.overflow[at : at + room * size].reshape(room, size)
 
     def room(self) -> dict[str, int]:
-        """Of each region of ``overflow``."""
+        """Return how many rows each region of ``overflow`` has room for."""
         return {name: int(self.scan_state[GROUP_SLOTS_ROOM + i]) for i, (name, _) in enumerate(REGIONS)}

@@ -12,7 +12,7 @@ from importlib import import_module
 from pkgutil import walk_packages
 from typing import Any
 
-from offsets_log.columnar.jit.compiled import PACKAGE, Kernel, place_of
+from offsets_log.columnar.jit.compiled import PACKAGE, Kernel, place_of, stamp_of
 
 WITH = {
     "folds.offsets.scan": (
@@ -28,18 +28,24 @@ WITH = {
     "folds.overview.scan": ("scan.", "folds.overview.", "folds.tally.", "folds.state.", "folds.merge.", "materialize."),
     "choose.choice.choose": ("scan.", "choose.", "folds.merge."),
     "events.kernels.fill": ("scan.reading.", "events.", "sinks."),
-    "cleaning.kernels.sift": ("cleaning.",),
+    "aligning.records.note": ("aligning.",),
+    "cleaning.sifting.sift": ("cleaning.",),
     "history.kernels.scan": ("scan.", "history.", "folds.merge."),
 }
 """The largest kernel of a command → where those stand that go with it, in the order in which it needs them."""
 
 
+def _modules() -> Iterator[str]:
+    """Return the names of all modules that may hold kernels; only packages are imported."""
+    names = (module.name for module in walk_packages(import_module(PACKAGE).__path__, f"{PACKAGE}."))
+    return (name for name in names if name not in (__name__, f"{PACKAGE}.warm", f"{PACKAGE}.jit.numba_backend"))
+
+
 def kernels() -> Iterator[Kernel[Any]]:
-    """All that there are."""
-    for module in walk_packages(import_module(PACKAGE).__path__, f"{PACKAGE}."):
-        if module.name not in (__name__, f"{PACKAGE}.jit.numba_backend"):
-            found = vars(import_module(module.name)).values()
-            yield from (item for item in found if isinstance(item, Kernel) and item.__module__ == module.name)
+    """Yield all kernels that there are."""
+    for name in _modules():
+        found = vars(import_module(name)).values()
+        yield from (item for item in found if isinstance(item, Kernel) and item.__module__ == name)
 
 
 def warm(largest: str) -> None:
@@ -49,6 +55,8 @@ def warm(largest: str) -> None:
         largest: by its module and name.
     """
     rooms = WITH[largest]
+    for name in _modules():
+        stamp_of(name)  # of the texts before they are imported
 
     def turn(of: Kernel[Any]) -> int:
         place = place_of(of.function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from offsets_log.errors import Damage
@@ -18,22 +18,39 @@ from offsets_log.replay.refusal import verdict_on
 from offsets_log.replay.releases import Release
 
 
-def find_unloadable(log: PartitionLog, release: Release) -> Unloadable:
+def find_unloadable(log: PartitionLog, release: Release, *, in_bulk: bool = False) -> Unloadable:
     """Return what ends the load on a release in a log whose damage was left out.
 
     Such a record is left out before the next one is looked at: without it, later records of its group may be sound.
+
+    Args:
+        in_bulk: by kernels if nothing else is left out, which is worth their start for a large log.
     """
     problems: dict[int, Problem] = {}
+    if in_bulk and (found := _in_bulk(log, release)) is not None:
+        return Unloadable(release, found)
     state = PartialState(release.profile)
     start = log.checkpoints.log_start_offset or 0
     picking = Picking(log, Unloadable(release))
     replay_into(state, _loaded(picking, release, start, problems), on_damage=_ignore)
     if picking.end_offset < start:  # it makes no sense, and is not repeated
         return find_unloadable(replace(log, checkpoints=NOTHING_TOLD), release)
-    for problem in finish(state).problems:
+    return Unloadable(release, _ending(problems, finish(state).problems))
+
+
+def _in_bulk(log: PartitionLog, release: Release) -> dict[int, Problem] | None:
+    from offsets_log.repairing.bulk_refusals import problems_in_bulk
+
+    found = problems_in_bulk(log, release)
+    return None if found is None else _ending({}, found)
+
+
+def _ending(problems: dict[int, Problem], found: Iterable[Problem]) -> dict[int, Problem]:
+    """Add the problems that end a load where none is known yet."""
+    for problem in found:
         if not problem.is_served:
             problems.setdefault(problem.record_offset, problem)
-    return Unloadable(release, problems)
+    return problems
 
 
 def _loaded(picking: Picking, release: Release, start: int, problems: dict[int, Problem]) -> Iterator[LogEvent]:

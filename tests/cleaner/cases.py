@@ -127,7 +127,9 @@ def _put(case: Case, path: list[str], data: bytes) -> None:
         case.results[version or NEWEST] = json.loads(data)
 
 
-def run(log: PartitionLog, settings: Settings, *, in_bulk: bool = False) -> tuple[Round, Files, dict[str, int | None]]:
+def run(
+    log: PartitionLog, settings: Settings, *, in_bulk: bool = False, threads: int = 1
+) -> tuple[Round, Files, dict[str, int | None]]:
     """Our round; the folder afterwards, and when its segments count as last written."""
     files: dict[str, FolderFile] = {}
 
@@ -136,18 +138,18 @@ def run(log: PartitionLog, settings: Settings, *, in_bulk: bool = False) -> tupl
 
     opened = open_for_cleaning(log, settings, in_bulk=in_bulk)
     assert opened.refusal is None
-    done = clean(opened, bounds_of(opened, log.checkpoints, settings), settings, emit, in_bulk=in_bulk)
+    done = clean(opened, bounds_of(opened, log.checkpoints, settings), settings, emit, in_bulk=in_bulk, threads=threads)
     files.update((file.name, file) for file in other_files(log, done))
     contents = {name: b"".join(map(bytes, file.pieces)) for name, file in files.items()}
     return done, contents, {name: file.modified_ms for name, file in files.items() if name.endswith(".log")}
 
 
-def differences(case: Case, release: str = NEWEST, *, in_bulk: bool = False) -> list[str]:
+def differences(case: Case, release: str = NEWEST, *, in_bulk: bool = False, threads: int = 1) -> list[str]:
     """What our round does not do as the recorded one did; batches that were compressed anew may be packed otherwise."""
     settings, recorded = case.settings(release), case.results[release]
     if in_bulk and case.is_map_large:
         settings = replace(settings, dedupe_buffer_bytes=None)
-    done, ours, modified = run(case.log, settings, in_bulk=in_bulk)
+    done, ours, modified = run(case.log, settings, in_bulk=in_bulk, threads=threads)
     theirs = case.after(release)
     found = [
         f"{name}: {ours_of(done)}, not {recorded[name]}"
@@ -157,7 +159,7 @@ def differences(case: Case, release: str = NEWEST, *, in_bulk: bool = False) -> 
     if ours.keys() != theirs.keys():
         return [*found, f"files: {sorted(ours.keys() ^ theirs.keys())}"]
     repacked = {name[:20] for name in theirs if name.endswith(".log") and ours[name] != theirs[name]}
-    found += [f"{stem}.log" for stem in repacked if not _holds_the_same(ours, theirs, stem, settings)]
+    found += [f"{stem}.log" for stem in repacked if not holds_the_same(ours, theirs, stem, settings)]
     found += [
         name
         for name in theirs
@@ -171,7 +173,7 @@ def differences(case: Case, release: str = NEWEST, *, in_bulk: bool = False) -> 
     return found
 
 
-def _holds_the_same(ours: Files, theirs: Files, stem: str, settings: Settings) -> bool:
+def holds_the_same(ours: Files, theirs: Files, stem: str, settings: Settings) -> bool:
     """Whether two segments are equal once they are unpacked, and our indexes are right for ours."""
     name = f"{stem}.log"
     indexing = Indexing.of(int(stem), settings.index_interval_bytes)

@@ -29,6 +29,7 @@ RECORDED = [
 @pytest.mark.parametrize(("name", "release"), RECORDED)
 def test_a_recorded_round_in_bulk(name: str, release: str) -> None:
     assert differences(all_cases()[name], release, in_bulk=True) == []
+    assert differences(all_cases()[name], release, in_bulk=True, threads=3) == []
 
 
 def random_log(random: Random) -> tuple[list[bytes], list[int]]:
@@ -90,10 +91,10 @@ def cut(
     return PartitionLog(0, tuple(segments), beside=indexes if is_believed else {})
 
 
-def outcome(log: PartitionLog, settings: Settings, *, in_bulk: bool) -> Any:
+def outcome(log: PartitionLog, settings: Settings, *, in_bulk: bool, threads: int = 1) -> Any:
     """All that a round tells and writes."""
     try:
-        done, files, _ = run(log, settings, in_bulk=in_bulk)
+        done, files, _ = run(log, settings, in_bulk=in_bulk, threads=threads)
     except (AssertionError, BrokerError) as error:
         return str(error)
     return result_row(log, done, kept_after(done, in_bulk=in_bulk)), files
@@ -114,4 +115,39 @@ def test_generated_logs_round_after_round(seed: int, is_damaged: bool) -> None:
             segment_bytes=random.choice((500, 1 << 20)),
         )
         some = replace(log, checkpoints=Checkpoints(cleaned_until=random.choice((None, 10))))
-        assert outcome(some, settings, in_bulk=True) == outcome(some, settings, in_bulk=False)
+        expected = outcome(some, settings, in_bulk=False)
+        assert outcome(some, settings, in_bulk=True) == expected
+        assert outcome(some, settings, in_bulk=True, threads=3) == expected
+
+
+@pytest.mark.parametrize("producers", [3, 100])
+@pytest.mark.parametrize("seed", range(4))
+def test_many_transactions_abort(seed: int, producers: int) -> None:
+    """More than kernels are told at once, and more at a time than they follow."""
+    random, open_ = Random(seed), set[int]()
+    batches: list[bytes] = []
+    for offset in range(600):
+        producer = random.randrange(producers)
+        facts: dict[str, Any] = {"producer_id": producer, "producer_epoch": 0}
+        if producer in open_ and random.random() < 0.6:
+            open_.remove(producer)
+            batches.append(build_marker(offset, commit=random.random() < 0.3, timestamp_ms=TIME + offset, **facts))
+        elif random.random() < 0.2:
+            batches.append(build_batch([record_of(random, offset)]))
+        else:
+            open_.add(producer)
+            facts |= {"base_sequence": 0, "is_transactional": True}
+            batches.append(build_batch([record_of(random, offset)], **facts))
+    log = cut(batches, [*range(600)], random, is_damaged=False, is_believed=False)
+    settings = Settings(now_ms=TIME, rules=Rules.of((4, 3)), segment_bytes=random.choice((4000, 1 << 20)))
+    high = replace(log, checkpoints=Checkpoints(cleaned_until=random.choice((None, 50, 300))))
+    expected = outcome(high, settings, in_bulk=False)
+    assert outcome(high, settings, in_bulk=True) == expected
+    assert outcome(high, settings, in_bulk=True, threads=3) == expected
+
+
+def record_of(random: Random, offset: int) -> Record:
+    """One of few keys."""
+    key = bytes([0, 1, random.randrange(40)])
+    value = random.choice((None, b"value", b"other"))
+    return Record(offset=offset, timestamp_ms=TIME + offset, key=key, value=value, headers=())

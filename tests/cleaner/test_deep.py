@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.cleaner.bounds import OPEN_TRANSACTION
@@ -26,7 +26,8 @@ from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, Profile
 from tests.builders import LogBuilder, member
 from tests.cleaner.cases import run
 from tests.cleaner.deep import SETTINGS, answers, contents, deep, in_segments, load, opened, random_log
-from tests.conftest import RECORDINGS, log_directories, read_partitions
+from tests.conftest import DISTINCT, log_directories, read_partitions
+from tests.sizes import examples
 
 YEAR_MS = 365 * 24 * 3600 * 1000
 
@@ -51,7 +52,7 @@ def check_same(log: PartitionLog) -> PartitionLog:
     return made.log
 
 
-@pytest.mark.parametrize("name", sorted({*RECORDINGS} - {"random-scala"}))  # the bytes of random-java
+@pytest.mark.parametrize("name", DISTINCT)
 def test_a_recording_is_answered_from_as_before(name: str, recording: Callable[[str], Path]) -> None:
     """``CL-35``."""
     checked = 0
@@ -63,7 +64,7 @@ def test_a_recording_is_answered_from_as_before(name: str, recording: Callable[[
 
 
 @given(st.integers(0, 1 << 30), st.integers(1, 9))
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_a_random_log_is_answered_from_as_before(seed: int, batches_in_a_segment: int) -> None:
     check_same(in_segments(random_log(seed), batches_in_a_segment))
 
@@ -151,7 +152,7 @@ def test_a_brokers_rounds_over_what_is_left_bring_nothing_deleted_back(profile: 
 
 
 @given(st.integers(0, 1 << 30))
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_a_brokers_rounds_over_what_is_left_answer_nothing_else_than_over_the_log(seed: int) -> None:
     """Or than the log itself: what is left may outlast a round that loses some of the log's answers (``L-19``)."""
     log = random_log(seed)

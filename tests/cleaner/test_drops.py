@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.cleaner.drops import Drops
@@ -22,7 +22,8 @@ from offsets_log.replay.expiry import MODERN as MODERN_ERA
 from offsets_log.replay.profile import CLASSIC, MODERN
 from tests.builders import TIME, LogBuilder
 from tests.cleaner.deep import SETTINGS, answers, contents, deep, in_segments, load, opened, random_log, without
-from tests.conftest import RECORDINGS, log_directories, read_partitions
+from tests.conftest import DISTINCT, log_directories, read_partitions
+from tests.sizes import examples
 
 
 def logs(folder: Path) -> list[PartitionLog]:
@@ -35,7 +36,7 @@ def offsets(log: PartitionLog) -> list[int]:
     return [event.record.offset for event in iter_events(log) if isinstance(event, Event)]
 
 
-@pytest.mark.parametrize("name", sorted({*RECORDINGS} - {"random-scala"}))  # the bytes of random-java
+@pytest.mark.parametrize("name", DISTINCT)
 def test_a_log_as_it_was(name: str, recording: Callable[[str], Path]) -> None:
     for log in logs(recording(name))[:4]:
         found = offsets(log)
@@ -50,7 +51,7 @@ def test_a_log_as_it_was(name: str, recording: Callable[[str], Path]) -> None:
 
 
 @given(st.integers(0, 1 << 30), st.integers(0, 70))
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_a_random_log_as_it_was(seed: int, batch: int) -> None:
     log = in_segments(random_log(seed), 7)
     for until in (Until(batch), Until(time_ms=TIME + batch)):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.checking.bulk import check_logs, profiles_of
@@ -29,8 +29,9 @@ from offsets_log.replay.releases import Release, known_releases, release_named
 from tests.columnar import test_newer
 from tests.columnar.engines import what
 from tests.columnar.test_equal_engines import CRASHERS, GROUPS, PARTITIONS, PRODUCERS, SEEDS, STEPS, build
-from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
+from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.sizes import examples, so_many
 
 ALL = known_releases()
 FEW = tuple(map(release_named, ("3.9.1", "3.7.2-java", "4.3.0")))
@@ -92,7 +93,7 @@ def assert_equal(
         assert values is None or also == values
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_recordings(name: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
         for log in read_partitions(directory).values():
@@ -125,19 +126,19 @@ MORE_STEPS = st.lists(
 """Steps that kernels read all of."""
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps=STEPS, pieces=st.integers(1, 4))
 def test_generated_logs(steps: list[Any], pieces: int) -> None:
     assert_equal(build(steps).log, pieces=(pieces,))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps=MORE_STEPS, pieces=st.integers(1, 4), end=st.one_of(st.none(), st.integers(0, 30)))
 def test_generated_plain_logs(steps: list[Any], pieces: int, end: int | None) -> None:
     assert_equal(build(steps).log, FEW, Until(record_offset=end), (pieces,))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps=st.lists(test_newer.STEP, max_size=40), pieces=st.integers(1, 4))
 def test_generated_newer_groups(steps: list[Any], pieces: int) -> None:
     """``J-18``, ``J-19``: also in groups of which only the last records of keys are known."""
@@ -156,13 +157,13 @@ def test_plain_newer_groups_need_no_hand(pieces: int, monkeypatch: pytest.Monkey
 
 def test_hostile_segments() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for data in islice(hostile_segments(seeds, 15), 200):
+    for data in islice(hostile_segments(seeds, 15), so_many(200)):
         assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), FEW, pieces=(1,))
 
 
 def test_hostile_segments_in_a_row() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    segments = list(islice(hostile_segments(seeds, 16), 120))
+    segments = list(islice(hostile_segments(seeds, 16), so_many(120)))
     for i in range(0, len(segments), 3):
         row = segments[i : i + 3]
         bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]

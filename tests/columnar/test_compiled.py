@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -20,23 +21,27 @@ from offsets_log.columnar.wire.decompressed import plan
 
 ROOT = Path(__file__).parent.parent.parent
 
-USE = """
+PLAN = """
 import sys
-import zipfile
 import numpy as np
 from offsets_log.columnar.wire import decompressed as dp
-from offsets_log.columnar.wire.libraries import Library
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record
 
 value = bytes(range(256)) * 8  # stored as it is: copied by the C library
 batch = build_batch([Record(offset=0, key=b"key", value=value)], compression="snappy")
 data, window, table = np.frombuffer(batch, np.uint8), np.zeros(1 << 14, np.uint8), np.zeros((4, dp.COLUMNS), np.int64)
+assert dp.plan(data, 0, len(data), table) == 1
+"""
+"""Uses a small kernel, which is soon compiled."""
+USE = f"""{PLAN}
+from offsets_log.columnar.wire.libraries import Library
+
 with Library() as library:
-    assert dp.plan(data, 0, len(data), table) == 1
     assert dp.fill(data, window, table, 1, library.addresses) == 1
 assert value in window.tobytes()
 """
+"""Uses a large one too, which needs functions of the C library."""
 WATCH = """
 from offsets_log.columnar.jit import compiled
 compile_one = compiled._compile
@@ -46,9 +51,9 @@ NO_NUMBA = "assert 'numba' not in sys.modules"
 WITH_NUMBA = "import numba\n"
 
 
-def run(program: str, cache: Path) -> None:
+def run(program: str, cache: Path, **more: str) -> None:
     environment = {name: text for name, text in os.environ.items() if not name.startswith("NUMBA_")}
-    environment |= {"OFFSETS_LOG_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
+    environment |= {"OFFSETS_LOG_CACHE": str(cache), "PYTHONPATH": str(ROOT)} | more
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -102,30 +107,30 @@ else:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="for the superuser any folder but such a one can be written")
 def test_without_a_folder_to_keep_it_code_goes_with_the_process() -> None:
-    run(USE, Path("/proc/none"))
+    run(PLAN, Path("/proc/none"))
 
 
 def test_a_folder_that_others_may_write_is_not_trusted(tmp_path: Path) -> None:
     folder = tmp_path / "offsets-log" / "kernels"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    run(USE, tmp_path)
+    run(PLAN, tmp_path)
     assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: b"?" * 99])
 def test_what_is_not_as_it_was_kept_is_compiled_again(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    run(USE, tmp_path)
+    run(PLAN, tmp_path)
     for file in kept(tmp_path):
         file.write_bytes(damage(file.read_bytes()))
-    run(USE, tmp_path)
-    run(USE + NO_NUMBA, tmp_path)
+    run(PLAN, tmp_path)
+    run(PLAN + NO_NUMBA, tmp_path)
 
 
 def test_what_cannot_be_kept_is_used_all_the_same(tmp_path: Path) -> None:
     """As on a full disk."""
     no_files = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
-    run(no_files + USE, tmp_path)
+    run(no_files + PLAN, tmp_path)
     assert kept(tmp_path) == []
 
 
@@ -140,7 +145,7 @@ def test_kernels_of_a_package_in_an_archive_are_told_by_its_contents(tmp_path: P
                 text = path.read_text() + (more if path.name == "staging.py" else "")
                 made.writestr(str(path.relative_to(ROOT)), text)
         asked = (
-            "from offsets_log.columnar.jit.compiled import _stamp as s, __file__ as f; assert '.zip' in f; "
+            "from offsets_log.columnar.jit.compiled import stamp_of as s, __file__ as f; assert '.zip' in f; "
             "print([s('offsets_log.columnar.' + m) for m in ('folds.replay', 'history.kernels', 'jit.kinds')])"
         )
         command = [sys.executable, "-c", f"import sys; sys.path.insert(0, 'package.zip'); {asked}"]
@@ -149,6 +154,53 @@ def test_kernels_of_a_package_in_an_archive_are_told_by_its_contents(tmp_path: P
     assert stamps[0] == stamps[1]
     changed = [before != after for before, after in zip(stamps[0], stamps[2], strict=True)]
     assert changed == [True, True, False]  # what imports the module, and what does not
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "compiled.stamp_of(MODULE)\ndp = import_module(MODULE)\ncompiled._compile(dp.plan, cache / place)",
+        "numba_backend.main(MODULE, 'plan', str(cache / f'plan-{compiled.stamp_of(MODULE)}'))",
+        "stamp = compiled.stamp_of(MODULE)\nedit()\ncompiled.stamp_of.cache_clear()\ncompiled._source.cache_clear()\n"
+        "numba_backend.main(MODULE, 'plan', str(cache / f'plan-{stamp}'))",
+        "numba_backend.code_of = lambda *of: ('entry', b'code')\nwarm.WITH['scan.interner.register'] = ()\n"
+        "warm.import_module = lambda name: edit() or import_module(name)\nwarm.warm('scan.interner.register')",
+    ],
+    ids=["of many", "alone", "asked under another text", "all"],
+)
+def test_what_is_compiled_while_a_source_is_edited_is_not_kept(make: str, tmp_path: Path) -> None:
+    """Otherwise a process that has imported the text before keeps its code under the name of the next one."""
+    shutil.copytree(ROOT / "offsets_log", tmp_path / "offsets_log", ignore=shutil.ignore_patterns("__pycache__"))
+    program = f"""
+import sys
+from importlib import import_module
+from pathlib import Path
+sys.path.insert(0, {str(tmp_path)!r})
+from offsets_log.columnar import warm
+from offsets_log.columnar.jit import compiled, numba_backend
+assert compiled.__file__.startswith({str(tmp_path)!r})
+
+MODULE, place = "offsets_log.columnar.wire.decompressed", "plan"
+cache = compiled._cache_base() / "offsets-log" / "kernels"
+
+def edit():
+    with Path("{tmp_path}/offsets_log/columnar/jit/kinds.py").open("a") as source:
+        source.write("# edited")
+
+def code_of(function, kinds):
+    edit()
+    return "entry", b"code"
+
+numba_backend.code_of = code_of
+try:
+    exec({make!r})
+except compiled.ChangedError as error:
+    assert "edited" in str(error)
+else:
+    raise AssertionError
+assert not [file for file in cache.iterdir() if not file.name.startswith(".")]
+"""
+    run(program, tmp_path / "cache", OFFSETS_LOG_COMPILES="1")
 
 
 def test_all_kernels_are_compiled_beside_the_first() -> None:
@@ -167,3 +219,12 @@ def test_all_kernels_are_compiled_beside_the_first() -> None:
 def test_a_kernel_takes_what_it_says() -> None:
     with pytest.raises(AssertionError):
         plan(np.zeros(1, np.int64), 0, 0, np.zeros((1, 3), np.int64))
+
+
+def test_a_checked_kernel_refuses_an_index_that_is_not_there(tmp_path: Path) -> None:
+    """Its code is kept beside the unchecked one, which is not taken for it."""
+    none = "\ntry:\n    dp.plan(data, 0, len(data), np.zeros((1, 0), np.int64))\nexcept IndexError as error:\n    "
+    checked = f"import os\nos.environ['NUMBA_BOUNDSCHECK'] = '1'\n{PLAN}{none}"
+    run(f"{checked}assert 'wire.decompressed.plan' in str(error)\nelse:\n    raise AssertionError", tmp_path)
+    run(PLAN, tmp_path)
+    assert len(kept(tmp_path)) == 2

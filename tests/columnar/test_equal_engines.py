@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.events import EVERYTHING, Until
@@ -18,8 +18,9 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES
 from tests.builders import TIME, LogBuilder, member, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer
-from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
+from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.sizes import examples, so_many
 
 EACH_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 
@@ -29,7 +30,7 @@ def assert_equal(log: PartitionLog, profile: str, until: Until = EVERYTHING, pie
     assert columnar_answer(log, PROFILES[profile], until, pieces=pieces) == expected
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_recordings(name: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
         for log in read_partitions(directory).values():
@@ -135,7 +136,7 @@ def newer(log: LogBuilder, group: str, record_type: int, choice: int) -> None:
 
 
 @EACH_PROFILE
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=STEPS, pieces=st.integers(1, 4))
 def test_generated_logs(profile, steps, pieces) -> None:  # type: ignore[no-untyped-def]
     assert_equal(build(steps).log, profile.name, pieces=pieces)
@@ -241,6 +242,78 @@ def test_a_key_of_type_0_stays_that_of_type_1_behind_a_join(profile) -> None:  #
     assert columnar_answer(log.log, profile, pieces=3)["committed"] == []
 
 
+def take_step(log: LogBuilder, step: str, name: str, producer: int) -> None:
+    match step:
+        case "commit":
+            log.commit(log.offset, group=name)
+        case "pending":
+            log.commit(log.offset, group=name, producer=producer)
+        case "tombstone":
+            log.commit(None, group=name)
+        case "cancelled":
+            log.commit(None, group=name, producer=producer)
+        case "committed" | "aborted":
+            log.end(producer, commit=step == "committed")
+        case "classic" | "removed":
+            log.group(group=name, gone=step == "removed")
+        case _:
+            number, is_value = int(step[:-1]), step.endswith("+")
+            value = {5: STRINGS, 7: {"topic_partitions": []}, 3: {"epoch": 2}, 6: {"assignment_epoch": 2}, 8: CURRENT}
+            log.newer(
+                number, value[number] if is_value else None, group=name, member_id="m" if number in (5, 7, 8) else None
+            )
+
+
+STRINGS = {"client_id": "c", "client_host": "h", "rack_id": None, "subscribed_topic_names": []}
+CURRENT = {
+    "member_epoch": 1,
+    "previous_member_epoch": 0,
+    "state": 0,
+    "assigned_partitions": [{"topic_id": bytes(15) + b"\1", "partitions": [0], "assignment_epochs": []}],
+    "partitions_pending_revocation": [],
+}
+OF_ONE_KEY = ("commit", "pending", "tombstone", "cancelled", "committed", "aborted")
+OF_ONE_GROUP = ("commit", "pending", "classic", "removed", *(f"{n}{sign}" for n in (3, 5, 6, 7, 8) for sign in "+-"))
+
+
+def all_runs(steps: tuple[str, ...], length: int, before: tuple[str, ...] = ()) -> PartitionLog:
+    """All runs of so many steps, each of a group and a producer of its own: first the first step of each, and so on."""
+    log = LogBuilder()
+    runs = [(*before, *run) for run in product(steps, repeat=length)]
+    for turn in range(len(before) + length):
+        for number, run in enumerate(runs):
+            take_step(log, run[turn], f"g{number}", 100 + number)
+    return log.log
+
+
+@EACH_PROFILE
+def test_every_short_run_of_one_key_and_producer(profile) -> None:  # type: ignore[no-untyped-def]
+    """Cut between the steps too, and of more groups and producers than there is room for at first."""
+    log = all_runs(OF_ONE_KEY, 3)
+    expected = construct_answer(log, profile)
+    for pieces in (1, 2, 3):
+        assert columnar_answer(log, profile, pieces=pieces) == expected
+
+
+@pytest.mark.parametrize("before", [(), ("5+", "8+")], ids=["of none", "of a member"])
+def test_every_short_run_of_records_of_one_group(before: tuple[str, ...]) -> None:
+    log = all_runs(OF_ONE_GROUP, 2, before)
+    expected = construct_answer(log, PROFILES["modern"])
+    for pieces in (2, 3):
+        assert columnar_answer(log, PROFILES["modern"], pieces=pieces) == expected
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+def test_a_bound_in_any_piece_ends_the_log(pieces: int) -> None:
+    """What lies behind it counts nowhere, whichever piece holds it."""
+    log = LogBuilder()
+    for number in range(12):
+        log.commit(number, partition=number % 3)
+    for offset in range(14):
+        assert_equal(log.log, "modern", Until(record_offset=offset), pieces)
+        assert_equal(log.log, "modern", Until(time_ms=TIME + offset - 1), pieces)
+
+
 def test_a_time_bound_takes_the_batch_of_that_time() -> None:
     log = LogBuilder().commit(1).commit(2).commit(3).log
     until = Until(time_ms=TIME + 1)
@@ -265,13 +338,13 @@ SEEDS = (
 @EACH_PROFILE
 def test_hostile_segments(profile) -> None:  # type: ignore[no-untyped-def]
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for data in islice(hostile_segments(seeds, 5), 300):
+    for data in islice(hostile_segments(seeds, 50 + [*PROFILES].index(profile.name)), so_many(150)):
         assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), profile.name)
 
 
 def test_hostile_segments_in_a_row() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    segments = list(islice(hostile_segments(seeds, 6), 300))
+    segments = list(islice(hostile_segments(seeds, 6), so_many(300)))
     for i in range(0, len(segments), 3):
         row = segments[i : i + 3]
         bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.main import main
@@ -26,8 +26,9 @@ from offsets_log.rows.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member
 from tests.columnar.engines import EVENT_NAMES, columnar_rows, construct_rows
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build
-from tests.conftest import PACKED, RECORDINGS, BulkFrom, json_lines, log_directories, read_partitions
+from tests.conftest import DISTINCT, PACKED, BulkFrom, json_lines, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.sizes import examples, so_many
 
 
 def assert_equal(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL, **how: Any) -> None:
@@ -42,7 +43,7 @@ def assert_equal(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = AL
 SMALL_PARTS: dict[str, Any] = {"threads": 2, "part_bytes": 3000}
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_recordings(name: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
         for log in read_partitions(directory).values():
@@ -72,7 +73,7 @@ def test_filters(name: str, recording: Callable[[str], Path]) -> None:
         assert_equal(log, shown=Shown(group=lambda name: False))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(steps=STEPS, group=st.sampled_from([None, "g", "g\ufffd"]))
 def test_generated_logs(steps: list[Any], group: str | None) -> None:
     assert_equal(build(steps).log, shown=Shown(group=None if group is None else group.__eq__))
@@ -80,13 +81,13 @@ def test_generated_logs(steps: list[Any], group: str | None) -> None:
 
 def test_hostile_segments() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for data in islice(hostile_segments(seeds, 15), 200):
+    for data in islice(hostile_segments(seeds, 15), so_many(200)):
         assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)))
 
 
 def test_hostile_segments_in_a_row() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    segments = list(islice(hostile_segments(seeds, 16), 150))
+    segments = list(islice(hostile_segments(seeds, 16), so_many(150)))
     for i in range(0, len(segments), 3):
         row = segments[i : i + 3]
         bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.columnar.events import export
@@ -15,11 +15,16 @@ from offsets_log.columnar.sinks.lines import Press
 from offsets_log.columnar.sinks.marks import NoTemplateError
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.message_struct import UNKNOWN_TAGS
-from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, encode_coordinator_record
+from offsets_log.messages.registry import (
+    RECORD_TYPES,
+    CoordinatorRecord,
+    encode_coordinator_record,
+)
 from offsets_log.messages.schema import BYTES, INT32, STRING, UUID, ArrayOf, Field, Message, Scalar, Struct
 from tests.builders import LogBuilder
 from tests.columnar.engines import columnar_rows, construct_rows
-from tests.columnar.test_lines import NASTY, Release, assert_equal, lines_in_bulk, press
+from tests.columnar.test_lines import ALL_FORMATS, NASTY, Release, assert_equal, lines_in_bulk, press, press_of
+from tests.sizes import examples
 
 __all__ = ["press"]
 
@@ -98,7 +103,7 @@ def changed(draw: st.DrawFn) -> tuple[bytes, bytes]:
     return bytes(pieces[0]), bytes(pieces[1])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(made=st.lists(records(odd=True) | changed(), min_size=1, max_size=6), release=RELEASES)
 def test_generated_lines(made: list[tuple[bytes, bytes]], release: Release, press: Press) -> None:
     log = LogBuilder()
@@ -107,7 +112,7 @@ def test_generated_lines(made: list[tuple[bytes, bytes]], release: Release, pres
     assert_equal(log.log, press, release=release)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(made=st.lists(records(odd=True) | changed(), min_size=1, max_size=6), release=RELEASES)
 def test_generated_rows(made: list[tuple[bytes, bytes]], release: Release) -> None:
     log = LogBuilder()
@@ -116,9 +121,10 @@ def test_generated_rows(made: list[tuple[bytes, bytes]], release: Release) -> No
     assert columnar_rows(log.log, release=release) == construct_rows(log.log, release=release)
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("form", [form for form in ALL_FORMATS if "--expand" not in form])
+@examples(60)
 @given(made=st.lists(records(odd=False), min_size=1, max_size=6))
-def test_they_need_no_hand(made: list[tuple[bytes, bytes]], press: Press) -> None:
+def test_they_need_no_hand(made: list[tuple[bytes, bytes]], form: str) -> None:
     """What brokers write of groups is written by the kernel: but for classic groups of a version that none writes."""
 
     def slow_path(*arguments: object) -> None:
@@ -131,7 +137,7 @@ def test_they_need_no_hand(made: list[tuple[bytes, bytes]], press: Press) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export.EventReading, "take", slow_path)
         patch.setattr(lines.LineChunk, "_line", slow_path)
-        lines_in_bulk(log.log, press)
+        lines_in_bulk(log.log, press_of(form))
 
 
 def test_a_layout_without_a_program() -> None:

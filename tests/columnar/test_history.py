@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -11,12 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from cli.history import TABLE_COLUMNS, values_of
 from cli.main import main
 from cli.output import TEXT_FORMATS
+from cli.text_table import TextTable
 from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.disk.scratch import Scratch
 from offsets_log.errors import Damage
@@ -38,11 +41,21 @@ from tests.columnar.engines import what
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build
 from tests.conftest import NEVER, PACKED, BulkFrom
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
-from tests.replay.test_rules import CONSUMER_MEMBER, current
+from tests.replay.test_rules_newer import CONSUMER_MEMBER, current
+from tests.sizes import examples, so_many
 
 ShowsKey = Callable[[tuple[str, str, int]], bool]
 SAMPLE = Path(__file__).parents[2] / "samples/kafka-4.3-mixed/log"
 COLUMNS = [column.name for column in HISTORY_COLUMNS]
+
+
+def text_of(add: Callable[[TextTable, Any], None], content: Any) -> bytes:
+    """A table for people."""
+    stream = io.BytesIO()
+    with TextTable(TABLE_COLUMNS) as text:
+        add(text, content)
+        text.write(stream)
+    return stream.getvalue()
 
 
 class Asked:
@@ -120,9 +133,12 @@ class Asked:
             made = pa.concat_tables([tables.schema.empty_table(), *tables])
             assert made.to_pylist() == table_of_history(kept, more).to_pylist()
             assert made.schema == table_of_history(kept, more).schema
+            assert text_of(TextTable.add_columns, [values_of(made[name]) for name in TABLE_COLUMNS]) == text_of(
+                TextTable.add, kept
+            )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     steps=STEPS,
     profile=st.sampled_from(list(PROFILES)),
@@ -137,7 +153,7 @@ def test_generated_logs(steps: Any, profile: str, shows: str, parts: int | None,
     Asked([log, log], profile, Until(record_offset=bound), lambda name: shows in name, shows_key, chunk).check()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     steps=st.lists(test_newer.STEP, max_size=40),
     profile=st.sampled_from(list(PROFILES)),
@@ -151,7 +167,7 @@ def test_newer_kinds_of_groups(steps: Any, profile: str, shows: str, chunk: int)
 
 def test_hostile_segments() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for data in islice(hostile_segments(seeds, 17), 150):
+    for data in islice(hostile_segments(seeds, 17), so_many(150)):
         Asked([PartitionLog(0, (Segment("fuzz.log", 0, data),))]).check()
 
 

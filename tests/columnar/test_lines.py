@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import random
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cli import decode as cli_decode
-from cli.main import main
 from cli.output import TEXT_FORMATS
 from cli.text_parts import Parts
 from cli.text_table import fields_of
@@ -35,15 +29,17 @@ from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
 from offsets_log.pipeline import iter_events
 from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.tables import DECODE_COLUMNS
-from tests.builders import LogBuilder, member, record_bytes
+from tests.builders import LogBuilder, member
 from tests.columnar.test_equal_engines import STEPS, build
-from tests.conftest import NEVER, PACKED, RECORDINGS, BulkFrom, log_directories, unpack_once
+from tests.conftest import PACKED
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.sizes import examples, so_many
 
 NAMES = [column.name for column in DECODE_COLUMNS]
 LINES = {name: form(NAMES).line for name, form in TEXT_FORMATS.items()} | {"table": fields_of(cli_decode.TABLE_COLUMNS)}
 FORMATS = tuple(LINES)
-ALL_FORMATS = (*FORMATS, "dump-log")
+EXPANDED = tuple(f"{name} --expand" for name in FORMATS)
+ALL_FORMATS = (*FORMATS, *EXPANDED, "dump-log")
 SEEDS = ("kafka-4.3-mixed", "kafka-4.3-compressed", "kafka-0.11-compacted", "kafka-4.3-modern-groups")
 DAMAGED = Path(__file__).parents[1] / "broker" / "damaged.tar.xz"
 BROKERS = (
@@ -59,7 +55,21 @@ BROKERS = (
     "unclean-no-index-502-1-4.3.0",
 )
 """Which brokers read the damaged logs, each a folder."""
-NASTY = ["consumer", '"', "\\", ",", "\n\r\t\b\f\0\x1f\x7f", "é€😀\u2028", "ab" * 40, "", "'", ":", '":"', "null"]
+NASTY = [
+    "consumer",
+    "AQAAAAAAAAAB",
+    '"',
+    "\\",
+    ",",
+    "\n\r\t\b\f\0\x1f\x7f",
+    "é€😀\u2028",
+    "ab" * 40,
+    "",
+    "'",
+    ":",
+    '":"',
+    "null",
+]
 
 
 # ---------------------------------------------------------------------------------------------- one log
@@ -102,14 +112,15 @@ def press_of(form: str, **room: Any) -> Press:
     """What makes lines of a format."""
     if form == "dump-log":
         return Press(dump_log_form(lambda damage: None), **room)
-    return Press(form_of_rows(LINES[form]), **room)
+    name, _, expand = form.partition(" ")
+    return Press(form_of_rows(LINES[name], expand=bool(expand)), **room)
 
 
 def assert_equal(log: PartitionLog, press: Press, threads: int = 1, release: Release = None) -> None:
     assert lines_in_bulk(log, press, threads, release=release) == lines_one_by_one(log, press, release)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(steps=STEPS)
 def test_generated_logs(steps: list[Any], press: Press) -> None:
     assert_equal(build(steps).log, press)
@@ -117,13 +128,13 @@ def test_generated_logs(steps: list[Any], press: Press) -> None:
 
 def test_hostile_segments(press: Press) -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for data in islice(hostile_segments(seeds, 25), 150):
+    for data in islice(hostile_segments(seeds, 25), so_many(150)):
         assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), press)
 
 
 def test_hostile_segments_in_a_row(press: Press) -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    segments = list(islice(hostile_segments(seeds, 26), 60))
+    segments = list(islice(hostile_segments(seeds, 26), so_many(60)))
     for i in range(0, len(segments), 3):
         row = segments[i : i + 3]
         bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]
@@ -145,7 +156,7 @@ def encodable(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     names=st.lists(st.tuples(CHARACTERS, CHARACTERS, CHARACTERS, NUMBERS, NUMBERS), min_size=1, max_size=12),
     version=st.integers(0, 4),
@@ -165,7 +176,7 @@ def test_any_values(names: list[tuple[str, str, str, int, int]], version: int, p
     assert_equal(log.log, press)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(groups=st.lists(st.tuples(CHARACTERS, st.integers(0, 4), MEMBERS), min_size=1, max_size=6), more=st.binary())
 def test_any_groups(groups: list[tuple[str, int, Any]], more: bytes, press: Press) -> None:
     """Classic groups of all versions, with bytes behind the last field too."""
@@ -228,13 +239,50 @@ def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch, press: Pres
 
     log = LogBuilder()
     for version in range(5):
-        log.commit(version, version=version, metadata="ü", producer=7)
+        log.commit(version, version=version, metadata="u" if press.form.beyond else "ü", producer=7)
     log.commit(None).commit(9, version=4, topic_id=bytes(range(16))).commit(3, type_=0)
     log.end(7, commit=True).end(8, commit=False)
     log.group(member("m"), member("n"), group="g").group(group="g").group(group="g", gone=True)
     assert_equal(log.log, press)
     monkeypatch.setattr(lines.LineChunk, "row", slow_path)
     monkeypatch.setattr(lines.LineChunk, "_line", slow_path)
+    assert_equal(log.log, press)
+
+
+def consumer_bytes(count: int) -> bytes:
+    """What a member subscribes to, or is assigned, with user data of the sticky assignor."""
+    topics = b"".join(_text(f"topic{i}") + (1).to_bytes(4) + i.to_bytes(4) for i in range(count))
+    return b"\0\0" + count.to_bytes(4) + topics + (0xFFFFFFFF).to_bytes(4)
+
+
+EMBEDDED = [
+    b"", b"\0", *map(consumer_bytes, range(3)),
+    b"\0\0" + (1).to_bytes(4) + _text("t") + (9).to_bytes(4) + b"\0\0\0\1tttt\1",
+    b'{"host":"\xc3\xa9","version":1}', b"[" * 200, b"\0\0" + _text("http://a") + bytes(8),
+]  # fmt: skip
+
+
+@examples(40)
+@given(
+    groups=st.lists(
+        st.tuples(
+            st.sampled_from(["consumer", "connect", "sr", "other", ""]),
+            st.sampled_from([None, "", "range", "sticky", "cooperative-sticky", "stream", "default"]),
+            st.lists(st.tuples(st.sampled_from(EMBEDDED), st.sampled_from(EMBEDDED)), max_size=3),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_members_of_all_protocols(groups: list[Any], press: Press) -> None:
+    """The same bytes are another thing in a group with another protocol type or protocol."""
+    log = LogBuilder()
+    for protocol_type, protocol, members in groups:
+        rows = [
+            member(f"m{i}", subscription=subscription, assignment=assignment)
+            for i, (subscription, assignment) in enumerate(members)
+        ]
+        log.group(*rows, protocol_type=protocol_type, protocol=protocol)
     assert_equal(log.log, press)
 
 
@@ -248,144 +296,6 @@ def test_room(press: Press) -> None:
         log.commit(i, group=f"g{i}", topic=f"t{i % 3}", metadata='"' * (i * 7 % 90))
     log.group(*[member(f"m{i}", client_id="x" * 50) for i in range(200)], group="large")
     assert_equal(log.log, Press(press.form, room=SMALL, text_bytes=1000, most_templates=1))
-
-
-# ---------------------------------------------------------------------------------------------- commands
-
-
-BothWays = Callable[..., tuple[int, bytes]]
-
-
-def asked(form: str) -> tuple[str, str]:
-    return ("--as" if form == "dump-log" else "-o", form)
-
-
-@pytest.fixture
-def both_ways(monkeypatch: pytest.MonkeyPatch, bulk_from: BulkFrom) -> BothWays:
-    """What the command says; the same in bulk."""
-
-    def answer(*arguments: str | Path) -> tuple[int, bytes]:
-        answers = []
-        monkeypatch.setattr(cli_decode, "PART_BYTES", 5000)
-        for least_bytes in (NEVER, 0):
-            bulk_from(least_bytes)
-            done = CliRunner().invoke(main, ["decode", *map(str, arguments), "--threads", "2"], catch_exceptions=False)
-            words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
-            answers.append((done.exit_code, done.stdout_bytes, words))
-        assert answers[0] == answers[1]
-        return answers[0][:2]
-
-    return answer
-
-
-@pytest.mark.parametrize("form", ALL_FORMATS)
-@pytest.mark.parametrize("name", RECORDINGS)
-def test_recordings(name: str, form: str, recording: Callable[[str], Path], both_ways: BothWays) -> None:
-    for directory in log_directories(recording(name)):
-        assert both_ways(directory, *asked(form))[1]
-
-
-FILTERS: Sequence[tuple[str, ...]] = (
-    ("-g", "*a*"),
-    ("-g", "nobody"),
-    ("-t", "*"),
-    ("-t", "*metrics*", "-p", "0", "-p", "1"),
-    ("--until-offset", "20"),
-    ("--until-offset", "1:33", "-g", "*"),
-    ("--strict",),
-    ("--verbose",),
-)
-
-
-@pytest.mark.parametrize("filters", FILTERS, ids=" ".join)
-@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-lifetime", "random-scala"])
-def test_filters_and_bounds(
-    name: str, filters: tuple[str, ...], recording: Callable[[str], Path], both_ways: BothWays
-) -> None:
-    """The formats in turn: what is left out does not depend on them, but lines of batches stay in one of them."""
-    directory = log_directories(recording(name))[0]
-    turn = FILTERS.index(filters)
-    for form in ALL_FORMATS if name == "kafka-4.3-mixed" else {FORMATS[turn % len(FORMATS)], "dump-log"}:
-        both_ways(directory, *asked(form), *filters)
-
-
-def test_time_bounds(recording: Callable[[str], Path], both_ways: BothWays) -> None:
-    directory = log_directories(recording("kafka-4.3-mixed"))[0]
-    _, everything = both_ways(directory, "-o", "csv")
-    times = [int(row.split(b",")[5]) for row in everything.split(b"\n")[1:-1]]
-    for time in random.Random(5).sample(times, 3):
-        status, shorter = both_ways(directory, "-o", "csv", "--until-time", str(time))
-        assert status == 0
-        assert len(shorter) <= len(everything)
-
-
-@pytest.mark.parametrize("name", BROKERS)
-def test_damaged_logs(
-    name: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, both_ways: BothWays
-) -> None:
-    directory = unpack_once(DAMAGED, tmp_path_factory, request) / name
-    status, _ = both_ways(directory, "-o", "jsonl", "--verbose")
-    assert status == 3
-    both_ways(directory, "-o", "csv", "--strict")
-    both_ways(directory, "--as", "dump-log")
-
-
-def test_all_brokers_logs_are_read(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> None:
-    assert [*BROKERS] == sorted(
-        path.name for path in unpack_once(DAMAGED, tmp_path_factory, request).iterdir() if path.is_dir()
-    )
-
-
-def test_into_a_file(recording: Callable[[str], Path], tmp_path: Path, both_ways: BothWays) -> None:
-    log = recording("kafka-4.3-mixed") / "log"
-    _, expected = both_ways(log, "-o", "csv")
-    both_ways(log, "-o", "csv", "--to", tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == expected
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-@pytest.mark.parametrize("dump", ["jsonl", "parquet"])
-def test_sources_without_positions(
-    dump: str, recording: Callable[[str], Path], tmp_path: Path, both_ways: BothWays
-) -> None:
-    """What a source does not tell is null."""
-    out = tmp_path / f"dump.{dump}"
-    written = CliRunner().invoke(
-        main, ["decode", str(recording("kafka-4.3-mixed") / "log"), "-o", dump, "--to", str(out)]
-    )
-    assert written.exit_code == 0
-    both_ways(out, "--as", "dump-log")
-    status, told = both_ways(out, "-o", "jsonl")
-    assert status == 0
-    assert b'"position":null' in told
-
-
-def test_reader_that_goes(tmp_path: Path) -> None:
-    """A closed pipe ends a long output in silence."""
-    partition = tmp_path / "__consumer_offsets-0"
-    partition.mkdir()
-    log = LogBuilder()
-    record = record_bytes(1, {"group": "g" * 99, "topic": "t" * 99, "partition": 0}, None, 3)
-    for _ in range(300):
-        log.add(*[record] * 99)
-    (partition / f"{0:020}.log").write_bytes(b"".join(log.batches))
-    command = [sys.executable, "-c", "from cli.main import run; run()", "decode", str(partition), "-o", "jsonl", "-q"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline().startswith(b'{"file":')
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 0
-
-
-def test_nothing_to_show(tmp_path: Path, both_ways: BothWays) -> None:
-    partition = tmp_path / "__consumer_offsets-4"
-    partition.mkdir()
-    (partition / f"{0:020}.log").touch()
-    assert both_ways(partition, "-o", "jsonl") == (0, b"")
-    assert both_ways(partition, "-o", "json") == (0, b"[]\n")
-    assert both_ways(partition, "-o", "csv")[1].startswith(b"file,offsets_partition,")
 
 
 def test_spool(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.columnar import arrays as a
@@ -19,7 +19,9 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
 from tests.builders import LogBuilder, record_bytes
+from tests.builders import member as classic_member
 from tests.columnar.engines import columnar_answer, construct_answer
+from tests.sizes import examples
 
 IDS = [Uuid(bytes(15) + bytes([i])) for i in (1, 2)]
 KINDS = {"consumer": (3, 4, 5, 6, 7, 8, 16), "share": (10, 11, 12, 13, 14, 15), "streams": (17, 19, 20, 21, 22, 23)}
@@ -85,6 +87,43 @@ def test_a_group_is_read_again_where_the_next_piece_has_a_record_of_a_classic_on
     assert columnar_answer(log.log, MODERN, pieces=2) == expected
 
 
+@pytest.mark.parametrize("kind", ["share", "streams"])
+def test_what_a_classic_group_refused_is_told_though_it_ends_in_the_next_piece(kind: str) -> None:
+    """``J-19``: by then a later record stands for those of its key that were refused."""
+    current = LIFE[kind][2]
+    log = LogBuilder().group().add(record(current, "g", "m", 2)).add(record(current, "g", "m", 3)).group(gone=True)
+    log.add(*leaving(kind, "g", "m"))
+    expected = construct_answer(log.log, MODERN)
+    assert [problem.rule for problem in expected["problems"]] == ["J-19", "J-19"]
+    assert columnar_answer(log.log, MODERN, pieces=2) == expected
+
+
+UNKNOWN = (b"\0\x63x", b"")
+"""A record of no known type: its batch is read on the slow path."""
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+def test_records_read_on_the_slow_path_are_kept_in_their_places_where_a_group_is_read_again(pieces: int) -> None:
+    """``J-22``: a classic record among those of a consumer group."""
+    classic = record_bytes(2, {"group": "g"}, {"protocol_type": "consumer", "generation": 4, "members": []}, 3)
+    for steps in ([record(3, "g", "", 1), record(3, "g", "", 2), classic], [classic, record(3, "g", "", 3)]):
+        log = LogBuilder().add(record(3, "g", "", 1)).add(record(3, "h", "", 1), UNKNOWN)
+        for step in steps:
+            log.add(step, UNKNOWN)
+        assert columnar_answer(log.log, MODERN, pieces=pieces) == construct_answer(log.log, MODERN)
+
+
+@pytest.mark.parametrize("pieces", [2, 3, 4])
+def test_a_group_of_which_the_piece_before_has_tombstones_only(pieces: int) -> None:
+    """Its first value is read on the slow path, as one of another group was before it."""
+    for first in KINDS["consumer"]:
+        for begin in (first, 7, 8):
+            log = LogBuilder().add(record(begin, "g", "m", 0)).add(record(5, "h", "n", 1), UNKNOWN)
+            for step in (record(first, "g", "m", 2), record(5, "g", "m", 1)):
+                log.add(step, UNKNOWN)
+            assert columnar_answer(log.log, MODERN, pieces=pieces) == construct_answer(log.log, MODERN)
+
+
 STEP = st.tuples(
     st.sampled_from(["record", "record", "record", "record", "leave", "commit", "classic"]),
     st.sampled_from(["consumer", "consumer", "share", "streams"]),
@@ -114,7 +153,7 @@ def build(steps: list[tuple[str, str, int, str, int, int]]) -> LogBuilder:
 
 
 @pytest.mark.parametrize("profile", ["modern", "modern-3.7", "classic", "4.0", "4.1", "4.2"])
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=st.lists(STEP, max_size=40), pieces=st.integers(1, 4))
 def test_generated_logs(profile: str, steps: list[Any], pieces: int) -> None:
     rules = (PROFILES | RELEASES)[profile]
@@ -123,7 +162,7 @@ def test_generated_logs(profile: str, steps: list[Any], pieces: int) -> None:
 
 
 def plain_log() -> PartitionLog:
-    """Groups of all kinds whose members come, go and give partitions to each other."""
+    """Groups of all kinds whose members come, go and give partitions to each other, and one of classic members."""
     log = LogBuilder()
     for kind, types in KINDS.items():
         head = [number for number in types if number not in LIFE[kind]]
@@ -135,6 +174,9 @@ def plain_log() -> PartitionLog:
             log.commit(turn, group=kind)
         log.add(*leaving(kind, kind, "n"))
         log.add(*(record(number, kind, "o", 11) for number in LIFE[kind]))
+    for version in range(5):
+        members = classic_member("m"), classic_member("n", group_instance_id="one")
+        log.group(*members, group="classic", version=version)
     return log.log
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState
@@ -28,7 +28,8 @@ from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import PartialState, ProducerState
 from offsets_log.replay.profile import PROFILES, Profile
 from tests.columnar.test_equal_engines import EACH_PROFILE, STEPS, build
-from tests.conftest import RECORDINGS, log_directories, read_partitions
+from tests.conftest import DISTINCT, log_directories, read_partitions
+from tests.sizes import examples
 
 
 def places(log: PartitionLog) -> list[tuple[ScanPlace, int]]:
@@ -115,7 +116,7 @@ def check(log: PartitionLog, profile: Profile, pieces: int, buckets: int, tables
 
 
 @pytest.mark.parametrize("tables", [tables_of_pieces, tables_of_runs])
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_recordings_in_pieces(name: str, tables: Any, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name))[:1]:
         for log in read_partitions(directory).values():
@@ -124,7 +125,7 @@ def test_recordings_in_pieces(name: str, tables: Any, recording: Callable[[str],
 
 
 @EACH_PROFILE
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(steps=STEPS)
 def test_generated_logs_in_pieces(profile: Profile, steps: Any) -> None:
     for pieces in (1, 2, 5):
@@ -138,20 +139,31 @@ def test_an_empty_log_and_one_of_a_marker_alone() -> None:
 
 
 @EACH_PROFILE
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_the_plain_state_of_each_piece_joins_to_that_of_a_replay(
     recording: Callable[[str], Path], name: str, profile: Profile
 ) -> None:
     for directory in log_directories(recording(name)):
         for log in read_partitions(directory).values():
-            found = PartialState(profile)
-            for begin, last_offset, end in cut(log, 3):
-                order, state = ScanOrder(log, EVERYTHING, None), ColumnarState(profile)
-                with Scanner() as scanner:
-                    cursor = Cursor(begin, last_offset, last_offset + 1, entered=begin.segment_index)
-                    Piece(order, cursor, scanner, lambda seen: None, state).run(end, lambda size_bytes: None)
-                    found.merge(partial_state(order.layout, state, scanner))
-            assert plain(found) == plain(replay(iter_events(log), profile, on_damage=lambda damage: None))
+            assert_joined(log, profile, 3)
+
+
+@EACH_PROFILE
+def test_what_a_transaction_cancels_in_a_later_piece_than_it_wrote_it(profile: Profile) -> None:
+    """Its tombstone concerns the value before it, also where its marker stands in the piece of the tombstone."""
+    log = build([("commit", "g", 0, 7, 1), ("tombstone", "g", 0, 7, 0), ("end", "", 0, 7, 1)]).log
+    assert_joined(log, profile, 2)
+
+
+def assert_joined(log: PartitionLog, profile: Profile, pieces: int) -> None:
+    found = PartialState(profile)
+    for begin, last_offset, end in cut(log, pieces):
+        order, state = ScanOrder(log, EVERYTHING, None), ColumnarState(profile)
+        with Scanner() as scanner:
+            cursor = Cursor(begin, last_offset, last_offset + 1, entered=begin.segment_index)
+            Piece(order, cursor, scanner, lambda seen: None, state).run(end, lambda size_bytes: None)
+            found.merge(partial_state(order.layout, state, scanner))
+    assert plain(found) == plain(replay(iter_events(log), profile, on_damage=lambda damage: None))
 
 
 def cut(log: PartitionLog, count: int) -> Iterator[tuple[ScanPlace, int, ScanPlace]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from offsets_log.columnar.scan.reading import ScanPlace
 from offsets_log.columnar.shuffle import records as rc
@@ -18,8 +18,9 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events
 from tests.columnar.test_equal_engines import STEPS, build
 from tests.columnar.test_partials import places
-from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
+from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.sizes import examples, so_many
 
 
 def check(log: PartitionLog, until: Until = EVERYTHING, room: rc.Room = rc.ROOM) -> None:
@@ -42,7 +43,7 @@ def check(log: PartitionLog, until: Until = EVERYTHING, room: rc.Room = rc.ROOM)
         ] == []
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_recordings(name: str, recording: Callable[[str], Path]) -> None:
     room = rc.Room(rows=50, size_bytes=500)
     for log in read_partitions(log_directories(recording(name))[0]).values():
@@ -51,7 +52,7 @@ def test_recordings(name: str, recording: Callable[[str], Path]) -> None:
     check(log, Until(time_ms=1_795_239_300_000), room)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=STEPS)
 def test_generated_logs(steps) -> None:  # type: ignore[no-untyped-def]
     check(build(steps).log)
@@ -59,7 +60,7 @@ def test_generated_logs(steps) -> None:  # type: ignore[no-untyped-def]
 
 def test_hostile_segments() -> None:
     seeds = seeds_of(recorded_segments([PACKED / "kafka-4.3-mixed.tar.xz", PACKED / "kafka-lifetime.tar.xz"]))
-    for data in islice(hostile_segments(seeds, 5), 200):
+    for data in islice(hostile_segments(seeds, 5), so_many(200)):
         log = PartitionLog(0, (Segment("fuzz.log", 0, data),))
         events = [event for event in iter_events(log) if isinstance(event, Event)]
         expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()

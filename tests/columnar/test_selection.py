@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -12,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.main import main
 from offsets_log.columnar.choose.selected import ROOM, Room, selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.known import plain_programs
@@ -37,13 +33,13 @@ from offsets_log.replay.profile import PROFILES
 from offsets_log.replay.topic_names import topic_id_mark
 from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.tables import decoded_row
-from tests.broker.test_damaged import FOLDERS
 from tests.builders import LogBuilder, member, record_bytes
 from tests.columnar import test_newer
 from tests.columnar.engines import what
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
-from tests.conftest import NEVER, PACKED, RECORDINGS, BulkFrom, log_directories, unpack_once
+from tests.conftest import PACKED
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.sizes import examples, so_many
 
 GLOBS = ("*", "g", "h*", "*[aeiou]", "no-such-group")
 
@@ -129,7 +125,7 @@ def assert_equal(
 # --------------------------------------------------------------------------------------- generated and hostile
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     steps=STEPS,
     glob=st.sampled_from(GLOBS),
@@ -141,7 +137,7 @@ def test_generated_logs(steps: Any, glob: str, profile: str, room: int, bound: i
     assert_equal(build(steps).log, Until(record_offset=bound), (glob,), profile, Room(room, room))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=st.lists(test_newer.STEP, max_size=40), glob=st.sampled_from((*GLOBS, "consumer")), room=st.integers(2, 9))
 def test_newer_kinds_of_groups(steps: Any, glob: str, room: int) -> None:
     assert_equal(test_newer.build(steps).log, globs=(glob,), room=Room(room, room))
@@ -159,7 +155,7 @@ def mixed_records() -> list[Record]:
     return [event.record for event in iter_events(log.log) if isinstance(event, Event)]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     batches=st.lists(
         st.lists(st.tuples(st.integers(0, 20), st.sampled_from([0, 0, 0, 1])), min_size=1, max_size=5), max_size=10
@@ -218,13 +214,13 @@ def test_a_list_of_names_is_told_again_if_it_says_something_new() -> None:
 
 def test_hostile_segments() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for data in islice(hostile_segments(seeds, 15), 300):
-        assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), globs=("*", "*[aeiou]"))
+    for turn, data in enumerate(islice(hostile_segments(seeds, 15), so_many(300))):
+        assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), globs=(("*", "*[aeiou]")[turn % 2],))
 
 
 def test_hostile_segments_in_a_row() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    segments = list(islice(hostile_segments(seeds, 16), 150))
+    segments = list(islice(hostile_segments(seeds, 16), so_many(150)))
     for i in range(0, len(segments), 3):
         row = segments[i : i + 3]
         bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]
@@ -352,81 +348,3 @@ def test_many_groups_and_producers_find_room() -> None:
         log.commit(1, group=f"g{number}", producer=number)
     selection = Selection(lambda name: name.endswith("99"), with_markers=True)
     assert chosen(log.log, selection) == [number for number in range(9000) if str(number).endswith("99")]
-
-
-# ----------------------------------------------------------------------------------------------- the commands
-
-
-def answers(bulk_from: BulkFrom, log: Path, *arguments: str) -> tuple[int, str, list[str]]:
-    """What a command says of a log in bulk, which is what it says otherwise."""
-    found = []
-    for least_bytes in (NEVER, 0):
-        bulk_from(least_bytes)
-        done = CliRunner().invoke(main, [arguments[0], str(log), *arguments[1:]], catch_exceptions=False)
-        words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
-        found.append((done.exit_code, done.stdout, words))
-    assert found[0] == found[1], arguments
-    return found[1]
-
-
-def commands(group: str) -> Iterator[tuple[str, ...]]:
-    """Questions about a group, or a glob."""
-    for name in ("history", "rebalances", "decode"):
-        yield name, "-g", group, "-o", "jsonl", "-v"
-    yield "history", "-g", group, "--rewinds", "-o", "csv"
-    yield "history", "-g", group, "--profile", "classic", "-o", "jsonl"
-    yield "rebalances", "-g", group, "--verify", "-o", "jsonl"
-    yield "decode", "-g", group, "--expand", "-o", "jsonl"
-    yield "decode", "-g", group, "--as", "dump-log"
-
-
-def groups_of(bulk_from: BulkFrom, log: Path) -> list[str]:
-    bulk_from(NEVER)
-    done = CliRunner().invoke(main, ["decode", str(log), "-o", "jsonl", "-q"], catch_exceptions=False)
-    keys = [json.loads(line).get("key") or {} for line in done.stdout.split("\n") if line]
-    names = {key.get("group", key.get("groupId")) for key in keys if isinstance(key, dict)} - {None}
-    return sorted(names)
-
-
-@pytest.mark.parametrize("name", RECORDINGS)
-def test_recordings(name: str, recording: Callable[[str], Path], bulk_from: BulkFrom) -> None:
-    dice = random.Random(name)
-    for log in log_directories(recording(name))[:2]:
-        found = groups_of(bulk_from, log)
-        for group in dice.sample(found, min(1, len(found))):
-            for arguments in commands(group):
-                answers(bulk_from, log, *arguments)
-        answers(bulk_from, log, "rebalances", "-o", "jsonl")
-        answers(bulk_from, log, "history", "-g", "*", "-o", "csv")
-        answers(bulk_from, log, "history", "-g", "*", "-t", "*o*", "--topic-partition", "0", "-o", "table")
-        answers(bulk_from, log, "decode", "-g", "*[a-m]*", "-t", "*o*", "-o", "jsonl")
-
-
-BOUNDS = (
-    ("--until-offset", "40"),
-    ("--until-offset", "1:200"),
-    ("--until-time", "1795239373667"),
-    ("-p", "1"),
-    ("-t", "m*"),
-    ("--strict",),
-    ("-q",),
-)
-
-
-@pytest.mark.parametrize("bounds", BOUNDS, ids=" ".join)
-@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "random-java", "kafka-4.3-live-copy"])
-def test_bounds(name: str, bounds: tuple[str, ...], recording: Callable[[str], Path], bulk_from: BulkFrom) -> None:
-    for log in log_directories(recording(name))[:1]:
-        for command in ("history", "rebalances", "decode"):
-            answers(bulk_from, log, command, "-g", "*-[a-s]*", *bounds, "-o", "jsonl")
-
-
-@pytest.mark.parametrize("name", FOLDERS[1::4])
-def test_damaged_logs(
-    name: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, bulk_from: BulkFrom
-) -> None:
-    folder = unpack_once(Path(__file__).parents[1] / "broker" / "damaged.tar.xz", tmp_path_factory, request) / name
-    group, *_ = groups_of(bulk_from, folder)
-    for command in ("history", "rebalances", "decode"):
-        status, _, _ = answers(bulk_from, folder, command, "-g", group, "-v", "-o", "jsonl")
-        assert status == 3

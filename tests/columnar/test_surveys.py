@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.columnar.folds import replay as columnar
-from offsets_log.columnar.folds.surveys import SurveyingReplay
+from offsets_log.columnar.folds.surveys import SurveyedState, SurveyingReplay
 from offsets_log.columnar.materialize.values import holdings
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.errors import Damage
@@ -24,9 +24,10 @@ from offsets_log.replay.coordinator_state import Holdings, finish
 from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.survey import Survey
 from tests.builders import LogBuilder
-from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
-from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
+from tests.columnar.test_equal_engines import CRASHERS, OF_ONE_KEY, SEEDS, STEPS, all_runs, build
+from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.sizes import examples, so_many
 
 EACH_PROFILE = pytest.mark.parametrize("profile", PROFILES)
 
@@ -82,7 +83,13 @@ def assert_equal(
 
 
 @EACH_PROFILE
-@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_short_run_of_one_key_and_producer(profile: str) -> None:
+    """Transactions that are open, ended, and ended in the piece that follows."""
+    assert_equal(all_runs(OF_ONE_KEY, 3), profile, pieces=(1, 3))
+
+
+@EACH_PROFILE
+@pytest.mark.parametrize("name", DISTINCT)
 def test_recordings(name: str, profile: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
         for log in read_partitions(directory).values():
@@ -98,7 +105,7 @@ def test_bounds_of_recordings(name: str, recording: Callable[[str], Path]) -> No
 
 
 @EACH_PROFILE
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=STEPS, pieces=st.integers(1, 4), end=st.integers(0, 40))
 def test_generated_logs(profile, steps, pieces, end) -> None:  # type: ignore[no-untyped-def]
     log = build(steps).log
@@ -109,13 +116,13 @@ def test_generated_logs(profile, steps, pieces, end) -> None:  # type: ignore[no
 @EACH_PROFILE
 def test_hostile_segments(profile: str) -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for data in islice(hostile_segments(seeds, 23), 300):
+    for data in islice(hostile_segments(seeds, 230 + [*PROFILES].index(profile)), so_many(150)):
         assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), profile)
 
 
 def test_hostile_segments_in_a_row() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    segments = list(islice(hostile_segments(seeds, 24), 300))
+    segments = list(islice(hostile_segments(seeds, 24), so_many(300)))
     for i in range(0, len(segments), 3):
         row = segments[i : i + 3]
         bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]
@@ -126,6 +133,20 @@ def test_hostile_segments_in_a_row() -> None:
 @pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)
 def test_inputs_that_once_broke_something(path: Path) -> None:
     assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, path.read_bytes()),)))
+
+
+@EACH_PROFILE
+def test_transactions_of_more_producers_read_on_the_slow_path_than_there_is_room_for(profile: str) -> None:
+    """Markers of one piece end what the piece before left open."""
+    left, right = SurveyedState(PROFILES[profile]), SurveyedState(PROFILES[profile])
+    producers = range(2 * len(left.arrays.region("producers")) + 2)
+    for producer in producers:
+        left.add_commit(producer, producer, 5)
+        if producer % 2:
+            right.end(producer)
+    found = Survey.of(PartitionLog(0, ()))
+    left.merge(right).tell(found)
+    assert found.open_transactions == {producer: (producer, 5, 1) for producer in producers if producer % 2 == 0}
 
 
 @EACH_PROFILE

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.columnar.folds import replay as folds_replay
@@ -30,8 +30,9 @@ from offsets_log.pipeline import iter_events
 from tests.builders import TIME, LogBuilder, member, record_bytes
 from tests.columnar import test_newer
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
-from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
+from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.sizes import examples, so_many
 
 EACH_PER = pytest.mark.parametrize("per", PER)
 
@@ -86,13 +87,13 @@ def assert_equal(
 
 
 @EACH_PER
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_recordings(name: str, per: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
         assert_equal(list(read_partitions(directory).values()), per, pieces=(1, 3))
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_last_activity_of_groups(name: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
         for log in read_partitions(directory).values():
@@ -127,7 +128,7 @@ def test_bounds_of_recordings(name: str, per: str, recording: Callable[[str], Pa
 
 
 @EACH_PER
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=STEPS, pieces=st.integers(1, 4), end=st.integers(0, 40), shows=st.sampled_from((None, *FILTERS)))
 def test_generated_logs(per, steps, pieces, end, shows) -> None:  # type: ignore[no-untyped-def]
     log = build(steps).log
@@ -146,7 +147,7 @@ def test_counts_of_pieces_are_joined_elsewhere(per: str) -> None:
 
 
 @EACH_PER
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(steps=st.lists(test_newer.STEP, max_size=40), pieces=st.integers(1, 4), shows=st.sampled_from((None, *FILTERS)))
 def test_newer_kinds_of_groups(per, steps, pieces, shows) -> None:  # type: ignore[no-untyped-def]
     assert_equal([test_newer.build(steps).log], per, pieces=(1, pieces), filters=(shows,))
@@ -212,7 +213,7 @@ def grouped(steps: list[Any]) -> PartitionLog:
 
 
 @pytest.mark.parametrize("per", sorted(HELD))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps=GROUP_STEPS, shows=st.sampled_from((None, *FILTERS)))
 def test_holders_of_generated_groups(per: str, steps: list[Any], shows: Shows) -> None:
     assert_equal([grouped(steps)], per, filters=(shows,))
@@ -221,7 +222,7 @@ def test_holders_of_generated_groups(per: str, steps: list[Any], shows: Shows) -
 @EACH_PER
 def test_hostile_segments(per: str) -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for data in islice(hostile_segments(seeds, 11), 300):
+    for data in islice(hostile_segments(seeds, 110 + [*PER].index(per)), so_many(100)):
         assert_equal([PartitionLog(0, (Segment("fuzz.log", 0, data),))], per)
 
 

@@ -57,7 +57,7 @@ def _repaired(
         assert file.name not in files
         files[file.name] = b"".join(file.pieces)
 
-    unloadable = NOTHING if release is None else find_unloadable(log, release_named(release))
+    unloadable = NOTHING if release is None else find_unloadable(log, release_named(release), in_bulk=in_bulk)
     return repair(log, emit, unloadable=unloadable, tell=told.append, miss=told.append, in_bulk=in_bulk), files, told
 
 

@@ -17,12 +17,15 @@ from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header,
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.record import Record
+from offsets_log.repairing.bulk_refusals import problems_in_bulk
+from offsets_log.repairing.refusals import find_unloadable
 from offsets_log.replay.profile import PROFILES
+from offsets_log.replay.releases import release_named
 from tests.builders import LogBuilder, record_bytes
-from tests.conftest import RECORDINGS, log_directories, read_partitions
+from tests.conftest import DISTINCT, log_directories, read_partitions
 from tests.fuzz.mutation import RECORDINGS as PACKED
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
-from tests.repairing.repaired import batches_of, check_repaired, must_hold, read_again, repaired
+from tests.repairing.repaired import RELEASES, batches_of, check_repaired, must_hold, read_again, repaired
 
 NAME = f"{0:020}.log"
 OFFSET = record_bytes(
@@ -42,7 +45,7 @@ def reasons(log: PartitionLog, release: str | None = None) -> dict[str, int]:
     return {reason: summed.pieces for reason, summed in done.left_out.items()}
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_a_sound_log_stays_as_it_is(name: str, recording: Callable[[str], Path]) -> None:
     """Segments byte for byte, and indexes as the broker had them (``CL-41``–``CL-43``)."""
     for directory in log_directories(recording(name)):
@@ -146,6 +149,25 @@ def test_records_that_end_a_load_by_what_stands_before_them_are_found_too() -> N
     assert done.left_out["ends the load"].pieces == 2
     assert [batch.offset for batch in batches_of(files[NAME])] == [0, 3]
     assert reasons(builder.log, "3.9.1") == {}, "the Scala coordinator passes over them"
+
+
+@pytest.mark.parametrize("name", DISTINCT)
+def test_kernels_find_the_records_that_end_a_load(name: str, recording: Callable[[str], Path]) -> None:
+    """Of groups, too, one of whose records is refused though it can be decoded."""
+    for directory in log_directories(recording(name)):
+        for log in read_partitions(directory).values():
+            for release in map(release_named, filter(None, RELEASES)):
+                found = problems_in_bulk(log, release)
+                assert found is None or find_unloadable(log, release, in_bulk=True) == find_unloadable(log, release)
+
+
+def test_a_group_is_sound_without_a_record_that_is_refused() -> None:
+    builder = LogBuilder().group(group="g").newer(3, {"epoch": 1}, group="n").group(group="n").commit(4)
+    for name in ("3.7.2-java", "2.0.0", "4.3.0"):
+        release = release_named(name)
+        found = find_unloadable(builder.log, release, in_bulk=True)
+        assert found == find_unloadable(builder.log, release)
+        assert problems_in_bulk(builder.log, release) is not None
 
 
 def test_batches_that_a_release_does_not_read_are_left_out_whole() -> None:

@@ -22,9 +22,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -32,20 +30,12 @@ from typing import Any
 from click.testing import CliRunner
 
 from cli.main import main
-from offsets_log.broker.recovery import open_log
-from offsets_log.disk.reader import open_logs
-from offsets_log.errors import Damage
-from offsets_log.events import Event
 from offsets_log.log_format.file_names import PARTITION_METADATA
-from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, iter_log
-from offsets_log.log_format.segment import Tail
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
-from offsets_log.pipeline import iter_events, replay
-from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partition_for import partition_for
-from offsets_log.replay.releases import release_named
 from tests.conftest import json_lines
 from tests.coordinator.broker import QUICK, free_port
+from tests.repairing.trial_cases import Case, Difference, Given, Made, answers_of, ends_of_load, states_of
 from tests.repairing.under_broker import Answer, put_under, topic_id
 
 SOURCE = Path(__file__).with_name("Trials.java")
@@ -56,166 +46,6 @@ ROUNDS = ("clean", "surgery")
 NEW_OFFSET = 18
 """That the broker is given last for each new group."""
 SECONDS = 3600
-
-
-@dataclass(slots=True)
-class Given:
-    """A log, and what is expected of its partitions.
-
-    Attributes:
-        sound: partitions without anything that cannot be read, or that a broker's recovery does not take.
-        mended: states of sound partitions that do not load, without the records that end the load.
-        named: groups of each partition's records, gone or not.
-        covered: record offsets of each partition whose keys come again: a broker's cleaner drops them.
-    """
-
-    folder: Path
-    states: dict[int, CoordinatorState]
-    sound: set[int]
-    mended: dict[int, CoordinatorState]
-    covered: dict[int, set[int]]
-    named: dict[int, set[str]]
-
-    @classmethod
-    def of(cls, folder: Path, release: str) -> Given:
-        """Read it once."""
-        with _states(folder, release) as (logs, states):
-            sound = {partition for partition, log in logs.items() if _is_sound(log)}
-            mended = {
-                partition: _state(logs[partition], release, without=_ends_of_load(states[partition]))
-                for partition in sound
-                if _ends_of_load(states[partition])
-            }
-            covered = {partition: _covered(log) for partition, log in logs.items()}
-            return cls(folder, states, sound, mended, covered, {number: _named(log) for number, log in logs.items()})
-
-    @property
-    def loading(self) -> set[int]:
-        """Sound partitions that load on the release."""
-        return self.sound - set(self.mended)
-
-    @property
-    def partitions(self) -> int:
-        """So many the topic had."""
-        return next(number for number in (4, 40, 50) if max(self.states) < number)
-
-    def answers(self, partition: int, operation: str) -> set[Answer]:
-        """Of the groups that a client finds there."""
-        state = self.states[partition]
-        return _answers(
-            self.mended.get(partition, state) if operation == "surgery" else state, partition, self.partitions
-        )
-
-    def covered_answers(self, partition: int) -> set[Answer]:
-        """Those that a broker's cleaner takes away, though the load lets them stand."""
-        state, covered = self.states[partition], self.covered[partition]
-        committed = tuple(value for value in state.committed if value.record_offset in covered)
-        return _answers(replace(state, committed=committed), partition, self.partitions)
-
-    def groups(self, partition: int) -> set[str]:
-        """All that a client looks for there."""
-        return {group for group in self.named[partition] if partition_for(group, self.partitions) == partition}
-
-
-@contextmanager
-def _states(folder: Path, release: str) -> Iterator[tuple[dict[int, PartitionLog], dict[int, CoordinatorState]]]:
-    with open_logs([str(folder)]) as opened:
-        logs = {log.offsets_partition: log for log in opened.logs if log.offsets_partition is not None}
-        yield logs, {partition: _state(log, release) for partition, log in logs.items()}
-
-
-def _state(log: PartitionLog, release: str, without: Collection[int] = ()) -> CoordinatorState:
-    events = (event for event in iter_events(log) if not (isinstance(event, Event) and event.record.offset in without))
-    return finish(replay(events, release_named(release).profile, on_damage=lambda damage: None))
-
-
-def _covered(log: PartitionLog) -> set[int]:
-    newest: dict[bytes, int] = {}
-    found = set()
-    for event in iter_events(log):
-        if isinstance(event, Event) and event.control is None and event.record.key is not None:
-            found.add(newest.get(event.record.key, -1))
-            newest[event.record.key] = event.record.offset
-    return found
-
-
-def _named(log: PartitionLog) -> set[str]:
-    events = (event for event in iter_events(log) if isinstance(event, Event))
-    return {event.decoded.group for event in events if event.decoded is not None}
-
-
-def _ends_of_load(state: CoordinatorState) -> list[int]:
-    """Offsets of records that end the load."""
-    return sorted({problem.record_offset for problem in state.problems if not problem.is_served})
-
-
-def _answers(state: CoordinatorState, offsets_partition: int, partitions: int) -> set[Answer]:
-    return {
-        (
-            value.group, value.topic, value.partition, value.committed_offset, value.metadata,
-            None if value.leader_epoch == -1 else value.leader_epoch,
-        )
-        for value in state.iter_served()
-        if value.committed_offset >= 0 and partition_for(value.group, partitions) == offsets_partition
-    }  # fmt: skip
-
-
-def _is_sound(log: PartitionLog) -> bool:
-    if any(isinstance(item, Damage) or (isinstance(item, Tail) and item.kind == "torn") for _, item in iter_log(log)):
-        return False
-    bare = replace(log, beside={}, checkpoints=Checkpoints())
-    recovered = open_log(bare, stopped_cleanly=False, finds_by_base_offset=True)
-    if recovered.refusal is not None or recovered.cuts:
-        return False
-    return not any(isinstance(event, Damage) for event in iter_events(log))
-
-
-@dataclass(slots=True)
-class Made:
-    """What a command made of a log.
-
-    Attributes:
-        dropped: groups that are to be answered no more.
-        changed: partitions that answer otherwise by what `repair` says.
-    """
-
-    folder: Path
-    partitions: set[int]
-    dropped: set[str] = field(default_factory=set)
-    changed: set[int] = field(default_factory=set)
-
-
-Difference = tuple[str, Answer]
-"""``lacks`` or ``has``, and what."""
-
-
-@dataclass(slots=True)
-class Case:
-    """What lies under one broker.
-
-    Attributes:
-        operations: operation that made each partition.
-        expected: answers to its first question; to its second also ``committed``.
-        covered: answers that a round of the broker's cleaner may take away.
-    """
-
-    folder: Path
-    partitions: int
-    operations: dict[int, str]
-    data: Path
-    expected: set[Answer]
-    committed: set[Answer]
-    covered: set[Answer] = field(default_factory=set)
-
-    def named(self, difference: Difference) -> str:
-        """A line that says where it is."""
-        kind, answer = difference
-        partition = partition_for(answer[0], self.partitions)
-        return f"{self.folder} partition {partition} ({self.operation_of(difference)}): {kind} {answer}"
-
-    def operation_of(self, difference: Difference) -> str | None:
-        """That made its partition."""
-        return self.operations.get(partition_for(difference[1][0], self.partitions))
 
 
 class Trials:
@@ -299,7 +129,7 @@ class Trials:
             case "surgery":
                 partitions = given.sound
                 for partition in sorted(given.mended):
-                    ends = _ends_of_load(given.states[partition])
+                    ends = ends_of_load(given.states[partition])
                     words += [f"--drop-record={partition}:{offset}" for offset in ends]
                 for partition in sorted(given.loading):
                     answers = sorted(given.answers(partition, operation), key=repr)
@@ -355,8 +185,8 @@ class Trials:
 
     def _left(self, case: Case) -> set[Answer]:
         """What the log says that the broker left."""
-        with _states(case.data, self.release) as (_, states):
-            return set().union(*(_answers(states[partition], partition, case.partitions) for partition in states))
+        with states_of(case.data, self.release) as (_, states):
+            return set().union(*(answers_of(states[partition], partition, case.partitions) for partition in states))
 
     # ---------------------------------------------------------------------------------------- brokers
 

@@ -46,7 +46,8 @@ RECORDS, PLACED = 15, 16
 LAST = 17  # offset of the last record
 RECORDS_FRONT = 18  # how many there were up to FRONT
 RECORDS_BEFORE = 19  # how many came before the first with a place
-STATE_SIZE = 20
+COPIED_AGAIN = 20  # how many of those below came behind others that came further
+STATE_SIZE = 21
 
 
 def begin(committed: Any) -> tuple[Any, Any, Any]:
@@ -57,7 +58,7 @@ def begin(committed: Any) -> tuple[Any, Any, Any]:
     state = np.full(STATE_SIZE, NONE, np.int64)
     state[
         [NEXT, NUMBER_BELOW, UNKNOWN_COUNT, NUMBER_FRONT, UNKNOWN_FRONT_COUNT, CLASS, WAITING, RECORDS, PLACED,
-         RECORDS_FRONT]
+         RECORDS_FRONT, COPIED_AGAIN]
     ] = 0  # fmt: skip
     return state, rows, np.zeros(len(committed) + 1, np.int64)
 
@@ -118,7 +119,9 @@ def _pass(state: Any, counts: Any, known: Any, offset: Any, lowest: Any, highest
     state[NUMBER_BELOW] += 1
     state[BELOW], state[BELOW_LOWEST], state[BELOW_HIGHEST] = offset, lowest, highest
     state[UNKNOWN], state[UNKNOWN_COUNT] = NONE, 0
-    if highest >= state[FRONT_HIGHEST]:
+    if highest < state[FRONT_HIGHEST]:
+        state[COPIED_AGAIN] += 1
+    if highest > state[FRONT_HIGHEST]:
         state[NUMBER_FRONT] += 1
         state[RECORDS_FRONT] = state[RECORDS]
         state[FRONT], state[FRONT_LOWEST], state[FRONT_HIGHEST] = offset, lowest, highest

@@ -8,12 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.jit.compiled import U, inlined, kernel
 from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
 from offsets_log.columnar.wire.primitives import MULTIPLIER, OTHER_MULTIPLIER
+
+Bools = npt.NDArray[np.bool_]
 
 # What prints are made of.
 WHOLE, WITHOUT_TIME, TIME_ALONE = range(3)
@@ -100,6 +103,19 @@ def share_found(slots: a.Int64s) -> tuple[int, int]:
     first, last = found[:, LOWEST].min(), found[:, HIGHEST].max()
     between = (slots[:, PRINT] != NO_PRINT) & (slots[:, LOWEST] >= first) & (slots[:, HIGHEST] <= last)
     return len(found), int(between.sum())
+
+
+def not_found(slots: a.Int64s) -> tuple[a.Int64s, Bools]:
+    """Return the prints that stand once and were not looked up, and which of them stand before all that were."""
+    is_found = slots[:, IS_FOUND] != 0
+    first = slots[is_found, LOWEST].min() if is_found.any() else NOWHERE_LOWEST
+    left = slots[(slots[:, PRINT] != NO_PRINT) & (slots[:, LOWEST] == slots[:, HIGHEST]) & ~is_found]
+    return left[:, PRINT], left[:, LOWEST] < first
+
+
+def spread(slots: a.Int64s) -> tuple[int, int]:
+    """Return how many prints a table has, and how far apart the offsets of one lie at most."""
+    return int((slots[:, PRINT] != NO_PRINT).sum()), int((slots[:, HIGHEST] - slots[:, LOWEST]).max())
 
 
 def nowhere(count: int) -> a.Int64s:

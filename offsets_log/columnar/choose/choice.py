@@ -88,7 +88,7 @@ def _verdict(
     number: Any, group_at: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a key; NEEDS_ROOM."""
-    is_commit = number < 2
+    is_commit = number < a.COMMIT_TYPES
     if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
     group = _number_of(
@@ -109,7 +109,7 @@ def _verdict(
 
 @inlined
 def _said(counts: Any, topic: Any) -> Any:
-    """What a commit says of a topic id: the topic's number, and the newer records before that named topics."""
+    """Return what a commit says of a topic id: the topic's number, and the newer records before that named topics."""
     return counts[NAMES_TOLD] << 32 | topic + 1
 
 
@@ -148,7 +148,7 @@ def _lists_name_anew(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     at: Any, end: Any, lists: Any,
 ) -> Any:  # fmt: skip
-    """As `_names_anew` for the lists of a newer kind's value, which a program has read; what is new is chosen at once.
+    """Do as `_names_anew` for the lists of a newer kind's value, which a program has read; choose what is new at once.
 
     Args:
         lists: the kinds of lists, see `LISTS`.

@@ -26,6 +26,6 @@ def _lists_of(layout: Message) -> int:
 
 
 LISTS = np.zeros(a.RECORD_TYPES, np.int64)
-"""Of the newer kinds' record types that name topics: `_lists_of` the layout that kernels know, 0 for the others."""
+"""`_lists_of` the layout that kernels know, by record type of the newer kinds; 0 for those that name no topics."""
 for _number in np.flatnonzero(newer.TYPES[:, newer.NAMES] == 1).tolist():
     LISTS[_number] = _lists_of(RECORD_TYPES[_number].values[0])

@@ -162,7 +162,7 @@ def selected_events(
 
 
 def _one_ahead(steps: Iterator[list[Item]]) -> Iterator[list[Item]]:
-    """The same, each step made by a thread while the one before is looked at."""
+    """Yield the same items, each made by a thread while the one before is looked at."""
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(next, steps, None)
         while (items := following.result()) is not None:

@@ -14,6 +14,10 @@ from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be32, be64
 
+NEWEST, CHECKED, BY_LAST_OFFSET = range(3)
+"""What is followed: batches of magic 2, whatever their checksums; batches of any magic with right ones, but for
+compressed ones of magic 0 and 1, whose headers tell no first offset; these, too."""
+
 
 @inlined
 def newest_at(data: Any, at: Any, end: Any) -> Any:
@@ -26,8 +30,17 @@ def newest_at(data: Any, at: Any, end: Any) -> Any:
 @inlined
 def fits(round_state: Any, data: Any, at: Any) -> Any:
     """Return whether a batch's last offset can be in the segment that is written."""
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    return 0 <= last - round_state[d.BASE_OFFSET] < bt.MAX_OFFSETS_IN_SEGMENT
+    return 0 <= bt.last_offset(data, at) - round_state[d.BASE_OFFSET] < bt.MAX_OFFSETS_IN_SEGMENT
+
+
+@inlined
+def _checked_at(data: Any, at: Any, end: Any, takes: Any) -> Any:
+    """Return the size of a batch that `follow` takes by its size, form and checksum, or NOT_PLAIN."""
+    if takes == NEWEST:
+        return newest_at(data, at, end)
+    size = bt.batch_at(data, at, end)
+    is_compressed = size >= 0 and bt.is_older(data, at) and bt.attributes_of(data, at) & bt.CODEC_MASK != 0
+    return np.int64(oc.NOT_PLAIN) if is_compressed and takes == CHECKED else size
 
 
 @inlined
@@ -70,37 +83,37 @@ def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
 
 @kernel
 def follow(
-    round_state: Longs, data: Bytes, due: LongRows, told: Longs, producers: LongRows, ended: LongRows, checks: Number
+    round_state: Longs, data: Bytes, due: LongRows, told: Longs, producers: LongRows, ended: LongRows, takes: Number
 ) -> int:  # fmt: skip
-    """Count and index unchanged batches of magic 2 from a position on that have no new epoch.
+    """Count and index unchanged batches from a position on that have no new epoch.
 
     Each begins after `LATEST`, the last offset of the one before, and ends below `UNTIL_OFFSET`; those of producers are
     as plain as `producers.take` asks for.
 
     Args:
-        checks: whether a checksum that is wrong leaves a batch to Python.
+        takes: NEWEST, CHECKED or BY_LAST_OFFSET.
     """
     at, end = round_state[d.POSITION], round_state[d.END]
     while at < end:
         round_state[d.POSITION] = at
-        size = newest_at(data, at, end)
-        if checks and size >= 0:
-            size = bt.batch_at(data, at, end)
-        if size < 0 or be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
+        size = _checked_at(data, at, end, takes)
+        if size < 0 or bt.leader_epoch(data, at) > round_state[d.EPOCH]:
             return oc.NOT_PLAIN
-        last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+        last = bt.last_offset(data, at)
         if not round_state[d.LATEST] < be64(data, at) <= last < round_state[d.UNTIL_OFFSET]:
             return oc.NOT_PLAIN
         if not fits(round_state, data, at):
             return oc.NOT_PLAIN
         if round_state[d.DUE] >= len(due) or told[pr.ENDED] >= len(ended):
             return oc.NEEDS_ROOM
-        if be64(data, at + bt.PRODUCER_ID) >= 0 and not pr.take(told, producers, ended, data, at):
+        if bt.producer_of(data, at) >= 0 and not pr.take(told, producers, ended, data, at):
             return oc.NOT_PLAIN
-        _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
+        _index(round_state, due, size, last, bt.max_timestamp(data, at))
         round_state[d.LATEST] = last
         round_state[d.LAST_AT] = at
-        round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
+        is_older = bt.is_older(data, at)
+        round_state[d.LAST_NEWEST] = round_state[d.LAST_NEWEST] if is_older else last
+        round_state[d.RECORDS_READ] += np.int64(1) if is_older else be32(data, at + bt.RECORDS_COUNT)
         at += size
     round_state[d.POSITION] = at
     return oc.FINISHED

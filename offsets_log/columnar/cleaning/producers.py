@@ -25,20 +25,14 @@ ENDED = 1  # transactions that ended
 TOLD_SIZE = 2
 
 CLOSED = -1  # all batches of producers are for Python
-IGNORED = -2  # nobody asks what they do
-
-MARKER_SIZE = 78
-"""Of a transaction marker as coordinators write it."""
 
 
 @part
 def take(told: Any, producers: Any, ended: Any, data: Any, at: Any) -> Any:
-    """Note a whole batch of magic 2 that has a producer; False, and nothing is done, if it is not plain.
+    """Note a whole batch of magic 2 that has a producer; return False, with nothing done, if it is not plain.
 
     There must be room for one more transaction that ends.
     """
-    if told[COUNT] == IGNORED:
-        return True
     base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
     if told[COUNT] == CLOSED or base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1:
         return False
@@ -56,7 +50,7 @@ def take(told: Any, producers: Any, ended: Any, data: Any, at: Any) -> Any:
 
 @inlined
 def _row_of(told: Any, producers: Any, producer_id: Any) -> Any:
-    """Where a producer stands; a new one behind all others, if there is room; else −1."""
+    """Return the row of a producer, a new one at the end for a producer not known; −1 if there is no room for it."""
     count = told[COUNT]
     for row in range(count):
         if producers[U(row), PRODUCER_ID] == producer_id:
@@ -71,7 +65,7 @@ def _row_of(told: Any, producers: Any, producer_id: Any) -> Any:
 
 @inlined
 def _take_data(told: Any, producers: Any, data: Any, at: Any, row: Any) -> Any:
-    """As `ProducerEntry.with_data`."""
+    """Do what `ProducerEntry.with_data` does."""
     base, delta, i = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA), U(row)
     is_transactional = be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK != 0
     is_open = producers[i, FIRST_OFFSET] >= 0
@@ -93,8 +87,8 @@ def _take_data(told: Any, producers: Any, data: Any, at: Any, row: Any) -> Any:
 
 @inlined
 def _is_plain_marker(data: Any, at: Any) -> Any:
-    """Whether a control batch has the form that `FileBatch.plain_marker` knows, and a time that is no extreme."""
-    if be32(data, at + bt.LENGTH) != MARKER_SIZE - bt.LOG_OVERHEAD or be32(data, at + bt.RECORDS_COUNT) != 1:
+    """Return whether a control batch has the form that `FileBatch.plain_marker` knows, and no extreme time."""
+    if be32(data, at + bt.LENGTH) != bt.MARKER_SIZE - bt.LOG_OVERHEAD or be32(data, at + bt.RECORDS_COUNT) != 1:
         return False
     if be16(data, at + bt.ATTRIBUTES) & (bt.CODEC_MASK | bt.TIMESTAMP_TYPE_MASK):
         return False
@@ -107,7 +101,7 @@ def _is_plain_marker(data: Any, at: Any) -> Any:
 
 @inlined
 def _take_marker(told: Any, producers: Any, ended: Any, data: Any, at: Any, row: Any) -> Any:
-    """As `ProducerEntry.with_marker`; the transaction that it ends is noted."""
+    """Do what `ProducerEntry.with_marker` does, and note the transaction that it ends."""
     if not _is_plain_marker(data, at):
         return False
     i, record, base = U(row), at + bt.HEADER_SIZE, be64(data, at)

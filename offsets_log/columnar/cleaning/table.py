@@ -9,9 +9,9 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
-from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.scan.interner import HIGH, find_row, size_of
+from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, size_of
 from offsets_log.columnar.wire.primitives import hash_bytes
 
 
@@ -31,9 +31,10 @@ def has_room(round_state: Any, slots: Any, keys: Any, arena: Any, count: Any, si
 
 
 @part
-def put(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, offset: Any) -> None:
-    """Note that a key stands at an offset; the caller has made sure of room."""
-    found = hash_bytes(data, start, size, round_state[d.SEED])
+def put(
+    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, offset: Any, found: Any
+) -> None:  # fmt: skip
+    """Note that a key with that hash stands at an offset; the caller has made sure of room."""
     row = find_row(slots, keys, arena, data, start, size, found)
     if row < 0:
         row = round_state[d.KEYS]
@@ -56,13 +57,39 @@ def put(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: A
     round_state[d.LAST_PUT] = offset
 
 
+@inlined
+def prepare(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
+    """Hash the keys of staged records, and ask for the memory that finding them will need, so that waits overlap."""
+    mask = np.int64(len(slots) - 1)
+    for number in range(first, last):
+        i = U(number)
+        found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], round_state[d.SEED])
+        staged[i, d.HASH] = found
+        prefetch(slots, found & mask)
+    for number in range(first, last):
+        i = U(number)
+        at = staged[i, d.HASH] & mask
+        while slots[U(at)] != 0 and (slots[U(at)] ^ staged[i, d.HASH]) & HIGH != 0:
+            at = at + 1 & mask
+        staged[i, d.PROBABLE] = (slots[U(at)] & LOW) - 1
+        if staged[i, d.PROBABLE] >= 0:
+            prefetch(keys, staged[i, d.PROBABLE] * d.KEY_COLUMNS)
+    for number in range(first, last):
+        i = U(number)
+        if staged[i, d.PROBABLE] >= 0:
+            key_at = keys[U(staged[i, d.PROBABLE]), d.KEY_AT]
+            prefetch(arena, key_at - a.SIZE_BYTES)
+            prefetch(arena, key_at + staged[i, a.KEY_SIZE] - 1)
+
+
 @kernel
 def put_one(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes, offset: Number) -> int:
     """Put a single key; FINISHED or NEEDS_ROOM."""
     size = np.int64(len(key))
     if not has_room(round_state, slots, keys, arena, np.int64(1), size):
         return oc.NEEDS_ROOM
-    put(round_state, slots, keys, arena, key, np.int64(0), size, np.int64(offset))
+    found = hash_bytes(key, np.int64(0), size, round_state[d.SEED])
+    put(round_state, slots, keys, arena, key, np.int64(0), size, np.int64(offset), found)
     return oc.FINISHED
 
 
@@ -83,3 +110,29 @@ def rehash(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes) -> No
         while slots[U(at)] != 0:
             at = at + 1 & mask
         slots[U(at)] = found & HIGH | row + 1
+
+
+@kernel
+def take_in(
+    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, other_keys: LongRows, other_arena: Bytes,
+    first: Number,
+) -> Any:  # fmt: skip
+    """Put all keys of another table from a row on; return the row for which there is no room, or their number."""
+    for row in range(first, len(other_keys)):
+        key_at = other_keys[U(row), d.KEY_AT]
+        size = size_of(other_arena, key_at)
+        if not has_room(round_state, slots, keys, arena, np.int64(1), size):
+            return np.int64(row)
+        found = hash_bytes(other_arena, key_at, size, round_state[d.SEED])
+        put(
+            round_state, slots, keys, arena, other_arena, key_at, size, other_keys[U(row), d.LAST_OFFSET], found
+        )  # fmt: skip
+    return np.int64(len(other_keys))
+
+
+@kernel
+def spread(arena: Bytes, begins: Longs, places: Longs, buckets: Number) -> None:
+    """Note the bucket of each key, the same one in every process; a key ends where the next one begins."""
+    for i in range(len(places)):
+        found = hash_bytes(arena, begins[U(i)], begins[U(i + 1)] - begins[U(i)], np.int64(0))
+        places[U(i)] = (found >> 32 & 0x7FFFFFFF) % buckets

@@ -82,7 +82,7 @@ def _doubt(scan_state: Any, source: Any, staged: Any, count: Any, doubts: Any, a
 
 @part
 def _is_understood(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
-    """Whether the programs read a staged record's key and value through, and its names are UTF-8."""
+    """Return whether the programs read a staged record's key and value through, and its names are UTF-8."""
     key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
     if key_size < 2:
         return False

@@ -29,7 +29,7 @@ class Room:
     """How much a chunk holds.
 
     Attributes:
-        rows: of a table, more or less.
+        rows: about how many a table has.
         least_entries: distinct keys, names and topic ids that it has room for at first.
         most_entries, most_entry_bytes: that are remembered; where more are needed the table ends and all are
             forgotten.

@@ -97,7 +97,7 @@ def new_key(
         return np.int64(oc.NOT_PLAIN)
     group = number_of(scan_state, counts, slots, entries, arena, data, group_at, group_size, np.int64(k.IS_GROUP))
     topic = np.int64(0)
-    if number < 2:
+    if number < a.COMMIT_TYPES:
         topic_size = be16(data, topic_at - 2)
         if not is_utf8(data, topic_at, topic_size):
             return np.int64(oc.NOT_PLAIN)
@@ -109,8 +109,8 @@ def new_key(
         return np.int64(oc.NEEDS_ROOM)
     entries[entry, k.KEY_TYPE] = number
     entries[entry, k.KEY_GROUP] = group
-    entries[entry, k.KEY_TOPIC] = topic if number < 2 else np.int64(a.NOTHING)
-    entries[entry, k.KEY_PARTITION] = be32(data, end - 4) if number < 2 else np.int64(a.NOTHING)
+    entries[entry, k.KEY_TOPIC] = topic if number < a.COMMIT_TYPES else np.int64(a.NOTHING)
+    entries[entry, k.KEY_PARTITION] = be32(data, end - 4) if number < a.COMMIT_TYPES else np.int64(a.NOTHING)
     return entry
 
 

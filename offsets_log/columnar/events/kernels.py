@@ -170,12 +170,9 @@ def _take(
     ints: Any, text_size: Any,
 ) -> Any:  # fmt: skip
     """Stage the batch at a position, or return why not."""
-    if size < 0 or not sc.is_in_place(scan_state, data, at, size):
-        return oc.NOT_PLAIN
-    if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
-        return oc.STOPPED
-    if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
-        return oc.NOT_PLAIN
+    refused = sc.refusal(scan_state, data, at, size)
+    if refused != oc.FINISHED:
+        return refused
     in_window = bt.attributes_of(data, at) & bt.CODEC_MASK != 0
     if scan_state[a.STAGED] and scan_state[a.IN_WINDOW] != in_window:
         return oc.PAUSED  # what is staged stands in one place

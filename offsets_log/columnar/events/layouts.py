@@ -17,8 +17,6 @@ from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import Message
 
 Release = tuple[int, int]
-COMMIT_TYPES = 2
-"""Record types below it are read without a program: offset commits."""
 
 
 def layouts_of(number: int, version: int, release: Release | None) -> list[Message]:
@@ -33,16 +31,17 @@ def layouts_of(number: int, version: int, release: Release | None) -> list[Messa
 
 @cache
 def programs_of(release: Release | None) -> dict[tuple[int, int | None], Program]:
-    """Return programs of keys, and of values except offset commits', by record type and version (None for the key).
+    """Return programs of keys and of values, by record type and version (None for the key).
 
-    A key's program notes its first two fields. A value's program is one of several layouts, as `layout_of` reads them.
+    Offset commits are read without one. A key's program notes its first two fields. A value's program is one of several
+    layouts, as `layout_of` reads them.
     """
     programs: dict[tuple[int, int | None], Program] = {}
     for number, row in RECORD_TYPES.items():
         if row.key.is_flexible(0):
             continue
         programs[number, None] = compile_program(row.key, 0, noted=[field.name for field in row.key.fields[:2]])
-        for version in range(a.VERSIONS if number >= COMMIT_TYPES else 0):
+        for version in range(a.VERSIONS if number >= a.COMMIT_TYPES else 0):
             if found := layouts_of(number, version, release):
                 programs[number, version] = _chained([compile_program(layout, version) for layout in found])
     return programs

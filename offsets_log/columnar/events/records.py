@@ -20,6 +20,8 @@ from offsets_log.messages.schema import Scalar
 
 # Columns of ``SHAPES``, one row a value version: positions behind the version's two bytes, and behind the metadata.
 BEFORE_TEXT, AFTER_TEXT, LEADER_AT, EXPIRE_AT, IS_FLEXIBLE, SHAPE_COLUMNS = range(6)
+FIELDS_READ = frozenset({"offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp"})
+"""Fields without a tag that the kernel reads: versions with others are read on the slow path."""
 TOPIC_ID_TAG = next(row.tag for row in OFFSET_COMMIT_VALUE.fields if row.name == "topic_id")
 TOPIC_ID_SIZE = SIZES["uuid"]
 NO_TAGS = 1
@@ -28,17 +30,21 @@ ONLY_TOPIC_ID = 3 + TOPIC_ID_SIZE
 
 
 def _shapes() -> a.Int64s:
-    """Return the positions of the fields of an offset commit's value, from its declaration."""
+    """Return the positions of the fields of an offset commit's value, from its declaration.
+
+    A version has none if it has a field that the kernel does not read.
+    """
     shapes = np.full((a.VERSIONS, SHAPE_COLUMNS), a.NOTHING, np.int64)
     for version in range(a.VERSIONS):
-        if not OFFSET_COMMIT_VALUE.has_version(version):
+        fields = [field for field in OFFSET_COMMIT_VALUE.fields_of(version) if field.tag is None]
+        if not OFFSET_COMMIT_VALUE.has_version(version) or not {field.name for field in fields} <= FIELDS_READ:
             continue
         at: dict[str, int] = {}
         position = 0
-        for field in OFFSET_COMMIT_VALUE.fields_of(version):
-            if field.tag is None and isinstance(field.type, Scalar):
-                at[field.name] = position
-                position = 0 if field.name == "metadata" else position + SIZES[field.type.name]
+        for field in fields:
+            assert isinstance(field.type, Scalar)
+            at[field.name] = position
+            position = 0 if field.name == "metadata" else position + SIZES[field.type.name]
         assert at["offset"] == at["commit_timestamp"] == 0
         shapes[version] = (
             at["metadata"], position, at.get("leader_epoch", a.NOTHING), at.get("expire_timestamp", a.NOTHING),
@@ -98,7 +104,7 @@ def metadata_at(data: Any, at: Any, end: Any, version: Any) -> Any:
 
 @inlined
 def _is_topic_id(data: Any, at: Any) -> Any:
-    """Whether a section of tagged fields begins with a topic id as its only field."""
+    """Return whether a section of tagged fields begins with a topic id as its only field."""
     return data[U(at)] == 1 and data[U(at + 1)] == TOPIC_ID_TAG and data[U(at + 2)] == TOPIC_ID_SIZE
 
 
@@ -194,7 +200,7 @@ def add_record(
     ints[k.GROUP, n] = entries[U(entry), k.KEY_GROUP]
     ints[k.TOPIC, n] = entries[U(entry), k.KEY_TOPIC]
     ints[k.PARTITION, n] = entries[U(entry), k.KEY_PARTITION]
-    if size >= 0 and number < 2:
+    if size >= 0 and number < a.COMMIT_TYPES:
         return _add_commit(
             scan_state, counts, slots, entries, arena, longs, ints, texts, n, data, key, key_size, value, size
         )
@@ -206,7 +212,7 @@ def add_record(
         if layout < 0:
             return oc.NOT_PLAIN
         ints[k.LAYOUT, n] = layout
-    kind = np.int64(k.GROUP_VALUE if size >= 0 else k.TOMBSTONE if number < 2 else k.GROUP_TOMBSTONE)
+    kind = np.int64(k.GROUP_VALUE if size >= 0 else k.TOMBSTONE if number < a.COMMIT_TYPES else k.GROUP_TOMBSTONE)
     _add_other(counts, longs, ints, texts, n, kind, data, key, key_size, value, size)
     return oc.FINISHED
 

@@ -1,8 +1,8 @@
 """Define the table of all records: its columns, and its rows one record at a time.
 
 A row holds all of an offset commit in columns. ``key`` and ``value`` hold the raw bytes of every other record, and of
-an offset commit that the columns cannot hold: with bytes after its last field, unknown tagged fields or text that is
-not UTF-8. Headers and sequence numbers, which no coordinator writes, are in no column.
+an offset commit that the columns cannot hold: with bytes after its last field, unknown tagged fields, fields that have
+no column, or text that is not UTF-8. Headers and sequence numbers, which no coordinator writes, are in no column.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from offsets_log.events import Event
-from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import as_int64
+from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
+from offsets_log.messages.schema import UUID, Field, default_of
 from offsets_log.rows.tables import PLACE_COLUMNS, Column, Row
 
 EVENT_COLUMNS = (
@@ -36,6 +37,24 @@ EVENT_COLUMNS = (
     Column("value", "binary", "raw bytes, if the columns do not tell all of them"),
     Column("error", "string", "why the record could not be decoded"),
 )
+COLUMN_OF_FIELD = {
+    "offset": "committed_offset",
+    "leader_epoch": "leader_epoch",
+    "metadata": "metadata",
+    "commit_timestamp": "commit_timestamp_ms",
+    "expire_timestamp": "expire_timestamp_ms",
+    "topic_id": "topic_id",
+}
+"""Field of an offset commit's value → the column that tells it, null for the field's default."""
+_NAMES = frozenset(column.name for column in EVENT_COLUMNS)
+TOLD = {
+    field: COLUMN_OF_FIELD[field.name]
+    for field in OFFSET_COMMIT_VALUE.fields
+    if COLUMN_OF_FIELD.get(field.name) in _NAMES
+}
+"""The same by rows of the schema table, of columns that there are."""
+UNTOLD = tuple(field for field in OFFSET_COMMIT_VALUE.fields if field not in TOLD)
+"""Fields of an offset commit's value that no column tells: with another value than the default, the bytes are kept."""
 BOUNDED = (
     "offsets_partition",
     "batch_base_offset",
@@ -101,24 +120,29 @@ def _decoded_columns(decoded: CoordinatorRecord) -> Row:
     value = decoded.value
     if value is None:
         return row
-    topic_id = value.get("topic_id", b"")
-    return row | {
-        "committed_offset": value["offset"],
-        "leader_epoch": _unless_none(value.get("leader_epoch", -1)),
-        "metadata": value["metadata"],
-        "commit_timestamp_ms": value["commit_timestamp"],
-        "expire_timestamp_ms": _unless_none(value.get("expire_timestamp", -1)),
-        "topic_id": str(Uuid(topic_id)) if any(topic_id) else None,
-    }
+    return row | {column: _told(field, value) for field, column in TOLD.items()}
 
 
-def _unless_none(number: int) -> int | None:
-    return None if number == -1 else number
+def _has_default(field: Field, value: Row) -> bool:
+    """Whether a field is missing in a value, or has its default there."""
+    default = default_of(field)
+    return bool(value.get(field.name, default) == default)
+
+
+def _told(field: Field, value: Row) -> object:
+    """Return what the column of a field tells."""
+    if _has_default(field, value):
+        return None
+    return str(value[field.name]) if field.type is UUID else value[field.name]
 
 
 def _is_told_whole(decoded: CoordinatorRecord) -> bool:
-    return decoded.is_offset_commit and not (
-        decoded.key_trailing or decoded.value_trailing or decoded.unknown_tags() or decoded.malformed_strings()
+    value = decoded.value or {}
+    return (
+        decoded.is_offset_commit
+        and all(_has_default(field, value) for field in UNTOLD)
+        and not (decoded.key_trailing or decoded.value_trailing or decoded.unknown_tags())
+        and not decoded.malformed_strings()
     )
 
 
@@ -140,15 +164,15 @@ class Shown:
         return self.group is None and self.topic is None
 
     def shows_group(self, name: str) -> bool:
-        """Whether records of this group are asked for."""
+        """Return whether records of this group are asked for."""
         return self.group is None or self.group(name)
 
     def shows_topic(self, name: str) -> bool:
-        """Whether offset commits of this topic are asked for."""
+        """Return whether offset commits of this topic are asked for."""
         return self.topic is None or self.topic(name)
 
     def shows(self, row: Row) -> bool:
-        """Whether a row is asked for."""
+        """Return whether a row is asked for."""
         if self.is_all:
             return True
         group, topic = row.get("group"), row.get("topic")

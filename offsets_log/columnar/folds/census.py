@@ -20,8 +20,6 @@ from offsets_log.columnar.wire.primitives import be16
 
 NO_PRODUCER = 0
 """The number of the producer id −1, of transactional batches that name none: interned before all others."""
-COMMIT_TYPES = 2
-"""Record types 0 and 1 commit offsets."""
 
 
 @inlined
@@ -63,7 +61,7 @@ def count(scan_state: Any, overflow: Any, staged: Any, source: Any, data: Any, s
         record_type = be16(source, staged[i, a.KEY])
         version = be16(source, staged[i, a.VALUE_AT]) if kind == a.VALUE else np.int64(a.NO_VERSION)
         _count_kind(scan_state, record_type * (a.VERSIONS + 1) + version)
-        if record_type < COMMIT_TYPES and bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK:
+        if record_type < a.COMMIT_TYPES and bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK:
             owner = producer if producer >= 0 else np.int64(NO_PRODUCER)
             batch = staged[i, a.STAGED_BATCH]
             transactions.add(scan_state, overflow, owner, staged[i, a.OFFSET], time, batch, np.int64(1))

@@ -40,13 +40,13 @@ class InspectedState(ColumnarState):
     """The effects of a run of records, by every way to read it, and what was seen.
 
     Args:
-        profiles: of the releases that are asked about.
-        most_bytes: of a batch; larger ones are read on the slow path.
-        until, release: as of `ColumnarState`.
+        profiles: the rules of the releases that are asked about.
+        most_bytes: size of the largest batch that kernels read; larger ones are read on the slow path.
+        until, release: what they are in `ColumnarState`.
 
     Attributes:
         ways: the different ones among them. This state is that of the first.
-        others: those of the others, once there was a producer.
+        others: the states of the other rules, once there was a producer.
     """
 
     def __init__(self, profiles: Sequence[Profile], most_bytes: int, *, until: Until, release: Release | None) -> None:
@@ -73,7 +73,7 @@ class InspectedState(ColumnarState):
         return [self, *self.others][self.ways.index(way_of(profile)) if self.others else 0]
 
     def group_number(self, name: str) -> int:
-        """As `ColumnarState.group_number`; a name is looked up once."""
+        """Return what `ColumnarState.group_number` does; a name is looked up once."""
         if name not in self._numbers:
             self._numbers[name] = super().group_number(name)
         return self._numbers[name]
@@ -120,7 +120,7 @@ class InspectedState(ColumnarState):
 
 
 def _is_of_group(event: LogEvent) -> bool:
-    """Whether an event is a record that does nothing to offsets."""
+    """Return whether an event is a record that does nothing to offsets."""
     return isinstance(event, Event) and event.decoded is not None and not event.decoded.is_offset_commit
 
 
@@ -158,7 +158,7 @@ class _Follower(Piece):
         """Read plain batches again.
 
         Args:
-            begin: of the first state's scan state, at the begin.
+            begin: the first state's scan state as it was at the beginning.
             stop: the end.
         """
         scan_state = self.scan_state

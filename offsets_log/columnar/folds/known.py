@@ -74,7 +74,7 @@ def newer_layouts(profile: Profile, release: Release | None) -> dict[int, Messag
     """Record type → layout, of those of the newer kinds that `newer` can replay.
 
     Args:
-        release: as of `messages.registry.decode_value`.
+        release: what it is in `messages.registry.decode_value`.
     """
     if profile.tombstones_need_their_target or profile.offsets_make_groups:
         return {}

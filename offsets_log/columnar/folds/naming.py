@@ -248,7 +248,7 @@ def _saw_commit(
 
     Args:
         id_at: where the value names a topic id, NOTHING without one.
-        is_plain: as of `investigate.holders.Holders.of`.
+        is_plain: what it is in `investigate.holders.Holders.of`.
     """
     topic_id = _topic_id(scan_state, slots, rows, groups, arena, overflow, source, id_at)
     if topic_id < 0:

@@ -87,7 +87,7 @@ def _types() -> a.Int64s:
 
 
 def _is_skipped_alone(number: int, kind: str, profile: Profile) -> bool:
-    """Whether a release skips records of a type, but not all of that kind of groups."""
+    """Return whether a release skips records of a type, but not all of that kind of groups."""
     of_kind = {other for other, branch in rules.BRANCHES.items() if branch.kind == kind}
     return number not in profile.known_types and bool(of_kind & profile.known_types)
 

@@ -185,7 +185,7 @@ def _mark_turns(
         if is_begin:
             overflow[more + a.TOPIC_LOW] = right_overflow[right_scan_state[a.MORE_AT] + i * a.MORE_SIZE + FIRST_TURN]
         else:
-            overflow[more + TURN] += overflow[more + a.TOPIC_LOW] != 0
+            overflow[more + TURN] += 1
             overflow[more + a.TOPIC_LOW] = 0
 
 

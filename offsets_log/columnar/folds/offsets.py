@@ -177,7 +177,7 @@ def replay_offset(
     """Replay a record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); return False without room.
 
     Args:
-        producer: of the transaction it belongs to, else NOTHING.
+        producer: the producer of the transaction it belongs to, else NOTHING.
     """
     if is_value:
         groups[U(rows[U(row), a.GROUP]), a.VALUE_OFFSET] = record_offset
@@ -234,7 +234,7 @@ def row_of(
     """Return the row of a staged record's key, which is added if it is new; else what `intern` says.
 
     Args:
-        newer_target: of keys of the newer kinds: IS_NEWER, or IS_GROUP where only their group is asked for.
+        newer_target: TARGET of keys of the newer kinds: IS_NEWER, or IS_GROUP where only their group is asked for.
     """
     start, size = staged[U(i), a.KEY], staged[U(i), a.KEY_SIZE]
     row = scan_state[U(a.FOUND + place)]

@@ -30,12 +30,12 @@ class OverviewState(Counting):
     """The effects of a run of records, its writers, and samples of it.
 
     Attributes:
-        latest: by row, what `tally` knows of a key.
-        others: the same of keys that no row can stand for, which are in ``other_keys``.
+        latest: what `tally` knows of a key, by row.
+        others: what it knows of keys that no row can stand for, which are in ``other_keys``.
         book: commits by the rows of their keys, generations by the numbers of their writers.
 
     Args:
-        shows_group, shows_topic: of what samples are asked for; None for all.
+        shows_group, shows_topic: whether samples of a name are asked for; None for all.
     """
 
     def __init__(
@@ -272,7 +272,7 @@ class OverviewReplay(Replay):
     """One log, cut into pieces that threads replay, count and sample.
 
     Args:
-        shows_group, shows_topic: as of `OverviewState`.
+        shows_group, shows_topic: what they are in `OverviewState`.
     """
 
     piece = _OverviewPiece

@@ -150,7 +150,7 @@ class Replay:
         """Return the state that a piece begins with.
 
         Args:
-            with_newer: as of `ColumnarState`, if that kind of state has it.
+            with_newer: what it is in `ColumnarState`, if that kind of state has it.
         """
         return ColumnarState(self.profile, **self.how, with_newer=with_newer)
 
@@ -253,7 +253,7 @@ def replay_logs(
     Args:
         note: log → what to do with what could not be read, with tails and gaps; called in log order.
         advance: called with the number of bytes read since, from any thread.
-        pieces: of each log, whatever its size.
+        pieces: how many each log is cut into, whatever its size.
         replay: makes a kind of replays.
     """
     total = sum(log.bytes_to_read for log in logs) or 1

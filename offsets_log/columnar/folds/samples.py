@@ -238,7 +238,7 @@ class Book:
         """Thin samples if there are too many, and make room for a number of further ones.
 
         Args:
-            heads: by producer, where its newest sample that waits is, and one more.
+            heads: where a producer's newest sample that waits is, and one more, by producer.
         """
         for kind in MOST:
             needed = int(self.counts[kind + USED]) + count
@@ -286,7 +286,7 @@ class Book:
         """Take the samples of the run that follows, whose markers have settled what waited here.
 
         Args:
-            lines, producers: of the right run, by their numbers there → here.
+            lines, producers: numbers in the right run → numbers here.
         """
         for kind, most in MOST.items():
             found = right.used(kind)

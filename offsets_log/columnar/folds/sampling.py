@@ -44,7 +44,6 @@ LAST, UNTIMED, LINE_COLUMNS = range(3)
 
 GENERATION_FIELDS = {2: "generation", 3: "epoch", 11: "epoch", 17: "epoch"}
 """Record type → the field with the generation of a classic group, or the epoch of a newer one."""
-COMMIT_TYPES = (0, 1)
 
 
 # ------------------------------------------------------------------------------- where a value has its fields
@@ -59,7 +58,8 @@ def _places() -> a.Int64s:
     NOTHING if there is no such field.
     """
     places = np.full((a.RECORD_TYPES, a.VERSIONS, 2), a.NOTHING, np.int64)
-    for number, name in [*((number, "commit_timestamp") for number in COMMIT_TYPES), *GENERATION_FIELDS.items()]:
+    commits = dict.fromkeys(range(a.COMMIT_TYPES), "commit_timestamp")
+    for number, name in (commits | GENERATION_FIELDS).items():
         for version in range(a.VERSIONS):
             found = {_place(layout, version, name) for layout in RECORD_TYPES[number].layouts(version)}
             assert len(found) <= 1
@@ -122,9 +122,9 @@ def add(
     """Add a sample to a line.
 
     Args:
-        known, column: by line what is known of it, from a column on.
+        known, column: what is known of each line, from a column on.
         heads, owner: where the newest sample that waits for the producer's marker is, and one more.
-        producer: of the transaction it belongs to, else NOTHING.
+        producer: the producer of the transaction it belongs to, else NOTHING.
     """
     at = U(line)
     if time <= NO_TIMESTAMP:

@@ -117,9 +117,9 @@ class ColumnarState:
         arrays: see `arrays`; exchanged for larger ones when they are full.
         values: offsets read on the slow path, to which rows refer by index.
         events: group number → the group's timeline before what `arrays` knows of the group.
-        problems, names: as in `PartialState`; ``names`` are (record offset, topic id, name).
+        problems, names: what they are in `PartialState`; ``names`` are (record offset, topic id, name).
         newer: record type → layout of the newer kinds' records that `arrays` takes; all others are in ``events``.
-        group_records: of these the ones that were read on the slow path, to which rows refer by index.
+        group_records: those of them that were read on the slow path, to which rows refer by index.
 
     Args:
         until, release: how the log is read, see `pipeline.iter_events`.

@@ -71,7 +71,7 @@ def end_minute(counts: Any, writers: Any, minutes: Any, writer: Any) -> Any:
 
 @inlined
 def note_active(writers: Any, writer: Any, bit: Any, column: Any, time: Any) -> None:
-    """A record with a value was written at a time; the bit says which, the column has the latest."""
+    """Note that a record with a value was written at a time; the bit says which, the column has the latest."""
     one = U(writer)
     writers[one, column] = max(writers[one, column], time) if writers[one, ACTIVE] & bit else time
     writers[one, ACTIVE] |= bit
@@ -106,7 +106,7 @@ def count_record(
     """Count one record; False without room.
 
     Args:
-        row: of its key, NOTHING if it has none that counts.
+        row: the row of its key, NOTHING if it has none that counts.
         kind: VALUE for an offset commit, TOMBSTONE, or PASSED for anything else.
         offset: that it commits.
     """
@@ -172,8 +172,8 @@ def count_staged(
     """Count a record of the data batch at a position; return False without room.
 
     Args:
-        count: of the records that are staged.
-        row: of its key, NOTHING where that was read on the slow path in vain.
+        count: how many records are staged.
+        row: the row of its key, NOTHING where that was read on the slow path in vain.
         is_offset: whether that is the key of an offset.
     """
     i = U(number)
@@ -288,7 +288,7 @@ def join_writers(writers: LongRows, right_writers: LongRows, numbers: Longs) -> 
     """Count what the piece that follows counted of writers; no run of commits is open in it, and there is room.
 
     Args:
-        numbers: of the right writers in the left piece.
+        numbers: the right writers' numbers in the left piece.
     """
     for i in range(len(right_writers)):
         one = numbers[i]
@@ -311,7 +311,7 @@ def join_rows(rows: LongRows, writers: LongRows, right_rows: LongRows, row_numbe
     """Join what the piece that follows knows of keys; there is room for them.
 
     Args:
-        row_numbers, numbers: of the right rows and writers in the left piece.
+        row_numbers, numbers: the right rows' and writers' numbers in the left piece.
     """
     for i in range(len(right_rows)):
         if right_rows[i, LAST] < 0:

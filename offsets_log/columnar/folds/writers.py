@@ -58,7 +58,7 @@ class Counting(ColumnarState):
 
     Attributes:
         counts, writers, minutes: see `tally`.
-        accepted_bytes: of the batches the kernel took.
+        accepted_bytes: size of the batches that the kernel took.
         untimed: group → latest commit time, of records without a time that were read on the slow path.
     """
 
@@ -128,7 +128,7 @@ class Counting(ColumnarState):
         """Count what the run that follows counted.
 
         Args:
-            numbers: of its writers here.
+            numbers: its writers' numbers here.
         """
         self._grow_writers(self.writers_count)
         runs = right.runs().copy()
@@ -342,7 +342,7 @@ def count_log(
     """Count the records of one log by so many threads.
 
     Args:
-        per: of `PER`.
+        per: one of `PER`.
         is_filtered: whether some groups or topics are asked for; writers have names by `naming.put_names` then.
         note: what to do with what could not be read, with tails and gaps; called in log order.
         advance: called with the number of bytes read since, from any thread.

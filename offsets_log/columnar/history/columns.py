@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar.history import entries as e
-from offsets_log.columnar.history.lines import says_more
 from offsets_log.columnar.jit.compiled import U, kernel
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, Ints, LongRows, Number
 from offsets_log.columnar.scan.interner import is_plain_text, is_utf8
+from offsets_log.columnar.sinks.writers import says_more
 
 
 @kernel
 def are_utf8(entries: LongRows, count: Number, texts: Bytes) -> Any:
-    """Whether the metadata of all entries is UTF-8."""
+    """Return whether the metadata of all entries is UTF-8."""
     for n in range(count):
         start, size = entries[U(n), e.METADATA_AT], entries[U(n), e.METADATA_SIZE]
         if not is_plain_text(texts, start, size) and not is_utf8(texts, start, size):
@@ -28,7 +28,7 @@ def metadata(entries: LongRows, texts: Bytes, letters: ByteRows, out: Bytes, end
     """Copy the metadata of entries; note where each ends, and whether it may contain more than text.
 
     Args:
-        letters: see `lines`.
+        letters: see `writers.says_more`.
         out: has room for all.
     """
     used = np.int64(0)

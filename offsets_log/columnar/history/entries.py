@@ -191,7 +191,7 @@ def _member_of(held: Any, lives: Any, row: Any, group: Any, producer: Any) -> An
 
 @inlined
 def _opens_at_once(scan_state: Any) -> Any:
-    """Whether there is room for one more open record."""
+    """Return whether there is room for one more open record."""
     return scan_state[a.FREE] >= 0 or scan_state[a.OPENED] < scan_state[a.OPENED_ROOM]
 
 

@@ -66,7 +66,7 @@ def _members_at(data: Any, value: Any, end: Any) -> Any:
 
 @part
 def _is_assignment(data: Any, at: Any, end: Any) -> Any:
-    """Whether bytes are an assignment of the consumer protocol, whose topics are UTF-8."""
+    """Return whether bytes are an assignment of the consumer protocol, whose topics are UTF-8."""
     if end - at < LEAST_ASSIGNMENT or be16(data, at) < 0:
         return False
     count, at = be32(data, at + 2), at + 6
@@ -88,7 +88,7 @@ def _is_assignment(data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def _is_first(scan_state: Any, data: Any, at: Any) -> Any:
-    """Whether no earlier text of the record was the same."""
+    """Return whether no earlier text of the record was the same."""
     return is_new(scan_state, data, at + 2, max(be16(data, at), np.int64(0)))
 
 
@@ -133,7 +133,7 @@ def _is_plain(scan_state: Any, data: Any, value: Any, end: Any) -> Any:
 
 @inlined
 def _is_consumer(data: Any, value: Any) -> Any:
-    """Whether its protocol type is that of consumers."""
+    """Return whether its protocol type is that of consumers."""
     size = be16(data, value + 2)
     return size == len(CONSUMER) and same_bytes(CONSUMER, np.int64(0), data, value + 4, size)
 

@@ -47,7 +47,7 @@ def _keep_commit(
 
 @inlined
 def _is_beyond(timestamp: Any) -> Any:
-    """Whether a time may have more than 64 bits, which `batches.time_at` does not show."""
+    """Return whether a time may have more than 64 bits, which `batches.time_at` does not show."""
     return timestamp == bt.INT64_MAX or timestamp == bt.INT64_MIN
 
 
@@ -112,7 +112,7 @@ def _wait(
 
 @inlined
 def _may_wait(lives: Any, staged: Any, i: Any, group: Any, number: Any) -> Any:
-    """Whether a record of a newer kind changes nothing before somebody asks who holds what in its group.
+    """Return whether a record of a newer kind changes nothing before somebody asks who holds what in its group.
 
     Only the tombstone of a group's epoch, or a record of a classic group, removes a group of a newer kind.
     """

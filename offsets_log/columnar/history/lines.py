@@ -36,10 +36,9 @@ KINDS = 1 << 14
 UNKNOWN = -1
 """Value instead of where a template begins."""
 
-# Columns of ``letters``, a row for each byte: how many bytes it becomes in a text, behind these; whether such a text is
-# quoted, by what stands in the row `QUOTE`; whether it is printed; whether bytes in base64 that begin with it may say
-# more than their text.
-IS_ODD, IS_PRINTED, IS_FORMAT, LETTER_COLUMNS = range(wr.MOST_ESCAPED + 1, wr.MOST_ESCAPED + 5)
+# One more column of ``letters``, which are escapes: whether a text with such a byte is quoted, by what stands in row
+# `QUOTE`.
+IS_ODD, LETTER_COLUMNS = range(wr.ESCAPE_COLUMNS, wr.ESCAPE_COLUMNS + 2)
 QUOTE = 256
 
 
@@ -48,13 +47,10 @@ AHEAD = 8
 
 ROW, END_ROW, USED, ONLY_REWINDS, KIND, PROGRESS_SIZE = range(6)
 
-BASE64 = np.full(256, -1, np.int64)
-BASE64[[*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"]] = np.arange(64)
-
 
 @part
 def _is_odd(data: Any, start: Any, size: Any, letters: Any) -> Any:
-    """Whether a text changes when it is written in a line."""
+    """Return whether a text changes when it is written in a line."""
     found = np.uint8(0)
     for at in range(start, start + size):
         found |= letters[U(data[U(at)]), IS_ODD]
@@ -70,20 +66,6 @@ def find_odd(members: LongRows, count: Number, texts: Bytes, letters: ByteRows) 
             if _is_odd(texts, members[U(n), U(column)], members[U(n), U(column + 1)], letters):
                 found = True
         members[U(n), e.IS_ODD] = found
-
-
-@part
-def says_more(texts: Any, start: Any, size: Any, letters: Any) -> Any:
-    """Whether metadata may contain more than text: bytes of a format in base64, or unprintable bytes."""
-    if size > 0 and size % 4 == 0:
-        first, second = BASE64[U(texts[U(start)])], BASE64[U(texts[U(start + 1)])]
-        if first >= 0 and second >= 0 and letters[U(first << 2 | second >> 4), IS_FORMAT]:
-            return True
-    found = False
-    for at in range(start, start + size):
-        if not letters[U(texts[U(at)]), IS_PRINTED]:
-            found = True
-    return found
 
 
 @part
@@ -145,7 +127,7 @@ def _line(
 
 @inlined
 def _kind(entries: Any, n: Any, members: Any) -> Any:
-    """Return the facts on which the template of an entry depends."""
+    """Return the facts that decide which template an entry is written by."""
     kind = entries[n, e.MARKS]
     is_commit = kind // e.EVENT & e.MASK == e.COMMIT
     if entries[n, e.TIMESTAMP] != bt.NO_TIME:
@@ -180,7 +162,7 @@ def write(
         key = entries[n, e.KEY]
         if keys[key, IS_MALFORMED]:
             return np.int64(oc.NOT_PLAIN)
-        if says_more(texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], letters):
+        if wr.says_more(texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], letters):
             return np.int64(oc.NOT_PLAIN)
         kind = _kind(entries, n, members)
         program = begins[U(keys[key, LOG] * KINDS + kind)]

@@ -2,7 +2,8 @@
 
 Kernels are written as plain Python. `numba_backend` compiles them, in a process of its own and once on a machine: the
 code is kept on disk and linked from there without numba, whose import costs more than the work on a small log. It is
-compiled again when the text of its module or of a module imported there changes, or numba or the processor.
+compiled again when the text of its module or of a module imported there changes, or numba or the processor; what is
+compiled while one is edited is not kept.
 
 kernel        what Python calls; its arguments are arrays in C order and numbers, as its annotations say (`kinds`)
 part          what kernels call
@@ -55,6 +56,8 @@ IS_PYTHON = _is_set("NUMBA_DISABLE_JIT")
 """Whether kernels run as plain Python."""
 IS_CHECKED = _is_set("NUMBA_BOUNDSCHECK")
 """Whether numba checks every index."""
+LEVEL = 1 if IS_CHECKED else 2
+"""How much machine code is optimized."""
 IS_COMPILING = _is_set("OFFSETS_LOG_COMPILES") and not IS_PYTHON
 """Whether this process is one that compiles kernels for others."""
 
@@ -80,9 +83,9 @@ def instruction(function: Function) -> Function:
 
 
 def _made(function: Function, *, is_inlined: bool) -> Function:
-    """Return what numba makes of a part, in processes that compile or check; elsewhere the part itself."""
+    """Return what numba makes of a part, in processes that compile; elsewhere the part itself."""
     PARTS[function] = is_inlined
-    if not IS_COMPILING and not (IS_CHECKED and not IS_PYTHON):
+    if not IS_COMPILING:
         return function
     from offsets_log.columnar.jit import numba_backend
 
@@ -106,10 +109,6 @@ class Kernel(Generic[Parameters]):
         if IS_PYTHON:
             with np.errstate(over="ignore"):  # hashes are products that go over, as they do in machine code
                 return self.function(*arguments, **named)
-        if IS_CHECKED:
-            from offsets_log.columnar.jit import numba_backend
-
-            return numba_backend.checked(self.function)(*arguments)
         return (self._entry or self.link())(*_flat(self.kinds, arguments))
 
     def link(self) -> Callable[..., int]:
@@ -155,12 +154,12 @@ IMPORT, NAME = re.compile(rb"^from (offsets_log[\w.]*) import (\([^)]*\)|[^\n]*)
 
 
 @functools.cache
-def _stamp(module: str) -> str:
-    """Return a hash of everything that the code of a module's kernels depends on."""
+def stamp_of(module: str) -> str:
+    """Return a hash of everything that the code of a module's kernels depends on, as it was when this was asked."""
     import llvmlite.binding as llvm
 
     processor = (llvm.get_host_cpu_name(), sorted(llvm.get_host_cpu_features().items()))
-    facts = (_sources(module), processor, sys.version_info[:2], _compiler(), llvm.llvm_version_info)
+    facts = (_sources(module), processor, sys.version_info[:2], _compiler(), llvm.llvm_version_info, IS_CHECKED)
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
@@ -192,8 +191,22 @@ class _Source(NamedTuple):
     """Modules of ours, and the names imported from them."""
 
 
-@functools.cache
-def _source(module: str) -> _Source:
+class ChangedError(Exception):
+    """Sources were edited while kernels were made of them."""
+
+
+def check_sources(module: str) -> None:
+    """Compare the sources with those that `stamp_of` has read, before the module was imported.
+
+    Raises:
+        ChangedError: one has changed: what was imported may be either, so that nothing made of it may be kept.
+    """
+    for name, digest in _sources(module):
+        if _read_source(name).digest != digest:
+            raise ChangedError(f"{name} was edited meanwhile: start again")
+
+
+def _read_source(module: str) -> _Source:
     """Return what a module is and needs; nothing for a name in a package that is no module."""
     package, *names = module.split(".")
     place = "/".join(names)
@@ -204,6 +217,9 @@ def _source(module: str) -> _Source:
             imports = [(origin.decode(), [name.decode() for name in NAME.findall(names)]) for origin, names in found]
             return _Source(hashlib.sha256(text).hexdigest(), is_package, imports)
     return _Source("", is_package=False, imports=[])
+
+
+_source = functools.cache(_read_source)
 
 
 @functools.cache
@@ -224,7 +240,7 @@ def _cache_base() -> Path:
 
 
 def _file_of(function: Callable[..., Any]) -> Path:
-    return _cache_base() / "offsets-log" / "kernels" / f"{place_of(function)}-{_stamp(function.__module__)}"
+    return _cache_base() / "offsets-log" / "kernels" / f"{place_of(function)}-{stamp_of(function.__module__)}"
 
 
 def place_of(function: Callable[..., Any]) -> str:
@@ -233,7 +249,7 @@ def place_of(function: Callable[..., Any]) -> str:
 
 
 def is_kept(of: Kernel[Any]) -> bool:
-    """Whether a kernel's code is on disk, so that nothing must be compiled."""
+    """Return whether a kernel's code is on disk, so that nothing must be compiled."""
     return IS_PYTHON or IS_CHECKED or _file_of(of.function).exists()
 
 
@@ -251,7 +267,8 @@ def _linked(of: Kernel[Any]) -> Callable[..., int]:
 
     def call(*arguments: int) -> int:
         answer, raised = ctypes.c_int64(), ctypes.c_void_p()
-        entry(ctypes.byref(answer), ctypes.byref(raised), *arguments)
+        if entry(ctypes.byref(answer), ctypes.byref(raised), *arguments):
+            raise IndexError(f"{place_of(of.function)}: an index is out of bounds")  # where numba checks
         return answer.value
 
     return call
@@ -266,6 +283,7 @@ def _compile(of: Kernel[Any], file: Path) -> Kept:
         from offsets_log.columnar.jit import numba_backend
 
         made = numba_backend.code_of(of.function, of.kinds)
+        check_sources(of.function.__module__)
         with suppress(OSError):
             keep(file, packed(*made))
         return made
@@ -280,10 +298,11 @@ def _compile(of: Kernel[Any], file: Path) -> Kept:
 def _environment() -> dict[str, str]:
     """Return the environment of a process that compiles.
 
-    Levels above 2 take half as long again and gain nothing here.
+    Levels above 2 take half as long again and gain nothing here. Code whose every index is checked is for tests, which
+    compile it longer than they run it; below 1 it would need functions that count references.
     """
     path = os.pathsep.join(sys.path)
-    ours = {"OFFSETS_LOG_CACHE": str(_cache_base()), "OFFSETS_LOG_COMPILES": "1", "NUMBA_OPT": "2"}
+    ours = {"OFFSETS_LOG_CACHE": str(_cache_base()), "OFFSETS_LOG_COMPILES": "1", "NUMBA_OPT": str(LEVEL)}
     return {**os.environ, **ours, "PYTHONPATH": path}
 
 

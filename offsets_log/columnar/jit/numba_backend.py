@@ -24,7 +24,19 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from offsets_log.columnar.jit.compiled import C_FUNCTIONS, INSTRUCTIONS, IS_CHECKED, PARTS, Kernel, keep, packed
+from offsets_log.columnar.jit.compiled import (
+    C_FUNCTIONS,
+    INSTRUCTIONS,
+    IS_CHECKED,
+    LEVEL,
+    PARTS,
+    ChangedError,
+    Kernel,
+    check_sources,
+    keep,
+    packed,
+    stamp_of,
+)
 from offsets_log.columnar.jit.kinds import Kind
 
 _LOCK = threading.Lock()
@@ -156,15 +168,8 @@ def compiled_part(function: Callable[..., Any]) -> Any:
     intrinsics = _intrinsics()
     if function in INSTRUCTIONS and function.__name__ in intrinsics:
         return intrinsics[function.__name__]
-    is_only_for_kernels = not IS_CHECKED  # there Python calls what numba makes of parts
-    options = {**_OPTIONS, "no_cfunc_wrapper": True, "no_cpython_wrapper": is_only_for_kernels}
+    options = {**_OPTIONS, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
     return _JIT(nogil=True, forceinline=PARTS[function], **options)(function)
-
-
-@functools.cache
-def checked(function: Callable[..., Any]) -> Any:
-    """Return a kernel whose every index numba checks."""
-    return _JIT(nogil=True, **_OPTIONS)(function)
 
 
 def code_of(function: Callable[..., Any], kinds: Sequence[Kind]) -> tuple[str, bytes]:
@@ -224,11 +229,11 @@ def _object_of(name: str, assembly: str) -> tuple[str, bytes]:
             item.linkage = "internal"
     features = llvm.get_host_cpu_features().flatten()
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True
+        cpu=llvm.get_host_cpu_name(), features=features, opt=LEVEL, jit=True
     )
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(LEVEL)))
     foreign = [item.name for item in module.functions if item.is_declaration and not item.name.startswith("llvm.")]
     if missing := sorted({*foreign} - {*C_FUNCTIONS}):
         raise LinkError(f"{name} needs {', '.join(missing)}")
@@ -236,9 +241,17 @@ def _object_of(name: str, assembly: str) -> tuple[str, bytes]:
 
 
 def main(module: str, name: str, file: str) -> None:
-    """Compile one kernel to a file, and to standard output for a caller that cannot read the file."""
+    """Compile one kernel to a file, and to standard output for a caller that cannot read the file.
+
+    Raises:
+        ChangedError: the sources are not, or no longer, those that the file is named by.
+    """
+    stamp = stamp_of(module)  # before it is imported
+    if not file.endswith(stamp):
+        raise ChangedError(f"{module} was edited meanwhile: start again")
     kernel: Kernel[Any] = getattr(importlib.import_module(module), name)
     made = packed(*code_of(kernel.function, kernel.kinds))
+    check_sources(module)
     with suppress(OSError):
         keep(Path(file), made)
     sys.stdout.buffer.write(made)

@@ -127,7 +127,7 @@ def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
 
 
 def open_offsets(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterator[OffsetAndMetadata]:
-    """What is pending, as `finish` has it."""
+    """Return the offsets of open transactions, as `finish` has them."""
     return offsets_at(layout, state, scanner, find(state).pending[:, [2, 3, 1, 1]])
 
 
@@ -217,7 +217,7 @@ def _groups(
 
 
 def groups_of_rows(state: ColumnarState, rows: a.Int64s) -> set[str]:
-    """The names of the groups of some rows."""
+    """Return the names of the groups of some rows."""
     names = group_names(state)
     is_there = np.bincount(state.arrays.rows[rows, a.GROUP])
     return {names[number] for number in np.flatnonzero(is_there).tolist()}

@@ -51,7 +51,7 @@ def _difference(arena: Any, at: Any, data: Any, start: Any) -> Any:
 
 @inlined
 def same_bytes(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    """Whether the bytes at both places are the same; the caller has checked the ends."""
+    """Return whether the bytes at both places are the same; the caller has checked the ends."""
     if 32 <= size <= 64:  # most keys: some bytes twice, but no loop whose length cannot be foretold
         last = size - 32
         return _difference(arena, at, data, start) | _difference(arena, at + last, data, start + last) == 0
@@ -69,7 +69,7 @@ def same_bytes(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
 
 @inlined
 def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    """Whether the arena holds exactly these bytes at a position."""
+    """Return whether the arena holds exactly these bytes at a position."""
     if size_of(arena, at) != size:
         return False
     return same_bytes(arena, at, data, start, size)
@@ -126,7 +126,7 @@ ITSELF = -3
 
 @part
 def is_utf8(data: Any, start: Any, size: Any) -> Any:
-    """Whether bytes are UTF-8 as Java and Python accept it: without surrogates or overlong forms."""
+    """Return whether bytes are UTF-8 as Java and Python accept it: without surrogates or overlong forms."""
     at = start
     end = start + size
     while at < end:
@@ -151,7 +151,7 @@ def is_utf8(data: Any, start: Any, size: Any) -> Any:
 
 @inlined
 def is_plain_text(data: Any, start: Any, size: Any) -> Any:
-    """Whether all bytes are ASCII."""
+    """Return whether all bytes are ASCII."""
     bits, i = U(0), np.int64(0)
     while i + 8 <= size:
         bits |= load64(data, start + i)
@@ -164,7 +164,7 @@ def is_plain_text(data: Any, start: Any, size: Any) -> Any:
 
 @part
 def are_names_utf8(data: Any, at: Any, end: Any) -> Any:
-    """Whether all strings of a key are UTF-8; the key consists of strings only and was walked through."""
+    """Return whether all strings of a key are UTF-8; the key consists of strings only and was walked through."""
     while at < end:
         size = be16(data, at)
         if not is_utf8(data, at + 2, size):
@@ -217,7 +217,7 @@ def intern_group(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: 
 
 @inlined
 def has_room(scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, size: Any) -> Any:
-    """Whether there is room for a new key of that size, its canonical form and its group."""
+    """Return whether there is room for a new key of that size, its canonical form and its group."""
     return (
         2 * (scan_state[a.ROWS] + 2) <= len(slots)
         and scan_state[a.ROWS] + 2 <= len(rows)
@@ -255,7 +255,7 @@ def intern(
     group_size = be16(data, group_at - 2)
     if not is_utf8(data, group_at, group_size):
         return np.int64(oc.KEY_NOT_PLAIN)
-    if number < 2 and not is_utf8(data, topic_at, be16(data, topic_at - 2)):
+    if number < a.COMMIT_TYPES and not is_utf8(data, topic_at, be16(data, topic_at - 2)):
         return np.int64(oc.KEY_NOT_PLAIN)
     group = intern_group(scan_state, groups, arena, overflow, data, group_at, group_size)
     target = np.int64(a.IS_GROUP if number == 2 else ITSELF)
@@ -279,7 +279,7 @@ def intern_newer(
 
     Args:
         member_type: record type of the member's own key, NOTHING for a key without one.
-        target: of the rows.
+        target: TARGET of the rows.
     """
     if not has_room(scan_state, slots, rows, groups, arena, size):
         return np.int64(oc.NEEDS_ROOM)

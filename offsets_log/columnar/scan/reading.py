@@ -117,7 +117,7 @@ class ScanOrder:
         return position
 
     def fits(self, cursor: Cursor, begin: ScanPlace | None) -> bool:
-        """Whether what was read from ``begin`` on really continues at a cursor."""
+        """Return whether what was read from ``begin`` on really continues at a cursor."""
         if cursor.is_stopped or begin != cursor.place:
             return False
         items = self.layout.walk.items(begin.segment_index, begin.position, cursor.last_offset)

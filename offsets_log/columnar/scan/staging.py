@@ -27,7 +27,7 @@ FLUSH_AT = 2 * a.BLOCK
 
 @part
 def is_in_place(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
-    """Whether a batch's offsets fit those around it, as `log_format.partition_log` requires."""
+    """Return whether a batch's offsets fit those around it, as `log_format.partition_log` requires."""
     base = be64(data, at)
     last = bt.last_offset(data, at)
     before = scan_state[a.LAST_OFFSET]
@@ -80,7 +80,7 @@ def _stage_marker(scan_state: Any, overflow: Any, staged: Any, data: Any, at: An
 
 @part
 def _is_newer_key(scan_state: Any, number: Any, data: Any, key: Any, size: Any) -> Any:
-    """Whether the scan state has a program for a key of a newer kind, which has UTF-8 names and nothing after them."""
+    """Return whether a key of a newer kind has a program in the scan state, UTF-8 names, and nothing after them."""
     program = scan_state[a.KEY_PROGRAMS + number]
     if program == NO_PLACE or walk(scan_state, program, data, key + 2, key + size) != key + size:
         return False
@@ -124,7 +124,7 @@ def value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: Any
 
 @inlined
 def _is_read_by_all(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
-    """Whether releases with another layout of a record's value, if they are asked about, can read it too (``B-9``)."""
+    """Return whether releases with another layout of a value, if they are asked about, can read it too (``B-9``)."""
     size, value = staged[i, a.VALUE_SIZE], staged[i, a.VALUE_AT]
     program = scan_state[a.OTHER_PROGRAMS + be16(source, staged[i, a.KEY])]
     return size < 0 or program == NO_PLACE or walk(scan_state, program, source, value + 2, value + size) >= 0
@@ -132,7 +132,7 @@ def _is_read_by_all(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
 
 @inlined
 def _begins_behind(scan_state: Any, data: Any, at: Any, staged: Any) -> Any:
-    """Whether the first offset of a batch whose records were found is beyond the last one before."""
+    """Return whether the first offset of a batch whose records were found is beyond the last one before."""
     return not bt.is_older(data, at) or staged[U(scan_state[a.STAGED]), a.OFFSET] > scan_state[a.LAST_OFFSET]
 
 
@@ -193,21 +193,28 @@ def find_in_window(scan_state: Any, table: Any, at: Any) -> Any:
 
 @inlined
 def _is_for_others(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
-    """Whether a batch must be left to the slow path because of a bound or its size."""
+    """Return whether a batch must be left to the slow path because of a bound or its size."""
     if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
         return True
     return scan_state[a.IS_INSPECTED] != 0 and size > scan_state[a.MOST_BYTES]
 
 
 @inlined
-def take(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
-    """Stage the batch at a position, or return why not."""
+def refusal(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
+    """Return why a batch is not taken before its records are looked at; FINISHED if it may be."""
     if size < 0 or not is_in_place(scan_state, data, at, size):
         return oc.NOT_PLAIN
     if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
         return oc.STOPPED
-    if _is_for_others(scan_state, data, at, size):
-        return oc.NOT_PLAIN
+    return oc.NOT_PLAIN if _is_for_others(scan_state, data, at, size) else oc.FINISHED
+
+
+@inlined
+def take(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
+    """Stage the batch at a position, or return why not."""
+    refused = refusal(scan_state, data, at, size)
+    if refused != oc.FINISHED:
+        return refused
     attributes = bt.attributes_of(data, at)
     in_window = attributes & bt.CODEC_MASK != 0 and attributes & bt.CONTROL_MASK == 0
     if scan_state[a.STAGED] and scan_state[a.IN_WINDOW] != in_window:

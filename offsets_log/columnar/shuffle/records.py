@@ -139,14 +139,11 @@ def _take(
     at: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Add the batch at a position as rows, or return why not."""
-    if size < 0 or not sc.is_in_place(scan_state, data, at, size):
-        return oc.NOT_PLAIN
-    if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
-        return oc.STOPPED
+    refused = sc.refusal(scan_state, data, at, size)
+    if refused != oc.FINISHED:
+        return refused
     attributes = bt.attributes_of(data, at)
     is_compressed = attributes & bt.CODEC_MASK
-    if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
-        return oc.NOT_PLAIN
     if is_compressed and attributes & bt.CONTROL_MASK:
         return oc.NOT_PLAIN
     if not is_compressed:

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
-from offsets_log.columnar.sinks.marks import Form
+from offsets_log.columnar.sinks.marks import Form, quote_of
 from offsets_log.errors import Damage
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.partition_log import Segment
+from offsets_log.messages.embedded import expand_assignment, expand_subscription
 from offsets_log.rows import dump_log
-from offsets_log.rows.tables import Row, decoded_row, to_base64
+from offsets_log.rows.tables import Row, decoded_row, to_base64, to_json
+
+EXPANDED: dict[str, Callable[[str, str, bytes], Row | None]] = {
+    "subscription": expand_subscription,
+    "assignment": expand_assignment,
+}
+BEYOND = frozenset({"metadata", "classic_member_metadata"})
+"""What `decoded_row` expands beside the fields of classic members."""
 
 
-def form_of_rows(line: Callable[[Row], bytes]) -> Form:
-    """Return a format that writes rows of `decoded_row`."""
-    return Form(lambda event: line(decoded_row(event)))
+def form_of_rows(line: Callable[[Row], bytes], *, expand: bool = False) -> Form:
+    """Return a format that writes rows of `decoded_row`; ``expand`` is that of it."""
+    form = Form(lambda event: line(decoded_row(event, expand=expand)))
+    if not expand:
+        return form
+    quote = quote_of(form)
+    assert quote is not None
+    return replace(form, expanded={name: partial(_shown, name, quote) for name in EXPANDED}, beyond=BEYOND)
+
+
+def _shown(name: str, quote: bytes, protocol_type: str, protocol: str, data: bytes) -> bytes:
+    expanded = EXPANDED[name](protocol_type, protocol, data)
+    return to_json(to_base64(data) if expanded is None else expanded).encode().replace(b'"', quote)
 
 
 def dump_log_form(locate: Callable[[Damage], None]) -> Form:
@@ -54,6 +73,6 @@ def _heading(segment: Segment) -> bytes:
     return b"".join(map(_ended, dump_log.heading(segment)))
 
 
-def _expanded(name: str, data: bytes) -> bytes:
+def _expanded(name: str, protocol_type: str, protocol: str, data: bytes) -> bytes:
     expanded = dump_log.expand(name, data)
     return dump_log.json_text(to_base64(data) if expanded is None else expanded).encode()

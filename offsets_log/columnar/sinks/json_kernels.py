@@ -41,11 +41,12 @@ TAG_END = 10  # OTHER is the text of its default, which does not stand there
 END = 11
 
 IS_UNSIGNED = 16
-NULLABLE, IS_COMPACT, IS_LONG, IS_TAGGED = 1, 2, 4, 8
+NULLABLE, IS_COMPACT, IS_LONG, IS_TAGGED, IS_BEYOND = 1, 2, 4, 8, 16
 """Flags of a field.
 
 They say whether it may be null; whether its length is compact; whether a length that is not compact is an int32 instead
-of an int16; and whether the presence of a struct is written as in tagged fields.
+of an int16; whether the presence of a struct is written as in tagged fields; and whether it is left to the slow path
+where it is there.
 """
 
 UUID_SIZE = 16
@@ -190,7 +191,7 @@ def _struct(out: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: A
         return pc, np.int64(oc.NOT_PLAIN), read
     if is_null:
         return steps[pc, TARGET], _write_null(out, at), read
-    return pc + 1, at, read
+    return pc + 1, np.int64(oc.NOT_PLAIN) if steps[pc, ARGUMENT] & IS_BEYOND else at, read
 
 
 @part

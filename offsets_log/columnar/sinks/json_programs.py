@@ -30,6 +30,7 @@ class Programs:
 
     Args:
         quote: the bytes of a JSON quote in a line; None if unknown.
+        beyond: names of structs that are left to the slow path where they are there.
 
     Attributes:
         steps: int64[n, `json_kernels.STEP_COLUMNS`].
@@ -37,6 +38,7 @@ class Programs:
     """
 
     quote: bytes | None
+    beyond: frozenset[str] = frozenset()
     steps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, jk.STEP_COLUMNS), np.int64))
     literals: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     _begins: dict[tuple[Message, int], int] = field(default_factory=dict)
@@ -50,7 +52,7 @@ class Programs:
         """
         with self._lock:
             if (message, version) not in self._begins:
-                compiler = _Compiler(version, message.is_flexible(version), len(self.steps))
+                compiler = _Compiler(version, message.is_flexible(version), len(self.steps), self.beyond)
                 compiler.struct(message.fields)
                 compiler.emit(jk.END)
                 self._begins[message, version] = self._add(compiler.steps)
@@ -87,9 +89,11 @@ class _Compiler:
 
     Args:
         begin: the number of the first step.
+        beyond: as of `Programs`.
     """
 
-    def __init__(self, version: int, flexible: bool, begin: int) -> None:
+    def __init__(self, version: int, flexible: bool, begin: int, beyond: frozenset[str]) -> None:
+        self.beyond = beyond
         self.version = version
         self.flexible = flexible
         self.begin = begin
@@ -147,7 +151,8 @@ class _Compiler:
                 self.emit(jk.NEXT)
                 self._end(array)
             case Struct(fields) if row.nullable:
-                struct = self.emit(jk.STRUCT, jk.IS_TAGGED * (row.tag is not None))
+                beyond = jk.IS_BEYOND * (row.name in self.beyond)
+                struct = self.emit(jk.STRUCT, jk.IS_TAGGED * (row.tag is not None) | beyond)
                 self.struct(fields)
                 self._end(struct)
             case Struct(fields):

@@ -23,6 +23,7 @@ from offsets_log.columnar.sinks.writers import (
     base64,
     copy,
     escaped,
+    says_more,
     write_number,
 )
 from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes
@@ -36,7 +37,7 @@ END = 0  # whether a raw value must end here
 LONG = 1  # row of ``longs``
 INT = 2  # row of ``ints``
 NAME = 3  # kind of entry: its text, escaped
-METADATA = 4
+METADATA = 4  # whether the line is made on the slow path where it may say more than its text
 EPOCH = 5  # of the coordinator, in a marker's raw value
 JSON_KEY = 6  # first step of the program that writes the raw key, see `json_kernels`
 JSON_VALUE = 7  # of the raw value
@@ -44,7 +45,7 @@ READ_INT32 = 8
 READ_INT64 = 9
 READ_STRING = 10  # whether it may be null
 READ_BYTES = 11  # as base64
-READ_EMBEDDED = 12  # which of those that are known by their bytes; as base64 where they are not to be expanded
+READ_EMBEDDED = 12  # field of a member, known by its bytes; as base64 where it is not to be expanded
 ARRAY = 13  # operation behind it, which is entered behind its literal where there are no elements
 NEXT = 14  # first operation of an element, which is entered behind its literal
 
@@ -60,8 +61,12 @@ SLOW_PATH, NO_PROGRAM = -1, 0
 ) = range(STACK_SIZE, STACK_SIZE + 11)  # fmt: skip
 
 
-# Columns of ``known``: embedded bytes in ``memory``, which field they are of, and what stands in a line for them.
+# Columns of ``known``: embedded bytes in ``memory``, what they are, and what stands in a line for them.
 KNOWN_AT, KNOWN_SIZE, KNOWN_WHICH, TEXT_AT, TEXT_SIZE, KNOWN_COLUMNS = range(6)
+
+FIELDS = 4
+"""What embedded bytes are: −1 a protocol type, −2 − n a protocol of the type in row n, and from FIELDS on a field of a
+member, FIELDS * (1 + n) + its number, where row n is the group's protocol."""
 
 END_OF_MARKER = 6  # its version and the epoch
 
@@ -104,16 +109,39 @@ def find_known(progress: Any, slots: Any, known: Any, memory: Any, data: Any, st
 
 
 @part
+def _known_field(
+    progress: Any, data: Any, begin: Any, start: Any, size: Any, field: Any, slots: Any, known: Any, memory: Any
+) -> Any:  # fmt: skip
+    """Return the number of a member's field, known for the protocol type and protocol of its group; else −1.
+
+    Args:
+        begin: where the group's value begins behind its version: type, generation and protocol were read before.
+    """
+    at, number, which = begin, np.int64(-1), np.int64(-1)
+    for step in range(3):
+        if step == 2:
+            at, length, which = start, size, FIELDS * (1 + number) + field
+        else:
+            length = max(be16(data, at), np.int64(0))
+            at, which = at + 2, -2 - number
+        number, _ = find_known(progress, slots, known, memory, data, at, length, which)
+        if number < 0:
+            progress[WHICH], progress[EMBEDDED_AT], progress[EMBEDDED_SIZE] = which, at, length
+            return number
+        at += length + 4
+    return number
+
+
+@part
 def _embedded(
     progress: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, start: Any, size: Any,
     slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """Write embedded bytes in the form of a line."""
     prefix = progress[PREFIX]
-    if prefix and prefix <= start - begin and same_bytes(memory, np.int64(0), data, begin, prefix):
-        number, _ = find_known(progress, slots, known, memory, data, start, size, ops[pc, ARGUMENT])
+    if prefix <= start - begin and same_bytes(memory, np.int64(0), data, begin, prefix):
+        number = _known_field(progress, data, begin, start, size, ops[pc, ARGUMENT], slots, known, memory)
         if number < 0:
-            progress[WHICH], progress[EMBEDDED_AT], progress[EMBEDDED_SIZE] = ops[pc, ARGUMENT], start, size
             return np.int64(oc.NEEDS_EMBEDDED)
         return copy(out, at, memory, known[number, TEXT_AT], known[number, TEXT_SIZE])
     at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
@@ -179,7 +207,10 @@ def _column(
         return copy(out, at, names, begin, places[argument, number, 1] - begin)
     if op == METADATA:
         begin = _begin(ints, k.METADATA, n)
-        return escaped(out, at, texts[k.METADATA], begin, ints[k.ENDS_AT + k.METADATA, n] - begin, escapes)
+        size = ints[k.ENDS_AT + k.METADATA, n] - begin
+        if argument and says_more(texts[k.METADATA], begin, size, escapes):
+            return np.int64(oc.NOT_PLAIN)
+        return escaped(out, at, texts[k.METADATA], begin, size, escapes)
     begin = _begin(ints, k.RAW_VALUE, n)
     return write_number(out, at, be32(texts[k.RAW_VALUE], begin + END_OF_MARKER - 4))
 

@@ -6,16 +6,15 @@ made on the slow path and inserted in their places.
 
 from __future__ import annotations
 
-import secrets
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
@@ -24,7 +23,9 @@ from offsets_log.columnar.events.layouts import Release
 from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.json_programs import Programs
-from offsets_log.columnar.sinks.marks import Form, escapes_of, event_of, quote_of
+from offsets_log.columnar.sinks.kinds import kind_number, kind_of
+from offsets_log.columnar.sinks.known import Known
+from offsets_log.columnar.sinks.marks import Form, Told, escapes_of, event_of, quote_of
 from offsets_log.columnar.sinks.templates import WITHOUT_VALUE, Maker, Templates
 from offsets_log.columnar.sinks.writers import MOST_ESCAPED
 from offsets_log.events import BatchStart, Event, LogEvent
@@ -32,9 +33,6 @@ from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import decode_coordinator_record
 
 TEXT_BYTES, MOST_TEMPLATES = 1 << 20, 64
-LEAST_KNOWN, MOST_KNOWN = 1 << 6, 1 << 16
-LEAST_KNOWN_BYTES, MOST_KNOWN_BYTES = 1 << 12, 1 << 24
-"""Embedded fields that are remembered; beyond the maximum, all are forgotten after a chunk."""
 
 
 class Press:
@@ -53,7 +51,7 @@ class Press:
         self.form = form
         self.room, self.text_bytes, self.most_templates = room, text_bytes, most_templates
         self.escapes = escapes_of(form)
-        self.json = Programs(quote_of(form))
+        self.json = Programs(quote_of(form), form.beyond)
         self.escaped = {number: _text(row) for number, row in enumerate(self.escapes[:128])}
         self._templates: dict[tuple[int | None, str, Release | None], Templates] = {}
         self._lock = threading.Lock()
@@ -140,66 +138,6 @@ class Headings:
     last: bytes | None = None
 
 
-class Known:
-    """Remembers the texts for embedded bytes.
-
-    Args:
-        made: for each field, a function from its bytes to their text.
-        prefix: bytes that are kept at the beginning of the memory.
-        progress: numbers of the kernel, see `kernels.PROGRESS_SIZE`.
-
-    Attributes:
-        slots: int64[n], a hash table of rows of ``known``.
-        known: int64[n, `kernels.KNOWN_COLUMNS`].
-        memory: the bytes and their texts.
-    """
-
-    def __init__(
-        self, made: Sequence[Callable[[bytes], bytes]], prefix: bytes, progress: npt.NDArray[np.int64]
-    ) -> None:  # fmt: skip
-        self._made = made
-        self._prefix = prefix
-        self._progress = progress
-        progress[sk.SEED] = secrets.randbits(61)
-        progress[sk.PREFIX] = len(self._prefix)
-        self._forget()
-
-    def _forget(self) -> None:
-        self.slots = np.zeros(2 * LEAST_KNOWN, np.int64)
-        self.known = np.zeros((LEAST_KNOWN, sk.KNOWN_COLUMNS), np.int64)
-        self.memory = np.zeros(LEAST_KNOWN_BYTES, np.uint8)
-        self._progress[sk.KNOWN] = 0
-        self._used = len(self._prefix)
-        self.memory[: self._used] = list(self._prefix)
-
-    def trim(self) -> None:
-        """Forget everything if it is too much."""
-        if self._progress[sk.KNOWN] > MOST_KNOWN or self._used > MOST_KNOWN_BYTES:
-            self._forget()
-
-    def _grow(self) -> None:
-        count = len(self.known)
-        self.known = np.concatenate([self.known, np.zeros_like(self.known)])
-        self.slots = np.zeros(2 * len(self.slots), np.int64)
-        self._progress[sk.KNOWN] = 0
-        for _ in range(count):
-            sk.remember(self._progress, self.slots, self.known, self.memory)
-
-    def add(self, which: int, data: bytes) -> None:
-        """Add the text for embedded bytes."""
-        text = self._made[which](data)
-        size = len(data) + len(text)
-        if self._progress[sk.KNOWN] == len(self.known):
-            self._grow()
-        while self._used + size > len(self.memory):
-            self.memory = np.concatenate([self.memory, np.zeros_like(self.memory)])
-        at, text_at = self._used, self._used + len(data)
-        self.memory[at : at + size] = np.frombuffer(data + text, np.uint8)
-        self.known[self._progress[sk.KNOWN]] = at, len(data), which, text_at, len(text)
-        self._used += size
-        sk.remember(self._progress, self.slots, self.known, self.memory)
-
-
 class LineChunk(Chunk):
     """Rows of a run of lines."""
 
@@ -209,7 +147,8 @@ class LineChunk(Chunk):
         self._names = Names(self.entries, press.escaped)
         self._out = np.empty(press.text_bytes, np.uint8)
         self._progress = np.zeros(sk.PROGRESS_SIZE, np.int64)
-        self.known = Known([*press.form.expanded.values()], press.form.expanded_in, self._progress)
+        self._expanded = [*press.form.expanded.values()]
+        self.known = Known(self._embedded, press.form.expanded_in, self._progress)
         self._slow_path_records = 0
         self._headings = Headings()
         self.counts[k.HAS_BATCHES] = press.form.batch_line is not None
@@ -309,20 +248,42 @@ class LineChunk(Chunk):
                 self._out = np.empty(2 * len(self._out), np.uint8)
 
     def _line(self, segment: Segment, offsets_partition: int | None, row: int) -> bytes:
-        """Return the line of a kernel's row with a raw record, made on the slow path."""
+        """Return the line of a kernel's row, made on the slow path."""
+        form, column = self.press.form, partial(self._column, row)
+        if self.ints[k.KIND, row] == k.COMMITTED:  # whose raw record was not kept
+            maker = self.press.templates(segment, offsets_partition, self.release).maker
+            return maker.line(kind_of(int(kind_number(self.ints, row))), Told(form, column))
         key = self._raw(k.RAW_KEY, row)
         value = None if self.ints[k.KIND, row] in WITHOUT_VALUE else self._raw(k.RAW_VALUE, row)
-        columns: dict[int, Any] = {sk.LONG: self.longs, sk.INT: self.ints}
         event = event_of(
             segment,
             offsets_partition,
             int(self.ints[k.ATTRIBUTES, row]),
-            lambda op, number: int(columns[op][number, row]),
+            column,
             key=key,
             value=value,
             decoded=decode_coordinator_record(key, value, self.release),
         )
-        return self.press.form.line(event)
+        return form.line(event)
+
+    def _column(self, row: int, op: int, argument: int) -> Any:
+        """Return what an operation writes from the columns of a row."""
+        if op == sk.METADATA:
+            return self._raw(k.METADATA, row).decode()
+        if op == sk.NAME:
+            kinds = (k.GROUP, self.entries.groups), (k.TOPIC, self.entries.topics), (k.TOPIC_ID, self.entries.topic_ids)
+            number, texts = kinds[argument]
+            return texts[self.ints[number, row]]
+        return int((self.longs if op == sk.LONG else self.ints)[argument, row])
+
+    def _embedded(self, which: int, data: bytes) -> bytes:
+        """Return the text for a member's field; a protocol type or a protocol needs none."""
+        scope, number = divmod(which, sk.FIELDS)
+        if scope < 1:
+            return b""
+        protocol = scope - 1
+        protocol_type = -2 - self.known.what(protocol)
+        return self._expanded[number](self.known.text(protocol_type), self.known.text(protocol), data)
 
     def _raw(self, which: int, row: int) -> bytes:
         ends = self.ints[k.ENDS_AT + which]

@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.sinks import kernels as sk
-from offsets_log.columnar.sinks.writers import MOST_ESCAPED
+from offsets_log.columnar.sinks.writers import ESCAPE_COLUMNS, IS_FORMAT, IS_PRINTED, MOST_ESCAPED
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import Record
+from offsets_log.messages.commit_metadata import FORMATS
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.messages.schema import (
     BYTES,
@@ -35,6 +36,8 @@ from offsets_log.messages.schema import (
 )
 from offsets_log.rows.tables import Row, to_json
 
+Expanded = Callable[[str, str, bytes], bytes]
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -45,16 +48,20 @@ class Form:
         aside: returns the line of anything else that was read, or None if it has none.
         heading: returns what comes before the first batch of a file.
         batch_line: returns the line of a whole batch, given its base offset; None if batches have no lines.
-        expanded: field of a member → function from its bytes to their text in a line.
+        expanded: field of a member → function from its group's protocol type and protocol and its bytes to their text
+            in a line.
         expanded_in: the bytes after the version of a value whose members are expanded.
+        beyond: fields whose records get their lines on the slow path, where a struct is there, or where a commit's
+            metadata may say more than its text.
     """
 
     line: Callable[[Event], bytes]
     aside: Callable[[LogEvent], bytes | None] = lambda event: None
     heading: Callable[[Segment], bytes] = lambda segment: b""
     batch_line: Callable[[RecordBatch, int], bytes] | None = None
-    expanded: Mapping[str, Callable[[bytes], bytes]] = field(default_factory=dict)
+    expanded: Mapping[str, Expanded] = field(default_factory=dict)
     expanded_in: bytes = b""
+    beyond: frozenset[str] = frozenset()
 
 
 FROM_COLUMNS = {
@@ -78,6 +85,9 @@ TEXTS = frozenset({sk.NAME, sk.METADATA, sk.READ_STRING})
 
 RAW = frozenset({sk.READ_BYTES, sk.READ_EMBEDDED})
 """Operations that write bytes."""
+
+PRINTED = frozenset(b"\t\n\r") | frozenset(range(0x20, 0x7F))
+"""Bytes of metadata that is text; metadata with other bytes is processed one by one."""
 
 
 class NoTemplateError(Exception):
@@ -171,7 +181,11 @@ class Marks(Values):
         there.
         """
         told = FROM_COLUMNS.keys() - but
-        return {row.name: self.of(*FROM_COLUMNS[row.name]) if row.name in told else row.default for row in fields}
+        return {row.name: self._column(row.name) if row.name in told else row.default for row in fields}
+
+    def _column(self, name: str) -> Any:
+        op, argument = FROM_COLUMNS[name]
+        return self.of(op, int(name in self.form.beyond) if op == sk.METADATA else argument)
 
     def fields(self, fields: Sequence[Field], version: int) -> Row:
         """Return the fields that are read from the bytes of the record.
@@ -197,6 +211,24 @@ class Marks(Values):
     def _bytes_of_element(self, number: int, fields: Sequence[Field], version: int) -> Row:
         self._element = number
         return self.fields(fields, version)
+
+
+class Told(Marks):
+    """The values of a row themselves, in place of marks.
+
+    Args:
+        column: returns what an operation writes from the columns of a chunk.
+    """
+
+    def __init__(self, form: Form, column: Callable[[int, int], Any]) -> None:
+        super().__init__(form, elements=0)
+        self.column = column
+
+    def of(self, op: int, argument: int = 0) -> Any:
+        return self.column(op, argument)
+
+    def bytes_of_size(self, number: int) -> bytes:
+        return Sized(self.column(sk.INT, number))
 
 
 class Sized(bytes):
@@ -329,7 +361,7 @@ def _places(line: bytes, text: bytes) -> Iterator[int]:
 
 
 def escapes_of(form: Form) -> npt.NDArray[np.uint8]:
-    """Return each byte's form in a text of a line, uint8[256, MOST_ESCAPED + 1]: bytes, and last their number."""
+    """Return each byte as it stands in a text of a line, uint8[256, ESCAPE_COLUMNS]."""
     mark = f"mark{secrets.randbits(90)}"
     texts = mark + "".join(chr(number) + mark for number in range(128))
     key = {row.name: texts if row.name == "group" else 0 for row in RECORD_TYPES[2].key.fields}
@@ -337,11 +369,17 @@ def escapes_of(form: Form) -> npt.NDArray[np.uint8]:
     made = form.line(event_of(Segment("", None, b""), None, 0, lambda op, number: 0, decoded=decoded))
     found = made.split(mark.encode())[1:-1]
     found += [bytes([number]) for number in range(128, 256)]
-    escapes = np.zeros((256, MOST_ESCAPED + 1), np.uint8)
+    escapes = np.zeros((256, ESCAPE_COLUMNS), np.uint8)
+    note_what_says_more(escapes)
     for number, escaped in enumerate(found):
         escapes[number, : len(escaped)] = list(escaped)
         escapes[number, MOST_ESCAPED] = len(escaped)
     return escapes
+
+
+def note_what_says_more(escapes: npt.NDArray[np.uint8]) -> None:
+    """Note which bytes show that metadata may hold more than its text; see `writers.says_more`."""
+    escapes[list(PRINTED), IS_PRINTED] = escapes[list(FORMATS), IS_FORMAT] = True
 
 
 def quote_of(form: Form) -> bytes | None:

@@ -66,9 +66,10 @@ class Maker:
             NoTemplateError: its lines are made on the slow path.
         """
         is_whole = kind.kind == k.GROUP_VALUE and self._is_classic(kind)
-        return program_of(self.form, partial(self._marked_line, kind), is_whole=is_whole)
+        return program_of(self.form, partial(self.line, kind), is_whole=is_whole)
 
-    def _marked_line(self, kind: Kind, marks: Marks) -> bytes:
+    def line(self, kind: Kind, marks: Marks) -> bytes:
+        """Return the line of a row of a kind with the values that marks give. Raises NoTemplateError."""
         if kind.kind == k.BATCH and self.form.batch_line is not None:
             batch = batch_of(kind.attributes, marks)
             return self.form.batch_line(batch, batch.base_offset)
@@ -88,7 +89,7 @@ class Maker:
         return layouts_of(kind.record_type, kind.value_version, self.release)[kind.layout]
 
     def _is_classic(self, kind: Kind) -> bool:
-        """Whether it is a record of a classic group in a form that brokers write."""
+        """Return whether it is a record of a classic group in a form that brokers write."""
         layout = self._layout(kind)
         return kind.record_type == CLASSIC_TYPE and (layout is None or not layout.is_flexible(kind.value_version))
 
@@ -229,6 +230,7 @@ class Templates:
     """The programs of all kinds of rows of a segment, made when they are needed. Threads may share it.
 
     Attributes:
+        maker: makes the lines that they are cut from.
         begins: int32[KINDS], where each kind's program begins, SLOW_PATH or NO_PROGRAM; that may be behind the end of
             what ``ops`` was when a thread took it.
         ops: int64[n, `kernels.OP_COLUMNS`], one program after the other.
@@ -239,7 +241,7 @@ class Templates:
         self.begins = np.zeros(KINDS, np.int32)
         self.ops = np.zeros((1, sk.OP_COLUMNS), np.int64)  # no program begins at NO_PROGRAM
         self.literals = np.zeros(0, np.uint8)
-        self._maker = maker
+        self.maker = maker
         self._lock = threading.Lock()
 
     def make(self, number: int) -> None:
@@ -250,7 +252,7 @@ class Templates:
 
     def _add(self, kind: Kind) -> int:
         try:
-            program = self._maker.program(kind)
+            program = self.maker.program(kind)
         except NoTemplateError:
             return sk.SLOW_PATH
         begin, at = len(self.ops), len(self.literals)

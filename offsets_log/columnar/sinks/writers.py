@@ -12,6 +12,9 @@ from offsets_log.columnar.wire.decompress import copy8, copy_bytes
 
 MOST_ESCAPED = 8
 """Maximum number of bytes for one byte, and the index of their number in a row of ``escapes``."""
+# More columns of ``escapes``: whether a byte is printed; whether bytes in base64 that begin with it may say more than
+# their text.
+IS_PRINTED, IS_FORMAT, ESCAPE_COLUMNS = range(MOST_ESCAPED + 1, MOST_ESCAPED + 4)
 MOST_DIGITS = 20
 MANY = U(100_000_000)
 PAIRS = np.frombuffer(b"".join(b"%02d" % number for number in range(100)), np.uint8)
@@ -20,6 +23,9 @@ SLACK = 32
 
 BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", np.uint8)
 URL_SAFE = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=", np.uint8)
+DIGITS = np.full(256, -1, np.int64)
+DIGITS[BASE64[:64]] = np.arange(64)
+"""Letter of base64 → its digit; −1 for other bytes."""
 
 
 @inlined
@@ -119,6 +125,20 @@ def escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -
             out[U(at + j)] = escapes[byte, U(j)]
         at += many
     return at
+
+
+@part
+def says_more(texts: Any, start: Any, size: Any, escapes: Any) -> Any:
+    """Return whether metadata may contain more than text: bytes of a format in base64, or unprintable bytes."""
+    if size > 0 and size % 4 == 0:
+        first, second = DIGITS[U(texts[U(start)])], DIGITS[U(texts[U(start + 1)])]
+        if first >= 0 and second >= 0 and escapes[U(first << 2 | second >> 4), IS_FORMAT]:
+            return True
+    found = False
+    for at in range(start, start + size):
+        if not escapes[U(texts[U(at)]), IS_PRINTED]:
+            found = True
+    return found
 
 
 @part

@@ -71,7 +71,7 @@ INT32_MAX = np.iinfo(np.int32).max
 
 @inlined
 def _stands(text: Any, at: Any, literals: Any, start: Any, size: Any) -> Any:
-    """Whether a literal is at a position."""
+    """Return whether a literal is at a position."""
     if size > len(text) - at:
         return False
     i = np.int64(0)
@@ -137,7 +137,7 @@ def _put_varint(out: Any, at: Any, value: Any) -> Any:
 
 @inlined
 def _fits(value: Any, bits: Any) -> Any:
-    """Whether a number fits into that many bits, signed."""
+    """Return whether a number fits into that many bits, signed."""
     bound = np.int64(1) << (bits - 1)
     return -bound <= value < bound
 
@@ -386,7 +386,7 @@ def _any_line(
 
 @part
 def _is_header(facts: Any, attributes: Any) -> Any:
-    """Whether a header can hold a batch's facts."""
+    """Return whether a header can hold a batch's facts."""
     span = facts[OF_BATCH, k.LAST_OFFSET] - facts[OF_BATCH, k.BATCH_BASE_OFFSET]
     return (
         0 <= span <= INT32_MAX

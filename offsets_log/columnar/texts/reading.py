@@ -10,7 +10,7 @@ import numpy as np
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.scan.layout import read_only
 from offsets_log.columnar.sinks import kernels as sk
-from offsets_log.columnar.sinks.lines import Known
+from offsets_log.columnar.sinks.known import Known
 from offsets_log.columnar.texts import kernels as tk
 from offsets_log.columnar.texts.programs import FORM, dump_log_programs
 from offsets_log.log_format.segment import Buffer
@@ -61,7 +61,7 @@ class BatchText:
         self._facts = np.zeros((2, tk.FACTS), np.int64)
         self._progress = np.zeros(tk.PROGRESS_SIZE, np.int64)
         self._known_progress = np.zeros(sk.PROGRESS_SIZE, np.int64)
-        self._known = Known(collapse, FORM.expanded_in, self._known_progress)
+        self._known = Known(lambda which, data: collapse[which](data), FORM.expanded_in, self._known_progress)
         self.at, self.line = 0, 1
 
     def batches(self, at: int, line: int) -> Iterator[Batches]:

@@ -58,6 +58,8 @@ OLDER_SHIFT = KNOWN_ATTRIBUTES.bit_length()
 """The bits above these hold how many magics a batch is older than `NEWEST_MAGIC`."""
 NEWEST_MAGIC = b.NEWEST_MAGIC
 MAX_OFFSETS_IN_SEGMENT = b.MAX_OFFSETS_IN_SEGMENT
+MARKER_SIZE = 78
+"""Size of a transaction marker as coordinators write it."""
 LEAST_RECORD_SIZE = 7
 """Length, attributes, two deltas, key length, value length, headers: one byte each."""
 
@@ -91,7 +93,7 @@ def crc32c(data: Any, start: Any, end: Any) -> Any:
 
 @inlined
 def is_older(data: Any, at: Any) -> Any:
-    """Whether a batch is a message of magic 0 or 1."""
+    """Return whether a batch is a message of magic 0 or 1."""
     return data[U(at) + U(MAGIC)] < NEWEST_MAGIC
 
 
@@ -129,6 +131,12 @@ def attributes_of(data: Any, at: Any) -> Any:
 def max_timestamp(data: Any, at: Any) -> Any:
     """Return the newest time in a batch, according to its header."""
     return ms.time_of(data, at) if is_older(data, at) else be64(data, at + MAX_TIMESTAMP)
+
+
+@inlined
+def leader_epoch(data: Any, at: Any) -> Any:
+    """Return the partition leader epoch."""
+    return np.int64(b.NO_PARTITION_LEADER_EPOCH) if is_older(data, at) else be32(data, at + PARTITION_LEADER_EPOCH)
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""Decompress inside kernels: many small batches without a call into Python for each (``records.md`` §5).
+"""Decompress inside kernels: many small batches without a call into Python for each.
 
 `compression.py` is the authority. Only plainly valid data are decoded here; everything else, every error included, is
 `NOT_PLAIN` and left to it. Lz4 and snappy are decoded here. Gzip is decoded by Python's own zlib and zstd by the
@@ -8,8 +8,7 @@ the two codecs are `NOT_PLAIN`.
 Copies are made in whole words, and libzstd uses free room for itself: bytes in the target after the returned end have
 no meaning.
 
-References: ``format_description.txt`` of snappy; ``lz4_Block_format.md``, ``lz4_Frame_format.md``; ``zlib.h``;
-RFC 8878.
+References: ``format_description.txt`` of snappy; the block and the frame format of lz4; ``zlib.h``; RFC 8878.
 
 Over 400 lines: the codecs share their copies and their bounds.
 """

@@ -84,7 +84,7 @@ def size_at(data: Any, at: Any, end: Any) -> Any:
 
 @part
 def is_plain(data: Any, at: Any, size: Any) -> Any:
-    """Whether a whole message has a right checksum and only known attributes."""
+    """Return whether a whole message has a right checksum and only known attributes."""
     known = CODEC_MASK | (b.TIMESTAMP_TYPE_MASK if data[U(at) + U(MAGIC)] == 1 else 0)
     if np.int64(data[U(at) + U(ATTRIBUTES)]) & ~known:
         return False

@@ -262,7 +262,7 @@ def _length(data: Any, at: Any, end: Any, is_long: Any, flags: Any) -> Any:
 
 @inlined
 def is_new(scan_state: Any, data: Any, start: Any, size: Any) -> Any:
-    """Whether no earlier text in the record was the same; False where this is not certain."""
+    """Return whether no earlier text in the record was the same; False where this is not certain."""
     found = hash_bytes(data, start, size, scan_state[a.SEED])
     count = scan_state[a.DISTINCT_COUNT]
     if count >= a.MAX_DISTINCT:

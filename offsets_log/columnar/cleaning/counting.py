@@ -1,0 +1,53 @@
+"""Count the records of a segment's entries, without checksums, as the cleaner reads them (``CL-40``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.jit.compiled import kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.scan.staging import find_in_window
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire import decompressed as dp
+from offsets_log.columnar.wire.primitives import be32
+
+
+@part
+def _count_at(round_state: Any, data: Any, at: Any, staged: Any, window: Any, table: Any) -> Any:
+    """Return how many records a batch has by its header, or a compressed message inside; else why this is not told."""
+    if not bt.is_older(data, at):
+        return be32(data, at + bt.RECORDS_COUNT), np.int64(oc.FINISHED)
+    if bt.attributes_of(data, at) & bt.CODEC_MASK == 0:
+        return np.int64(1), np.int64(oc.FINISHED)
+    place = find_in_window(round_state, table, at)
+    if place < 0:
+        return np.int64(0), np.int64(oc.NEEDS_WINDOW)
+    start, end = table[place, dp.BEGIN], table[place, dp.END]
+    if end < 0:
+        return np.int64(0), np.int64(oc.NOT_PLAIN)
+    count = bt.count_of(window, start, end, data, at)
+    if bt.records_of(window, start, end, count, data, at, staged, np.int64(0)) < 0:
+        return np.int64(0), np.int64(oc.NOT_PLAIN)
+    return count, np.int64(oc.FINISHED)
+
+
+@kernel
+def count(round_state: Longs, data: Bytes, staged: LongRows, window: Bytes, table: LongRows) -> Any:
+    """Add the records of the entries from the position on to those that were read; return why it stopped."""
+    at, end = round_state[d.POSITION], round_state[d.END]
+    while at < end:
+        round_state[d.POSITION] = at
+        size = bt.size_at(data, at, end)
+        if size < 0:
+            return np.int64(oc.NOT_PLAIN)
+        found, outcome = _count_at(round_state, data, at, staged, window, table)
+        if outcome != oc.FINISHED:
+            return outcome
+        round_state[d.RECORDS_READ] += found
+        at += size
+    round_state[d.POSITION] = at
+    return np.int64(oc.FINISHED)

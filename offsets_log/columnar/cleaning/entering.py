@@ -1,0 +1,81 @@
+"""Pass 1 of the cleaner over plain batches: their records are staged, and their keys entered many at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.cleaning.plain import aborted_at, marker_at, plain_at, reach
+from offsets_log.columnar.cleaning.table import has_room, prepare, put
+from offsets_log.columnar.jit.compiled import U, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire.primitives import be32, be64
+
+ENTERED_AT_ONCE = 8 * a.BLOCK
+"""Records that are staged before their keys are entered, but for those of the last batch."""
+
+
+@kernel
+def enter(
+    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: LongRows, data: Bytes,
+    staged: LongRows, window: Bytes, table: LongRows,
+) -> int:  # fmt: skip
+    """Pass 1: keys of the batches from the position on, and where they stand."""
+    at, end = round_state[d.POSITION], round_state[d.END]
+    outcome = np.int64(oc.FINISHED)
+    while at < end and (outcome == oc.FINISHED or outcome == oc.PAUSED):
+        round_state[d.STAGED] = round_state[d.STAGED_BYTES] = 0
+        outcome = np.int64(oc.FINISHED)
+        while at < end and outcome == oc.FINISHED and round_state[d.STAGED] < ENTERED_AT_ONCE:
+            outcome = _stage(round_state, slots, keys, arena, open_, aborting, data, at, end, staged, window, table)
+            if outcome == oc.FINISHED:
+                at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+        round_state[d.POSITION] = at
+        _enter_staged(round_state, slots, keys, arena, window if round_state[d.IN_WINDOW] else data, staged)
+    return int(oc.FINISHED if outcome == oc.PAUSED else outcome)
+
+
+@part
+def _stage(
+    round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any,
+    staged: Any, window: Any, table: Any,
+) -> Any:  # fmt: skip
+    """Stage the batch at a position behind others, if there is room for all their keys.
+
+    Of a marker and of data of an aborted transaction nothing is staged (``CL-10``).
+    """
+    first = round_state[d.STAGED]
+    is_of_one = reach(round_state, open_, aborting, data, at, end)
+    aborted = aborted_at(round_state, open_, aborting, data, at, end) if is_of_one else np.int64(-1)
+    if aborted >= 0:
+        aborting[U(aborted), d.IS_SEEN] = 1
+    elif not is_of_one or marker_at(round_state, open_, aborting, data, at, end) == 0:
+        count = plain_at(round_state, open_, aborting, data, at, end, staged, first, window, table)
+        if count < 0:
+            return count
+        size = round_state[d.STAGED_BYTES] + round_state[d.PLAIN_SIZE]
+        if not has_room(round_state, slots, keys, arena, first + count, size):
+            return np.int64(oc.NEEDS_ROOM)
+        round_state[d.STAGED], round_state[d.STAGED_BYTES] = first + count, size
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    if last >= round_state[d.FIRST_DIRTY]:
+        round_state[d.LATEST] = last
+    return np.int64(oc.FINISHED)
+
+
+@part
+def _enter_staged(round_state: Any, slots: Any, keys: Any, arena: Any, source: Any, staged: Any) -> None:
+    """Enter the keys of staged records, and where they stand."""
+    for first in range(0, round_state[d.STAGED], a.BLOCK):
+        last = min(np.int64(first + a.BLOCK), round_state[d.STAGED])
+        prepare(round_state, slots, keys, arena, source, staged, first, last)
+        for number in range(first, last):
+            i = U(number)
+            if staged[i, a.OFFSET] >= round_state[d.FIRST_DIRTY]:
+                key, key_size, found = staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, d.HASH]
+                put(round_state, slots, keys, arena, source, key, key_size, staged[i, a.OFFSET], found)

@@ -1,0 +1,188 @@
+"""Plain batches for the cleaner: of magic 2, with a key in each record and no headers; what ends transactions.
+
+Records of compressed batches are read in a window of decompressed ones (`wire.decompressed`). Of batches of
+transactions Python says first that they may be taken; whatever is not plain stays to `offsets_log.cleaner`, whose rules
+these are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.cleaning.indexing import newest_at
+from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK
+from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.scan.staging import find_in_window
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire import decompressed as dp
+from offsets_log.columnar.wire.primitives import be16, be32, be64
+
+
+@inlined
+def _has(open_: Any, first: Any, count: Any, producer_id: Any) -> Any:
+    """Return where a producer stands among some; −1 if it does not."""
+    for i in range(first, first + count):
+        if open_[U(i)] == producer_id:
+            return np.int64(i)
+    return np.int64(-1)
+
+
+@inlined
+def _has_plain_offsets(data: Any, at: Any) -> Any:
+    """Return whether a header's offsets rise and fit into 64 bits."""
+    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
+    return base >= 0 and delta >= 0 and base <= bt.INT64_MAX - delta - 1
+
+
+@inlined
+def _aborted_by(round_state: Any, open_: Any, aborting: Any, producer_id: Any) -> Any:
+    """Return where the open aborted transaction of a producer stands among the open ones; −1 if there is none."""
+    for i in range(d.MOST_OPEN, d.MOST_OPEN + round_state[d.ABORTED]):
+        if aborting[U(open_[U(i)]), d.OF_PRODUCER] == producer_id:
+            return np.int64(i)
+    return np.int64(-1)
+
+
+@inlined
+def reach(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any) -> Any:
+    """Open the aborted transactions that have begun by the end of the batch at a position (``CL-15``).
+
+    Return whether it is a marker, or data of a transaction.
+    """
+    if newest_at(data, at, end) < 0:
+        return False
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    if round_state[d.BEGUN] < round_state[d.ABORTING] and aborting[U(round_state[d.BEGUN]), d.BEGINS_AT] <= last:
+        _begin(round_state, open_, aborting, last)
+    return be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | bt.TRANSACTIONAL_MASK) != 0
+
+
+@part
+def _begin(round_state: Any, open_: Any, aborting: Any, last: Any) -> None:
+    """Open the aborted transactions that begin up to an offset, but no second one of a producer."""
+    while round_state[d.BEGUN] < round_state[d.ABORTING] and aborting[U(round_state[d.BEGUN]), d.BEGINS_AT] <= last:
+        row = round_state[d.BEGUN]
+        if _aborted_by(round_state, open_, aborting, aborting[U(row), d.OF_PRODUCER]) < 0:
+            open_[U(d.MOST_OPEN + round_state[d.ABORTED])] = row
+            round_state[d.ABORTED] += 1
+        round_state[d.BEGUN] = row + 1
+
+
+@part
+def aborted_at(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any) -> Any:
+    """Return the row of the aborted transaction that the batch at a position has data of, else −1 (``CL-16``)."""
+    if round_state[d.ABORTED] == 0 or at == round_state[d.ALLOWED_AT] or newest_at(data, at, end) < 0:
+        return np.int64(-1)
+    if be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | bt.TRANSACTIONAL_MASK) != bt.TRANSACTIONAL_MASK:
+        return np.int64(-1)
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    if not _has_plain_offsets(data, at) or last >= round_state[d.NEXT_ABORTED]:
+        return np.int64(-1)
+    found = _aborted_by(round_state, open_, aborting, be64(data, at + bt.PRODUCER_ID))
+    return np.int64(-1) if found < 0 else open_[U(found)]
+
+
+@part
+def is_of_commit(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any) -> Any:
+    """Return whether a transaction is to be kept, and note that it has data (``CL-15``, ``CL-16``)."""
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    producer_id = be64(data, at + bt.PRODUCER_ID)
+    if last >= round_state[d.NEXT_ABORTED] or _aborted_by(round_state, open_, aborting, producer_id) >= 0:
+        return False
+    if _has(open_, np.int64(0), round_state[d.COMMITTED], producer_id) < 0:
+        if round_state[d.COMMITTED] >= d.MOST_OPEN:
+            return False
+        open_[U(round_state[d.COMMITTED])] = producer_id
+        round_state[d.COMMITTED] += 1
+    return True
+
+
+@part
+def marker_at(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any) -> Any:
+    """Return the size of the plain marker at a position; it ends a transaction with data (``CL-17``).
+
+    Else 0, and nothing is done.
+    """
+    size = newest_at(data, at, end)
+    unusual = bt.CODEC_MASK | HORIZON_MASK
+    if size != bt.MARKER_SIZE or be16(data, at + bt.ATTRIBUTES) & (unusual | bt.CONTROL_MASK) != bt.CONTROL_MASK:
+        return np.int64(0)
+    record = at + bt.HEADER_SIZE
+    kind = be16(data, record + 7)
+    is_plain = be32(data, at + bt.RECORDS_COUNT) == 1 and data[U(record)] == 0x20 and data[U(record + 2)] < 0x80
+    is_plain = is_plain and be32(data, record + 3) == 0x00080000 and 0 <= kind <= 1
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    if not is_plain or data[U(record + 9)] != 12 or data[U(record + 16)] != 0 or last >= round_state[d.NEXT_ABORTED]:
+        return np.int64(0)
+    producer_id = be64(data, at + bt.PRODUCER_ID)
+    if kind == 0:
+        return size if _ends_aborted(round_state, open_, aborting, producer_id) else np.int64(0)
+    found = _has(open_, np.int64(0), round_state[d.COMMITTED], producer_id)
+    if found < 0:
+        return np.int64(0)
+    round_state[d.COMMITTED] -= 1
+    open_[U(found)] = open_[U(round_state[d.COMMITTED])]
+    return size
+
+
+@inlined
+def _ends_aborted(round_state: Any, open_: Any, aborting: Any, producer_id: Any) -> Any:
+    """End a producer's aborted transaction if data of it was met, and its entry may follow the last one."""
+    found = _aborted_by(round_state, open_, aborting, producer_id)
+    if found < 0:
+        return False
+    row = U(open_[U(found)])
+    if aborting[row, d.IS_SEEN] == 0 or aborting[row, d.ENDS_AT] <= round_state[d.LAST_ENDED]:
+        return False
+    round_state[d.ABORTED] -= 1
+    open_[U(found)] = open_[U(d.MOST_OPEN + round_state[d.ABORTED])]
+    round_state[d.ENDED] += 1
+    aborting[row, d.ENDED_AS] = round_state[d.ENDED]
+    round_state[d.LAST_ENDED] = aborting[row, d.ENDS_AT]
+    return True
+
+
+@part
+def plain_at(
+    round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any, staged: Any, first: Any, window: Any,
+    table: Any,
+) -> Any:  # fmt: skip
+    """Stage the batch at a position; return how many records it has, or the reason why it is not taken.
+
+    Whether they stand in the window, and how large the batch is when it is not compressed, is noted in the round state.
+
+    Args:
+        first: so many records are staged already; all of them stand where those of this batch must stand.
+    """
+    size = newest_at(data, at, end)
+    if size < 0:
+        return np.int64(oc.NOT_PLAIN)
+    attributes = be16(data, at + bt.ATTRIBUTES)
+    if attributes & (bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK):
+        return np.int64(oc.NOT_PLAIN)
+    source, start, stop = data, at + bt.HEADER_SIZE, at + size
+    if first and round_state[d.IN_WINDOW] != (attributes & bt.CODEC_MASK != 0):
+        return np.int64(oc.PAUSED)
+    round_state[d.IN_WINDOW] = attributes & bt.CODEC_MASK != 0
+    if round_state[d.IN_WINDOW]:
+        place = find_in_window(round_state, table, at)
+        if place < 0:
+            return np.int64(oc.NEEDS_WINDOW)
+        source, start, stop = window, table[place, dp.BEGIN], table[place, dp.END]
+        if stop < 0:
+            return np.int64(oc.NOT_PLAIN)
+    round_state[d.PLAIN_SIZE] = bt.HEADER_SIZE + stop - start
+    count = bt.count_of(source, start, stop, data, at)
+    if not _has_plain_offsets(data, at) or count <= 0:
+        return np.int64(oc.NOT_PLAIN)
+    if count > len(staged) - first:
+        return np.int64(oc.PAUSED if first else oc.NEEDS_RECORDS)
+    if bt.records_of(source, start, stop, count, data, at, staged, first) != count:
+        return np.int64(oc.NOT_PLAIN)
+    is_open = attributes & bt.TRANSACTIONAL_MASK and round_state[d.RULE] == d.BY_KEYS
+    is_open = is_open and at != round_state[d.ALLOWED_AT]
+    return np.int64(oc.NOT_PLAIN) if is_open and not is_of_commit(round_state, open_, aborting, data, at) else count

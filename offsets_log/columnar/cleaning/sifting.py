@@ -1,0 +1,304 @@
+"""Pass 2 of the cleaner over plain batches: those that stay are written behind each other.
+
+A compressed batch that loses records is written plain, and noted to be compressed again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.cleaning.indexing import fits
+from offsets_log.columnar.cleaning.plain import aborted_at, is_of_commit, marker_at, plain_at, reach
+from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK, can_be_rewritten, rewrite
+from offsets_log.columnar.cleaning.table import last_offset
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire.decompress import copy_bytes
+from offsets_log.columnar.wire.primitives import be16, be32, be64
+from offsets_log.log_format import batch as b
+
+MOST_RECORD_OVERHEAD = 32
+"""More bytes than a record takes beside its key and value."""
+
+
+@inlined
+def _first_at(chosen: Any, offset: Any) -> Any:
+    """Return the index of the first offset that is not below one."""
+    low, high = np.int64(0), np.int64(len(chosen))
+    while low < high:
+        middle = low + high >> 1
+        if chosen[U(middle)] < offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _first_from(round_state: Any, chosen: Any, offset: Any) -> Any:
+    """Do as `_first_at`, from the last place on: most offsets that are asked for rise."""
+    at = round_state[d.CHOSEN_AT]
+    if at == 0 or chosen[U(at - 1)] >= offset:
+        at = _first_at(chosen, offset)
+    while at < len(chosen) and chosen[U(at)] < offset:
+        at += 1
+    round_state[d.CHOSEN_AT] = at
+    return at
+
+
+@inlined
+def _is_entered(round_state: Any, data: Any, at: Any) -> Any:
+    """Whether pass 1 has entered all records of a batch, so that those that stand last of a key are told by offsets.
+
+    Offsets of entered records rise. Of transactions pass 1 may know that others abort.
+    """
+    if at >= round_state[d.KNOWN_UNTIL] or at == round_state[d.ALLOWED_AT]:
+        return False
+    if be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK:
+        return False
+    base, last = be64(data, at), be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    return base >= round_state[d.FIRST_DIRTY] and last <= round_state[d.LATEST]
+
+
+@part
+def _is_superseded(round_state: Any, data: Any, producers: Any, chosen: Any, at: Any) -> Any:
+    """Whether a batch that pass 1 has entered goes unread: none of its records is the last of its key."""
+    if not _is_entered(round_state, data, at) or not _is_within(round_state, data, at):
+        return False
+    if be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | HORIZON_MASK):
+        return False
+    first = _first_from(round_state, chosen, be64(data, at))
+    if first < len(chosen) and chosen[U(first)] <= be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA):
+        return False
+    return not _may_stay_empty(round_state, data, at, producers)
+
+
+@kernel
+def sift(
+    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: LongRows, data: Bytes,
+    staged: LongRows, window: Bytes, table: LongRows, producers: LongRows, chosen: Longs, out: Bytes, packs: LongRows,
+) -> int:  # fmt: skip
+    """Pass 2: what is kept of the batches from the position on, written behind each other.
+
+    Args:
+        producers: active ones, rising, and beside each the last offset of its last batch of data, if it has one.
+        chosen: offsets of records, rising: those that stay or go by the rule; if it asks the keys, where these stand
+            last.
+    """
+    at, end = round_state[d.POSITION], round_state[d.END]
+    while at < end:
+        round_state[d.POSITION] = at
+        if round_state[d.OUT_USED] + bt.MARKER_SIZE > len(out) or round_state[d.PACKS] >= len(packs):
+            return oc.NEEDS_ROOM
+        is_of_one = reach(round_state, open_, aborting, data, at, end)
+        if is_of_one and _take_marker(round_state, open_, aborting, data, out, at, end):
+            round_state[d.LAST_AT] = at
+            at += bt.MARKER_SIZE
+            continue
+        if (
+            _is_discarded(round_state, open_, aborting, data, producers, at, end)
+            if is_of_one
+            else _is_superseded(round_state, data, producers, chosen, at)
+        ):
+            round_state[d.LAST_AT] = at
+            round_state[d.CHANGED] += 1
+            round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
+            at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+            continue
+        count = plain_at(round_state, open_, aborting, data, at, end, staged, np.int64(0), window, table)
+        if count < 0:
+            return int(count)
+        size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+        room = max(size, round_state[d.PLAIN_SIZE]) + MOST_RECORD_OVERHEAD * count
+        if round_state[d.OUT_USED] + room > len(out):
+            return oc.NEEDS_ROOM
+        source = window if round_state[d.IN_WINDOW] else data
+        outcome = _take(
+            round_state, slots, keys, arena, open_, aborting, data, source, staged, producers, chosen, out, packs, at,
+            size, count,
+        )  # fmt: skip
+        if outcome != oc.FINISHED:
+            return int(outcome)
+        round_state[d.LAST_AT] = at
+        round_state[d.RECORDS_READ] += count
+        at += size
+    round_state[d.POSITION] = at
+    return oc.FINISHED
+
+
+@inlined
+def _is_within(round_state: Any, data: Any, at: Any) -> Any:
+    """Return whether the log that is written may hold a batch as it is."""
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    return last < round_state[d.UNTIL_OFFSET] and fits(round_state, data, at)
+
+
+@part
+def _is_discarded(
+    round_state: Any, open_: Any, aborting: Any, data: Any, producers: Any, at: Any, end: Any
+) -> Any:  # fmt: skip
+    """Return whether a batch goes as data of an aborted transaction, and note that this has data."""
+    aborted = aborted_at(round_state, open_, aborting, data, at, end)
+    if aborted < 0 or _may_stay_empty(round_state, data, at, producers):
+        return False
+    aborting[U(aborted), d.IS_SEEN] = 1
+    return True
+
+
+@inlined
+def _take_marker(round_state: Any, open_: Any, aborting: Any, data: Any, out: Any, at: Any, end: Any) -> Any:
+    """Copy a marker that ends a transaction with data; False, and nothing is done, if there is none."""
+    if (
+        end - at < bt.MARKER_SIZE
+        or not _is_within(round_state, data, at)
+        or marker_at(round_state, open_, aborting, data, at, end) == 0
+    ):
+        return False
+    begin = round_state[d.OUT_USED]
+    copy_bytes(data, at, out, begin, np.int64(bt.MARKER_SIZE))
+    round_state[d.OUT_USED] = begin + bt.MARKER_SIZE
+    round_state[d.LAST_KEPT] = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    round_state[d.KEPT_MARKERS] += 1
+    round_state[d.KEPT_MARKERS + 1] += 1
+    round_state[d.KEPT_MARKERS + 2] += bt.MARKER_SIZE
+    round_state[d.RECORDS_READ] += 1
+    return True
+
+
+@part
+def _take(
+    round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, aborting: Any, data: Any, source: Any,
+    staged: Any, producers: Any, chosen: Any, out: Any, packs: Any, at: Any, size: Any, count: Any,
+) -> Any:  # fmt: skip
+    """Take one batch; return SLOW_PATH, with nothing done, if something about it is unusual."""
+    has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
+    horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
+    if (has_horizon and horizon < 0) or not _is_within(round_state, data, at):
+        return oc.NOT_PLAIN
+    by_keys = round_state[d.RULE] == d.BY_KEYS
+    if by_keys:
+        keeps_tombstones = not has_horizon or round_state[d.NOW] < horizon
+        is_entered = _is_entered(round_state, data, at)
+        kept, tombstones = _choose(
+            round_state, slots, keys, arena, source, staged, chosen, count, keeps_tombstones, is_entered
+        )
+    else:
+        kept, tombstones = _choose_among(round_state, chosen, staged, count)
+        if round_state[d.RULE] == d.CHOSEN_GO and kept < count:
+            return oc.NOT_PLAIN
+    if kept == 0:
+        round_state[d.CHANGED] += 1
+        return oc.NOT_PLAIN if _may_stay_empty(round_state, data, at, producers) else oc.FINISHED
+    is_of_producer = be64(data, at + bt.PRODUCER_ID) != b.NO_PRODUCER_ID
+    if not by_keys and is_of_producer and not is_of_commit(round_state, open_, aborting, data, at):
+        return oc.NOT_PLAIN
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    begin = round_state[d.OUT_USED]
+    if kept == count and (has_horizon or tombstones == 0 or not by_keys):
+        copy_bytes(data, at, out, begin, size)
+        round_state[d.OUT_USED] = begin + size
+    else:
+        round_state[d.CHANGED] += 1
+        if tombstones and not has_horizon and by_keys:
+            horizon = round_state[d.NEW_HORIZON]
+        if not can_be_rewritten(data, at, staged, kept):
+            return oc.NOT_PLAIN
+        rewrite(round_state, data, at, source, staged, kept, horizon, out)
+        if round_state[d.IN_WINDOW]:
+            pack = U(round_state[d.PACKS])
+            packs[pack, d.PACK_BEGIN] = begin
+            packs[pack, d.PACK_END] = round_state[d.OUT_USED]
+            packs[pack, d.PACK_REASON] = _reason(round_state, tombstones, last)
+            round_state[d.PACKS] += 1
+    round_state[d.LAST_KEPT] = last
+    _tell(round_state, kept, tombstones, round_state[d.OUT_USED] - begin, horizon, last)
+    return oc.FINISHED
+
+
+@inlined
+def _choose(
+    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, chosen: Any, count: Any,
+    keeps_tombstones: Any, is_entered: Any,
+) -> Any:  # fmt: skip
+    """Move the records that are kept to the begin of what is staged: how many, and how many tombstones."""
+    kept, tombstones = np.int64(0), np.int64(0)
+    for number in range(count):
+        i = U(number)
+        is_tombstone = staged[i, a.VALUE_SIZE] < 0
+        if staged[i, a.OFFSET] <= round_state[d.LATEST]:
+            if is_entered:
+                first = _first_from(round_state, chosen, staged[i, a.OFFSET])
+                is_superseded = first >= len(chosen) or chosen[U(first)] != staged[i, a.OFFSET]
+            else:
+                last = last_offset(round_state, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE])
+                is_superseded = staged[i, a.OFFSET] < last
+            if is_superseded or (is_tombstone and not keeps_tombstones):
+                continue
+        _keep(staged, i, kept)
+        kept += 1
+        tombstones += is_tombstone
+    return kept, tombstones
+
+
+@inlined
+def _keep(staged: Any, i: Any, place: Any) -> None:
+    """Move what is staged of a record."""
+    for column in range(a.RECORD_AT):
+        staged[U(place), column] = staged[i, column]
+
+
+@inlined
+def _choose_among(round_state: Any, chosen: Any, staged: Any, count: Any) -> Any:
+    """Choose records where single ones are named: those that stay, or those that go."""
+    kept, tombstones = np.int64(0), np.int64(0)
+    for number in range(count):
+        i = U(number)
+        low = _first_at(chosen, staged[i, a.OFFSET])
+        is_named = low < len(chosen) and chosen[U(low)] == staged[i, a.OFFSET]
+        if is_named == (round_state[d.RULE] == d.CHOSEN_STAY):
+            _keep(staged, i, kept)
+            kept += 1
+            tombstones += staged[i, a.VALUE_SIZE] < 0
+    return kept, tombstones
+
+
+@inlined
+def _may_stay_empty(round_state: Any, data: Any, at: Any, producers: Any) -> Any:
+    """Return whether a batch of data stays empty: a producer's last one, or the last of the round (``CL-21``)."""
+    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) + 1 == round_state[d.LAST_BATCH_OFFSET]:
+        return True
+    producer_id, low, high = be64(data, at + bt.PRODUCER_ID), np.int64(0), np.int64(len(producers))
+    while low < high:
+        middle = low + high >> 1
+        if producers[U(middle), 0] < producer_id:
+            low = middle + 1
+        else:
+            high = middle
+    if producer_id < 0 or low >= len(producers) or producers[U(low), 0] != producer_id:
+        return False
+    return producers[U(low), 1] == be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+
+
+@inlined
+def _reason(round_state: Any, tombstones: Any, last: Any) -> Any:
+    """Return where to count why a batch that ends with an offset stays."""
+    if last > round_state[d.LATEST]:
+        return np.int64(d.KEPT_BEYOND)
+    return np.int64(d.KEPT_TOMBSTONES if tombstones else d.KEPT_LATEST)
+
+
+@inlined
+def _tell(round_state: Any, kept: Any, tombstones: Any, size: Any, horizon: Any, last: Any) -> None:
+    """Count a batch that stays."""
+    reason = _reason(round_state, tombstones, last)
+    round_state[reason] += 1
+    round_state[reason + 1] += kept
+    round_state[reason + 2] += size
+    if tombstones and horizon >= 0:
+        round_state[d.FIRST_HORIZON] = min(round_state[d.FIRST_HORIZON], horizon)

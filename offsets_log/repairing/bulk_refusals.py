@@ -1,0 +1,69 @@
+"""The search for records that end a load, by kernels: only groups of which one is refused are replayed in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from offsets_log.broker.bulk import ANY_EPOCH
+from offsets_log.columnar.choose.selected import selected_events
+from offsets_log.columnar.choose.selection import Selection
+from offsets_log.columnar.folds.replay import Replayed, replay_logs
+from offsets_log.columnar.materialize.timelines import timelines
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Seen
+from offsets_log.events import Event, LogEvent
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.repairing.left_out import LeftOut
+from offsets_log.repairing.picking import Picking
+from offsets_log.repairing.unloadable import Unloadable
+from offsets_log.replay.coordinator_state import finish, settle_groups
+from offsets_log.replay.fold import replay_into
+from offsets_log.replay.partial import PartialState
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.refusal import verdict_on
+from offsets_log.replay.releases import Release
+
+
+def problems_in_bulk(log: PartitionLog, release: Release) -> list[Problem] | None:
+    """Return what ends the load; None if something in the log is left out for another reason.
+
+    A record that is refused though it can be decoded changes its group in a replay, but not in a log without it.
+    """
+    if (log.checkpoints.log_start_offset or 0) > (log.segments[0].base_offset or 0):
+        return None
+    picking = Picking(log, Unloadable(release), leader_epoch=ANY_EPOCH, in_bulk=True)
+    if any(isinstance(item, LeftOut) for item in picking.items()):
+        return None
+    (replayed,) = replay_logs([log], release.profile, note=lambda log: _ignore)
+    refused = replayed.state.problems
+    groups = {problem.group for problem in refused if problem.group is not None}
+    others = [problem for problem in _of_groups(replayed) if problem.group not in groups]
+    return [*refused, *others, *(_of_refused(log, groups, release.profile) if groups else ())]
+
+
+def _ignore(seen: Seen) -> None:
+    """Ignore what is missing, which is reported when it is left out."""
+
+
+def _of_groups(replayed: Replayed) -> list[Problem]:
+    """Return the problems of groups that lie in the order of their records."""
+    state = replayed.state
+    with Scanner() as scanner:
+        found = dict(timelines(replayed.layout, state, scanner, whole_groups=True))
+    return settle_groups(state.profile, found, committed=set(), pending=set(), end_offset=state.end_offset)[1]
+
+
+def _of_refused(log: PartitionLog, groups: Set[str], profile: Profile) -> list[Problem]:
+    """Return the problems of groups without the records that are refused whatever precedes them."""
+    state = PartialState(profile)
+    replay_into(state, _taken(log, groups, profile), on_damage=lambda damage: None)
+    return [problem for problem in finish(state).problems if problem.group in groups]
+
+
+def _taken(log: PartitionLog, groups: Set[str], profile: Profile) -> Iterator[LogEvent]:
+    for event in selected_events(log, Selection(groups.__contains__)):
+        if isinstance(event, Event) and event.decoded is not None and not event.batch.is_control:
+            verdict = verdict_on(event.record, event.decoded, None, profile)
+            if event.decoded.group in groups and not isinstance(verdict, Problem):
+                yield event
