@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -10,8 +11,7 @@ from typing import NoReturn
 
 import click
 
-from cli.inputs import Inputs
-from cli.output import visible
+from cli.inputs import WHAT_TO_GIVE, Inputs
 from cli.progress import progress
 from offsets_log.disk.writer import atomic_output, output_errors
 from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
@@ -20,7 +20,7 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.rows.survey import Survey, describe_tail
 from offsets_log.rows.tables import Row, damage_row, problem_row, to_json
-from offsets_log.words import counted
+from offsets_log.words import counted, visible
 
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
@@ -38,6 +38,7 @@ class Account:
         damages: the first pieces that could not be read, as rows.
         corrupt: how many pieces Kafka cannot have written.
         unsupported: how many pieces Kafka may have written in a form that is not known here.
+        left_out_bytes: how many bytes of the logs belong to no batch that was read.
         damaged_logs: ``id`` of each log that holds something other than whole batches and records.
         lost: missing log that nothing explains, including absent partitions.
         has_alerted: whether something came true that the user wanted to be alerted of.
@@ -51,6 +52,7 @@ class Account:
         self.lost: list[Missing] = []
         self.corrupt = 0
         self.unsupported = 0
+        self.left_out_bytes = 0
         self.has_alerted = False
         self.is_wrong = False
         self.tells_brokers = False
@@ -59,8 +61,8 @@ class Account:
         self._quarantine = (
             stack.enter_context(atomic_output(reading.quarantine, inputs=inputs.files)) if reading.quarantine else None
         )
-        total_bytes = sum(log.bytes_to_read for log in inputs.logs)
-        shown = progress(total_bytes, say, is_wanted=shows_progress, is_quiet=reading.quiet)
+        self._bytes_to_read = sum(log.bytes_to_read for log in inputs.logs)
+        shown = progress(self._bytes_to_read, say, is_wanted=shows_progress, is_quiet=reading.quiet)
         self.advance = stack.enter_context(shown)
 
     def aside(self, inputs: Inputs) -> Account:
@@ -145,6 +147,7 @@ class Account:
         else:
             self.corrupt += 1
         self.keep(damage)
+        self.left_out_bytes += 0 if damage.is_of_content else len(damage.raw)
         if len(self.damages) < MAX_DAMAGES_KEPT:
             self.damages.append(problem_row(damage))
         count = self.corrupt + self.unsupported
@@ -160,11 +163,21 @@ class Account:
             with output_errors(str(self._reading.quarantine)):
                 self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
 
-    def finish(self, words: str) -> None:
-        """Report the result, and what it lacks; before that, what of the cluster's metadata was looked at."""
+    def finish(self, words: str, found: int | None = None, names: Iterable[str] = ()) -> None:
+        """Report the result, and what it lacks; before that, what of the cluster's metadata was looked at.
+
+        Args:
+            found: how many rows the answer has; of none it is told which filters and bounds left nothing.
+            names: what was asked for by name, without an option.
+        """
         for note in self.inputs.clusters.notes:
             self.say(note)
         self.say(words)
+        if found == 0 and (filters := [*map(shlex.quote, names), *self._reading.filters]):
+            self.say(
+                f"nothing here fits {' '.join(filters)}; without that, offsets-log groups and offsets-log info show "
+                "what is here"
+            )
         if self.lost:
             count = sum(missing.count for missing in self.lost)
             self.say(
@@ -176,7 +189,9 @@ class Account:
                 f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
                 + ("" if self._reading.quarantine else "; --quarantine FILE keeps the pieces")
             )
-        if self.damaged_logs and not self.tells_brokers:
+        if 0 < self._bytes_to_read <= self.left_out_bytes:
+            self.say(f"no batch was found: this may be no log of Kafka. {WHAT_TO_GIVE}")
+        elif self.damaged_logs and not self.tells_brokers:
             self.say("a broker that starts over these files may serve less, or not start: see offsets-log check")
 
     @property

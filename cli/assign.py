@@ -17,7 +17,9 @@ ROUND_COLUMNS = ("generation", "protocol", "leader", "member_id", "partitions", 
     """echo '{"topics":{"t":3},"members":[{"member_id":"m1","topics":["t"]}]}' | offsets-log assign -""",
 )
 @click.argument("source", metavar="[-]", required=False, type=click.Choice(["-"]))
-@click.option("--assignor", type=click.Choice(ASSIGNOR_NAMES), default="range", show_default=True)
+@click.option(
+    "--assignor", type=click.Choice(ASSIGNOR_NAMES), default="range", show_default=True, help="Kafka's assignor."
+)
 @click.option("--topics", metavar="TOPIC=N,...", multiple=True, help="Topics and their partitions; repeatable.")
 @click.option(
     "--members",
@@ -32,8 +34,8 @@ ROUND_COLUMNS = ("generation", "protocol", "leader", "member_id", "partitions", 
     "--rounds",
     metavar="CHANGE,...",
     multiple=True,
-    help="What happens after that: -m3 leaves, +m4:invoices joins, a topic grows to invoices=24: the generations of a "
-    "group that joins and syncs. Changes of one value come together; repeatable, each is a rebalance of its own.",
+    help="What changes then: -m3 leaves, +m4:invoices joins, invoices=24 is how far a topic grows. Changes with commas "
+    "between them come together; repeatable, each is a rebalance of its own.",
 )
 @output_option("table", "jsonl", "json", "csv")
 def command(

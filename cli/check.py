@@ -62,7 +62,8 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--now",
     type=Time(),
-    help="The time at which open transactions and commits are how old; by default that of the newest record read.",
+    help="Until when ages of open transactions and commits are counted: epoch ms, ISO 8601 (UTC), or 2h ago; by "
+    "default the newest record's time.",
 )
 @SHUTDOWN
 @STRANDED
@@ -120,6 +121,8 @@ def command(
             if (other := release.other_coordinator) is not None:
                 session.account.say(_coordinator_in_words(release, other))
         session.account.say(_partitions_in_words(found.partitions))
+        for words in _of_nothing_left(session, checks):
+            session.account.say(words)
         session.account.finish(
             f"{session.inputs.partitions_read}, {counted(len(releases), 'release')}; "
             f"{counted(len(failing), 'load fails', 'loads fail')}"
@@ -147,6 +150,18 @@ def _checks(session: Session, releases: tuple[Release, ...], shutdown: str | Non
         yield check
 
 
+def _of_nothing_left(session: Session, checks: Sequence[PartitionCheck]) -> Iterator[str]:
+    """Yield a sentence for each log that loads only because a broker keeps none of its bytes."""
+    from offsets_log.rows.tables import partition_name
+
+    for check in (check for check in checks if id(check.log) in session.account.damaged_logs):
+        first = check.log.segments[0].base_offset if check.log.segments else None
+        ends = {load.log_end_offset for load in check.loads if load.ok}
+        if check.log.bytes_to_read and ends == {first or 0}:
+            name = partition_name(check.log.offsets_partition)
+            yield f"offsets partition {name}: nothing is left of it: a broker would serve none of its bytes"
+
+
 def _coordinator_in_words(release: Release, other: str) -> str:
     if release.name.endswith("-java"):
         return f"{release.name} is the preview of the Java coordinator; {other} is the Scala one, which is the default"
@@ -162,7 +177,7 @@ def _stranded(
     """Yield rows of offsets that lead to no record, among those that a release serves.
 
     Args:
-        now_ms: as ``--now`` says; by default the newest record's time of all logs.
+        now_ms: the value of ``--now``; by default the newest record's time of all logs.
     """
     logs, inputs = lag_logs(session, lag), session.inputs
     if not logs:

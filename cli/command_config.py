@@ -15,8 +15,8 @@ class Servers(click.ParamType):  # type: ignore[type-arg]
     name = "HOST:PORT"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Fails for anything else."""
-        from offsets_log.cluster.causes import address
+        """Return the value; fail for anything else."""
+        from offsets_log.cluster.address import address
         from offsets_log.errors import ClusterError
 
         servers = [server.strip() for server in str(value).split(",") if server.strip()]
@@ -26,12 +26,19 @@ class Servers(click.ParamType):  # type: ignore[type-arg]
         except ClusterError as error:
             self.fail(error.problem, param, ctx)
         if not servers:
-            self.fail("it names no server", param, ctx)
+            self.fail("no server is named", param, ctx)
         return str(value)
 
 
 BOOTSTRAP_SERVER = click.option(
     "--bootstrap-server", metavar="HOST:PORT", type=Servers(), required=True, help="Brokers, with commas between them."
+)
+
+COMMAND_CONFIG = click.option(
+    "--command-config",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Properties for the connection, as for Kafka's own tools: TLS with PEM, JKS or PKCS #12 stores, SASL.",
 )
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, is_bounded, say_of_decided
+from cli.compact_output import Shown, write_committed
+from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, is_bounded
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, ReadOptions, gather, output_option, reading_options
@@ -17,15 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cli.session import Session
-    from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
     from offsets_log.rows.tables import Row
-
-NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
-"""Columns that a table for people leaves out."""
-
 
 TABLES = ("offsets", "share-offsets")
 
@@ -42,22 +38,6 @@ class CompactOptions:
     unstable: bool
     decide: bool
     table: str
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Columns that the rows have beside those of offsets.
-
-    Attributes:
-        unstable: whether they mark offsets under an open transaction.
-        lag: tells the ends of partitions; None for rows without them.
-        now_ms: the time to which ages count; None for that of the newest record.
-    """
-
-    profile: str
-    unstable: bool
-    lag: CopiedLogs | None
-    now_ms: int | None
 
 
 @click.command(
@@ -110,6 +90,11 @@ def command(
     """
     if _follows(reading, output, follow, profile, as_broker=as_broker, shutdown=shutdown, asked=asked, lag=lag):
         return
+    if shutdown is not None and not as_broker:
+        raise click.UsageError(
+            "--shutdown decides what a broker recovers: give --as-broker too; without it all that can be read is "
+            "answered, whatever the stop"
+        )
     from cli.output import chosen_format
     from cli.session import open_session
     from offsets_log.replay.profile import PROFILES
@@ -121,7 +106,8 @@ def command(
     if asked.table == "share-offsets":
         _write_share_offsets(reading, output, lag)
         return
-    with open_session(reading, output, needs={"committed_offset"}) as session:
+    columns = {column.name for column in COMPACT_COLUMNS}
+    with open_session(reading, output, needs={"committed_offset"}, columns=columns) as session:
         if asked.decide:
             begin_to_decide(session, DecideOptions(asked.decide, lag.now_ms))
         shown = Shown(profile, asked.unstable, lag_logs(session, lag.lag), lag.now_ms)
@@ -135,7 +121,7 @@ def command(
 
                 write_table(session, output, table, shown)
                 return
-            _write_rows(session, output, format_name, table.to_pylist(), table.column_names, shown)
+            write_committed(session, output, format_name, table.to_pylist(), table.column_names, shown)
             return
         if format_name == "parquet" and not as_broker:
             replays = session.engine.replay_in_bulk(PROFILES[profile]) if session.engine.is_bulk else None
@@ -154,7 +140,7 @@ def command(
             return
         names = [*(column.name for column in COMPACT_COLUMNS), "unstable"]
         names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
-        _write_rows(session, output, format_name, rows, names, shown)
+        write_committed(session, output, format_name, rows, names, shown)
 
 
 def _follows(
@@ -207,7 +193,8 @@ def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) 
         say_of_lag(session, logs)
         say_of_orphans(session, rows)
         groups = len({row["group"] for row in rows})
-        session.account.finish(f"{counted(len(rows), 'share offset')} of {counted(groups, 'group')}")
+        told = f"{counted(len(rows), 'share offset')} of {counted(groups, 'group')}"
+        session.account.finish(told, found=None if found is None else len(rows))
 
 
 def _states(
@@ -223,43 +210,3 @@ def _states(
     else:
         for log, state, _ in session.engine.load_all(profile, whole_groups=False):
             yield log, state
-
-
-def _write_rows(
-    session: Session,
-    output: Output,
-    format_name: str,
-    rows: list[Row],
-    names: list[str],
-    shown: Shown,
-) -> None:
-    from cli.output import destination, write_rows
-
-    if not shown.unstable:
-        say_of_unstable(session, sum(row.pop("unstable") or 0 for row in rows))
-        names = [name for name in names if name != "unstable"]
-    if shown.lag is not None:
-        from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
-
-        rows = list(with_lag(shown.lag, rows, shown.now_ms))
-        raw = [name for name in names if name.endswith("_base64")]
-        names = [name for name in names if name not in raw] + [column.name for column in LAG_COLUMNS] + raw
-    if format_name == "table":
-        names = [name for name in names if name not in NOT_IN_TABLES]
-    with destination(output, session.inputs.files) as stream:
-        write_rows(stream, rows, names, format_name)
-    say_of_lag(session, shown.lag)
-    say_of_decided(session)
-    groups = len({row["group"] for row in rows})
-    session.account.finish(
-        f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
-        f"{shown.profile}"
-    )
-
-
-def say_of_unstable(session: Session, count: int) -> None:
-    """Report offsets for which an open transaction holds others."""
-    if count:
-        session.account.say(
-            f"of these offsets {counted(count, 'is', 'are')} under an open transaction (pending); --unstable marks them"
-        )

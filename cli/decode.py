@@ -73,7 +73,7 @@ def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: 
             write_events(session, output.to, account.watch)
             return
         with destination(output, session.inputs.files) as stream:
-            is_bulk = session.engine.is_bulk and not expand and not reading.strict
+            is_bulk = session.engine.is_bulk and not reading.strict
             if as_ is not None and is_bulk:
                 from offsets_log.columnar.sinks.forms import dump_log_form
 
@@ -90,10 +90,11 @@ def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: 
                 elif format_name in TEXT_FORMATS:
                     form = TEXT_FORMATS[format_name](names)
                     with text_around(stream, form) as write:
-                        account.records = _write_rows_in_bulk(session, write, form.line)
+                        account.records = _write_rows_in_bulk(session, write, form.line, expand=expand)
                 else:
-                    account.records = _write_table_in_bulk(session, stream)
-        session.account.finish(f"{counted(account.records, 'record')}, {session.inputs.partitions_read}")
+                    account.records = _write_table_in_bulk(session, stream, expand=expand)
+        told = f"{counted(account.records, 'record')}, {session.inputs.partitions_read}"
+        session.account.finish(told, found=account.records)
 
 
 def _check_usage(output: Output, expand: bool, as_: str | None) -> None:
@@ -132,15 +133,15 @@ PART_BYTES = 1 << 22
 
 
 def _write_rows_in_bulk(
-    session: Session, write: Callable[[bytes | memoryview], object], line: Callable[[Row], bytes]
+    session: Session, write: Callable[[bytes | memoryview], object], line: Callable[[Row], bytes], *, expand: bool
 ) -> int:
     """Write the lines of all records that are shown as rows; return how many there are."""
     from offsets_log.columnar.sinks.forms import form_of_rows
 
-    return _write_in_bulk(session, write, form_of_rows(line))
+    return _write_in_bulk(session, write, form_of_rows(line, expand=expand))
 
 
-def _write_table_in_bulk(session: Session, stream: IO[bytes]) -> int:
+def _write_table_in_bulk(session: Session, stream: IO[bytes], *, expand: bool) -> int:
     """Write all records that are shown as a table; return how many there are."""
     from cli.text_table import FieldReader, TextTable, fields_of
     from offsets_log.rows.tables import DECODE_COLUMNS
@@ -148,7 +149,7 @@ def _write_table_in_bulk(session: Session, stream: IO[bytes]) -> int:
     sql_types = {column.name: column.sql_type for column in DECODE_COLUMNS}
     with TextTable(TABLE_COLUMNS) as table:
         reader = FieldReader(table, [sql_types[name] for name in TABLE_COLUMNS])
-        count = _write_rows_in_bulk(session, reader.add, fields_of(TABLE_COLUMNS))
+        count = _write_rows_in_bulk(session, reader.add, fields_of(TABLE_COLUMNS), expand=expand)
         table.write(stream)
     return count
 

@@ -91,7 +91,13 @@ class RemovalOptions:
         ),
     ),
 )
-@click.option("--table", type=click.Choice(["offsets", "groups", "members"]), default="offsets", show_default=True)
+@click.option(
+    "--table",
+    type=click.Choice(["offsets", "groups", "members"]),
+    default="offsets",
+    show_default=True,
+    help="What is compared.",
+)
 @gather(
     "asked",
     RemovalOptions,
@@ -99,11 +105,13 @@ class RemovalOptions:
         click.option(
             "--retention",
             type=Duration(),
-            help="The broker's offsets.retention.minutes, as 7d, 10080m or ms: tells expired offsets from deleted "
-            "ones.",
+            help="The broker's offsets.retention.minutes, as 7d or 10080m (a number alone is milliseconds): tells "
+            "expired offsets from deleted ones.",
         ),
         click.option(
-            "--why", is_flag=True, help="Columns with the group's state, the tombstone, and why it is called so."
+            "--why",
+            is_flag=True,
+            help="Add columns with the group's state, the tombstone, and why an offset is called deleted or expired.",
         ),
     ),
 )
@@ -138,12 +146,16 @@ def command(
     with _both(reading, output, profile, since, table, decide) as comparison:
         session = comparison.session
         if table == "offsets":
-            rows, names, words = _offsets(comparison, asked.retention, asked.why or chosen_format(output) == "table")
+            rows, names, unchanged, words = _offsets(
+                comparison, asked.retention, asked.why or chosen_format(output) == "table"
+            )
         else:
-            rows, names, words = _groups(comparison, table, read_topic_ids(topic_ids))
+            rows, names, unchanged, words = _groups(comparison, table, read_topic_ids(topic_ids))
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
-        session.account.finish(f"{words}, {counted(len(comparison.parts), 'partition')}; profile {profile}")
+        session.account.finish(
+            f"{words}, {counted(len(comparison.parts), 'partition')}; profile {profile}", found=len(rows) + unchanged
+        )
 
 
 def _check_usage(reading: ReadOptions, since: Since) -> None:
@@ -159,6 +171,10 @@ def _check_usage(reading: ReadOptions, since: Since) -> None:
     for partition, offset in since.from_offset:
         if offset > until.get(partition, offset):
             raise click.UsageError("--from-offset is beyond --until-offset")
+
+
+_Answer = tuple[list["Row"], list[str], int, str]
+"""Rows, their columns, how much is unchanged, and the counts in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +297,7 @@ def _say_if_reversed(session: Session, part: ComparedPartition) -> None:
 # ----------------------------------------------------------------------------------------------- offsets
 
 
-def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple[list[Row], list[str], str]:
+def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> _Answer:
     from offsets_log.investigate import diff as d
 
     _say_not_compared(comparison, d.ANSWER)
@@ -306,7 +322,7 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple
     names = [column.name for column in (*d.DIFF_COLUMNS, *(d.WHY_COLUMNS if why else ()))]
     counts = Counter(row["change"] for row in rows)
     words = ", ".join(f"{count} {change}" for change, count in sorted(counts.items()))
-    return rows, names, f"{words or 'no change'}; {counted(unchanged, 'offset')} unchanged"
+    return rows, names, unchanged, f"{words or 'no change'}; {counted(unchanged, 'offset')} unchanged"
 
 
 def _removals(
@@ -335,7 +351,7 @@ def _removals(
 # ------------------------------------------------------------------------------------ groups and members
 
 
-def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> tuple[list[Row], list[str], str]:
+def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> _Answer:
     from offsets_log.investigate import diff as d
     from offsets_log.replay.topic_names import TopicNames
 
@@ -351,7 +367,7 @@ def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> tup
     }[table]
     _say_not_compared(comparison, facts)
     rows, unchanged = compare(before, after, comparison.missing_columns)
-    return rows, list(columns), f"{len(rows)} {table} changed, {unchanged} unchanged"
+    return rows, list(columns), unchanged, f"{len(rows)} {table} changed, {unchanged} unchanged"
 
 
 def _group_rows(

@@ -140,9 +140,7 @@ class Engine:
         from offsets_log.columnar.jit.compiled import compile_beside, is_kept
 
         if not is_kept(largest):
-            self.account.say(
-                "compiling for this machine, once: about ten seconds; for other commands in the background"
-            )
+            self.account.say("compiling for this machine, once: about ten seconds; the rest follows in the background")
             compile_beside(but=largest)
 
     def replay_in_bulk(

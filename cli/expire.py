@@ -68,11 +68,12 @@ class ExpiryOptions:
         click.option(
             "--retention",
             type=Duration(),
-            help="The broker's offsets.retention.minutes, as 7d, 10080m or ms.  [default: the era's]",
+            help="The broker's offsets.retention.minutes, as 7d or 10080m; a number alone is milliseconds.  "
+            "[default: the era's]",
         ),
     ),
 )
-@click.option("--expired-only", is_flag=True, help="Only what would be removed.")
+@click.option("--expired-only", is_flag=True, help="Show only what would be removed at --now.")
 @AS_BROKER
 @SHUTDOWN
 @output_option("table", "jsonl", "json", "csv")
@@ -95,7 +96,7 @@ def command(
     from cli.session import open_session
     from offsets_log.replay.expiry import NEEDED_COLUMNS, cycle_of
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.words import shown_time
+    from offsets_log.words import shown_duration, shown_time
 
     rules = _era(profile, asked.era)
     rules_with = rules.retention(asked.retention)
@@ -103,8 +104,8 @@ def command(
     with open_session(reading, output, needs=NEEDED_COLUMNS) as session:
         if asked.retention is None and any(identity.meta for identity in session.inputs.clusters.identities):
             session.account.say(
-                f"the retention is this era's default: a broker's {RETENTION} stands in its server.properties, which "
-                "is in no data directory, nor in the cluster's metadata; --retention says it"
+                f"the retention is this era's default: the broker's own {RETENTION} stands in server.properties, which "
+                "is in no data directory, nor in the cluster's metadata; give it with --retention"
             )
         rows: list[Row] = []
         brokers = Brokers(session, PROFILES[rules.profile], as_broker, shutdown)
@@ -116,7 +117,7 @@ def command(
                 rows += _rows(expiry, log.offsets_partition)
         if reading.topic:
             rows = [row for row in rows if row["kind"] == "offset" and session.inputs.shows_topic(row["topic"])]
-        counts = ", ".join(_count(rows, kind) for kind in ("offset", "group"))
+        counts, found = ", ".join(_count(rows, kind) for kind in ("offset", "group")), len(rows)
         if expired_only:
             rows = [row for row in rows if row["expired"]]
         rows.sort(key=_order)
@@ -124,8 +125,9 @@ def command(
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
         session.account.finish(
-            f"{counts} expired at {shown_time(now_ms)} with a retention of {rules_with.retention_ms} ms, "
-            f"{session.inputs.partitions_read}; profile {rules.profile}, era {rules.name}"
+            f"{counts} expired at {shown_time(now_ms)} with a retention of {shown_duration(rules_with.retention_ms)}, "
+            f"{session.inputs.partitions_read}; profile {rules.profile}, era {rules.name}",
+            found=found,
         )
 
 

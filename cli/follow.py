@@ -107,7 +107,7 @@ class Following(Generic[Kind]):
 
     Args:
         make: offsets partition → what is followed of it.
-        order: of the rows of one look; None to show the rows of each piece of a log when it is read.
+        order: the sort key of the rows of one look; None to show the rows of each piece of a log when it is read.
 
     Raises:
         UsageError: something else was given than directories of partitions.
@@ -169,7 +169,7 @@ class Following(Generic[Kind]):
             yield
 
     def _samples(self) -> list[Sample]:
-        """What there is to measure at this moment; called by other threads."""
+        """Return what there is to measure at this moment; called by other threads."""
         with self._measuring:
             account = self.session.account
             found: list[Sample] = [
@@ -238,7 +238,7 @@ class Following(Generic[Kind]):
         return grew
 
     def _take(self, partition: _Partition[Kind], piece: Piece, reader: PieceReader, sink: Sink) -> bool:
-        """Take a piece; return whether the log is gone on with behind it."""
+        """Take a piece; return whether the log is continued behind it."""
         try:
             partition.followed.take(piece, reader, partition.note)
         except ReadAgainError:
@@ -252,7 +252,7 @@ class Following(Generic[Kind]):
     def _tell(self, replaced: Replaced) -> None:
         words = (
             f"offsets partition {partition_name(replaced.offsets_partition)} is another log than the one that was read "
-            f"up to record offset {replaced.next_offset}: {replaced.why}; it is read from its begin"
+            f"up to record offset {replaced.next_offset}: {replaced.why}; it is read from its beginning"
         )
         if self.session.inputs.reading.strict:
             raise InputError(words)

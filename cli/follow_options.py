@@ -41,7 +41,7 @@ class Rule(click.ParamType):  # type: ignore[type-arg]
     """``rewound``, ``group-empty:7d`` or ``lag:1000`` → (rule, ms or records).
 
     Args:
-        rules: those of the command, with ``:DURATION`` or ``:RECORDS`` behind those that take one.
+        rules: the command's rules, with ``:DURATION`` or ``:RECORDS`` behind those that take one.
     """
 
     name = "RULE"
@@ -50,7 +50,7 @@ class Rule(click.ParamType):  # type: ignore[type-arg]
         self.rules = rules
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """Fails for anything else."""
+        """Return the value; fail for anything else."""
         name, colon, number = str(value).partition(":")
         form = next((rule for rule in self.rules if rule.partition(":")[0] == name), None)
         if form is None or (":" in form) != bool(colon):
@@ -66,7 +66,7 @@ class Place(click.ParamType):  # type: ignore[type-arg]
     name = "[HOST:]PORT"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """Fails for anything else."""
+        """Return the value; fail for anything else."""
         host, _, port = str(value).rpartition(":")
         return host.strip("[]") or LOOPBACK, click.IntRange(0, 65535)(port, param, ctx)
 
@@ -81,7 +81,7 @@ METRICS_PORT = click.option(
 
 
 def follow_options(*rules: str) -> Callable[..., Any]:
-    """The options of a command with these rules, handed over as `follow`."""
+    """Return a decorator that adds the options of a command with these rules, handed over as `follow`."""
     return gather(
         "follow",
         FollowOptions,
@@ -94,7 +94,7 @@ def follow_options(*rules: str) -> Callable[..., Any]:
             click.option(
                 "--until-idle",
                 type=Duration(),
-                help="With --follow: end when nothing new has come for so long, such as 10s.",
+                help="With --follow: end when nothing new has come for this long, such as 10s.",
             ),
             click.option(
                 "--alert",
@@ -111,7 +111,7 @@ def follow_options(*rules: str) -> Callable[..., Any]:
 def is_followed(
     reading: ReadOptions, output: Output, follow: FollowOptions, refused: Mapping[str, object] | None = None
 ) -> bool:
-    """Whether the logs are followed; refuses what that does not go with.
+    """Return whether the logs are followed; refuses what that does not go with.
 
     Args:
         refused: options of the command that are of the logs' end, and whether each is given.

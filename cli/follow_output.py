@@ -13,9 +13,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import TIME_SUFFIXES, ensure_read, visible
-from offsets_log.rows.tables import Row, to_json
-from offsets_log.words import shown_time
+from cli.output import ensure_read
+from offsets_log.rows.tables import SPAN_SUFFIXES, TIME_SUFFIXES, Row, to_json
+from offsets_log.words import shown_span, shown_time, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class LiveTable:
     rows: Callable[[], list[Row]]
 
     def show(self, rows: list[Row]) -> None:
-        """Nothing: `look` shows all rows there are."""
+        """Do nothing: `look` shows all rows there are."""
 
     def write(self, lines: Iterator[memoryview]) -> None:
-        """Nothing, as `show`."""
+        """Do nothing, as `show`."""
 
     def alert(self, row: Row) -> None:
         """Print an alert above the table."""
@@ -80,7 +80,12 @@ class LiveTable:
 def _cell(name: str, value: object) -> str:
     if value is None:
         return "-"
-    return shown_time(value) if isinstance(value, int) and name.endswith(TIME_SUFFIXES) else visible(str(value))
+    if isinstance(value, int):
+        if name.endswith(TIME_SUFFIXES):
+            return shown_time(value)
+        if name.endswith(SPAN_SUFFIXES):
+            return shown_span(value)
+    return visible(str(value))
 
 
 @contextmanager

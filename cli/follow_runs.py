@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def follow_compact(
     reading: ReadOptions, output: Output, follow: FollowOptions, profile: str, *, orphans: bool, unstable: bool
 ) -> None:
-    """``compact --follow``."""
+    """Run ``compact --follow``."""
     from offsets_log.following.offsets import FollowedOffsets, OffsetsAsked
 
     with open_session(replace(reading, progress=False), output) as session:
@@ -51,7 +51,7 @@ def follow_compact(
 
 
 def follow_groups(reading: ReadOptions, output: Output, follow: FollowOptions, profile: str) -> None:
-    """``groups --follow``."""
+    """Run ``groups --follow``."""
     from offsets_log.following.groups import FollowedGroups, GroupsAsked
 
     with open_session(replace(reading, progress=False), output) as session:
@@ -73,7 +73,7 @@ def follow_groups(reading: ReadOptions, output: Output, follow: FollowOptions, p
 
 
 def _rows_of_groups(following: Following[FollowedGroups]) -> list[Row]:
-    """All groups as they are now, those that wrote last first."""
+    """Return all groups as they are now, those that wrote last first."""
     now_ms = int(time.time() * 1000)
     rows = [row for followed in following.partitions for row in followed.aged_rows(now_ms)]
     return sorted(rows, key=lambda row: -(row["last_activity_timestamp_ms"] or 0))
@@ -89,7 +89,7 @@ def follow_history(
     topic_ids: str | None,
     only_rewinds: bool,
 ) -> None:
-    """``history --follow``."""
+    """Run ``history --follow``."""
     from offsets_log.following.commits import CommitsAsked, FollowedCommits
 
     with open_session(replace(reading, progress=False), output) as session:
@@ -115,7 +115,7 @@ def follow_history(
 def follow_rebalances(
     reading: ReadOptions, output: Output, follow: FollowOptions, storm: tuple[int, int], topic_ids: str | None
 ) -> None:
-    """``rebalances --follow``."""
+    """Run ``rebalances --follow``."""
     from offsets_log.following.generations import FollowedGenerations, GenerationsAsked
     from offsets_log.rebalance.storms import Limits
 

@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 )
 @reading_options
 @PROFILE
-@click.option("--now", type=Time(), help="Until when ages are counted: epoch ms, ISO 8601 (UTC), or 2h ago.")
+@click.option(
+    "--now", type=Time(), help="Until when ages are counted: epoch ms, ISO 8601 (UTC), or 2h ago; by default now."
+)
 @click.option(
     "--stale",
     type=Duration(),
-    help="Only groups that a broker would delete and that have written nothing for so long, such as 30d, with the "
+    help="Only groups that a broker would delete and that have written nothing for this long, such as 30d, with the "
     "command line that deletes them.",
 )
 @LAG
@@ -92,7 +94,7 @@ def command(
         rows = _with_share_offsets(session, rows, logs)
         rows.sort(key=g.groups_row_order)
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
-        count = counted(len(rows), "group")
+        count, found = counted(len(rows), "group"), len(rows)
         if stale is not None:
             all_rows = rows
             old = [row for row in all_rows if g.is_stale(row, now_ms - stale)]
@@ -122,7 +124,7 @@ def command(
                 write_rows(stream, rows, [*names, "command"], format_name)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         say_of_lag(session, logs)
-        session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; profile {profile}")
+        session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; profile {profile}", found=found)
 
 
 def _with_share_offsets(session: Session, rows: list[Row], logs: CopiedLogs | None) -> list[Row]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,8 @@ from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, output_option, 
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
+    from pyarrow import ChunkedArray
+
     from cli.session import Session
     from offsets_log.columnar.scan.reading import Seen
     from offsets_log.investigate.bulk_history import OrderedHistory
@@ -85,7 +87,7 @@ def command(
     from offsets_log.replay.profile import PROFILES
 
     if not reading.group:
-        raise click.UsageError("give the group: -g GROUP")
+        raise click.UsageError("give the group: -g GROUP; -g '*' gives all")
     asked = {*topic_partition, *partition}
     shows_all = not asked and not reading.topic
     shows = partial(_shows_key, asked)
@@ -106,7 +108,8 @@ def command(
         counts = counts or _answer(asking)
         session.account.finish(
             f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
-            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; profile {profile}"
+            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; profile {profile}",
+            found=counts.keys,
         )
 
 
@@ -259,6 +262,14 @@ def _answer_in_bulk(asking: _Asking) -> _Counts | None:
         return _Counts(ordered.count(EVENT, COMMIT), ordered.count(CHANGE, REWOUND), ordered.keys, ordered.groups)
 
 
+def values_of(column: ChunkedArray) -> list[Any]:
+    """Return the values of a column; those of a dictionary are looked up at once, not one by one."""
+    import pyarrow as pa
+
+    values: list[Any] = (column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column).to_pylist()
+    return values
+
+
 def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
     from cli.engine import processors
     from cli.output import TEXT_FORMATS, chosen_format, destination, text_around
@@ -273,8 +284,14 @@ def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
         tables = HistoryTables(ordered, only_rewinds=asking.only_rewinds, threads=threads)
         write_history(asking.session, asking.output, tables, tables.schema)
         return
-    if format_name not in TEXT_FORMATS:
-        asking.write(ordered.rows(only_rewinds=asking.only_rewinds))
+    if format_name == "table":
+        from cli.text_table import TextTable
+        from offsets_log.investigate.history_tables import HistoryTables
+
+        with destination(asking.output, asking.session.inputs.files) as stream, TextTable(asking.columns) as text:
+            for table in HistoryTables(ordered, only_rewinds=asking.only_rewinds, threads=threads):
+                text.add_columns([values_of(table[name]) for name in asking.columns])
+            text.write(stream)
         return
     form = TEXT_FORMATS[format_name](asking.columns)
     with destination(asking.output, asking.session.inputs.files) as stream, text_around(stream, form) as write:

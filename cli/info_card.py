@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
-from cli.output import visible
 from offsets_log.rows.tables import Row
-from offsets_log.words import counted, shown_time
+from offsets_log.words import counted, shown_time, visible
 
 if TYPE_CHECKING:
     from cli.session import Session

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import IO, Any
 
-from cli.output import visible, write_rows
+from cli.output import write_rows
 from offsets_log.data_directory.decisions import Outcomes
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
@@ -14,7 +14,7 @@ from offsets_log.replay.coordinator_state import Holdings
 from offsets_log.replay.group import Group
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import Row, partition_name, without_missing_columns
-from offsets_log.words import counted, shown_time
+from offsets_log.words import counted, shown_time, visible
 
 PAGE_COLUMNS = (
     "offsets_partition", "files", "size_bytes", "batches", "records", "tombstones", "first_offset", "end_offset",

@@ -26,6 +26,8 @@ from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted
 
+WHAT_TO_GIVE = f"Give a broker's data directory (log.dirs), or of its directories those named {OFFSETS_TOPIC}-N"
+
 
 class Inputs(Beside):
     """The opened logs and what lies beside them, and the bounds and filters for them.
@@ -36,7 +38,7 @@ class Inputs(Beside):
         absent: partitions that the data directory knows and that have no segment.
         partitions: how many partitions were read.
         damages: what could not be read of dumps and archives when they were opened.
-        has_broken_files: as of `DiskLogs`.
+        has_broken_files: what `DiskLogs` says.
         locate: sets the position of damage in a dump to its line there.
         shows_group: whether ``--group`` shows a group of this name.
         shows_topic: whether ``--topic`` shows a topic of this name.
@@ -135,8 +137,7 @@ class Inputs(Beside):
         if is_of_another_topic(log) or (is_empty and topic.startswith("__")):
             raise InputError(
                 (f"this is another topic, {topic}" if topic else f"this does not look like {OFFSETS_TOPIC}")
-                + ": no group coordinator wrote its records. Give a broker's data directory (log.dirs), or of its "
-                f"directories those named {OFFSETS_TOPIC}-N",
+                + f": no group coordinator wrote its records. {WHAT_TO_GIVE}",
                 file=file,
             )
 

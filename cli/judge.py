@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.command_config import COMMAND_CONFIG, Servers
 from cli.options import ReadOptions
-from offsets_log.words import counted
 
 if TYPE_CHECKING:
+    from cli.account import Account
     from cli.inputs import Inputs
     from cli.session import Session
     from offsets_log.disk.reader import DiskLogs
@@ -41,13 +42,13 @@ def target_options(command: Callable[..., None]) -> Callable[..., None]:
         help="Judge the cluster that is to get the offsets by a copy of it: a data directory, or what pull wrote; "
         "repeatable.",
     )
-    @click.option("--bootstrap-server", metavar="HOST:PORT", help="Judge this live cluster instead; it is only asked.")
     @click.option(
-        "--command-config",
-        metavar="FILE",
-        type=click.Path(exists=True, dir_okay=False),
-        help="Properties for the connection, as for Kafka's own tools.",
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        type=Servers(),
+        help="Judge this live cluster instead; it is only asked.",
     )
+    @COMMAND_CONFIG
     @wraps(command)
     def with_target(
         *args: Any, target: tuple[str, ...], bootstrap_server: str | None, command_config: str | None, **more: Any
@@ -68,10 +69,12 @@ def add_judgement(session: Session, plan: Row, asked: TargetOptions) -> list[Row
         OffsetsLogError: the copy cannot be read, or the cluster does not answer.
     """
     from offsets_log.restore.judging import in_words, judge
+    from offsets_log.restore.plan import rows_of
+    from offsets_log.restore.rows import counted_rows
 
     if not asked.paths and asked.bootstrap_server is None:
         return None
-    rows = plan["offsets"]
+    rows = rows_of(plan)
     with _opened(session, asked) as (target, name):
         judged = list(judge(target, rows))
         plan["target"] = {
@@ -80,7 +83,7 @@ def add_judgement(session: Session, plan: Row, asked: TargetOptions) -> list[Row
             "judged": len(rows),
             "problems": len(judged),
         }
-    said = list(in_words(judged, name)) or [f"{name}: all {counted(len(rows), 'offset')} will do there"]
+    said = list(in_words(judged, name)) or [f"{name}: all {counted_rows(rows)} will do there"]
     plan["doubts"] = [*said, *plan["doubts"]] if judged else plan["doubts"]
     if not judged:
         session.account.say(said[0])
@@ -132,4 +135,20 @@ def _copied(session: Session, inputs: Inputs, opened: DiskLogs) -> tuple[Judged,
         session.account.say(f"target: {words}")
     name = "in the copy of the target" + ("" if states else ", which has no offsets topic")
     cluster_id = ids.pop() if len(ids) == 1 else None
-    return CopiedTarget(cluster_id, topics, inputs.copied_logs, states, profile), name
+    starts = _share_starts(inputs, session.account)
+    return CopiedTarget(cluster_id, topics, inputs.copied_logs, states, profile, starts), name
+
+
+def _share_starts(inputs: Inputs, account: Account) -> Iterator[tuple[str, tuple[str, int], int]]:
+    """Yield where share groups start in a copy: group, topic and partition, offset."""
+    from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
+
+    if not inputs.copied_logs.partition_count(SHARE_GROUP_STATE):
+        return
+    states = inputs.share_states
+    for damage in states.damages:
+        account.on_damage(damage)
+    for key, state in states.by_key.items():
+        topic = inputs.topic_ids.get(bytes(key.topic_id))
+        if topic is not None and state.start_offset >= 0:
+            yield key.group, (topic, key.partition), state.start_offset

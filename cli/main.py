@@ -61,6 +61,17 @@ class LazyGroup(click.Group):
         command.epilog = _in_lines(command.epilog or "")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments begin with; of an unknown one the error names those that are near."""
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = ", ".join(map(repr, get_close_matches(args[0], COMMANDS)))
+            ctx.fail(f"No such command {args[0]!r}." + (f" (Did you mean: {near}?)" if near else ""))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List each command with its whole first sentence."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
@@ -116,8 +127,8 @@ def main() -> None:
     PATH is a broker's data directory, a partition directory (__consumer_offsets-3), a segment file, a glob, an
     archive of these (.tar, .tar.gz, .tar.zst, .zip), or - for a pipe. Nothing is ever written to it.
 
-    Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged or
-    unsupported (standard error says what); 4 an --alert of --follow came true.
+    Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged,
+    unsupported or missing (standard error says what); 4 an --alert of --follow came true.
 
     \b
     Completion in bash; for other shells zsh_source or fish_source:

@@ -42,10 +42,10 @@ class Moments:
     """A run's logs, which may be asked for the state at any moment.
 
     Attributes:
-        profile: whose rules.
+        profile: the rules to answer by.
         given_names: topic id → name, by the user.
-        end_offsets: of `serving.topics.END_OFFSETS`.
-        expiry: by when and with which retention offsets have expired; None where nothing has.
+        end_offsets: one of `serving.topics.END_OFFSETS`.
+        expiry: the moment and the retention by which offsets have expired; None where nothing has.
         failures: offsets partition → what would end its load, by the state loaded last.
     """
 

@@ -1,12 +1,13 @@
 """Options that several commands share: the same words everywhere, gathered into one value each.
 
-Nothing here imports the library: `--help` must not pay for it.
+Of the library nothing is imported here but its words: `--help` must not pay for it.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -15,9 +16,10 @@ from typing import Any
 
 import click
 
+from offsets_log.words import UNITS_MS, shown_time
+
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
 INPUT_FORMATS = ("segments", "dump-log", "formatter", "kcat", "parquet", "jsonl")
-UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
 class UntilOffset(click.ParamType):  # type: ignore[type-arg]
@@ -37,6 +39,8 @@ class UntilOffset(click.ParamType):  # type: ignore[type-arg]
 ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
 """Names of `replay.expiry.ERAS`, stated here too so that help does not load them; a test compares both."""
 
+BEFORE_KAFKA_MS = 1_104_537_600_000
+"""2005-01-01 in epoch milliseconds: a smaller number was meant as something else, such as seconds."""
 MAX_INT64 = (1 << 63) - 1
 MAX_DIGITS = 30
 """How many digits a given number may have: more are too many anyhow, and would take long to read."""
@@ -57,7 +61,7 @@ class Time(click.ParamType):  # type: ignore[type-arg]
     def _moment(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
         if re.fullmatch(r"-?\d+", text):
-            return int(text[:MAX_DIGITS])
+            return self._number(int(text[:MAX_DIGITS]))
         if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)(?: ago)?", text):
             return int(time.time() * 1000) - int(match[1][:MAX_DIGITS]) * UNITS_MS[match[2]]
         try:
@@ -66,6 +70,16 @@ class Time(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is no time: give epoch ms, 2026-01-31T14:05:00Z, or 2h for two hours ago", param, ctx)
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return round(aware.timestamp() * 1000)
+
+    def _number(self, moment: int) -> int:
+        """Return epoch milliseconds, and say how they were read if they were hardly meant as such."""
+        if -MAX_INT64 <= moment < BEFORE_KAFKA_MS:
+            click.echo(
+                f"{moment} is read as epoch ms, {shown_time(moment)}, before there was Kafka: epoch ms have 13 "
+                "digits; else give 2026-01-31T14:05:00Z, or 2h for two hours ago",
+                err=True,
+            )
+        return moment
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -86,7 +100,9 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
             return int(match[1][:MAX_DIGITS]) * UNITS_MS[match[2] or "ms"]
         iso = re.fullmatch(r"P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", text.upper())
         if iso is None:
-            self.fail(f"{value!r} is no duration, such as 7d, 10080m, PT1H or 604800000 (ms)", param, ctx)
+            self.fail(
+                f"{value!r} is no duration, such as 7d, 10080m or PT1H; a number alone is milliseconds", param, ctx
+            )
         counts = (int((count or "0")[:MAX_DIGITS]) for count in iso.groups())
         return sum(count * UNITS_MS[unit] for count, unit in zip(counts, "dhms", strict=True))
 
@@ -144,6 +160,13 @@ class ReadOptions:
     quiet: bool = False
     verbose: bool = False
 
+    @property
+    def filters(self) -> list[str]:
+        """The options that leave out groups, topics and later records, as they may be given."""
+        named = [(option, glob) for option, globs in (("-g", self.group), ("-t", self.topic)) for glob in globs]
+        bounds = {"--until-offset": bool(self.until_offset), "--until-time": self.until_time is not None}
+        return [f"{option} {shlex.quote(glob)}" for option, glob in named] + [name for name in bounds if bounds[name]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
@@ -158,27 +181,38 @@ ENGINE = click.option(
     type=click.Choice(("local", "spark")),
     default="local",
     show_default=True,
-    help="What reads the logs: this machine, or Spark where they outgrow it, which needs the extra spark, and Java.",
+    help="What reads the logs: this machine, or Spark where they outgrow it: pip install 'offsets-log[spark]', and "
+    "Java.",
 )
 MASTER = click.option("--master", metavar="URL", help="Spark's master: spark://HOST:PORT, yarn …; by default local[*].")
+GROUP = click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable.")
+TOPIC = click.option("-t", "--topic", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+OFFSETS_PARTITION = click.option(
+    "-p",
+    "--offsets-partition",
+    metavar="N",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help="Only these partitions of __consumer_offsets; repeatable.",
+)
+AS_PARTITION = click.option(
+    "--as-partition",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="The offsets partition of a lone file whose directory does not name one.",
+)
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few.")
+SHOW_PROGRESS = click.option("--progress/--no-progress", default=None, help="Show the progress.")
+NEW_DIRECTORY = click.option(
+    "--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all."
+)
 READING = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()),
-    click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable."),
-    click.option("-t", "--topic", metavar="GLOB", multiple=True, help="Only these topics; repeatable."),
-    click.option(
-        "-p",
-        "--offsets-partition",
-        metavar="N",
-        type=click.IntRange(min=0),
-        multiple=True,
-        help="Only these partitions of __consumer_offsets; repeatable.",
-    ),
-    click.option(
-        "--as-partition",
-        metavar="N",
-        type=click.IntRange(min=0),
-        help="The offsets partition of a lone file whose directory does not tell.",
-    ),
+    GROUP,
+    TOPIC,
+    OFFSETS_PARTITION,
+    AS_PARTITION,
     click.option(
         "--until-offset",
         type=UntilOffset(),
@@ -221,8 +255,8 @@ READING = (
         default=None,
         help="Show how much has been read: a bar on a terminal, else a line every ten seconds.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
-    click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few."),
+    QUIET,
+    VERBOSE,
 )
 
 PROFILE = click.option(
@@ -265,6 +299,16 @@ AS_BROKER = click.option(
     help="Answer as a broker that starts over these files: the log cut where it recovers them, no partition whose load "
     "fails. Without this, all that can be read is answered.",
 )
+
+
+def report_option(*formats: str) -> Callable[..., Any]:
+    """Return the option -o for a command that writes files, and a report about each partition beside them."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(formats),
+        help="Format of the report, a row for each partition; by default table on a terminal and jsonl in a pipe.",
+    )
 
 
 def output_option(*formats: str) -> Callable[..., Any]:

@@ -8,7 +8,6 @@ import io
 import os
 import select
 import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,8 +21,6 @@ from offsets_log.errors import OutputError
 from offsets_log.rows.tables import Row, to_json
 
 CHUNK = 1 << 16
-TIME_SUFFIXES = ("timestamp_ms", "_at_ms")
-"""Endings of columns that hold a moment and not a duration."""
 
 
 def chosen_format(output: Output) -> str:
@@ -180,20 +177,3 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return to_json(value) if isinstance(value, dict | list) else value
-
-
-# ---------------------------------------------------------------------------------------------- tables
-
-
-def visible(text: str) -> str:
-    """Return text on one line that cannot disturb a terminal: control and format characters are escaped."""
-    if text.isprintable() and "\\" not in text:
-        return text
-    return "".join(
-        character.encode("unicode_escape").decode("ascii") if _is_disturbing(character) else character
-        for character in text
-    )
-
-
-def _is_disturbing(character: str) -> bool:
-    return character == "\\" or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cli.compact import Shown, say_of_unstable
+from cli.compact_output import Shown, say_of_unstable
 from cli.decide import say_of_decided
 from cli.lag import say_of_lag
 from cli.output import destination
@@ -61,7 +61,7 @@ def write_compact(
 
 
 def write_table_of(session: Session, output: Output, rows: list[Row], columns: Sequence[Column]) -> None:
-    """Rows of a small table as one file."""
+    """Write the rows of a small table as one file."""
     with destination(output, session.inputs.files) as stream:
         pq.write_table(table_of_rows(rows, columns), stream, compression=COMPRESSION)
 
@@ -88,7 +88,8 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown)
     groups = pc.count_distinct(table["group"]).as_py()
     session.account.finish(
         f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
-        f"{shown.profile}"
+        f"{shown.profile}",
+        found=len(table),
     )
 
 
@@ -172,7 +173,7 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
             else _export(session, files, watch)
         )
         files.finish()
-    session.account.finish(f"{counted(records, 'record')}, {session.inputs.partitions_read}")
+    session.account.finish(f"{counted(records, 'record')}, {session.inputs.partitions_read}", found=records)
 
 
 class _EventFiles:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.options import AS_PARTITION, OFFSETS_PARTITION, QUIET, SHOW_PROGRESS, report_option
+
 if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.cleaner.folder import FolderFile
@@ -18,21 +20,12 @@ if TYPE_CHECKING:
     from offsets_log.rows.tables import Row
 
 _OPTIONS = (
-    click.option(
-        "-p", "--offsets-partition", metavar="N", type=click.IntRange(min=0), multiple=True,
-        help="Only these partitions of __consumer_offsets; repeatable.",
-    ),
-    click.option(
-        "--as-partition", metavar="N", type=click.IntRange(min=0),
-        help="The offsets partition of a lone file whose directory does not tell.",
-    ),
-    click.option(
-        "-o", "--output", type=click.Choice(("table", "jsonl", "csv")),
-        help="Format of the report, a row for each partition; by default table on a terminal and jsonl in a pipe.",
-    ),
-    click.option("--progress/--no-progress", default=None, help="Show the progress."),
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
-)  # fmt: skip
+    OFFSETS_PARTITION,
+    AS_PARTITION,
+    report_option("table", "jsonl", "csv"),
+    SHOW_PROGRESS,
+    QUIET,
+)
 
 
 def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cli.command_config import BOOTSTRAP_SERVER
+from cli.command_config import BOOTSTRAP_SERVER, COMMAND_CONFIG
 from cli.follow_options import METRICS_PORT
-from cli.options import Output
+from cli.options import OFFSETS_PARTITION, QUIET, SHOW_PROGRESS, Output, report_option
 from cli.signals import ended_by_signals, stopping
 
 if TYPE_CHECKING:
@@ -31,18 +31,10 @@ if TYPE_CHECKING:
 @BOOTSTRAP_SERVER
 @click.option(
     "--to", metavar="DIR", required=True, type=click.Path(file_okay=False),
-    help="A new directory, or one of an earlier run, which is gone on with.",
+    help="A new directory, or one of an earlier run, which is continued.",
 )  # fmt: skip
-@click.option(
-    "-p", "--offsets-partition", metavar="N", type=click.IntRange(min=0), multiple=True,
-    help="Only these partitions of __consumer_offsets; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--command-config",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Properties for the connection, as for Kafka's own tools: TLS with PEM, JKS or PKCS #12 stores, SASL.",
-)
+@OFFSETS_PARTITION
+@COMMAND_CONFIG
 @click.option(
     "--max-bytes-per-second", metavar="N", type=click.IntRange(min=1),
     help="Read no faster, from all brokers together; by default one request at a time from each.",
@@ -50,20 +42,17 @@ if TYPE_CHECKING:
 @click.option(
     "--rack", metavar="R", default="", help="Where this machine is: a replica there is read, if there is one."
 )
-@click.option("--with-transaction-state", is_flag=True, help="Also __transaction_state: who has open transactions.")
-@click.option("--with-share-state", is_flag=True, help="Also __share_group_state: where share groups are.")
+@click.option("--with-transaction-state", is_flag=True, help="Copy __transaction_state too: who has open transactions.")
+@click.option("--with-share-state", is_flag=True, help="Copy __share_group_state too: where share groups are.")
 @click.option(
     "--from-admin", is_flag=True,
     help="Where the topic cannot be read: ask for all groups and their offsets, and write a rescue plan into DIR.",
 )  # fmt: skip
 @click.option("--follow", is_flag=True, help="Go on as the logs grow, until a signal: the copy is never far behind.")
 @METRICS_PORT
-@click.option(
-    "-o", "--output", type=click.Choice(("table", "jsonl", "json", "csv")),
-    help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
-)  # fmt: skip
-@click.option("--progress/--no-progress", default=None, help="How far it is.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+@report_option("table", "jsonl", "json", "csv")
+@SHOW_PROGRESS
+@QUIET
 def command(**options: Any) -> None:
     """Copy __consumer_offsets from a live cluster, batch by batch as the brokers have it on their disks.
 
@@ -74,12 +63,13 @@ def command(**options: Any) -> None:
 
     The right to READ the topic is enough. Nothing is written to the cluster, and no group is joined.
 
-    Interrupted in whatever way, the same command goes on; run again later, it adds what came since. Brokers that go
-    away and leaders that change are waited for (default.api.timeout.ms, 60 s without progress). A log that was
-    truncated or made anew is told, and nothing is added to its copy.
+    However the run is interrupted, the same command continues it; run again later, it adds what came since. It waits
+    for brokers that go away and leaders that change, up to default.api.timeout.ms (60 s) without progress. It reports a
+    log that was truncated or made anew, and adds nothing to its copy.
 
-    --follow keeps the copy current until SIGINT or SIGTERM, or until no broker answers for so long; what was pulled by
-    then is whole, and the same command goes on. Other commands with --follow may read the directory meanwhile.
+    --follow keeps the copy current until SIGINT or SIGTERM, or until no broker has answered for that long; what was
+    pulled by then is whole, and the same command continues. Other commands with --follow may read the directory
+    meanwhile.
 
     --from-admin is for services that show the topic to nobody, and needs the right to DESCRIBE groups and topics. DIR
     is new, and gets what `rescue` writes: plan.json for `restore`, files for other tools, and README.txt, which says
@@ -192,7 +182,7 @@ class _Run:
         )
 
     def say(self, words: str) -> None:
-        """A line on standard error, unless it was asked for quiet."""
+        """Print a line on standard error, unless the user asked for quiet."""
         from cli.account import say
 
         if not self._quiet:
@@ -200,7 +190,7 @@ class _Run:
 
 
 def _snapshot(options: dict[str, Any]) -> NoReturn:
-    """``pull --from-admin``."""
+    """Run ``pull --from-admin``."""
     from cli.account import fail
     from cli.pull_from_admin import snapshot
     from offsets_log.errors import OffsetsLogError

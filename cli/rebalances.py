@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from cli.follow_options import FollowOptions, follow_options, is_followed
-from cli.options import TOPIC_IDS, UNITS_MS, Output, ReadOptions, output_option, reading_options
-from offsets_log.words import counted
+from cli.options import TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import UNITS_MS, counted
 
 
 class Storm(click.ParamType):  # type: ignore[type-arg]
@@ -111,5 +111,6 @@ def command(
             f"{counted(len(entries), 'generation')} of {counted(len({entry.group_id for entry in entries}), 'group')}, "
             f"{session.inputs.partitions_read}; "
             f"{sum(entry.is_storm for entry in entries)} in storms, "
-            f"{sum(bool(entry.flapping) for entry in entries)} with flapping members"
+            f"{sum(bool(entry.flapping) for entry in entries)} with flapping members",
+            found=len(entries),
         )

@@ -30,7 +30,7 @@ class RebuildOptions:
 
     Attributes:
         decide: whether transactions of which the outcome is certain are ended.
-        table: of `TABLES`; None for the whole document.
+        table: one of `TABLES`; None for the whole document.
     """
 
     decide: bool
@@ -116,5 +116,6 @@ def command(
         say_of_decided(session)
         session.account.finish(
             f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "
-            f"{len(document['pending'])} pending" + f", {session.inputs.partitions_read}; profile {profile}"
+            f"{len(document['pending'])} pending, {session.inputs.partitions_read}; profile {profile}",
+            found=len(document["groups"]) + len(document["offsets"]),
         )

@@ -104,7 +104,8 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
             f"{counted(about['groups'], 'group')}, {counted(about['offsets'], 'offset')}, "
             f"{session.inputs.partitions_read}, "
             f"{counted(problems, 'problem or note', 'problems or notes')}; profile {profile}"
-            + ("" if to == "-" else f"; open {to} in a browser")
+            + ("" if to == "-" else f"; open {to} in a browser"),
+            found=about["groups"],
         )
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from cli.options import ENGINE, MASTER, PROFILE, READING, TOPIC_IDS, Duration, ReadOptions, Time, gather
-
-END_OFFSETS = ("data-dir", "committed", "unknown")
-"""Names of `serving.topics.END_OFFSETS`, stated here too so that help does not load them; a test compares both."""
+from cli.serve_options import END_OFFSETS, ServeOptions
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
-MAX_PORT = 65535
 
 
 class HostPort(click.ParamType):  # type: ignore[type-arg]
@@ -23,31 +20,13 @@ class HostPort(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
         """Return the value; fail for anything else."""
-        host, colon, port = str(value).rpartition(":")
-        if not colon or not host or not port.isascii() or not port.isdigit() or int(port[:6]) > MAX_PORT:
-            self.fail(f"{value!r} is not HOST:PORT, such as {DEFAULT_ADDRESS}", param, ctx)
-        return host.removeprefix("[").removesuffix("]"), int(port)
+        from offsets_log.cluster.address import address
+        from offsets_log.errors import ClusterError
 
-
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """How the copy is served.
-
-    Attributes:
-        at: moments, each on a port of its own; the state at the end of the logs without any.
-        end_offsets: of `END_OFFSETS`.
-        now: by when offsets have expired; None where nothing has.
-        retention: of offsets, in ms; None for the default of the profile's releases.
-        step: how many seconds of the log pass in one; None for a moment that stays.
-    """
-
-    at: tuple[int, ...]
-    listen: tuple[str, int]
-    advertise: tuple[str, int] | None
-    end_offsets: str
-    step: float | None
-    now: int | None
-    retention: int | None
+        try:
+            return address(str(value))
+        except ClusterError as error:
+            self.fail(error.problem, param, ctx)
 
 
 @click.command(
@@ -93,7 +72,7 @@ class ServeOptions:
             "--step",
             metavar="N",
             type=click.FloatRange(min=0, min_open=True),
-            help="Play the log forward from --at, N seconds of it in one.",
+            help="Play the log forward from --at, N seconds of it in each second.",
         ),
         click.option(
             "--now",
@@ -103,7 +82,8 @@ class ServeOptions:
         click.option(
             "--retention",
             type=Duration(),
-            help="The broker's offsets.retention.minutes for --now, as 7d, 10080m or ms.  [default: the profile's]",
+            help="The broker's offsets.retention.minutes for --now, as 7d or 10080m; a number alone is "
+            "milliseconds.  [default: the profile's]",
         ),
     ),
 )
@@ -135,6 +115,8 @@ def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: 
 
 def _check_usage(reading: ReadOptions, serving: ServeOptions) -> None:
     """Raise UsageError for what cannot be served."""
+    from offsets_log.cluster.address import MAX_PORT
+
     if serving.at and reading.until_time is not None:
         raise click.UsageError("--at is a time of its own: leave out --until-time")
     if serving.step is not None and len(serving.at) != 1:

@@ -41,12 +41,14 @@ def open_session(
     output: Output | None = None,
     *,
     needs: Set[str] = frozenset(),
+    columns: Set[str] | None = None,
     internal_topic: str | None = None,
 ) -> Iterator[Session]:
     """Open the inputs; at the end the process exits with the run's status, and errors end it with one line.
 
     Args:
         needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
+        columns: those of the answer; notes on what a dump does not tell name no others. None to name all.
         internal_topic: a topic of `state_topics` to read instead of ``__consumer_offsets``.
     """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
@@ -54,7 +56,7 @@ def open_session(
     _tell_of_lost_pages()
     try:
         with ExitStack() as stack:
-            session = _opened(reading, stack, internal_topic)
+            session = _opened(reading, stack, internal_topic, columns)
             session.inputs.check(needs)
             for words in (*session.inputs.iter_idle_bounds(), *session.inputs.notes):
                 session.account.say(words)
@@ -68,7 +70,7 @@ def open_session(
     sys.exit(session.account.exit_status)
 
 
-def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None) -> Session:
+def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None, columns: Set[str] | None) -> Session:
     """Return the inputs, opened for the chosen engine."""
     if reading.engine == "spark":
         from cli.spark import SparkAccount, SparkEngine, check_usage
@@ -90,6 +92,7 @@ def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None) 
             as_partition=reading.as_partition,
             partitions=reading.offsets_partition,
             input_format=reading.input_format,
+            columns=columns,
         )
     inputs = Inputs(reading, stack.enter_context(opened))
     account = Account(inputs, stack, shows_progress=reading.progress)

@@ -57,7 +57,7 @@ def write_columns(session: Session, output: Output, rows: list[Row], columns: Se
 
 
 def write_history(session: Session, output: Output, shows: Callable[[str, str, int], bool], only_rewinds: bool) -> None:
-    """Each record about the groups in the share coordinator's log, by group, topic, partition and record offset."""
+    """Write the records about the groups in the share coordinator's log, by group, topic, partition and offset."""
     from offsets_log.data_directory.share_groups import ShareStates
     from offsets_log.data_directory.share_history import REWOUND, SHARE_HISTORY_COLUMNS, iter_share_history
     from offsets_log.disk.reader import open_partitions
@@ -78,7 +78,8 @@ def write_history(session: Session, output: Output, shows: Callable[[str, str, i
     keys = {(row["group"], row["topic_id"], row["partition"]) for row in rows}
     session.account.finish(
         f"{counted(len(rows), 'record')} of {counted(len(keys), 'share offset')} of "
-        f"{counted(len({row['group'] for row in rows}), 'group')}"
+        f"{counted(len({row['group'] for row in rows}), 'group')}",
+        found=len(rows),
     )
 
 

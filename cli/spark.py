@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from spark_jobs.tasks import Work
 
 try:
-    from cli.spark_inputs import is_parquet
     from cli.spark_rounds import RoundsOnCluster
     from spark_jobs.beside import markers_of
     from spark_jobs.clean_cluster import SparkCluster
@@ -68,7 +67,8 @@ try:
     from spark_jobs.options import matcher
     from spark_jobs.places import SharedPlace, new_in_store
     from spark_jobs.run import joined_table, open_spark
-    from spark_jobs.stores import path_here
+    from spark_jobs.source import register
+    from spark_jobs.stores import is_parquet, path_here
     from spark_jobs.tasks import Made, check, choose, chosen_events, export, fold, in_order, joined, joined_check, plan
 except ImportError as error:
     raise click.UsageError(f"--engine spark needs the extra: pip install 'offsets-log[spark]' ({error})") from None
@@ -84,21 +84,21 @@ def check_usage(reading: ReadOptions) -> None:
         raise click.UsageError("--as-broker reads files beside the segments, which --engine spark does not")
     if reading.input_format not in (None, "segments"):
         raise click.UsageError(f"--engine spark reads segments, not --input-format {reading.input_format}")
-    if is_parquet(reading) and context.command.name not in WITH_PARQUET:
+    if is_parquet(reading.paths) and context.command.name not in WITH_PARQUET:
         raise click.UsageError(f"--engine spark reads Parquet for {', '.join(WITH_PARQUET)} only: give the segments")
 
 
 class SparkAccount(Account):
     """The account of logs that a cluster reads."""
 
-    def finish(self, words: str) -> None:
+    def finish(self, words: str, found: int | None = None, names: Iterable[str] = ()) -> None:
         """Finish as `Account.finish`; a broker's view of damage needs files, and those of a store are not here."""
         for log in self.inputs.logs:
             if id(log) in self.damaged_logs and log.size_bytes and not log.bytes_to_read:
                 self.damaged_logs.remove(id(log))
                 name = partition_name(log.offsets_partition)
                 self.say(f"offsets partition {name}: what a broker makes of damaged files in a store is not told")
-        super().finish(words)
+        super().finish(words, found, names)
 
 
 class SparkEngine(Engine):
@@ -129,9 +129,10 @@ class SparkEngine(Engine):
         return other
 
     def _begun(self) -> Any:
-        """Return Spark's session."""
+        """Return Spark's session, which may not know the data source."""
         if self._spark is None:
-            self._spark = self._stack.enter_context(open_spark(self.inputs.reading.master, default="local[*]"))
+            session = open_spark(self.inputs.reading.master, default="local[*]", registers=False)
+            self._spark = self._stack.enter_context(session)
         return self._spark
 
     def joined(self, **how: Any) -> pa.Table:
@@ -141,7 +142,9 @@ class SparkEngine(Engine):
             how: more options of Spark's reading.
         """
         decide = self._decided if self.decides is not None and "per" not in how else None
-        return joined_table(self._begun(), self._asked(**how), decide)
+        spark = self._begun()
+        register(spark)
+        return joined_table(spark, self._asked(**how), decide)
 
     def _decided(self, table: pa.Table) -> list[Row]:
         """Return markers of the open transactions whose outcome is certain, as rows of partials."""

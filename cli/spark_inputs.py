@@ -6,17 +6,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from cli.inputs import Inputs
-from spark_jobs.beside import no_logs, open_found
-from spark_jobs.stores import holds_parquet
+from spark_jobs.beside import open_found
 
 if TYPE_CHECKING:
     from cli.options import ReadOptions
     from offsets_log.errors import Damage
-
-
-def is_parquet(reading: ReadOptions) -> bool:
-    """Return whether the input is Parquet of `decode`."""
-    return all(holds_parquet(path, {}) for path in reading.paths)
 
 
 def spark_inputs(reading: ReadOptions, stack: ExitStack) -> Inputs:
@@ -25,16 +19,13 @@ def spark_inputs(reading: ReadOptions, stack: ExitStack) -> Inputs:
     Raises:
         InputError: nothing was found, or something cannot be read.
     """
-    if is_parquet(reading):
-        opened = no_logs(stack)
-    else:
-        opened = open_found(
-            reading.paths,
-            stack,
-            as_partition=reading.as_partition,
-            partitions=reading.offsets_partition,
-            input_format="segments" if reading.input_format else None,
-        )
+    opened = open_found(
+        reading.paths,
+        stack,
+        as_partition=reading.as_partition,
+        partitions=reading.offsets_partition,
+        input_format="segments" if reading.input_format else None,
+    )
     inputs = Inputs(reading, opened.logs, **opened.how)
     inputs.locate = _locate_nothing  # no lines of dumps are read; it goes to tasks, and the inputs must not
     return inputs

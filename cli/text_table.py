@@ -26,10 +26,9 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import TIME_SUFFIXES, visible
 from offsets_log.disk.spool import Shelf
-from offsets_log.rows.tables import Row, to_json
-from offsets_log.words import shown_time
+from offsets_log.rows.tables import SPAN_SUFFIXES, TIME_SUFFIXES, Row, to_json
+from offsets_log.words import shown_span, shown_time, visible
 
 ROWS = 4096
 """How many rows' cells are made at a time."""
@@ -61,6 +60,7 @@ class _Column:
 
     name: str
     is_time: bool
+    is_span: bool
     is_number: bool
     is_shown: bool = False
     most: int = 0
@@ -68,11 +68,11 @@ class _Column:
     @classmethod
     def of(cls, name: str) -> _Column:
         is_time = name.endswith(TIME_SUFFIXES)
-        return cls(name, is_time, not is_time)
+        return cls(name, is_time, name.endswith(SPAN_SUFFIXES), not is_time)
 
     @property
     def heading(self) -> str:
-        return (self.name.removesuffix("_ms") if self.is_time else self.name).replace("_", "\n")
+        return (self.name.removesuffix("_ms") if self.is_time or self.is_span else self.name).replace("_", "\n")
 
     @property
     def justify(self) -> JustifyMethod:
@@ -84,17 +84,19 @@ class _Column:
         if kinds == {NoneType}:
             return None
         self.is_number &= all(issubclass(kind, int | NoneType) for kind in kinds)
+        kinds.discard(NoneType)
         if kinds == {str}:
-            return self._kept(_shown(values, MAX_TEXT))
-        if kinds == {int} and (not self.is_time or min(values) >= 0):
-            return self._kept(list(map(shown_time if self.is_time else str, values)))
+            return self._kept(_shown([NULL if value is None else value for value in values], MAX_TEXT))
+        if kinds == {int} and not (self.is_time and any(value is not None and value < 0 for value in values)):
+            shown = shown_time if self.is_time else shown_span if self.is_span else str
+            return self._kept([NULL if value is None else shown(value) for value in values])
         return self._kept([_cell(value, self.is_time) for value in values])
 
     def add_fields(self, fields: Sequence[str], sql_type: str) -> Cells | None:
         """Return the cells of the values that follow, given as `fields_of` makes them."""
         if not any(fields):
             return None
-        if self.is_time:
+        if self.is_time or self.is_span:
             return self.add([int(field) if field else None for field in fields])
         self.is_number &= sql_type not in ("json", "string")
         cells = [field or NULL for field in fields]
@@ -200,6 +202,12 @@ class TextTable(ExitStack):
         rows = iter(rows)
         while block := list(islice(rows, ROWS)):
             self._put(len(block), [column.add([row.get(column.name) for row in block]) for column in self._columns])
+
+    def add_columns(self, columns: Sequence[Sequence[Any]]) -> None:
+        """Add rows that follow, given by column."""
+        for begin in range(0, len(columns[0]), ROWS):
+            block = [values[begin : begin + ROWS] for values in columns]
+            self._put(len(block[0]), [column.add(values) for column, values in zip(self._columns, block, strict=True)])
 
     def add_fields(self, columns: Sequence[Sequence[str]], sql_types: Sequence[str]) -> None:
         """Add rows that follow, given as fields by column."""

@@ -83,15 +83,15 @@ def command(
         if remains.gone and not session.inputs.missing_columns - {POSITION, BYTES}:
             session.account.say(
                 f"{remains.gone} of the {counted(remains.offsets, 'offset')} that these logs span hold no record any "
-                f"more: "
-                "cleaned away, missing or unreadable, nobody can tell whose. All shares are of what is left"
+                "more: cleaned away, missing or unreadable, whose is not known. All shares are of what is left"
             )
         in_bytes = f"{counted(total['bytes'], 'byte')}, of which {total['garbage_bytes']} are garbage"
         if not tells_bytes:
             in_bytes = "bytes not known, since the source does not tell the sizes of batches"
         session.account.finish(
             f"{len(shown)} of {counted(len(rows), 'row')}; in all {counted(total['records'], 'record')}, {in_bytes}, "
-            f"{counted(total['noop_commits'], 'no-op commit')}; {session.inputs.partitions_read}"
+            f"{counted(total['noop_commits'], 'no-op commit')}; {session.inputs.partitions_read}",
+            found=total["records"],
         )
 
 

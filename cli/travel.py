@@ -21,7 +21,7 @@ import click
 from cli.account import Account
 from cli.moments import Moments, shown_moment
 from cli.options import Time
-from cli.serve import ServeOptions
+from cli.serve_options import ServeOptions
 from offsets_log.cluster.server import Server
 from offsets_log.data_directory.card import FIRST_OF_4_0, metadata_version_name
 from offsets_log.errors import InputError, OffsetsLogError

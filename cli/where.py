@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import ENGINE, MASTER, Output, ReadOptions, gather, output_option
+from cli.options import ENGINE, MASTER, QUIET, Output, ReadOptions, gather, output_option
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ReaderOptions:
     "--offsets-topic-partitions",
     metavar="N",
     type=click.IntRange(min=1),
-    help=f"How many partitions __consumer_offsets has; by default {DEFAULT_PARTITIONS}, which is said.",
+    help=f"How many partitions __consumer_offsets has; by default {DEFAULT_PARTITIONS}, with a word about it.",
 )
 @click.option(
     "--of",
@@ -71,7 +71,7 @@ class ReaderOptions:
             "--topic-partitions",
             metavar="N",
             type=click.IntRange(min=1),
-            help=f"How many partitions the topic of --key has; by default {DEFAULT_PARTITIONS}, which is said.",
+            help=f"How many partitions the topic of --key has; by default {DEFAULT_PARTITIONS}, with a word about it.",
         ),
         click.option(
             "--partitioner",
@@ -89,7 +89,7 @@ class ReaderOptions:
 )
 @gather("reader", ReaderOptions, (ENGINE, MASTER))
 @output_option("table", "jsonl", "json", "csv")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+@QUIET
 def command(
     output: Output,
     groups: tuple[str, ...],
@@ -204,9 +204,13 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
         ]
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, OF_COLUMNS, chosen_format(output))
+        if absent := sorted((only or set()) - {row["group"] for row in rows}):
+            session.account.say(f"not among the groups of these partitions: {', '.join(absent)}")
         offsets = sum(row["offsets"] or 0 for row in rows)
         session.account.finish(
-            f"{counted(len(rows), 'group')} with {counted(offsets, 'offset')}, {session.inputs.partitions_read}"
+            f"{counted(len(rows), 'group')} with {counted(offsets, 'offset')}, {session.inputs.partitions_read}",
+            found=len(rows),
+            names=sorted(only or ()),
         )
 
 

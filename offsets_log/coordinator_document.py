@@ -80,7 +80,7 @@ class Memory:
         *,
         as_broker: bool = False,
     ) -> None:
-        """One loaded partition.
+        """Add one loaded partition.
 
         Args:
             found: what was seen on the way.
@@ -95,7 +95,7 @@ class Memory:
         self.names = TopicNames(given, found, *(part.state.topic_names for part in self.parts))
 
     def document(self, damages: list[Row], *, expand: bool = False) -> Row:
-        """The whole answer."""
+        """Return the whole answer."""
         return {
             "profile": self.profile.name,
             "end_offsets": {partition_name(part.log.offsets_partition): _end_offset(part) for part in self.parts},
@@ -145,13 +145,13 @@ class Memory:
             yield row | told.get(value.producer_id, {})
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Those of the rows of a table."""
+        """Return the columns of the rows of a table."""
         tells_outcomes = table == "pending" and self.outcomes is not None
         return MEMORY_COLUMNS[table] + (tuple(column.name for column in OUTCOME_COLUMNS) if tells_outcomes else ())
 
     @staticmethod
     def rows(document: Row, table: str) -> list[Row]:
-        """One kind of rows of the document."""
+        """Return one kind of rows of the document."""
         if table == "members":
             groups = ((group["group"], group["members"] or ()) for group in document["groups"])
             return [{"group": group} | member for group, members in groups for member in members]
@@ -161,7 +161,7 @@ class Memory:
         return rows
 
     def warnings(self) -> Iterator[str]:
-        """What to know before trusting the answer: loads that fail, history that is gone."""
+        """Yield what to know before trusting the answer: loads that fail, history that is gone."""
         for part in self.parts:
             name, cleaned_until = partition_name(part.log.offsets_partition), part.log.cleaned_until
             if part.outcomes:
@@ -176,7 +176,7 @@ class Memory:
 
 
 def _history(part: PartitionPart) -> dict[str, Any]:
-    """How far back the log can be trusted: below ``cleaned_until`` and in gaps, records were compacted away."""
+    """Return how far back the log can be trusted: below ``cleaned_until`` and in gaps, records were compacted away."""
     tells_offsets = _tells_record_offsets(part)
     return {
         "first_record_offset": part.found.first_offset if tells_offsets else None,
@@ -195,7 +195,7 @@ def _end_offset(part: PartitionPart) -> int | None:
 
 
 def _load(part: PartitionPart) -> dict[str, Any]:
-    """Whether the partition loads; of a damaged one, by the stop before where that makes a difference."""
+    """Return whether the partition loads; of a damaged one, by the stop before where that makes a difference."""
     if not part.outcomes:
         return _verdict(part, part.failure)
     (shutdown, first), *others = part.outcomes.items()

@@ -37,7 +37,7 @@ class OffsetsLogError(Exception):
         self.field = field
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors come from tasks of a cluster, whatever more their kind is made of."""
+        """Pickle for other processes: errors come from tasks of a cluster, whatever more their kind is made of."""
         return _error_again, (type(self), self.args, self.__dict__)
 
     def at(

@@ -14,7 +14,7 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.control_record import ControlRecord, decode_control_record
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import Record, iter_records
+from offsets_log.log_format.record import Record, first_offset, iter_records
 from offsets_log.log_format.segment import Tail
 from offsets_log.messages.mirror_maker import MirrorMakerRecord
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
@@ -34,10 +34,15 @@ class Until:
     time_ms: int | None = None
 
     def stops_before(self, batch: RecordBatch) -> bool:
-        """Whether neither this batch nor any later one is read."""
+        """Whether neither this batch nor any later one is read; one that does not tell where it begins is read."""
         if self.time_ms is not None and batch.max_timestamp_ms > self.time_ms:
             return True
-        return self.record_offset is not None and batch.magic == 2 and batch.base_offset >= self.record_offset
+        if self.record_offset is None or batch.last_offset < self.record_offset:
+            return False
+        try:
+            return (batch.base_offset if batch.magic == 2 else first_offset(batch)) >= self.record_offset
+        except OffsetsLogError:
+            return False
 
     def cuts(self, record: Record) -> bool:
         """Whether this record is beyond."""
@@ -141,7 +146,7 @@ PIECE = 4096
 
 
 def pieces(events: Iterable[LogEvent]) -> Iterator[list[LogEvent]]:
-    """Runs of events that end between two batches."""
+    """Yield runs of events that end between two batches."""
     piece: list[LogEvent] = []
     for event in events:
         piece.append(event)
@@ -160,7 +165,7 @@ def batch_events(
     release: tuple[int, int] | None,
     wants: Callable[[Record], bool] | None = None,
 ) -> Iterator[LogEvent]:
-    """The events of one batch that is in its place and within the bounds."""
+    """Yield the events of one batch that is in its place and within the bounds."""
     records = iter_records(batch)
     base_offset = batch.base_offset
     if batch.magic < 2:
@@ -190,7 +195,7 @@ def decode_event(
     batch_base_offset: int | None = None,
     wants: Callable[[Record], bool] | None = None,
 ) -> Event:
-    """A record with what its key and value say; with neither if it is data that is not wanted."""
+    """Decode a record's key and value; neither of data that is not wanted."""
     if wants is None or batch.is_control or wants(record):
         control, decoded, damage = _decode(log.topic, segment, batch, record, release)
     else:

@@ -11,7 +11,7 @@ AS_IS = ("sasl.jaas.config",)
 """Properties whose values keep blanks at their end."""
 
 _HAS_SEPARATOR = re.compile(r"\S[ \t\f]*[=:]|\S[ \t\f]")
-_LINE_END = re.compile(r"\r\n|\r|\n")
+LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def parse_properties(text: str, file: str) -> dict[str, str]:
@@ -30,7 +30,7 @@ def parse_properties(text: str, file: str) -> dict[str, str]:
                 if not item.key or (not item.value and not _HAS_SEPARATOR.search(item.source)):
                     raise InputError(f"line {number} is not name=value", file=file)
                 found[item.key] = item.value.rstrip() if item.key not in AS_IS else item.value
-            number += len(_LINE_END.findall(item.source))
+            number += len(LINE_END.findall(item.source))
     except InvalidUEscapeError as error:
         raise InputError(f"line {number}: {error}", file=file) from None
     return found

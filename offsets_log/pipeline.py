@@ -33,7 +33,7 @@ def iter_events(
     release: tuple[int, int] | None = None,
     wants: Callable[[Record], bool] | None = None,
 ) -> Iterator[LogEvent]:
-    """Everything in one offsets partition, in log order.
+    """Yield everything in one offsets partition, in log order.
 
     Args:
         start: only batches that reach this record offset.
@@ -69,7 +69,7 @@ def iter_events(
 
 
 def tail_found(log: PartitionLog, segment: Segment, tail: Tail, next_offset: int, until: Until) -> TailFound:
-    """A tail behind the offset where the log goes on, if it does."""
+    """Return a tail, and how much log is missing behind the offset where the log goes on."""
     behind = missing_behind(log, next_offset, until_offset=until.record_offset)
     return TailFound(segment, tail, sum(missing.count for missing in behind if missing.is_lost))
 
@@ -77,7 +77,7 @@ def tail_found(log: PartitionLog, segment: Segment, tail: Tail, next_offset: int
 def log_end(
     log: PartitionLog, entered: Segment, next_offset: int, until: Until, *, is_broken: bool
 ) -> Iterator[Missing | LogEnd]:
-    """What is to be told where all batches of a partition were read.
+    """Yield what is to be told where all batches of a partition were read.
 
     Args:
         entered: the last segment that holds anything.

@@ -1,10 +1,13 @@
-"""Counts and times in words, for messages."""
+"""Counts and times in words, and text that no terminal takes for more than text."""
 
 from __future__ import annotations
 
+import unicodedata
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+DAY_MS = UNITS_MS["d"]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -15,6 +18,28 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
         plural: the noun of other counts, if it has more than an s at its end.
     """
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def shown_duration(duration_ms: int) -> str:
+    """Return milliseconds in the largest unit that gives a whole number: ``7d``, ``90m``, ``10080 ms``."""
+    for unit in "dhms":
+        if duration_ms and duration_ms % UNITS_MS[unit] == 0:
+            return f"{duration_ms // UNITS_MS[unit]}{unit}"
+    return f"{duration_ms} ms"
+
+
+def shown_span(span_ms: int) -> str:
+    """Return milliseconds in their two largest units, the rest cut off: ``3d 4h``, ``46m 3s``, ``1.250s``."""
+    if span_ms < 0:
+        return f"-{shown_span(-span_ms)}"
+    if span_ms < UNITS_MS["m"]:
+        return f"{span_ms / 1000:.3f}s"
+    parts: list[str] = []
+    for unit in "dhms":
+        count, span_ms = divmod(span_ms, UNITS_MS[unit])
+        if count or parts:
+            parts.append(f"{count}{unit}")
+    return " ".join(parts[:2])
 
 
 def shown_time(epoch_ms: int) -> str:
@@ -28,3 +53,17 @@ def shown_time(epoch_ms: int) -> str:
 @lru_cache(1 << 14)
 def _shown_second(epoch_s: int) -> str:
     return (EPOCH + timedelta(seconds=epoch_s)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def visible(text: str) -> str:
+    """Return text on one line that cannot disturb a terminal: control and format characters are escaped."""
+    if text.isprintable() and "\\" not in text:
+        return text
+    return "".join(
+        character.encode("unicode_escape").decode("ascii") if _is_disturbing(character) else character
+        for character in text
+    )
+
+
+def _is_disturbing(character: str) -> bool:
+    return character == "\\" or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")

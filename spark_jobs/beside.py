@@ -42,7 +42,7 @@ from spark_jobs.fold import memory
 from spark_jobs.joined import joined_logs
 from spark_jobs.options import SourceOptions, matcher
 from spark_jobs.source import schema_text
-from spark_jobs.stores import FoundFile, FoundLogs, find_logs, path_here
+from spark_jobs.stores import FoundFile, FoundLogs, Options, find_logs, is_parquet, path_here
 from spark_jobs.tasks import Made, choose, chosen_events, plan
 
 STORED_AT_ONCE = 32
@@ -69,13 +69,17 @@ def open_found(
     as_partition: int | None = None,
     partitions: Collection[int] = (),
     input_format: str | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Options | None = None,
 ) -> Opened:
-    """Open logs of this machine, or find those of a store; arguments as in `open_logs` and `find_logs`.
+    """Open logs of this machine, or find those of a store; of records in Parquet there is nothing to open.
+
+    Arguments are those of `open_logs` and `find_logs`.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
     """
+    if is_parquet(paths, options):
+        return Opened(DiskLogs([], Dumps(None), Finder((), stack), stack), {})
     here = [path for path in map(path_here, paths) if path is not None]
     if len(here) == len(paths):
         opened = open_logs(here, as_partition=as_partition, partitions=partitions, input_format=input_format)
@@ -89,11 +93,6 @@ def open_found(
             "batches_of": partial(_stored_batches, _files_of(found)),
         },
     )
-
-
-def no_logs(stack: ExitStack) -> Opened:
-    """What is opened of records that come in Parquet: nothing lies beside them."""
-    return Opened(DiskLogs([], Dumps(None), Finder((), stack), stack), {})
 
 
 def _files_of(found: FoundLogs) -> dict[str, FoundFile]:

@@ -1,27 +1,21 @@
-"""Tasks of the cleaner on Spark, and the shuffle between its passes."""
+"""Tasks of the cleaner on Spark, and the shuffle between its passes.
+
+Spark moves packs of keys, of which it knows nothing but where they go: a row for each key would cost it more than the
+cleaner takes for the key.
+"""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import SparkSession
 
 from spark_jobs import jobs
-from spark_jobs.clean_tasks import (
-    KEYS_SCHEMA,
-    MADE_SCHEMA,
-    GroupMade,
-    GroupWork,
-    KeysWork,
-    clean_group,
-    keys_of,
-    standing,
-)
+from spark_jobs.clean_tasks import Failed, GroupMade, GroupWork, KeysWork, clean_group, keys_of, standing
 from spark_jobs.cleaning import Work
 
 BUCKET_BYTES = 256 << 20
@@ -56,30 +50,31 @@ class SparkCluster:
 
     def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupWork]) -> list[GroupMade]:
         """Implement `Cluster.meet`."""
-        rows = self._frame([(pickle.dumps(work),) for work in keys], "work binary").mapInArrow(keys_of, KEYS_SCHEMA)
-        rows.persist(StorageLevel.DISK_ONLY)
-        try:
-            failed = rows.where("unit < 0").select("last", "work").collect()
-            if failed:
-                raise pickle.loads(min(failed, key=lambda row: int(row["last"]))["work"])
-            return self._made(rows, sum(work.file.size_bytes for work in keys), groups)
-        finally:
-            rows.unpersist()
-
-    def _made(self, rows: DataFrame, size_bytes: int, groups: Sequence[GroupWork]) -> list[GroupMade]:
+        context = self.spark.sparkContext
+        size_bytes = sum(work.file.size_bytes for work in keys)
         buckets = max(self.pieces, size_bytes // BUCKET_BYTES)
-        bucket = f.pmod(f.xxhash64("key"), f.lit(buckets)).cast("int")
-        spread = rows.where("unit >= 0").withColumn("bucket", bucket).repartition(buckets, "bucket")
-        of_units = spread.groupBy("bucket").applyInArrow(standing, KEYS_SCHEMA)
-        works = self._frame([(i, None, None, pickle.dumps(work)) for i, work in enumerate(groups)], KEYS_SCHEMA)
-        # A fixed number: Spark must not join partitions of few keys, because each has a segment to write.
-        together = works.unionByName(of_units).repartition(min(len(groups), self.pieces), "unit")
-        found = together.groupBy("unit").applyInArrow(clean_group, MADE_SCHEMA).collect()
-        return [pickle.loads(row["made"]) for row in sorted(found, key=lambda row: int(row["unit"]))]
+        parts = context.parallelize([pickle.dumps(work) for work in keys], min(len(keys), self.pieces))
+        spread = parts.flatMap(partial(keys_of, buckets=buckets)).partitionBy(buckets, int)
+        works = context.parallelize([(unit, pickle.dumps(work)) for unit, work in enumerate(groups)], 1)
+        together = works.union(spread.values().mapPartitions(standing)).partitionBy(len(groups), int)
+        made = together.values().mapPartitions(_clean_group).collect()
+        return in_order([pickle.loads(each) for each in made])
 
-    def _frame(self, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
-        parts = self.spark.sparkContext.parallelize(rows, min(len(rows), self.pieces))
-        return self.spark.createDataFrame(parts, schema)
+
+def in_order(made: Sequence[GroupMade | Failed]) -> list[GroupMade]:
+    """Return the groups' results.
+
+    Raises:
+        OffsetsLogError: pass 1 cannot read a segment; the error is that of the first one in the log.
+    """
+    failed = [each for each in made if isinstance(each, Failed)]
+    if failed:
+        raise min(failed, key=lambda each: each.number).error
+    return [each for each in made if isinstance(each, GroupMade)]
+
+
+def _clean_group(items: Iterable[Any]) -> Iterable[bytes]:
+    return map(pickle.dumps, clean_group(items))
 
 
 def _run(raw: bytes) -> bytes:

@@ -7,14 +7,13 @@ indexes, and those bytes that are not copied from a file.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from offsets_log.broker.bulk import Follower
 from offsets_log.broker.indexes import AbortedTransaction, Indexing
@@ -22,7 +21,7 @@ from offsets_log.broker.producers import Producers
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.bounds import Bounds
-from offsets_log.cleaner.bulk import PackedKeys, fill, packed
+from offsets_log.cleaner.bulk import KeyTable, PackedKeys, fill, packed
 from offsets_log.cleaner.folder import FolderFile, new_files, segment_files
 from offsets_log.cleaner.kept import Kept
 from offsets_log.cleaner.offset_map import enter_segment
@@ -31,6 +30,9 @@ from offsets_log.cleaner.round import GroupCleaning, NewSegment, clean, new_offs
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.steps import Begins, Steps, steps_of
 from offsets_log.cleaner.transactions import Transactions
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.cleaning import table
+from offsets_log.columnar.cleaning.indexing import NEWEST
 from offsets_log.errors import OffsetsLogError
 from spark_jobs.places import TaskPlace
 from spark_jobs.stored import Recovered, StoredFile, recovered
@@ -40,10 +42,6 @@ if TYPE_CHECKING:
 
 LEAST_OFFSET = -(1 << 63)
 """Below any offset."""
-KEYS_SCHEMA = "unit int, key binary, last bigint, work binary"
-MADE_SCHEMA = "unit int, made binary"
-_KEYS = pa.schema([("unit", pa.int32()), ("key", pa.binary()), ("last", pa.int64()), ("work", pa.binary())])
-_MADE = pa.schema([("unit", pa.int32()), ("made", pa.binary())])
 
 
 class Folder(NamedTuple):
@@ -81,7 +79,7 @@ class StepsWork(NamedTuple):
     def run(self) -> Steps:
         """Return what `steps_of` returns."""
         indexing = Indexing.of(self.file.base_offset, self.file.size_bytes)
-        follower = Follower(self.file, indexing, checks=False) if self.in_bulk else None
+        follower = Follower(self.file, indexing, NEWEST) if self.in_bulk else None
         return steps_of(self.file, self.start, self.begins, follower)
 
 
@@ -126,69 +124,128 @@ class KeysWork:
     settings: Settings
     in_bulk: bool
 
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the keys: those entered, with their last offsets, and the others; or the error that ends pass 1."""
+    def found(self) -> Iterator[PackedKeys | Entered | Failed]:
+        """Yield the keys: those entered, with their last offsets, and the others; or the error that ends pass 1.
+
+        Those that are entered come with the runs of batches that were entered in bulk.
+
+        `LEAST_OFFSET` stands for the offset of those that are not entered.
+        """
         if self.start == 0 and not self.meets_aborted:
-            keys, error = self._entered(0, LEAST_OFFSET)
+            keys, runs, error = self._entered(0, LEAST_OFFSET)
             if error is not None:
-                yield self._failed(error)
+                yield Failed(self.number, error)
             elif keys.last_offsets.min(initial=self.first_dirty) >= self.first_dirty:
-                yield self._table(keys, with_offsets=True)
+                yield from (keys, runs)
                 return
         if self.start is not None:
-            keys, error = self._entered(self.start, self.first_dirty)
+            keys, runs, error = self._entered(self.start, self.first_dirty)
             if error is not None:
-                yield self._failed(error)
-            yield self._table(keys, with_offsets=True)
+                yield Failed(self.number, error)
+            yield from (keys, runs)
         everything = replace(self, transactions=Transactions())
-        keys, _ = everything._entered(0, LEAST_OFFSET)  # pass 2 ends at what cannot be read
-        yield self._table(keys, with_offsets=False)
+        keys, _, _ = everything._entered(0, LEAST_OFFSET)  # pass 2 ends at what cannot be read
+        yield keys._replace(last_offsets=np.full(len(keys.last_offsets), LEAST_OFFSET))
 
-    def _entered(self, start: int, first_dirty: int) -> tuple[PackedKeys, OffsetsLogError | None]:
+    def _entered(self, start: int, first_dirty: int) -> tuple[PackedKeys, Entered, OffsetsLogError | None]:
         """Return the segment's keys from a position on, up to where an error ends the pass."""
         transactions = pickle.loads(pickle.dumps(self.transactions))
         with closing(new_offset_map(self.settings, in_bulk=self.in_bulk)) as found:
             try:
                 enter_segment(self.file, start, first_dirty, found, transactions)
             except OffsetsLogError as error:
-                return packed(found), error
-            return packed(found), None
-
-    def _failed(self, error: OffsetsLogError) -> pa.Table:
-        row = {"unit": -1, "key": None, "last": self.number, "work": pickle.dumps(error)}
-        return pa.Table.from_pylist([row], _KEYS)
-
-    def _table(self, keys: PackedKeys, *, with_offsets: bool) -> pa.Table:
-        count = len(keys.last_offsets)
-        ends = pa.py_buffer(np.ascontiguousarray(keys.begins, np.int32))
-        column = pa.Array.from_buffers(pa.binary(), count, [None, ends, pa.py_buffer(np.ascontiguousarray(keys.arena))])
-        last = pa.array(np.ascontiguousarray(keys.last_offsets)) if with_offsets else pa.nulls(count, pa.int64())
-        unit = pa.repeat(pa.scalar(self.unit, pa.int32()), count)
-        return pa.table([unit, column, last, pa.nulls(count, pa.binary())], schema=_KEYS)
+                return packed(found), Entered(), error
+            return packed(found), Entered(found.entered if isinstance(found, KeyTable) else ()), None
 
 
-def keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn pickled `KeysWork` to rows of keys, for Spark."""
-    for batch in batches:
-        for raw in batch.column(0).to_pylist():
-            work: KeysWork = pickle.loads(raw)
-            for table in work.tables():
-                yield from table.to_batches(max_chunksize=1 << 16)
+class Entered(NamedTuple):
+    """Runs of batches of which pass 2 need not read those without the last record of a key; see `KeyTable.trust`."""
+
+    runs: Sequence[tuple[int, int, int]] = ()
 
 
-def standing(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
-    """Return for each key the last offset at which it stands: a row for each group that has it.
+class Failed(NamedTuple):
+    """The error that ends pass 1, and the number of the segment that it cannot read."""
 
-    The rows of a key must all be in this table. Keys that are entered nowhere are left out.
+    number: int
+    error: OffsetsLogError
+
+
+class Share(NamedTuple):
+    """Keys of a group that are in one bucket, or runs of batches for the group."""
+
+    unit: int
+    found: PackedKeys | Entered
+
+
+def keys_of(raw: bytes, buckets: int) -> Iterator[tuple[int, Share | Failed]]:
+    """Turn a pickled `KeysWork` to what each bucket gets of its keys; runs and an error are in the first one."""
+    work: KeysWork = pickle.loads(raw)
+    for found in work.found():
+        if not isinstance(found, PackedKeys):
+            yield 0, found if isinstance(found, Failed) else Share(work.unit, found)
+            continue
+        places = np.zeros(len(found.last_offsets), np.int64)
+        table.spread(found.arena, np.ascontiguousarray(found.begins), places, buckets)
+        some = _divided(found, np.arange(len(places)), places)
+        yield from ((bucket, Share(work.unit, keys)) for bucket, keys in some)
+
+
+def standing(items: Iterable[Share | Failed]) -> Iterator[tuple[int, PackedKeys | Entered | Failed]]:
+    """Return for each key of a bucket the last offset at which it stands, to each group that has it.
+
+    Keys that are entered nowhere are left out. Runs are passed on to their group, an error to the first one.
     """
-    table = table.select(_KEYS.names).cast(_KEYS).combine_chunks()
-    codes = table["key"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    units_of, some = [], []
+    for item in items:
+        if isinstance(item, Failed):
+            yield 0, item
+        elif isinstance(item.found, Entered):
+            yield item.unit, item.found
+        else:
+            units_of.append(item.unit)
+            some.append(item.found)
+    keys = joined(some)
+    codes = _column(keys).dictionary_encode().indices.to_numpy().astype(np.int64)
     last = np.full(codes.max(initial=0) + 1, LEAST_OFFSET)
-    np.maximum.at(last, codes, table["last"].fill_null(LEAST_OFFSET).to_numpy())
-    _, rows = np.unique(table["unit"].to_numpy() * len(last) + codes, return_index=True)
+    np.maximum.at(last, codes, keys.last_offsets)
+    units = np.repeat(units_of, [len(each.last_offsets) for each in some])
+    _, rows = np.unique(units * len(last) + codes, return_index=True)
     rows = rows[last[codes[rows]] > LEAST_OFFSET]
-    at = _KEYS.get_field_index("last")
-    return table.take(pa.array(rows)).set_column(at, _KEYS.field(at), pa.array(last[codes[rows]]))
+    yield from _divided(keys._replace(last_offsets=last[codes]), rows, units[rows])
+
+
+def joined(some: Sequence[PackedKeys]) -> PackedKeys:
+    """Return several packs of keys as one."""
+    ends = np.cumsum([0, *(int(keys.begins[-1] - keys.begins[0]) for keys in some)])
+    begins = [keys.begins[:-1] - keys.begins[0] + end for keys, end in zip(some, ends, strict=False)]
+    return PackedKeys(
+        np.concatenate([np.zeros(0, np.uint8), *(keys.arena[keys.begins[0] : keys.begins[-1]] for keys in some)]),
+        np.concatenate([*begins, ends[-1:]]),
+        np.concatenate([np.zeros(0, np.int64), *(keys.last_offsets for keys in some)]),
+    )
+
+
+def _divided(keys: PackedKeys, rows: a.Int64s, places: a.Int64s) -> Iterator[tuple[int, PackedKeys]]:
+    """Yield for each place, in their order, the keys in those of the rows that are to go there."""
+    order = np.argsort(places, kind="stable")
+    found, begins = np.unique(places[order], return_index=True)
+    for place, some in zip(found.tolist(), np.split(rows[order], begins[1:]), strict=False):
+        yield place, _taken(keys, some)
+
+
+def _taken(keys: PackedKeys, rows: a.Int64s) -> PackedKeys:
+    """Return the keys in these rows."""
+    _, ends, data = (found := _column(keys).take(pa.array(rows))).buffers()
+    begins = np.frombuffer(ends, np.int64, len(found) + 1)
+    arena = np.frombuffer(b"" if data is None else data, np.uint8)
+    return PackedKeys(arena[: begins[-1]], begins, keys.last_offsets[rows])
+
+
+def _column(keys: PackedKeys) -> pa.Array:
+    """Return the keys in Arrow, in the same memory."""
+    ends, data = (pa.py_buffer(np.ascontiguousarray(each)) for each in (keys.begins, keys.arena))
+    return pa.Array.from_buffers(pa.large_binary(), len(keys.last_offsets), [None, ends, data])
 
 
 class GroupMade(NamedTuple):
@@ -214,6 +271,7 @@ class GroupWork:
     transactions: Transactions
     expected: Sequence[list[AbortedTransaction] | None]
     producers: Producers
+    first_dirty: int
     first_uncleanable: int
     latest: int
     old_tombstones_until: int
@@ -221,41 +279,35 @@ class GroupWork:
     folder: Folder | None
     in_bulk: bool
 
-    def run(self, keys: PackedKeys) -> GroupMade:
-        """Run pass 2."""
+    def run(self, keys: PackedKeys, runs: Iterable[tuple[int, int, int]] = ()) -> GroupMade:
+        """Run pass 2, with the group's keys, and runs of its batches that were entered in bulk."""
         expected = {file.base_offset: found for file, found in zip(self.files, self.expected, strict=True)}
-        kept = Kept()
         with closing(new_offset_map(self.settings, in_bulk=self.in_bulk)) as offset_map:
             fill(offset_map, keys)
+            if isinstance(offset_map, KeyTable):
+                offset_map.trust(runs, self.first_dirty)
             offset_map.latest = self.latest
             group = GroupCleaning(
                 offset_map, self.producers, self.first_uncleanable, self.settings, self.old_tombstones_until,
                 self.transactions, lambda file, end: expected[file.base_offset] or [], _no_advance,
             )  # fmt: skip
             try:
-                new = group.clean(self.files, kept)
+                new, kept = group.clean(self.files)
             except OffsetsLogError as error:
-                return GroupMade(None, kept, (), error)
+                return GroupMade(None, Kept(), (), error)
         return GroupMade(_bare(new), kept, _written(new, self.folder))
 
 
-def clean_group(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
-    """Turn a group's keys and its pickled `GroupWork` to its pickled `GroupMade`, for Spark."""
-    work: GroupWork = pickle.loads(table.filter(pc.is_valid(table["work"]))["work"][0].as_py())
-    made = work.run(_keys_in(table.filter(pc.is_valid(table["key"]))))
-    return pa.Table.from_pylist([{"unit": key[0].as_py(), "made": pickle.dumps(made)}], _MADE)
-
-
-def _keys_in(table: pa.Table) -> PackedKeys:
-    """Return the keys of a table, copied."""
-    columns = table.combine_chunks()
-    if not len(columns):
-        return PackedKeys(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64))
-    keys = columns["key"].chunk(0).cast(pa.large_binary())
-    _, ends, data = keys.buffers()
-    begins = np.frombuffer(ends, np.int64)[keys.offset : keys.offset + len(keys) + 1]
-    arena = np.frombuffer(data, np.uint8)[begins[0] : begins[-1]]
-    return PackedKeys(arena, begins - begins[0], columns["last"].chunk(0).to_numpy())
+def clean_group(items: Iterable[bytes | PackedKeys | Entered | Failed]) -> list[GroupMade | Failed]:
+    """Run a pickled `GroupWork` with what was found for the group; if pass 1 has failed, return only its errors."""
+    given = [*items]
+    failed = [item for item in given if isinstance(item, Failed)]
+    if failed:
+        return [*failed]
+    (work,) = (pickle.loads(item) for item in given if isinstance(item, bytes))
+    runs = (run for item in given if isinstance(item, Entered) for run in item.runs)
+    made: GroupMade = work.run(joined([item for item in given if isinstance(item, PackedKeys)]), runs)
+    return [made]
 
 
 class RoundMade(NamedTuple):

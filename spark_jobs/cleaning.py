@@ -13,9 +13,9 @@ has a limited size, which fills up in the log's order, and those over offsets th
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -229,7 +229,7 @@ class _OneRound:
         files = {file.base_offset: _stored(file) for file in cleaned}
         works = [StepsWork(files[base_offset].bare(), start, begins, self.in_bulk) for base_offset, start in places]
         steps: dict[tuple[int, int], Steps] = dict(zip(places, self.cluster.run(works), strict=True))
-        if not all(each.is_rising for each in steps.values()):
+        if not _are_rising([steps[file.base_offset, 0] for file in cleaned]):
             return False
         groups = groups_of(cleaned, bounds.first_uncleanable, done.settings)
         units = {file.base_offset: number for number, group in enumerate(groups) for file in group}
@@ -257,7 +257,7 @@ class _OneRound:
             at_begin, meets_aborted = Transactions(), False
             if start is not None:
                 of_file = steps[file.base_offset, start]
-                at_begin = _copy(transactions)
+                at_begin = transactions.copy()
                 meets_aborted = bool(at_begin.aborted) or at_begin.next_aborted <= of_file.last_offset
                 take_steps(transactions, file.file, of_file)
             works.append(
@@ -287,7 +287,7 @@ class _OneRound:
         transactions = Transactions()
         works = []
         for group in groups:
-            at_begin = _copy(transactions)
+            at_begin = transactions.copy()
             expected = []
             for file, end in ends_of(group):
                 entries = self._expected(file, end)
@@ -300,6 +300,7 @@ class _OneRound:
                     transactions=at_begin,
                     expected=expected,
                     producers=producers,
+                    first_dirty=done.bounds.first_dirty,
                     first_uncleanable=done.bounds.first_uncleanable,
                     latest=done.bounds.first_uncleanable - 1,
                     old_tombstones_until=until,
@@ -339,6 +340,7 @@ class _OneRound:
         done.end_offset, done.outcome = done.bounds.first_uncleanable, CLEANED
 
 
-def _copy(transactions: Transactions) -> Transactions:
-    found: Transactions = pickle.loads(pickle.dumps(transactions))
-    return found
+def _are_rising(segments: Sequence[Steps]) -> bool:
+    """Return whether the last record of a key is the one with the largest offset: no segments overlap."""
+    beside = all(before.last_offset < after.base_offset for before, after in pairwise(segments))
+    return beside and all(each.is_rising for each in segments)

@@ -165,7 +165,7 @@ class FetchedSlice:
         return (self.end - self.offset) * BYTES_OF_RECORD
 
     def pieces(self) -> Iterator[Piece]:
-        """Fetch it. Raises InputError, ClusterError."""
+        """Fetch the slice, and yield its pieces. Raises InputError, ClusterError."""
         reader = open_cluster(self.client)
         try:
             partition = _Partition(reader, self.number, self.begin or {})

@@ -8,7 +8,7 @@ only where the next batch is whole and beyond everything before, so that a piece
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from offsets_log.columnar.scan.reading import ScanOrder, ScanPlace
@@ -16,7 +16,7 @@ from offsets_log.disk.segments import next_offset
 from offsets_log.events import EVERYTHING
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.partition_log import NOTHING_TOLD, Checkpoints, PartitionLog
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
 from offsets_log.log_format.segment import PLAUSIBLE, Buffer
 from spark_jobs.stores import FoundFile, FoundLog
 
@@ -47,17 +47,17 @@ class PieceFiles:
     count: int
     offsets_partition: int | None
     files: tuple[FoundFile, ...]
-    index: int = 0
-    position: int = 0
-    last_offset: int = -1
-    end: int | None = None
-    following: int | None = None
-    is_last: bool = True
-    next_first_offset: int | None = None
-    log_end: int = 0
-    notes: tuple[str, ...] = field(default=())
-    checkpoints: Checkpoints = NOTHING_TOLD
-    selection: str | None = None
+    index: int
+    position: int
+    last_offset: int
+    end: int | None
+    following: int | None
+    is_last: bool
+    next_first_offset: int | None
+    log_end: int
+    notes: tuple[str, ...]
+    checkpoints: Checkpoints
+    selection: str | None
     absent: tuple[Missing, ...] = ()
 
     def reaches(self, record_offset: int) -> bool:
@@ -103,7 +103,7 @@ def _cuts(log: FoundLog, piece_bytes: int | None) -> Iterator[_Cut]:
         if index + 1 < len(log.files):
             found = last_offset_of(file)
             is_known = found is not None  # otherwise the segment after it stays with it
-            last = max(last, -1 if found is None else found)
+            last = last if found is None else max(last, found)
 
 
 def _cuts_inside(log: FoundLog, index: int, mapped: PartitionLog, size: int) -> Iterator[_Cut]:
@@ -144,24 +144,15 @@ def _pieces(number: int, log: FoundLog, cuts: Sequence[_Cut]) -> Iterator[PieceF
     if not log.files:
         return
     begins = [_Cut(0, 0, -1, 0), *cuts]
-    whole = PieceFiles(
-        log=number,
-        number=0,
-        count=len(begins),
-        offsets_partition=log.offsets_partition,
-        files=(),
-        log_end=log.files[-1].base_offset or 0,
-        notes=log.notes,
-        checkpoints=log.checkpoints,
-        selection=log.selection,
-    )
     for i, begin in enumerate(begins):
         next_cut = begins[i + 1] if i + 1 < len(begins) else None
         stop = len(log.files) if next_cut is None else next_cut.index + (next_cut.position > 0)
         after = log.files[stop] if stop < len(log.files) else None
-        yield replace(
-            whole,
+        yield PieceFiles(
+            log=number,
             number=i,
+            count=len(begins),
+            offsets_partition=log.offsets_partition,
             files=tuple(replace(file, mapped=None) for file in log.files[begin.index : stop]),
             index=begin.index,
             position=begin.position,
@@ -170,7 +161,10 @@ def _pieces(number: int, log: FoundLog, cuts: Sequence[_Cut]) -> Iterator[PieceF
             following=after.base_offset if after is not None else None,
             is_last=after is None,
             next_first_offset=None if next_cut is None else next_cut.first_offset,
+            log_end=log.files[-1].base_offset or 0,
             notes=log.notes if i == 0 else (),
+            checkpoints=log.checkpoints,
+            selection=log.selection,
         )
 
 

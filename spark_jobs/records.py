@@ -19,6 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from offsets_log.columnar.events.rows import TOLD
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.shuffle.counts import NOT_COUNTED
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of, table_of_partial
@@ -41,8 +42,9 @@ KAFKA_COLUMNS = frozenset({"key", "value", "partition", "offset"})
 EVENT_COLUMNS = frozenset({"record_type", "committed_offset", "record_offset", "offsets_partition"})
 BATCH_FACTS = {"producerId": -1, "producerEpoch": -1, "isTransactional": False, "isControl": False}
 """Columns that Kafka's source does not have, and the values used instead."""
-OFFSET_FIELDS = ("group", "topic", "partition", "committed_offset", "leader_epoch", "metadata", "commit_timestamp_ms",
-                 "expire_timestamp_ms", "topic_id")  # fmt: skip
+OFFSET_FIELDS = ("group", "topic", "partition", *TOLD.values())
+OF_TAGS = frozenset(column for field, column in TOLD.items() if field.tag is not None)
+"""Columns that tables which are older than the tagged field do not have."""
 RECORD_NAMES = tuple(
     dict.fromkeys(
         (*sorted(EVENT_COLUMNS), *OFFSET_FIELDS, "producer_id", "producer_epoch", "is_transactional", "is_control",
@@ -81,7 +83,7 @@ def partials_of(frame: DataFrame, profile: str) -> DataFrame:
     if is_partials(frame):
         return frame
     if names >= EVENT_COLUMNS:
-        records = frame.select(*RECORD_NAMES)
+        records = frame.select(*(name for name in RECORD_NAMES if name in names or name not in OF_TAGS))
         order = ["offsets_partition", "record_offset"]
     elif names >= KAFKA_COLUMNS:
         facts = [f.col(name) if name in names else f.lit(default).alias(name) for name, default in BATCH_FACTS.items()]

@@ -31,7 +31,6 @@ from spark_jobs.account import Account, account_of, damage_error, quarantine_of
 from spark_jobs.beside import (
     Opened,
     markers_of,
-    no_logs,
     open_found,
     share_offsets,
     with_lag,
@@ -42,37 +41,43 @@ from spark_jobs.fold import memory
 from spark_jobs.options import SourceOptions
 from spark_jobs.records import partials_of
 from spark_jobs.source import register
-from spark_jobs.stores import holds_parquet
+from spark_jobs.stores import is_parquet
 from spark_jobs.writing import write_parquet
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """Setting of the number of shuffle partitions; by default a few for each core, since little is shuffled."""
+JVM_OPTIONS, SHORT_LIVED = "spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1"
+"""Setting of options that users' own come after; and the option not to optimize what will not run for long."""
 GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Environment variable that is set for programs run by spark-submit."""
 _OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
 
 
 @contextmanager
-def open_spark(master: str | None = None, *, default: str | None = None) -> Iterator[SparkSession]:
+def open_spark(
+    master: str | None = None, *, default: str | None = None, registers: bool = True
+) -> Iterator[SparkSession]:
     """Open a session that knows the data source; it is stopped at the end only if it was started here.
 
     Args:
-        default: where it runs if neither ``master`` nor spark-submit says.
+        default: where it runs if neither ``master`` nor spark-submit says; such a session starts faster.
+        registers: False if the caller registers the data source when it is needed, for that takes seconds.
 
     Raises:
         OffsetsLogError: what the data source raised, without Spark's text around it.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     was_active = SparkSession.getActiveSession()
-    if master is None and GATEWAY not in os.environ:
-        master = default
     builder = SparkSession.builder.appName("offsets-log")
+    if master is None and default is not None and GATEWAY not in os.environ:
+        master, builder = default, builder.config(JVM_OPTIONS, SHORT_LIVED)
     builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     spark = was_active or (builder if master is None else builder.master(master)).getOrCreate()
     try:
         if was_active is None:
             spark.sparkContext.setLogLevel("ERROR")
-        register(spark)
+        if registers:
+            register(spark)
         if was_active is None and SHUFFLE_PARTITIONS not in dict(spark.sparkContext.getConf().getAll()):
             spark.conf.set(SHUFFLE_PARTITIONS, str(jobs.PIECES_PER_CORE * spark.sparkContext.defaultParallelism))
         yield spark
@@ -119,14 +124,9 @@ class JobOptions:
     topic_ids: dict[bytes, str] = field(default_factory=dict)
 
 
-def is_parquet(reading: SourceOptions) -> bool:
-    """Return whether the input is Parquet written by ``decode -o parquet``."""
-    return all(holds_parquet(path, reading.storage_options) for path in reading.paths)
-
-
 def _partials(spark: SparkSession, order: JobOptions, members: bool) -> DataFrame:
     reading = order.reading
-    if is_parquet(reading):
+    if is_parquet(reading.paths, reading.storage_options):
         return partials_of(spark.read.parquet(*reading.paths), reading.profile)
     return jobs.read_partials(spark, replace(reading, members=members))
 
@@ -247,16 +247,13 @@ class _Directories:
 
 def _directories(spark: SparkSession, order: JobOptions, stack: ExitStack) -> _Directories:
     reading = order.reading
-    if is_parquet(reading):
-        opened = no_logs(stack)
-    else:
-        opened = open_found(
-            reading.paths,
-            stack,
-            as_partition=reading.as_partition,
-            partitions=reading.offsets_partition,
-            options=reading.storage_options,
-        )
+    opened = open_found(
+        reading.paths,
+        stack,
+        as_partition=reading.as_partition,
+        partitions=reading.offsets_partition,
+        options=reading.storage_options,
+    )
     return _Directories(spark, order, opened)
 
 

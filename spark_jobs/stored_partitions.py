@@ -36,19 +36,19 @@ class StoredPartition(PackedPartition):
         return 0
 
     def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
-        """A segment of which pieces are read; its topic id is read too, while others wait for theirs."""
+        """Open a segment of which pieces are read; its topic id is read too, while others wait for theirs."""
         with suppress(InputError):
             self.read(PARTITION_METADATA)
         return nullcontext(_in_blocks(self.stored[f"{base_offset:020}.log"]))
 
     def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
-        """Its index likewise; one that is not there has no bytes."""
+        """Open its index likewise; one that is not there has no bytes."""
         file = self.stored.get(f"{base_offset:020}.index")
         return nullcontext(NO_PIECES if file is None else _in_blocks(file))
 
 
 def _in_blocks(file: FoundFile) -> Pieces:
-    """A file in a store, of which a block is requested once: each request costs more than its bytes."""
+    """Return a file in a store, of which a block is requested at a time: each request costs more than its bytes."""
     here: dict[int, bytes] = {}
 
     def read_at(position: int, size_bytes: int) -> bytes:

@@ -187,7 +187,12 @@ def _local_log(log: PartitionLog) -> FoundLog:
     return FoundLog(log.offsets_partition, tuple(files), log.notes, log.checkpoints, log.selection)
 
 
-def holds_parquet(path: str, options: Options) -> bool:
+def is_parquet(paths: Sequence[str], options: Options | None = None) -> bool:
+    """Return whether the input is Parquet written by ``decode -o parquet``."""
+    return all(_holds_parquet(path, options or {}) for path in paths)
+
+
+def _holds_parquet(path: str, options: Options) -> bool:
     """Return whether a path is a Parquet file, or a directory with Parquet files and no log."""
     if path.endswith(".parquet"):
         return True

@@ -5,5 +5,5 @@
                  refuses to start
 
 What is *readable* is decided in `log_format.segment`; here is what a certain release does. Facts seen on recorded
-brokers are cited as ``D-1`` and on; the classes are those of Kafka's storage module.
+brokers have rule ids that begin with D; the classes are those of Kafka's storage module.
 """

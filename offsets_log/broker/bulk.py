@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import ProducerEntry, ProducerState
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.cleaning import counting
 from offsets_log.columnar.cleaning import indexing as ix
 from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT
 from offsets_log.log_format.record import INT64_MAX
 from offsets_log.log_format.segment import Buffer
@@ -21,7 +24,7 @@ from offsets_log.log_format.segment import Buffer
 DUE_ENTRIES = 1 << 12
 ANY_EPOCH = 1 << 31
 MOST_PRODUCERS = 1 << 8
-"""With more of them their batches are read one by one."""
+"""Of how many producers kernels follow the batches; with more, batches are read one by one."""
 ENDED_AT_ONCE = 1 << 10
 FEW_ENTRIES = 16
 
@@ -30,18 +33,17 @@ class ProducerTable:
     """Lends what is known of producers to kernels, and takes it back.
 
     Args:
-        state: None where their batches end a run, or where nobody asks what they do.
-        passes: which of both.
+        state: what is known; None where batches of producers end a run.
 
     Attributes:
         arrays: what kernels are given.
     """
 
-    def __init__(self, state: ProducerState | None, *, passes: bool = False) -> None:
+    def __init__(self, state: ProducerState | None) -> None:
         self._state = state
         rows = np.zeros((0 if state is None else MOST_PRODUCERS, pr.COLUMNS), np.int64)
         self.arrays = np.zeros(pr.TOLD_SIZE, np.int64), rows, np.zeros((ENDED_AT_ONCE, pr.ENDED_COLUMNS), np.int64)
-        self.arrays[0][pr.COUNT] = pr.IGNORED if passes else pr.CLOSED
+        self.arrays[0][pr.COUNT] = pr.CLOSED
         self._is_lent = state is None
 
     def lend(self) -> None:
@@ -65,7 +67,7 @@ class ProducerTable:
         )
 
     def take_ended(self) -> list[AbortedTransaction]:
-        """The aborted ones among the transactions that ended since the last call."""
+        """Return the aborted ones among the transactions that ended since the last call."""
         told, _, ended = self.arrays
         found = ended[: told[pr.ENDED]]
         told[pr.ENDED] = 0
@@ -75,7 +77,7 @@ class ProducerTable:
         return [AbortedTransaction(0, *facts) for facts in aborted.tolist()]
 
     def give_back(self) -> None:
-        """Before anybody else asks or tells the producers: have them know what kernels have found."""
+        """Write what kernels found back into the producers' state; call it before reading that."""
         told, rows, _ = self.arrays
         state = self._state
         if state is None or not self._is_lent:
@@ -96,24 +98,25 @@ class Follower:
     """Follows the batches of a segment.
 
     Attributes:
-        checks: whether a wrong checksum ends a run.
-        producers: who are told of their batches, call `give_back` before looking at it; None where these end a run.
-        passes_producers: whether these are counted instead.
+        takes: what does not end a run, see `indexing.follow`.
+        producers: what is known of producers, told of their batches (call `give_back` before looking at it); None where
+            batches of producers end a run.
         begin: how many bytes the segment has before the file's view.
         until_offset: a batch that holds it or a later one ends a run.
         next_offset: the offset after the last batch of the runs so far; None before the first.
+        next_newest: the offset after the last batch of magic 2 of the last run; None without one.
         last_at: where the last batch of the last run begins.
         records: number of records that the runs declare.
     """
 
     file: LogFile
     indexing: Indexing
-    checks: bool
+    takes: int
     producers: ProducerState | None = None
-    passes_producers: bool = False
     begin: int = 0
     until_offset: int = INT64_MAX
     next_offset: int | None = None
+    next_newest: int | None = None
     last_at: int = 0
     records: int = 0
     _round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
@@ -123,10 +126,10 @@ class Follower:
 
     def __post_init__(self) -> None:
         self._data = bytes_of(self.file)
-        self._table = ProducerTable(self.producers, passes=self.passes_producers)
+        self._table = ProducerTable(self.producers)
 
     def give_back(self) -> None:
-        """Have the producers know of their batches in the runs so far."""
+        """Write what the runs so far did to producers back into their state."""
         self._table.give_back()
 
     def follow(self, position: int, leader_epoch: int = ANY_EPOCH, last_offset: int | None = None) -> int:
@@ -147,11 +150,11 @@ class Follower:
         round_state[d.INTERVAL], round_state[d.INDEXED_AT] = indexing.interval_bytes, indexing.indexed_at
         round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
         round_state[d.RECORDS_READ], round_state[d.EPOCH] = 0, leader_epoch
-        round_state[d.UNTIL_OFFSET] = self.until_offset
+        round_state[d.UNTIL_OFFSET], round_state[d.LAST_NEWEST] = self.until_offset, d.NEVER_BEFORE
         round_state[d.LATEST] = (self.next_offset or 0) - 1 if last_offset is None else last_offset
         while True:
             round_state[d.DUE] = 0
-            why = ix.follow(round_state, self._data, self._due, *self._table.arrays, self.checks)
+            why = ix.follow(round_state, self._data, self._due, *self._table.arrays, self.takes)
             latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
             take_run(indexing, self._due[: int(round_state[d.DUE])], latest, int(round_state[d.INDEXED_AT]))
             for aborted in self._table.take_ended():
@@ -160,8 +163,41 @@ class Follower:
                 break
         if round_state[d.POSITION] > position:
             self.next_offset, self.last_at = int(round_state[d.LATEST]) + 1, int(round_state[d.LAST_AT])
+        newest = int(round_state[d.LAST_NEWEST])
+        self.next_newest = None if newest == d.NEVER_BEFORE else newest + 1
         self.records += int(round_state[d.RECORDS_READ])
         return int(round_state[d.POSITION])
+
+
+class Counter:
+    """Counts the records of a segment; a context manager.
+
+    Attributes:
+        records: number of records of the runs so far.
+    """
+
+    def __init__(self, file: LogFile) -> None:
+        self.records = 0
+        self._data, self._end = bytes_of(file), file.size_bytes
+        self._round_state = np.zeros(d.STATE_SIZE, np.int64)
+        self._scanner = Scanner()
+
+    def count(self, position: int) -> int:
+        """Count a run of plain entries from a position on; return where it ends."""
+        round_state, data, scanner = self._round_state, self._data, self._scanner
+        round_state[d.POSITION], round_state[d.END], round_state[d.RECORDS_READ] = position, self._end, 0
+        while counting.count(round_state, data, scanner.staged, scanner.window, scanner.table) == oc.NEEDS_WINDOW:
+            round_state[d.WINDOW_COUNT] = scanner.fill_window(data, int(round_state[d.POSITION]), self._end)
+            round_state[d.WINDOW_NEXT] = 0
+        self.records += int(round_state[d.RECORDS_READ])
+        return int(round_state[d.POSITION])
+
+    def __enter__(self) -> Self:
+        self._scanner.__enter__()
+        return self
+
+    def __exit__(self, *what: Any) -> None:
+        self._scanner.__exit__(*what)
 
 
 def index_run(indexing: Indexing, size_bytes: int, buffer: Buffer, begin: int, end: int) -> None:

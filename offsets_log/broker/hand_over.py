@@ -13,7 +13,7 @@ README = "README.txt"
 
 
 def of_topic(log: PartitionLog, topic_id: str | None) -> PartitionLog:
-    """A log whose ``partition.metadata`` says a topic id, without a line end behind it (``CL-51``).
+    """Return the contents of a ``partition.metadata`` with a topic id, without a line end behind it (``CL-51``).
 
     Args:
         topic_id: None for what it says.
@@ -25,7 +25,7 @@ def of_topic(log: PartitionLog, topic_id: str | None) -> PartitionLog:
 
 
 def hand_over(partitions: Sequence[int], topic_id: str | None) -> str:
-    """The steps from a folder made anew to a broker that serves it (``CL-54``).
+    """Return the steps from a folder made anew to a broker that serves it (``CL-54``).
 
     Args:
         topic_id: what was asked to stand in every ``partition.metadata``; None for what stood there before.

@@ -18,7 +18,7 @@ from offsets_log.log_format.segment import Buffer
 
 _OFFSET_ENTRY_BYTES = 8
 """Size of an entry: relative offset and position, 4 bytes each."""
-_TIME_ENTRY = struct.Struct(">qi")
+TIME_ENTRY = struct.Struct(">qi")
 _ABORTED_TRANSACTION = struct.Struct(">bxqqqq")
 ABORTED_TRANSACTION_VERSION = 0
 """Newest version of an entry, in its first byte; only the entry's first byte is checked (``AbortedTxn.version``)."""
@@ -138,13 +138,13 @@ class TimeIndex:
     def read(cls, base_offset: int, data: Buffer) -> TimeIndex:
         """Read the entries of a file; a rest that is no entry is ignored."""
         view = memoryview(data)
-        entries = list(_TIME_ENTRY.iter_unpack(view[: len(view) - len(view) % _TIME_ENTRY.size]))
+        entries = list(TIME_ENTRY.iter_unpack(view[: len(view) - len(view) % TIME_ENTRY.size]))
         return cls(base_offset, array("q", (time for time, _ in entries)), array("i", (at for _, at in entries)))
 
     @property
     def size_bytes(self) -> int:
         """The size of its entries."""
-        return _TIME_ENTRY.size * len(self.timestamps)
+        return TIME_ENTRY.size * len(self.timestamps)
 
     @property
     def last_timestamp_ms(self) -> int:
@@ -172,7 +172,7 @@ class TimeIndex:
 
     def encode(self) -> bytes:
         """Return the file's contents."""
-        return b"".join(map(_TIME_ENTRY.pack, self.timestamps, self.offsets))
+        return b"".join(map(TIME_ENTRY.pack, self.timestamps, self.offsets))
 
 
 @dataclass(slots=True)
@@ -198,7 +198,7 @@ class Indexing:
         index, times = OffsetIndex(base_offset), TimeIndex(base_offset)
         if max_index_bytes is not None:
             index.most_entries = max_index_bytes // _OFFSET_ENTRY_BYTES
-            times.most_entries = max_index_bytes // _TIME_ENTRY.size
+            times.most_entries = max_index_bytes // TIME_ENTRY.size
         return cls(index, times, interval_bytes)
 
     def take(self, position: int, last_offset: int, max_timestamp_ms: int, its_offset: int | None = None) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 
 from offsets_log.broker.failures import BrokerError
+from offsets_log.java_properties import LINE_END
 from offsets_log.log_format.file_names import LEADER_EPOCHS
 from offsets_log.log_format.segment import Buffer
 
 LEADER_EPOCHS_VERSION = 0
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
 _ENTRY = re.compile(r"\+?0*([0-9]{1,19})\s+\+?0*([0-9]{1,19})\s*")
 _NUMBER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 """Java refuses more digits; zeros before them do not count."""
@@ -26,7 +26,7 @@ def check_leader_epochs(data: Buffer) -> None:
         BrokerError: it holds anything but a version, a count and as many lines of epoch and offset.
     """
     try:
-        lines = _LINE_END.split(bytes(data).decode())
+        lines = LINE_END.split(bytes(data).decode())
     except UnicodeDecodeError:
         raise _unreadable("it is no text") from None
     if lines[-1] == "":
@@ -47,9 +47,7 @@ LeaderEpochs = dict[int, int]
 
 def decode_leader_epochs(data: Buffer) -> LeaderEpochs:
     """Return the entries of a file that passes `check_leader_epochs`."""
-    entries = [
-        match.groups() for line in _LINE_END.split(bytes(data).decode())[2:] if (match := _ENTRY.fullmatch(line))
-    ]
+    entries = [match.groups() for line in LINE_END.split(bytes(data).decode())[2:] if (match := _ENTRY.fullmatch(line))]
     return dict(sorted((int(epoch), int(offset)) for epoch, offset in entries))
 
 

@@ -180,13 +180,14 @@ class _Run:
 
     def _follower_for(self, segment: SegmentWriter, view: memoryview, at: int) -> Follower:
         from offsets_log.broker.bulk import Follower
+        from offsets_log.columnar.cleaning.indexing import CHECKED
 
         follower = self._follower
         if follower is None or follower.indexing is not segment.indexing:
             end = min(len(view), at + max(self.writer.segment_bytes - segment.size_bytes, 0))
             file = LogFile(segment.base_offset, "", view, end, segment.indexing.index, finds_by_base_offset=True)
             file.aborted = segment.aborted
-            follower = Follower(file, segment.indexing, checks=True, producers=self.writer.producers)
+            follower = Follower(file, segment.indexing, CHECKED, producers=self.writer.producers)
             follower.begin, follower.until_offset = segment.size_bytes - at, self.until_offset
             self._follower = follower
         follower.records = 0

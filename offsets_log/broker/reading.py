@@ -77,7 +77,7 @@ class LoadReading:
     def _find(self) -> tuple[LogFile, FileBatch] | None:
         """Return where the next offset is read from. Raises BrokerError."""
         if self.next_offset < self._opened.start_offset:
-            raise BrokerError(f"offset {self.next_offset} lies before the log's begin", rule="D-6")
+            raise BrokerError(f"offset {self.next_offset} lies before the log's beginning", rule="D-6")
         return self._opened.find(self.next_offset)
 
     def _read(self, file: LogFile, position: int, end: int) -> Iterator[FileBatch]:

@@ -78,7 +78,7 @@ class OpenLog:
         """
         floor = floor_file(self.files, offset)
         if floor is None:
-            raise BrokerError(f"offset {offset} lies before the log's begin", rule="D-6")
+            raise BrokerError(f"offset {offset} lies before the log's beginning", rule="D-6")
         for base_offset, file in self.files.items():
             if base_offset >= floor.base_offset and (batch := file.translate(offset)) is not None:
                 return file, batch
@@ -226,7 +226,7 @@ class Start:
             self._files[base_offset] = file
 
     def find(self, segment: Segment) -> LogFile:
-        """A segment with what lies beside it."""
+        """Return a segment with what lies beside it."""
         base_offset, view = segment.base_offset or 0, memoryview(segment.buffer)
         index, times = self._beside(segment, "index"), self._beside(segment, "timeindex")
         aborted = TransactionIndex.read(self._beside(segment, "txnindex") or b"")
@@ -270,7 +270,7 @@ class Start:
         return cut
 
     def _read_once(self, file: LogFile, producers: ProducerState) -> int:
-        """As `read`: not again what is unflushed and was read for want of an index."""
+        """Read as `read` does, but not again what is unflushed and was read for want of an index."""
         before = producers.entries.copy(), producers.ongoing.copy()
         known = self._read.get(file.base_offset)
         if known is not None and known.file is file and known.before == before:

@@ -62,15 +62,16 @@ class SegmentRecovery:
 
     def _follower(self) -> Follower:
         from offsets_log.broker.bulk import Follower
+        from offsets_log.columnar.cleaning.indexing import BY_LAST_OFFSET
 
-        return Follower(self.file, self.indexing, checks=True, producers=self.producers)
+        return Follower(self.file, self.indexing, BY_LAST_OFFSET, producers=self.producers)
 
     def _next(self, follower: Follower | None) -> FileBatch | None:
         """Return the next batch that is not read in bulk."""
         if follower is not None:
-            end = follower.follow(self.valid_bytes, latest_of(self.leader_epochs))
-            if end > self.valid_bytes and follower.next_offset is not None:
-                self.valid_bytes, self.producers.map_end_offset = end, follower.next_offset
+            self.valid_bytes = follower.follow(self.valid_bytes, latest_of(self.leader_epochs))
+            if follower.next_newest is not None:
+                self.producers.map_end_offset = follower.next_newest
         return next(self.file.batches(self.valid_bytes), None)
 
     def _take(self, batch: FileBatch) -> None:

@@ -83,7 +83,7 @@ def replay_loads(loadings: Sequence[Loading]) -> dict[int, ReplayedLoad]:
 
 
 def _is_plain(opened: OpenLog, log: PartitionLog) -> bool:
-    """Whether all of an open log's files are read, each from its begin, and found by their indexes."""
+    """Whether all of an open log's files are read, each from its beginning, and found by their indexes."""
     files = list(opened.files.values())
     sizes = {segment.file: len(segment.buffer) for segment in log.segments}
     is_whole = len({file.file for file in files}) == len(files) and all(

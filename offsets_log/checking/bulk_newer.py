@@ -1,9 +1,10 @@
 """What a bulk check knows of groups of the newer kinds: whether they exist, and which of them ends a load first.
 
-`columnar.folds.newer` has seen that members and partitions come and go in order. Then a group's existence depends on
-how it began and whether it was removed, which is one of few timelines, and only two things end a load: a simple group
-that was there before (``J-19``), and what a record needs and does not find (``J-18``). The group where that is first is
-read again, and each of which this is not sure.
+`columnar.folds.newer` has checked that members and partitions come and go in order. So only two things can end a load:
+a simple group that was there before (``J-19``), and a record that needs something and does not find it (``J-18``).
+Whether a group exists depends only on how it began and whether it was removed: few timelines (`_shapes`) stand for all
+groups. Two kinds of groups are read again, record by record: the one whose record ends a load first, and those that are
+doubtful.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class NewerGroups:
     """The groups of a state, by number, as far as they have records of newer kinds.
 
     Attributes:
-        shapes: the timelines that they can have.
-        doubtful: whether a group must be read again.
+        shapes: the timelines that they can have; a group is told by the number of its own.
+        doubtful: by group number, whether it must be read again, as the arrays do not tell enough.
     """
 
     def __init__(self, state: ColumnarState, count: int) -> None:
@@ -60,18 +61,18 @@ class NewerGroups:
         self._shape_of = np.where(self._is_made, ((self._kinds - 1) * 2 + had_offset) * (BACK + 1) + ends, 0)
 
     def known_to(self, profile: Profile) -> Bools:
-        """Return which groups the rules of a release know as newer ones, of those that need no reading."""
+        """Return by group whether the rules of a release know its kind, and it need not be read again."""
         kinds = [newer.TYPES[number, newer.KIND] for number in newer.HEADS if number in profile.known_types]
         return self._is_plain & np.isin(self._kinds, kinds)
 
-    def shape_of(self, profile: Profile, others: a.Int64s, first: int) -> a.Int64s:
-        """Return the number of each group's timeline.
+    def shape_of(self, profile: Profile, others: a.Int64s, base: int) -> a.Int64s:
+        """Return the number of each group's timeline, in a list that has `shapes` behind other timelines.
 
         Args:
-            others: of groups that are no newer ones by these rules.
-            first: added to the numbers of newer ones.
+            others: the numbers that groups have whose kind these rules do not know.
+            base: the number of the first of `shapes` in that list.
         """
-        return np.where(self._is_made & self.known_to(profile), self._shape_of + first, others)
+        return np.where(self._is_made & self.known_to(profile), self._shape_of + base, others)
 
     def first_failing(self, profile: Profile) -> int | None:
         """Return the group whose record is the first that ends a load; None if none of them does."""

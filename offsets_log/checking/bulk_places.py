@@ -42,7 +42,7 @@ class Finder:
         return places_among(self._batches(np.array(sorted(record_offsets), np.int64)), record_offsets)
 
     def _batches(self, wanted: a.Int64s) -> Iterator[tuple[Segment, RecordBatch]]:
-        """The batches that hold record offsets, in log order."""
+        """Yield the batches that hold record offsets, in log order."""
         for index, data in enumerate(self.layout.data):
             progress, positions = np.zeros(1, np.int64), np.zeros(len(wanted), np.int64)
             inspection.locate(data, wanted, progress, positions)
@@ -56,20 +56,20 @@ class Finder:
         return decode_batch_header(data[position : position + bt.LOG_OVERHEAD + length].tobytes(), position)
 
     def batch_at(self, at: int) -> tuple[Segment, RecordBatch]:
-        """The batch that begins there in the log."""
+        """Return the batch that begins at a position in the log."""
         index = int(np.searchsorted(self.layout.begins, at, side="right")) - 1
         while not len(self.layout.data[index]):
             index -= 1
         return self.log.segments[index], self._batch(index, at - self.layout.begins[index])
 
     def record_at(self, at: int, record_offset: int) -> Event:
-        """A record of it."""
+        """Return a record of a batch."""
         segment, batch = self.batch_at(at)
         events = batch_events(self.log, segment, batch, EVERYTHING, self.release)
         return next(event for event in events if isinstance(event, Event) and event.record.offset == record_offset)
 
     def of_groups(self, groups: Collection[str]) -> Iterator[Event]:
-        """The data records of some groups that can be read."""
+        """Yield the data records of some groups that can be read."""
         selection = Selection(group=lambda name: name in groups)
         for event in selected_events(self.log, selection, until=self.until, release=self.release):
             if isinstance(event, Event) and event.decoded is not None and event.decoded.group in groups:

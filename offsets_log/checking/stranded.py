@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from offsets_log.checking.findings import DOUBT, NOTE, Finding
 from offsets_log.checking.places import FindingPlace
 from offsets_log.data_directory.stranded import BELOW, Stranded, in_words
+from offsets_log.words import DAY_MS
 
-IDLE_MS = 24 * 60 * 60 * 1000
+IDLE_MS = DAY_MS
 """Without a commit for so long a group is taken to be out of use: a consumer that fetches below the log start is sent
 elsewhere at once, and commits from there."""
 

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from offsets_log.cluster.address import address
 from offsets_log.cluster.broker import BrokerConnection, LoginError
 from offsets_log.errors import ClusterError
 from offsets_log.protocol.error_codes import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM
@@ -159,11 +160,3 @@ def _speaks_tls(host: str, port: int) -> bool:
         except ssl.SSLError as error:
             return "ALERT" in str(error)
     return False
-
-
-def address(server: str) -> tuple[str, int]:
-    """Return host and port. Raises ClusterError for anything but ``HOST:PORT``."""
-    host, _, port = server.rpartition(":")
-    if not host or not port.isdecimal():
-        raise ClusterError(f"--bootstrap-server {server} is not HOST:PORT")
-    return host.strip("[]"), int(port)

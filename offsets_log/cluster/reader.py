@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from offsets_log.cluster.address import address
 from offsets_log.cluster.broker import INT16_MAX, BrokerConnection
-from offsets_log.cluster.causes import address, reach
+from offsets_log.cluster.causes import reach
 from offsets_log.cluster.properties import client_options, patience_seconds
 from offsets_log.cluster.stores import has_key
 from offsets_log.data_directory.checkpoints import TopicPartition
@@ -79,7 +80,7 @@ class Pauses:
         self.go_on()
 
     def go_on(self) -> None:
-        """Something went forward."""
+        """Note that something went forward."""
         self._since, self._pause = time.monotonic(), FIRST_PAUSE_SECONDS
 
     def wait(self) -> bool:

@@ -110,7 +110,7 @@ class Server:
         return len(self._connections) <= self.limits.connections
 
     def forget(self, connection: _Connection) -> None:
-        """A connection is over."""
+        """Note that a connection is over."""
         self._connections.discard(connection)
 
     def _look(self) -> None:
@@ -159,7 +159,7 @@ class _Connection(asyncio.Protocol):
             self.end(f"more than {self._server.limits.connections} connections")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Note that the connection is over."""
         self._is_over = True
         self._buffer.clear()
         self._server.forget(self)
@@ -176,12 +176,12 @@ class _Connection(asyncio.Protocol):
             self._answer()
 
     def pause_writing(self) -> None:
-        """The client does not read: take no more requests."""
+        """Take no more requests: the client does not read."""
         self._is_blocked, self._blocked_since = True, self._loop.time()
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Take requests again: the client reads."""
         self._is_blocked = False
         if not self._is_over and not self._is_held:
             self._transport.resume_reading()

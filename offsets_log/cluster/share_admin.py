@@ -1,6 +1,6 @@
-"""Read and set where share groups start on a live cluster; a connection of its own to each coordinator.
+"""Read and set the offsets at which share groups start, on a live cluster.
 
-kafka-python has none of these requests.
+kafka-python has no such requests, so they are sent over connections of our own, one to each coordinator.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from offsets_log.cluster.broker import BrokerConnection
 from offsets_log.cluster.connection import Connection, in_words
 from offsets_log.errors import ClusterError
 from offsets_log.protocol.api import Api
+from offsets_log.protocol.describe_share_group_offsets import DESCRIBE_SHARE_GROUP_OFFSETS
 from offsets_log.protocol.error_codes import GROUP_ID_NOT_FOUND, NO_ERROR, name_of
 from offsets_log.protocol.share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
     DELETE_SHARE_GROUP_OFFSETS,
-    DESCRIBE_SHARE_GROUP_OFFSETS,
 )
 from offsets_log.restore.target import Committed, Offsets, TopicPartition
 
@@ -25,7 +25,7 @@ WHOLE_TOPICS = "what share groups have is deleted of whole topics only, and othe
 
 
 class ShareAdmin:
-    """A `GroupOffsets` of share groups; close it after use. Methods raise as `Cluster`'s."""
+    """Implements `GroupOffsets` for share groups; close it after use. Its methods raise the errors of `Cluster`'s."""
 
     def __init__(self, connection: Connection, coordinator: Callable[[str], int], options: Mapping[str, Any]) -> None:
         """Args:
@@ -36,7 +36,7 @@ class ShareAdmin:
         self._brokers: dict[int, BrokerConnection] = {}
 
     def offsets(self, group: str) -> dict[TopicPartition, Committed]:
-        """Return where a group starts; nothing of partitions that have not been read yet."""
+        """Return where a group starts in each partition, without those that it has not begun to read."""
         body = {"groups": [{"group_id": group, "topics": None}]}
         found = self._ask(group, DESCRIBE_SHARE_GROUP_OFFSETS, body, lambda answer: answer["groups"][0])
         return {
@@ -66,7 +66,11 @@ class ShareAdmin:
         }
 
     def delete(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:
-        """Delete where a group starts in topics of which all partitions are given; return what was refused → why."""
+        """Delete a group's start offsets; return what was refused → why.
+
+        Brokers delete those of whole topics only: of a topic where the group has offsets in other partitions too, all
+        are refused.
+        """
         if not partitions:
             return {}
         kept = {topic for topic, partition in self.offsets(group) if (topic, partition) not in partitions}
@@ -88,7 +92,7 @@ class ShareAdmin:
     def _ask(
         self, group: str, api: Api, body: Mapping[str, Any], result: Callable[[dict[str, Any]], dict[str, Any]]
     ) -> dict[str, Any]:
-        """Ask a group's coordinator, again and again while it moves; errors but GROUP_ID_NOT_FOUND are raised."""
+        """Ask a group's coordinator, again and again while it moves. Raises on errors other than GROUP_ID_NOT_FOUND."""
         from kafka.errors import for_code
 
         def question() -> dict[str, Any]:

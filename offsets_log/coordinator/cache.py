@@ -74,7 +74,7 @@ class GroupCoordinatorCache:
         log: the log to load from and write to.
         clock: returns the time in epoch milliseconds.
         release: the release whose rules hold: ``4.3``, ``2.8.2``, or ``3.9-java`` for the Java coordinator's preview.
-        offset_config, group_config: by default those of the release.
+        offset_config, group_config: configurations; by default the release's own.
         leaders: offsets partition → broker, for `find_coordinator`; not copied, so that its owner may change it.
     """
 
@@ -357,7 +357,7 @@ class GroupCoordinatorCache:
         gone = [key for key in sorted(keys) if live.committed(key) or (self._is_java and live.is_pending(key))]
         records = [offset_tombstone(self._writes, key) for key in gone]
         if not self._is_java and not found.members and not live.pending(group):
-            left = set(live.committed_keys(group)) - set(gone)
+            left = set(live.committed_keys(group)).difference(gone)
             records += [] if left else self._group_tombstones(found)  # cleanupGroupMetadata, E-14
         partition.append(records, self._clock())
         return answers

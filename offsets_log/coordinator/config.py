@@ -90,7 +90,7 @@ INITIAL_REBALANCE_DELAY_MS: Since[int] = (((0,), 0), ((0, 11), 3000))
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """The layouts a release writes with its own inter-broker protocol version (``records.md`` §8.3).
+    """The layouts a release writes with its own inter-broker protocol version (``OffsetCommitValue.json``).
 
     Attributes:
         key_type: record type of an offset's key.

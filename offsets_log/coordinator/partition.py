@@ -81,7 +81,7 @@ class OffsetsPartition:
     def on_resignation(self, leader_epoch: int | None) -> bool:
         """Forget everything, write nothing, and return whether this was news (``L-43``).
 
-        An epoch of None: the topic is deleted.
+        An epoch of None means that the topic was deleted.
         """
         if leader_epoch is not None:
             if leader_epoch < self.leader_epoch:

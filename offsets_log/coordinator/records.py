@@ -1,4 +1,7 @@
-"""The records that a coordinator writes of its own decisions, and the batches that hold them (``replay.md`` §W)."""
+"""The records that a coordinator writes of its own decisions, and the batches that hold them.
+
+Reference: ``GroupCoordinatorRecordHelpers.java``.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ class OffsetCommit:
 
     Attributes:
         metadata: the client's text; None is stored as "" (``W-8``).
-        topic_id: kept only by 4.1 and later, and not for transactional commits (``records:W5``).
+        topic_id: kept only by 4.1 and later, and not for transactional commits (``records:W5``). The caller looks it
+            up where 4.3 would.
     """
 
     committed_offset: int

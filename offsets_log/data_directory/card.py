@@ -68,7 +68,7 @@ FIRST_OF_4_0 = METADATA_VERSIONS.index("4.0-IV0") + 1
 
 
 def metadata_version_name(level: int | None) -> str | None:
-    """As Kafka's tools show it; the number of a later one."""
+    """Return the name that Kafka's tools show; the number of a later version."""
     if level is None:
         return None
     return METADATA_VERSIONS[level - 1] if 0 < level <= len(METADATA_VERSIONS) else str(level)
@@ -97,7 +97,7 @@ class _Logs:
 def card_rows(
     clusters: Clusters, partitions: Sequence[CopiedPartition], damages: list[Damage] | None = None
 ) -> Iterator[Row]:
-    """`CARD_COLUMNS` of each data directory.
+    """Return `CARD_COLUMNS` of each data directory.
 
     Args:
         partitions: all in these directories.
@@ -137,7 +137,7 @@ def _whose(identity: Identity) -> Row:
 
 
 def _agreed(clusters: Clusters, identity: Identity, given: Mapping[tuple[str | None, int | None], int]) -> Row:
-    """What the cluster's metadata says of it, whichever directory that is in."""
+    """Return what the cluster's metadata says of it, whichever directory that is in."""
     row: Row = dict.fromkeys(
         ("metadata_version", "features", "metadata_end_offset", "metadata_timestamp_ms", "brokers", "node_directories")
     )
@@ -166,7 +166,7 @@ def _agreed(clusters: Clusters, identity: Identity, given: Mapping[tuple[str | N
 
 
 def _how_left(directory: DataDirectory, logs: _Logs) -> Row:
-    """How the broker was left, and the reasons.
+    """Return how the broker was left, and the reasons.
 
     An orderly stop leaves its mark, and cuts indexes to their entries; newer releases then remove the lock.
     """
@@ -228,7 +228,7 @@ def _add_log(logs: _Logs, partition: CopiedPartition, noted: Mapping[TopicPartit
 
 
 def _add_index(logs: _Logs, partition: CopiedPartition) -> None:
-    """Whether the last entry of the active index is one that nobody wrote."""
+    """Note whether the last entry of the active index is one that nobody wrote."""
     try:
         bases = partition.base_offsets()
         with partition.open_index(bases[-1]) if bases else nullcontext(NO_PIECES) as index:
@@ -244,7 +244,7 @@ _INDEX_ENTRY_BYTES = 8
 
 
 def given_in_words(identities: Iterable[Identity]) -> str:
-    """How many directories of how many brokers there are."""
+    """Return how many directories of how many brokers there are."""
     found = list(identities)
     nodes = {(one.cluster_id, one.node_id) for one in found if one.node_id is not None}
     clusters = {one.cluster_id for one in found if one.cluster_id is not None}

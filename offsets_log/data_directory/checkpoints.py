@@ -20,7 +20,7 @@ TopicPartition = tuple[str, int]
 
 
 def decode_offset_checkpoint(data: Buffer, file: str) -> dict[TopicPartition, int]:
-    """Topic and partition → offset. An empty file has none; of a partition that stands twice the last line holds.
+    """Return topic and partition → offset. If a partition stands twice, its last line holds; an empty file has none.
 
     Raises:
         CorruptFileError: with the line.
@@ -49,14 +49,14 @@ def _entry(line: str, file: str, number: int) -> tuple[TopicPartition, int]:
 
 
 def encode_offset_checkpoint(offsets: Iterable[tuple[TopicPartition, int]] | Mapping[TopicPartition, int]) -> str:
-    """The file, its lines by topic and partition; a broker writes them in no order."""
+    """Return the file's text, its lines by topic and partition; a broker writes them in no order."""
     entries = sorted(offsets.items() if isinstance(offsets, Mapping) else offsets)
     lines = "".join(f"{topic} {partition} {offset}\n" for (topic, partition), offset in entries)
     return f"{VERSION}\n{len(entries)}\n{lines}"
 
 
 def decode_leader_epoch_checkpoint(data: Buffer, file: str) -> LeaderEpochs:
-    """Leader epoch → the first offset in it, epochs rising.
+    """Return leader epoch → the first offset in it, epochs rising.
 
     Each start of a leader that then gets records leaves an entry.
 

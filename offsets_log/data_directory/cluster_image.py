@@ -121,7 +121,7 @@ class ClusterImage:
         return self.features.get(METADATA_VERSION)
 
     def topic_named(self, name: str) -> TopicImage | None:
-        """The topic that has this name now."""
+        """Return the topic that has this name now."""
         return next((topic for topic in self.topics.values() if topic.name == name), None)
 
     def apply(self, record: MetadataRecord, timestamp_ms: int) -> None:
@@ -190,7 +190,7 @@ def _add_partition(image: ClusterImage, fields: Fields, _: int) -> None:
 
 
 def _change_partition(image: ClusterImage, fields: Fields, _: int) -> None:
-    """A leader that is given, the same one too, begins a new leader epoch."""
+    """Change a partition; a leader that is given, the same one too, begins a new leader epoch."""
     topic, number = image._topic(fields["topic_id"]), fields["partition_id"]
     if number not in topic.partitions:
         raise _not_there(f"partition {number} of {topic.name}")

@@ -50,7 +50,7 @@ class CopiedPartition(PartitionFiles, Protocol):
         ...
 
     def read(self, name: str) -> bytes | None:
-        """A small file beside the segments; None if there is none. Raises InputError."""
+        """Read a small file beside the segments; None if there is none. Raises InputError."""
         ...
 
 
@@ -123,7 +123,7 @@ class CopiedLogs:
         return list(self._notes)
 
     def in_words(self) -> Iterator[str]:
-        """Which copies count, and the first notes, a sentence each."""
+        """Yield which copies count, and the first notes, a sentence each."""
         if several := self.of_leaders + self.of_others:
             yield (
                 f"{counted(several, 'partition has', 'partitions have')} several copies: {self.of_leaders} times that "
@@ -159,7 +159,7 @@ class CopiedLogs:
         return {topic for topic, _ in self._copies}
 
     def ends(self, topic: str, partition: int) -> LogEnds | None:
-        """Where the log begins and ends; None without a copy that can be read."""
+        """Return where the log begins and ends; None without a copy that can be read."""
         key = topic, partition
         if key not in self._ends:
             self.look_at({key: ()})
@@ -168,7 +168,7 @@ class CopiedLogs:
     def ends_for(
         self, topic: str, partition: int, topic_id: str | None, committed_ms: int | None = None
     ) -> LogEnds | None:
-        """The same for one topic of that name; None where the copy is of a former or later one (``DD-4``).
+        """Return the same for one topic of that name; None where the copy is of a former or later one (``DD-4``).
 
         Args:
             topic_id: None where it is not known. Then any will do, unless it was made after the commit.
@@ -184,7 +184,7 @@ class CopiedLogs:
     def made_after(
         self, topic: str, partition: int, committed_ms: int | None, topic_id: Uuid | None = None
     ) -> int | None:
-        """When a topic was made, if that was after a commit, which then was for a former one (``DD-4``).
+        """Return when a topic was made, if that was after a commit, which then was for a former one (``DD-4``).
 
         Args:
             committed_ms: the time of the commit; None, 0 or below where it is not known.
@@ -197,7 +197,7 @@ class CopiedLogs:
         return own_ms if own_ms is not None and committed_ms < own_ms else None
 
     def newest_made_ms(self, topic: str) -> int:
-        """When the newest topic of a name was made; −1 where the metadata does not tell."""
+        """Return when the newest topic of a name was made; −1 where the metadata does not tell."""
         return self._made[1].get(topic, -1)
 
     @cached_property
@@ -211,7 +211,7 @@ class CopiedLogs:
         return made_ms, newest_ms
 
     def chosen(self, topic: str) -> list[CopiedPartition]:
-        """Of each partition of a topic the copy that counts, in their order."""
+        """Return the copies that count of a topic's partitions, in their order."""
         partitions = sorted(partition for name, partition in self._copies if name == topic)
         self.find((topic, partition) for partition in partitions)
         ends = {partition: self.ends(topic, partition) for partition in partitions}
@@ -235,7 +235,7 @@ class CopiedLogs:
         self.look_at({key: () for key in keys if key not in self._ends})
 
     def topic_id(self, topic: str, partition: int) -> Uuid | None:
-        """As the copy that counts tells it; None where it tells none."""
+        """Return the id that the copy that counts tells; None where it tells none."""
         key = topic, partition
         if key not in self._topic_ids:
             self._topic_ids[key] = None if self.ends(topic, partition) is None else self._read_topic_id(key)
@@ -253,7 +253,7 @@ class CopiedLogs:
             return None
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions of a topic have a copy."""
+        """Return how many partitions of a topic have a copy."""
         return sum(name == topic for name, _ in self._copies)
 
     def partitions(self) -> list[TopicPartition]:
@@ -324,7 +324,7 @@ class CopiedLogs:
     def _best(
         self, key: TopicPartition, found: Sequence[tuple[CopiedPartition, LogEnds]]
     ) -> tuple[CopiedPartition, LogEnds]:
-        """The copy of the latest leader epoch and, of these, the longest.
+        """Return the copy of the latest leader epoch and, of these, the longest.
 
         The last leader's own, undamaged, is of the epoch in which it led: what others have beyond it counts only if it
         was written in that epoch, which is later.
@@ -350,20 +350,19 @@ class CopiedLogs:
         return copy, ends
 
     def _rank(self, copy: CopiedPartition, ends: LogEnds, leader: LeaderCopies | None) -> tuple[int, int, bool, bool]:
-        epoch = max(self._last_epoch(copy), ends.leader_epoch)
+        epoch = max((ends.leader_epoch, *self._noted_epochs(copy)))
         is_leaders = leader is not None and copy.shown_path in leader.directories
         if leader is not None and is_leaders and not ends.problem:
             epoch = max(epoch, leader.epoch)
         return epoch, ends.log_end_offset, not ends.problem, is_leaders
 
-    def _last_epoch(self, copy: CopiedPartition) -> int:
+    def _noted_epochs(self, copy: CopiedPartition) -> Iterable[int]:
         try:
             data = copy.read(LEADER_EPOCHS)
-            epochs = {} if data is None else decode_leader_epoch_checkpoint(data, f"{copy.shown_path}/{LEADER_EPOCHS}")
+            return () if data is None else decode_leader_epoch_checkpoint(data, f"{copy.shown_path}/{LEADER_EPOCHS}")
         except OffsetsLogError as error:
             self._damage(error)
-            return -1
-        return max(epochs, default=-1)
+            return ()
 
     def _noted_in(self, above: Mapping[str, Opener]) -> _Noted:
         if id(above) not in self._noted:

@@ -34,7 +34,7 @@ class TakesMarkers(Protocol):
     end_offset: int
 
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
-        """The end of a transaction."""
+        """Note the end of a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class PendingTransaction:
 
 
 def pending_transactions(pending: Iterable[OffsetAndMetadata]) -> list[PendingTransaction]:
-    """Pending offsets by producer, in the order in which the producers last wrote."""
+    """Return pending offsets by producer, in the order in which the producers last wrote."""
     times: dict[int, list[int]] = {}
     for value in pending:
         times.setdefault(value.producer_id, []).append(value.commit_timestamp_ms)
@@ -102,7 +102,7 @@ class Outcomes:
         self._newest: dict[int, int] = {}
 
     def of(self, log: PartitionLog, transaction: PendingTransaction) -> Outcome:
-        """What becomes of a transaction."""
+        """Return what becomes of a transaction."""
         return self._states.outcome(
             transaction.producer_id,
             -1 if log.offsets_partition is None else log.offsets_partition,
@@ -120,7 +120,7 @@ class Outcomes:
         return self._newest[id(log)]
 
     def cells(self, log: PartitionLog, pending: Iterable[OffsetAndMetadata]) -> dict[int, Row]:
-        """Producer id → `OUTCOME_COLUMNS` of what it has pending.
+        """Return producer id → `OUTCOME_COLUMNS` of what it has pending.
 
         Args:
             pending: all that is in the log.
@@ -154,7 +154,7 @@ class Outcomes:
                 marker_offset += 1
 
     def in_words(self) -> Iterator[str]:
-        """What was decided, what was not, and where a marker is missing, a sentence each."""
+        """Yield what was decided, what was not, and where a marker is missing, a sentence each."""
         met = ", ".join(
             f"{count} {outcome} ({counted(self.offsets[outcome], 'offset')})"
             for outcome, count in sorted(self.transactions.items())
@@ -170,7 +170,7 @@ class Outcomes:
 
 
 def first_offsets(batches: Iterable[RecordBatch], producer_ids: Collection[int]) -> dict[int, int]:
-    """Producer id → where its open transaction begins in a log, as a broker counts it: with its first batch."""
+    """Return producer id → where its open transaction begins in a log, as a broker counts it: with its first batch."""
     found: dict[int, int] = {}
     for batch in batches if producer_ids else ():
         if batch.producer_id in producer_ids:

@@ -76,12 +76,12 @@ def identify(directory: DataDirectory) -> Identity:
 
 
 def node_of(files: Mapping[str, Opener]) -> int | None:
-    """The broker that a data directory belongs to, by its own files; None where they do not tell."""
+    """Return the broker that a data directory belongs to, by its own files; None where they do not tell."""
     return identify(DataDirectory(shown_path="", files=files)).node_id
 
 
 def iter_mixed_up(found: Sequence[Identity]) -> Iterator[str]:
-    """What of these directories does not belong together or cannot be told, one sentence each."""
+    """Yield what of these directories does not belong together or cannot be told, one sentence each."""
     for identity in found:
         if identity.damage is not None:
             yield f"whose directory this is, is not known: {identity.damage.error}"
@@ -92,7 +92,7 @@ def iter_mixed_up(found: Sequence[Identity]) -> Iterator[str]:
 
 
 def clusters(found: Sequence[Identity]) -> dict[str, list[Identity]]:
-    """Cluster id → its directories, those that tell it."""
+    """Return cluster id → its directories, those that tell it."""
     by_cluster: dict[str, list[Identity]] = {}
     for identity in found:
         if identity.cluster_id is not None:

@@ -42,7 +42,7 @@ class MetaProperties:
 
 
 def decode_meta_properties(data: Buffer, file: str) -> MetaProperties:
-    """A ``meta.properties``.
+    """Decode a ``meta.properties``.
 
     Raises:
         CorruptFileError: it is no properties file, or a number or an id in it is none.
@@ -80,7 +80,7 @@ def _uuid(text: str, file: str, line: int | None) -> Uuid:
 
 
 def decode_partition_metadata(data: Buffer, file: str) -> Uuid:
-    """The topic id in a ``partition.metadata``.
+    """Return the topic id in a ``partition.metadata``.
 
     Raises:
         CorruptFileError: with the line.
@@ -125,7 +125,7 @@ class QuorumState:
 
 
 def decode_quorum_state(data: Buffer, file: str) -> QuorumState:
-    """A ``quorum-state``, of the folder of ``__cluster_metadata-0``.
+    """Decode a ``quorum-state``, of the folder of ``__cluster_metadata-0``.
 
     Raises:
         CorruptFileError: it is no such JSON.
@@ -155,7 +155,7 @@ def _json_number(found: Mapping[str, Any], name: str, file: str, default: int | 
 
 
 def decode_clean_shutdown(data: Buffer, file: str) -> int | None:
-    """The broker epoch in a ``.kafka_cleanshutdown``; None in an empty one, as releases up to 3.6 leave it.
+    """Return the broker epoch in a ``.kafka_cleanshutdown``; None in an empty one, as releases up to 3.6 leave it.
 
     That the file is there is what counts: the broker had stopped in order. Of its contents a broker believes nothing
     that it cannot read.

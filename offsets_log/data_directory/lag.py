@@ -43,7 +43,7 @@ _INT64 = 1 << 63
 
 
 def lag_of(logs: CopiedLogs, row: Mapping[str, Any], now_ms: int | None) -> Row:
-    """`LAG_COLUMNS` of a row of `compact`, whose offset `look_at` was given."""
+    """Return the values of `LAG_COLUMNS` for a row of `compact`; its offset must have been given to `logs.look_at`."""
     ends = logs.ends_for(row["topic"], row["partition"], row.get("topic_id"), row.get("commit_timestamp_ms"))
     if ends is None:
         return dict.fromkeys(column.name for column in LAG_COLUMNS)
@@ -57,12 +57,12 @@ def lag_of(logs: CopiedLogs, row: Mapping[str, Any], now_ms: int | None) -> Row:
 
 
 def from_what(ends: LogEnds) -> str:
-    """The cell ``lag_from``."""
+    """Return what the column ``lag_from`` says: by which end of the log the lag is counted."""
     return HIGH_WATERMARK if ends.is_by_high_watermark else LOG_END
 
 
 def with_lag(logs: CopiedLogs, rows: Sequence[Row], now_ms: int | None) -> Iterator[Row]:
-    """Rows of `compact`, with `LAG_COLUMNS` behind their own.
+    """Yield rows of `compact`, with `LAG_COLUMNS` behind their own.
 
     Args:
         now_ms: until when ages are counted; None for the time of the newest record of all these logs.
@@ -78,7 +78,7 @@ def with_lag(logs: CopiedLogs, rows: Sequence[Row], now_ms: int | None) -> Itera
 
 
 def behind_ms(ends: LogEnds, committed_offset: int, now_ms: int | None) -> int | None:
-    """How old the first record from an offset on is; 0 at the end of the log and behind it."""
+    """Return how old the first record from an offset on is; 0 at the end of the log and behind it."""
     if committed_offset >= ends.end_offset:
         return 0
     time_ms = ends.first_timestamps.get(committed_offset)
@@ -86,7 +86,7 @@ def behind_ms(ends: LogEnds, committed_offset: int, now_ms: int | None) -> int |
 
 
 def in_int64(number: int) -> int | None:
-    """The number; None where no column holds it, as of hostile offsets and times."""
+    """Return the number; None where no column holds it, as of hostile offsets and times."""
     return number if -_INT64 <= number < _INT64 else None
 
 
@@ -108,7 +108,7 @@ def group_lags(logs: CopiedLogs, offsets: Iterable[OffsetAndMetadata]) -> dict[s
 
 
 def with_lags(logs: CopiedLogs | None, state: CoordinatorState, rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows of `groups` with `GROUP_LAG_COLUMNS`; without these where no logs are given.
+    """Yield rows of `groups` with `GROUP_LAG_COLUMNS`; without these where no logs are given.
 
     Args:
         state: whose groups they are.

@@ -17,7 +17,7 @@ _FROM = (LOG_END, HIGH_WATERMARK)
 
 
 def lag_table(logs: CopiedLogs, table: pa.Table, now_ms: int | None) -> pa.Table:
-    """What `data_directory.lag.with_lag` adds to the rows of a table, in their order.
+    """Return what `data_directory.lag.with_lag` adds to the rows of a table, in their order.
 
     Args:
         table: ``topic``, ``partition``, ``topic_id``, ``commit_timestamp_ms`` and ``committed_offset`` of each row.
@@ -65,7 +65,7 @@ def lag_table(logs: CopiedLogs, table: pa.Table, now_ms: int | None) -> pa.Table
 def _is_of_copy(
     logs: CopiedLogs, table: pa.Table, keys: list[tuple[str, int]], place_of: Longs
 ) -> npt.NDArray[np.bool_]:
-    """Of each row whether the copy of its partition is of the topic that the offset was committed for."""
+    """Return for each row whether the copy of its partition is of the topic that the offset was committed for."""
     ids = table["topic_id"].combine_chunks().dictionary_encode()
     has_id = ids.is_valid().to_numpy(zero_copy_only=False)
     made = np.ones(len(ids), np.bool_)
@@ -85,7 +85,7 @@ def _is_of_copy(
 def _may_be_former(
     logs: CopiedLogs, keys: list[tuple[str, int]], place_of: Longs, committed_ms: Longs
 ) -> npt.NDArray[np.bool_]:
-    """Of each row whether a topic of that name was made after the commit."""
+    """Return for each row whether a topic of that name was made after the commit."""
     newest = np.array([logs.newest_made_ms(topic) for topic, _ in keys], np.int64)
     return (committed_ms > 0) & (committed_ms < newest[place_of]) if len(keys) else committed_ms > 0
 

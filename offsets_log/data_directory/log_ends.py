@@ -1,6 +1,6 @@
 """Where the log of a user partition begins and ends, by its files alone: headers are read, no records.
 
-References: ``data-dir.md`` §3; ``LocalLog.java``, ``LogSegment.readNextOffset``.
+References: ``LocalLog.java``, ``LogSegment.readNextOffset``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def find_log_ends(
     is_clean: bool = False,
     dating: Iterable[int] = (),
 ) -> LogEnds | None:
-    """The ends of a partition's log; None where it has no segment.
+    """Return the ends of a partition's log; None where it has no segment.
 
     Args:
         log_start_offset, high_watermark: by the checkpoints of the data directory.
@@ -113,7 +113,7 @@ class _End(NamedTuple):
 
 
 def _end_of(files: PartitionFiles, bases: list[int], batches: SegmentBatches) -> _End:
-    """An empty last segment tells the end by its name; the last batch is in the one before.
+    """Return the end that an empty last segment tells by its name; the last batch is in the one before.
 
     Args:
         batches: of the last segment.
@@ -143,7 +143,7 @@ def _time_of(batch: FileBatch) -> int | None:
 def _first_timestamps(
     files: PartitionFiles, bases: list[int], last: SegmentBatches, end: _End, offsets: list[int]
 ) -> dict[int, int | None]:
-    """Offset → the time of the first record at or behind it; those behind the last record are left out.
+    """Return offset → the time of the first record at or behind it; those behind the last record are left out.
 
     Args:
         last: the batches of the last segment.

@@ -31,11 +31,11 @@ class MetadataPartition(CopiedPartition, Protocol):
     """The directory of a copy."""
 
     def open_log(self, base_offset: int) -> AbstractContextManager[Buffer]:
-        """The whole contents of a segment. Raises InputError."""
+        """Open a segment for its whole contents. Raises InputError."""
         ...
 
     def names(self) -> list[str]:
-        """Of all files in it. Raises InputError."""
+        """Return the names of all files in it. Raises InputError."""
         ...
 
 
@@ -90,19 +90,26 @@ class ClusterMetadata:
         return {topic.name: topic for topic in self.replay.image.topics.values()}
 
     def partition_count(self, topic: str) -> int | None:
-        """How many partitions a topic has; None if there is no such topic, or not all of its partitions are known."""
+        """Return how many partitions a topic has; None if there is none, or not all of its partitions are known."""
         found = self._topics.get(topic)
         if found is None or sorted(found.partitions) != list(range(len(found.partitions))):
             return None
         return len(found.partitions) or None
 
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
-        """A partition; None if it is not there."""
+        """Return a partition; None if it is not there."""
         found = self._topics.get(topic)
         return None if found is None else found.partitions.get(partition)
 
+    def cleanup_policies(self, topic: str) -> frozenset[str]:
+        """What happens to a topic's old records by its own configuration; empty where that is not known."""
+        if self.replay.damages or self.replay.is_partial:
+            return frozenset()
+        policies = self.replay.image.configs.get(("topic", topic), {}).get("cleanup.policy", "")
+        return frozenset(policies.split(",")) - {""}
+
     def notes(self) -> list[str]:
-        """What is to be told: which copy is believed, and what of it could not be read; one sentence each."""
+        """Return what is to be told: which copy is believed, and what of it could not be read; one sentence each."""
         chosen, replay = self.chosen, self.replay
         told: list[str] = []
         if len(self.copies) > 1:
@@ -147,7 +154,7 @@ def _replayed(partition: MetadataPartition) -> tuple[MetadataReplay, dict[tuple[
 
 
 def topics_made(partitions: Iterable[MetadataPartition]) -> Iterator[TopicImage]:
-    """Topics that any copy's log makes (`metadata_log.topics_made`); what cannot be opened is passed over."""
+    """Yield topics that any copy's log makes (`metadata_log.topics_made`); what cannot be opened is passed over."""
     from offsets_log.data_directory import metadata_log
 
     for partition in partitions:
@@ -171,7 +178,7 @@ def _contents(partition: MetadataPartition, name: str) -> Buffer:
 
 
 def _node(copy: CopiedPartition, known: dict[int, int | None]) -> int | None:
-    """The broker of a copy; each data directory is asked once."""
+    """Return the broker of a copy; each data directory is asked once."""
     if id(copy.above) not in known:
         known[id(copy.above)] = node_of(copy.above)
     return known[id(copy.above)]
@@ -180,7 +187,7 @@ def _node(copy: CopiedPartition, known: dict[int, int | None]) -> int | None:
 def leader_copies(
     partitions: Iterable[CopiedPartition], metadata: Callable[[], ClusterMetadata | None]
 ) -> dict[TopicPartition, LeaderCopies]:
-    """Of partitions with several copies who led them last, and which copies are that broker's, where that is told.
+    """Return who led partitions with several copies last, and which copies are that broker's, where that is told.
 
     Args:
         metadata: asked if there are any.
@@ -242,7 +249,7 @@ class Clusters:
         return [*self._same_places(), *self._other_batches()]
 
     def _same_places(self) -> Iterator[str]:
-        """Directories of one broker that hold the same partitions, which no broker's do."""
+        """Yield directories of one broker that hold the same partitions, which no broker's do."""
         held: dict[int, set[TopicPartition]] = {}
         for copy in self._partitions:
             held.setdefault(id(copy.above), set()).add((copy.topic, copy.partition))
@@ -266,7 +273,7 @@ class Clusters:
                 )
 
     def _other_batches(self) -> Iterator[str]:
-        """Copies of one cluster's metadata that have different batches in the same place."""
+        """Yield copies of one cluster's metadata that have different batches in the same place."""
         if sum((one.topic, one.partition) == (CLUSTER_METADATA, 0) for one in self._partitions) < 2:
             return
         for cluster, metadata in self.by_id.items():

@@ -1,6 +1,6 @@
 """``__cluster_metadata-0`` replayed: the newest whole snapshot, and the log behind it.
 
-A metadata transaction counts when its end is there: records behind its begin wait for that, and are dropped by an
+A metadata transaction counts when its end is there: records behind its beginning wait for that, and are dropped by an
 abort, or where the log ends first. Records at the end of the log may not have reached the quorum's majority and be
 undone later; no file tells how far that goes.
 
@@ -132,14 +132,14 @@ def replay_metadata_log(log: PartitionLog, snapshots: Mapping[str, Opener]) -> M
 
 
 def _snapshots(files: Mapping[str, Opener]) -> list[tuple[SnapshotId, Segment]]:
-    """Newest first."""
+    """Return the snapshots, newest first."""
     named = [(SnapshotId(int(match[1]), int(match[2])), name) for name in files if (match := SNAPSHOT.fullmatch(name))]
     ordered = sorted(named, key=lambda item: (item[0].end_offset, item[0].epoch), reverse=True)
     return [(snapshot, Segment(name, 0, files[name]())) for snapshot, name in ordered]
 
 
 def _whole_snapshot(segment: Segment) -> list[RecordBatch] | None:
-    """The batches of a snapshot that has its header and its footer, and nothing unreadable between them."""
+    """Return the batches of a snapshot that has its header and its footer, and nothing unreadable between them."""
     items = [item for _, item in iter_log(PartitionLog(None, (segment,)))]
     batches = [item for item in items if isinstance(item, RecordBatch)]
     if len(batches) < len(items) or len(batches) < 2:
@@ -170,7 +170,7 @@ class _Fold:
         self.waiting: list[tuple[MetadataRecord, Record, str]] | None = None
 
     def log(self, log: PartitionLog, start: int) -> None:
-        """All of a log from an offset on, and what control records say before that: no snapshot holds elections."""
+        """Take a log from an offset on, and what control records say before that: no snapshot holds elections."""
         for segment, item in _from_offset(log, start):
             if isinstance(item, Damage):
                 self.replay.damages.append(item)
@@ -183,7 +183,7 @@ class _Fold:
             self.waiting = None
 
     def batch(self, batch: RecordBatch, file: str, start: int = 0) -> None:
-        """One batch, from an offset on."""
+        """Take one batch, from an offset on."""
         for record in iter_records(batch):
             if isinstance(record, Damage):
                 record.error.at(file=file)
@@ -237,7 +237,7 @@ class _Fold:
 
 
 def _api_key(value: bytes | None) -> int:
-    """By the first bytes of a frame as Kafka writes it; −1 where they are others."""
+    """Return the API key in the first bytes of a frame as Kafka writes it; −1 where they are others."""
     return value[1] if value is not None and len(value) > 2 and value[0] == 1 else -1
 
 
@@ -264,7 +264,7 @@ _CONTROL_RULES: dict[str, Callable[[MetadataReplay, Mapping[str, Any]], None]] =
 def _former_topics(
     log: PartitionLog, snapshots: list[tuple[SnapshotId, Segment]], now: ClusterImage
 ) -> dict[Uuid, TopicImage]:
-    """Topics of older snapshots and of the whole log that are not there any more.
+    """Return topics of older snapshots and of the whole log that are not there any more.
 
     What is wrong with these bytes is told where they are replayed; here it only says less.
     """
@@ -277,7 +277,7 @@ def _former_topics(
 
 
 def topics_made(log: PartitionLog) -> Iterator[TopicImage]:
-    """Topics that records of the log make, deleted ones too, without partitions.
+    """Yield topics that records of the log make, deleted ones too, without partitions.
 
     Snapshots do not tell when a topic was made. Bytes that cannot be read only say less.
     """
@@ -285,7 +285,7 @@ def topics_made(log: PartitionLog) -> Iterator[TopicImage]:
 
 
 def metadata_batches(log: PartitionLog) -> dict[tuple[int, int], int]:
-    """Base offset and leader epoch → checksum of each batch, by headers alone.
+    """Return base offset and leader epoch → checksum of each batch, by headers alone.
 
     In one cluster no two copies have another batch with the same of both.
     """
@@ -324,7 +324,7 @@ class _Place:
 
 
 def _places(buffer: Buffer) -> Iterator[_Place]:
-    """Batches from the beginning on, as far as their headers lead from one to the next, and offsets without a gap."""
+    """Yield batches from the beginning, as far as headers lead from one to the next without a gap in offsets."""
     view, position = memoryview(buffer), 0
     before: _Place | None = None
     while position + BATCH_HEADER_SIZE <= len(view):
@@ -343,7 +343,7 @@ def _places(buffer: Buffer) -> Iterator[_Place]:
 
 
 def _naming_batches(buffer: Buffer) -> Iterator[RecordBatch]:
-    """Whole batches that may hold records of `NAMING`; those behind unreadable headers are not among them."""
+    """Yield whole batches that may hold records of `NAMING`; those behind unreadable headers are not among them."""
     view = memoryview(buffer)
     for place in _places(buffer):
         is_plain = not place.attributes & (CODEC_MASK | CONTROL_MASK)
@@ -354,7 +354,7 @@ def _naming_batches(buffer: Buffer) -> Iterator[RecordBatch]:
 
 
 def _from_offset(log: PartitionLog, start: int) -> Iterator[tuple[Segment, LogItem]]:
-    """The items of a log from the first batch on that reaches an offset, and of those before it control batches."""
+    """Yield the items of a log from the first batch that reaches an offset, and control batches before it."""
     walk, last_offset = LogWalk(log), -1
     for index, segment in enumerate(log.segments):
         position = 0

@@ -41,13 +41,13 @@ class OffsetIndex:
         return number * _CHUNK_ENTRIES + self._entries_in(number)
 
     def entry(self, slot: int) -> tuple[int, int]:
-        """One of those that there are."""
+        """Return an entry that there is."""
         number, place = divmod(slot, _CHUNK_ENTRIES)
         relative, position = ENTRY.unpack_from(self._chunk(number), place * ENTRY.size)
         return relative, position
 
     def slot(self, relative_offset: int) -> int:
-        """The last entry at or below an offset; −1 without one."""
+        """Return the last entry at or below an offset; −1 without one."""
         return bisect_right(range(self.count), relative_offset, key=lambda slot: self.entry(slot)[0]) - 1
 
     def _is_full(self, number: int) -> bool:
@@ -55,11 +55,11 @@ class OffsetIndex:
         return len(chunk) == _CHUNK_BYTES and chunk[-ENTRY.size :] != _NO_ENTRY
 
     def _entries_in(self, number: int) -> int:
-        """How many entries of a chunk stand before the zeros at its end."""
+        """Return how many entries of a chunk stand before the zeros at its end."""
         return -(-len(self._chunk(number).rstrip(b"\x00")) // ENTRY.size)
 
     def _chunk(self, number: int) -> bytes:
-        """Whole entries only."""
+        """Return the whole entries of a chunk."""
         if number not in self._chunks:
             chunk = bytes(self._read_at(number * _CHUNK_BYTES, _CHUNK_BYTES))
             self._chunks[number] = chunk[: len(chunk) // ENTRY.size * ENTRY.size]

@@ -8,7 +8,7 @@ from offsets_log.log_format.segment import Buffer
 
 
 def decode_producer_snapshot(data: Buffer, file: str) -> Producers:
-    """Producer id → what is known of it.
+    """Return producer id → what is known of it.
 
     Raises:
         CorruptFileError: a broker would delete it: another version, a wrong checksum, or it is cut off.
@@ -20,5 +20,5 @@ def decode_producer_snapshot(data: Buffer, file: str) -> Producers:
 
 
 def open_transactions(producers: Producers) -> dict[int, ProducerEntry]:
-    """Those producers that had a transaction open there."""
+    """Return those producers that had a transaction open there."""
     return {producer_id: entry for producer_id, entry in producers.items() if entry.first_offset >= 0}

@@ -12,15 +12,13 @@ from typing import NamedTuple, Protocol
 
 from offsets_log.broker.batches import FileBatch, entry_at
 from offsets_log.broker.failures import BrokerError
+from offsets_log.broker.indexes import INDEX_INTERVAL_BYTES
 from offsets_log.data_directory.offset_index import OffsetIndex
 from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, NO_TIMESTAMP, TIMESTAMP_TYPE_MASK
 from offsets_log.log_format.compression import codec_of
 from offsets_log.log_format.record import Record, iter_deltas, iter_records
 from offsets_log.log_format.segment import NO_PIECES, Pieces, pieces_of
-
-INDEX_INTERVAL = 4096
-"""A segment no longer than this, in bytes, is walked through without its index."""
 
 OFFSETS_END = 1 << 63
 """Every offset is below."""
@@ -44,15 +42,15 @@ class PartitionFiles(Protocol):
     def shown_path(self) -> str: ...
 
     def base_offsets(self) -> list[int]:
-        """Those of its segments, rising. Raises InputError."""
+        """Return the base offsets of its segments, rising. Raises InputError."""
         ...
 
     def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
-        """The records of a segment, of which only pieces are read. Raises InputError."""
+        """Open the records of a segment, of which only pieces are read. Raises InputError."""
         ...
 
     def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
-        """Its index likewise; one that is not there has no bytes. Raises InputError."""
+        """Open a segment's index likewise; one that is not there has no bytes. Raises InputError."""
         ...
 
 
@@ -60,7 +58,7 @@ class PartitionFiles(Protocol):
 def open_batches(files: PartitionFiles, base_offset: int) -> Iterator[SegmentBatches]:
     """Open a segment, for as long as the context lasts. Raises InputError."""
     with files.open_segment(base_offset) as log:
-        has_index = log.size_bytes > INDEX_INTERVAL
+        has_index = log.size_bytes > INDEX_INTERVAL_BYTES  # a shorter one is walked through
         with files.open_index(base_offset) if has_index else nullcontext(NO_PIECES) as index:
             file = f"{files.shown_path}/{base_offset:020}.log"
             yield SegmentBatches(file, base_offset, log, OffsetIndex(index.read_at))
@@ -94,7 +92,7 @@ class SegmentBatches:
         self._read: PlacedBatch | None = None
 
     def last(self) -> FileBatch | None:
-        """The last batch that is whole by its size, as a broker finds it that opens a log without recovery."""
+        """Return the last batch that is whole by its size, as a broker finds it that opens a log without recovery."""
         for start in (self._position(self._index.count - 1), 0):
             last: FileBatch | None = None
             for placed in self.walk(start):
@@ -144,7 +142,7 @@ class SegmentBatches:
         return placed.batch._replace(view=memoryview(self.raw(placed.position, placed.end)))
 
     def times(self, placed: PlacedBatch) -> Iterator[tuple[int, int]]:
-        """Offset and timestamp of each data record of a batch; consumers do not get control records.
+        """Return offset and timestamp of each data record of a batch; consumers do not get control records.
 
         Of one that is not compressed only the heads of records are read, as far as they are asked for.
 
@@ -190,7 +188,7 @@ class SegmentBatches:
                 found[left.popleft()] = None
 
     def _batch_at(self, position: int) -> PlacedBatch | None:
-        """The batch at a position, without its records; None if no whole one ends within the file.
+        """Return the batch at a position, without its records; None if no whole one ends within the file.
 
         Raises:
             BrokerError: it is none.
@@ -211,7 +209,7 @@ class SegmentBatches:
             self.problem = f"{self._file}, position {position}: {problem}"
 
     def _position(self, slot: int, asked: int | None = None) -> int:
-        """Where to begin, 0 unless a batch of this segment, not behind what is asked, stands where the index says."""
+        """Return where to begin: where the index says, if a fitting batch of this segment stands there; else 0."""
         if slot < 0:
             return 0
         relative, position = self._index.entry(slot)
@@ -257,7 +255,7 @@ def _times(placed: PlacedBatch, log: Pieces) -> Iterator[tuple[int, int]]:
 
 
 def _times_of_messages(batch: FileBatch) -> Iterator[tuple[int, int]]:
-    """The same of magic 0 and 1: a message is one record, or records that are compressed together."""
+    """Yield the times of magic 0 and 1: a message is one record, or records that are compressed together."""
     for item in iter_records(batch.whole()):
         if isinstance(item, Damage):
             raise item.error

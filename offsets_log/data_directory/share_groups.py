@@ -1,6 +1,6 @@
 """``__share_group_state`` replayed: where share groups are in each partition, and what is on its way to members.
 
-References: ``ShareCoordinatorShard.replay``, ``PersisterStateBatchCombiner``, ``data-dir.md`` §5.
+References: ``ShareCoordinatorShard.replay``, ``PersisterStateBatchCombiner``.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ class ShareState:
     state_partition: int | None
 
     def lag(self, end_offset: int) -> int | None:
-        """What is not done before an end, as ``DescribeShareGroupOffsets`` counts it; None where it is not known."""
+        """Return what is not done before an end, as ``DescribeShareGroupOffsets`` counts it; None if unknown."""
         if self.start_offset == UNINITIALIZED or self.delivery_complete_count == UNKNOWN_COUNT:
             return None
         return end_offset - self.start_offset - self.delivery_complete_count
 
     def redelivered(self) -> list[StateBatch]:
-        """What is delivered again although it was done, where a group goes on from the start offset alone."""
+        """Return what is delivered again although it was done, where a group goes on from the start offset alone."""
         return [batch for batch in self.batches if batch.delivery_state in DONE]
 
 
@@ -161,7 +161,7 @@ def _apply(
 
 
 def _state_of(fields: Mapping[str, Any], record_offset: int, state_partition: int | None) -> ShareState:
-    """A record as it stands; an update has no state epoch and no times."""
+    """Return a record as it stands; an update has no state epoch and no times."""
     return ShareState(
         snapshot_epoch=fields["snapshot_epoch"],
         state_epoch=fields.get("state_epoch", 0),
@@ -180,7 +180,7 @@ def _state_of(fields: Mapping[str, Any], record_offset: int, state_partition: in
 
 
 def merge_update(before: ShareState, update: ShareState) -> ShareState:
-    """A state and the update behind it: epochs and times of the snapshot stay, the count of what is done does not."""
+    """Join a state and the update behind it: epochs and times of the snapshot stay, its count of what is done goes."""
     start = before.start_offset if update.start_offset == UNCHANGED else update.start_offset
     return replace(
         before,
@@ -193,7 +193,7 @@ def merge_update(before: ShareState, update: ShareState) -> ShareState:
 
 
 def combine(batches: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
-    """Batches without overlaps, from a start on.
+    """Return batches without overlaps, from a start on.
 
     Where two have the same offset, the larger count of deliveries wins, then the larger state. Equal neighbours join.
     """

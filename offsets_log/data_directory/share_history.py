@@ -42,7 +42,7 @@ def iter_share_history(
     names: Mapping[bytes, str],
     shows: Callable[[str, str, int], bool],
 ) -> Iterator[Row]:
-    """`SHARE_HISTORY_COLUMNS` of each record that is shown, log by log.
+    """Yield `SHARE_HISTORY_COLUMNS` of each record that is shown, log by log.
 
     Args:
         states: empty; at the end those behind the logs, and what could not be read.
@@ -78,7 +78,7 @@ def _start(state: ShareState | None) -> int | None:
 
 
 def moved(before: int | None, after: int | None) -> str | None:
-    """The name of a move; None where there is no start offset before and behind it."""
+    """Return the name of a move; None where there is no start offset before and behind it."""
     if before is None or after is None:
         return None if before == after else "new" if before is None else "deleted"
     return "same" if after == before else "advanced" if after > before else REWOUND

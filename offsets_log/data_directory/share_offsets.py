@@ -77,7 +77,7 @@ class ShareGroupTopics:
     names: dict[bytes, str] = field(default_factory=dict)
 
     def add(self, events: Iterable[LogEvent]) -> None:
-        """The events of an offsets partition; of each group the last record counts."""
+        """Add the events of an offsets partition; of each group the last record counts."""
         decoded = (event.decoded for event in events if isinstance(event, Event) and event.decoded is not None)
         for record in decoded:
             if record.record_type == STATE_PARTITION_METADATA:
@@ -99,7 +99,7 @@ class ShareGroupTopics:
         self.status[group] = found
 
     def of(self, key: SharePartition, *, is_whole: bool) -> str | None:
-        """The status of a state; None where no record of its group is here, but may be in another offsets partition.
+        """Return the status of a state; None if its group has no record here, but may have in another partition.
 
         Args:
             is_whole: whether all offsets partitions were read.
@@ -134,13 +134,13 @@ class ShareOffsets:
     shows_topic: Callable[[str], bool]
 
     def shown(self) -> Iterator[tuple[Row, ShareState]]:
-        """`SHARE_OFFSET_COLUMNS` of every state, by group, topic and partition."""
+        """Return `SHARE_OFFSET_COLUMNS` of every state, by group, topic and partition."""
         found = [(self._row(key, state), state) for key, state in self.states.by_key.items()]
         shown = (item for item in found if self.shows_group(item[0]["group"]) and self.shows_topic(_topic(item[0])))
         return iter(sorted(shown, key=lambda item: (item[0]["group"], _topic(item[0]), item[0]["partition"])))
 
     def rows(self) -> list[Row]:
-        """The same without the states."""
+        """Return the rows of `shown` without the states."""
         return [row for row, _ in self.shown()]
 
     def _row(self, key: SharePartition, state: ShareState) -> Row:
@@ -164,23 +164,11 @@ class ShareOffsets:
         return with_raw_texts(row, ("group",))
 
     def plan_rows(self) -> Iterator[Row]:
-        """The same with what a restore needs: states of delivery, the log's bounds, the time of the first record."""
+        """Yield rows with what a restore needs: states of delivery, the log's bounds, the first record's time."""
         shown = list(self.shown())
-        places = [(row["topic"], row["partition"]) for row, _ in shown]
-        starts: dict[TopicPartition, set[int]] = {place: set() for place in places if place[0] is not None}
-        for place, (row, _) in zip(places, shown, strict=True):
-            if place in starts and row["start_offset"] is not None:
-                starts[place].add(row["start_offset"])
-        if self.logs is not None:
-            self.logs.look_at(starts)
-        for row, state in shown:
-            ends = None
-            if self.logs is not None and row["topic"] is not None:
-                ends = self.logs.ends_for(row["topic"], row["partition"], row["topic_id"])
+        rows = with_log_ends([row for row, _ in shown], self.logs)
+        for row, (_, state) in zip(rows, shown, strict=True):
             yield row | {
-                "log_start_offset": None if ends is None else ends.log_start_offset,
-                "log_end_offset": None if ends is None else ends.end_offset,
-                "start_timestamp_ms": None if ends is None else ends.first_timestamps.get(row["start_offset"]),
                 "redelivered": [
                     {
                         "first_offset": batch.first_offset,
@@ -193,8 +181,28 @@ class ShareOffsets:
             }
 
 
+def with_log_ends(rows: Sequence[Row], logs: CopiedLogs | None) -> Iterator[Row]:
+    """Yield rows with where their logs begin and end, and when the first record was written; null without a copy."""
+    starts: dict[TopicPartition, set[int]] = {}
+    for row in rows:
+        if row["topic"] is not None:
+            own = starts.setdefault((row["topic"], row["partition"]), set())
+            own |= {row["start_offset"]} - {None}
+    if logs is not None:
+        logs.look_at(starts)
+    for row in rows:
+        ends = None
+        if logs is not None and row["topic"] is not None:
+            ends = logs.ends_for(row["topic"], row["partition"], row["topic_id"])
+        yield row | {
+            "log_start_offset": None if ends is None else ends.log_start_offset,
+            "log_end_offset": None if ends is None else ends.end_offset,
+            "start_timestamp_ms": None if ends is None else ends.first_timestamps.get(row["start_offset"]),
+        }
+
+
 def state_cells(state: ShareState) -> Row:
-    """The cells `STATE_COLUMNS` of a state."""
+    """Return the cells `STATE_COLUMNS` of a state."""
     counts = dict.fromkeys(DELIVERY_STATES, 0)
     for batch in state.batches:
         counts[batch.delivery_state] = counts.get(batch.delivery_state, 0) + batch.last_offset - batch.first_offset + 1

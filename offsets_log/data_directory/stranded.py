@@ -1,6 +1,6 @@
 """Committed offsets that lead to no record: of what the brokers' logs no longer or do not yet have, or never had.
 
-References: ``ConsumerGroupCommand.java`` (``checkOffsetsRange``), ``OffsetFetchRequest.json``, ``data-dir.md`` §3.
+References: ``ConsumerGroupCommand.java`` (``checkOffsetsRange``), ``OffsetFetchRequest.json``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Topics:
         self._by_name = {topic.name: topic for topic in self._metadata.image.topics.values()} if self._metadata else {}
 
     def absence(self, topic: str, partition: int) -> str | None:
-        """Why there is no such partition; None where there is one, or nothing is known."""
+        """Return why there is no such partition; None where there is one, or nothing is known."""
         if self._metadata is None:
             return None
         found = self._by_name.get(topic)
@@ -72,7 +72,7 @@ class Topics:
         return "the cluster has no such topic" if found is None else f"the topic has {_partitions(found)}"
 
     def topic_id(self, topic: str, partition: int) -> str | None:
-        """The id of the topic that has this name now: by the metadata, or by the copy of the partition.
+        """Return the id of the topic that has this name now: by the metadata, or by the copy of the partition.
 
         The copy's counts where the metadata does not know it: then that is the older of the two.
         """
@@ -88,7 +88,7 @@ class Topics:
         return configs.get("remote.storage.enable") == "true"
 
     def made_after(self, value: OffsetAndMetadata) -> int | None:
-        """When the topic that has this name now was made, if that was after an offset was committed."""
+        """Return when the topic that has this name now was made, if that was after an offset was committed."""
         found = self._by_name.get(value.topic)
         copied = self._copied_id(value.topic, value.partition)
         own = copied if found is None or self._is_newer(copied) else found.topic_id
@@ -109,7 +109,7 @@ def _partitions(topic: TopicImage) -> str:
 
 
 def find_stranded(logs: CopiedLogs, topics: Topics, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
-    """Those of offsets that lead to no record (``DD-1`` … ``DD-4``), each for the first reason that holds."""
+    """Yield the offsets that lead to no record (``DD-1`` … ``DD-4``), each for the first reason that holds."""
     for value in offsets:
         found = _of_topic(topics, value) or _of_range(logs, value)
         if found is not None and not (found.rule == BELOW and topics.is_tiered(value.topic)):
@@ -148,6 +148,6 @@ def _of_range(logs: CopiedLogs, value: OffsetAndMetadata) -> Stranded | None:
 
 
 def in_words(rule: str, found: list[Stranded]) -> str:
-    """Offsets of one rule in one sentence: how many, and the first of them."""
+    """Return offsets of one rule in one sentence: how many, and the first of them."""
     some = "; ".join(map(str, found[:NAMED])) + (f"; and {len(found) - NAMED} more" if len(found) > NAMED else "")
     return f"{counted(len(found), 'offset')} {WHAT[rule]}: {some}"

@@ -7,15 +7,15 @@ import re
 from typing import Any
 
 from offsets_log.errors import CorruptFileError
+from offsets_log.java_properties import LINE_END
 from offsets_log.log_format.segment import Buffer
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 MOST_DIGITS = 20
 
 
 def refused(problem: str, file: str, line: int | None = None) -> CorruptFileError:
-    """The error to raise.
+    """Return the error to raise.
 
     Args:
         line: from 1; None where the file as a whole is meant.
@@ -24,7 +24,7 @@ def refused(problem: str, file: str, line: int | None = None) -> CorruptFileErro
 
 
 def text_of(data: Buffer, file: str) -> str:
-    """The file as text. Raises CorruptFileError."""
+    """Return the file as text. Raises CorruptFileError."""
     try:
         return bytes(data).decode()
     except UnicodeDecodeError as error:
@@ -32,13 +32,13 @@ def text_of(data: Buffer, file: str) -> str:
 
 
 def lines_of(data: Buffer, file: str) -> list[str]:
-    """The lines, as ``BufferedReader`` gives them. Raises CorruptFileError."""
-    lines = _LINE_END.split(text_of(data, file))
+    """Return the lines, as ``BufferedReader`` gives them. Raises CorruptFileError."""
+    lines = LINE_END.split(text_of(data, file))
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def number_in(text: str, bits: int) -> int | None:
-    """A number as Java parses one of so many bits; None of what is none."""
+    """Return a number as Java parses one of so many bits; None for anything else."""
     if len(text) > MOST_DIGITS or not _NUMBER.fullmatch(text):
         return None
     number = int(text)
@@ -46,7 +46,7 @@ def number_in(text: str, bits: int) -> int | None:
 
 
 def json_object(data: Buffer, file: str) -> dict[str, Any]:
-    """A JSON object. Raises CorruptFileError."""
+    """Return the file's JSON object. Raises CorruptFileError."""
     try:
         found = json.loads(text_of(data, file))
     except json.JSONDecodeError as error:

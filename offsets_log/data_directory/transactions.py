@@ -1,6 +1,6 @@
 """``__transaction_state`` replayed, and what it says of transactions that are open in the offsets topic.
 
-References: ``TransactionStateManager``, ``TransactionCoordinator`` (``onEndTransactionComplete``), ``data-dir.md`` §6.
+References: ``TransactionStateManager``, ``TransactionCoordinator`` (``onEndTransactionComplete``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from offsets_log.messages.state_topics import StateRecord
 from offsets_log.messages.transaction_log import TRANSACTION_STATES
 from offsets_log.replay.partition_count import partition_count
 from offsets_log.rows.tables import Column
+from offsets_log.words import DAY_MS
 
 COMMITTED, ABORTED, UNDECIDED, HANGING, TIMED_OUT = "committed", "aborted", "undecided", "hanging", "timed out"
 """What becomes of the offsets of a transaction that has no marker.
@@ -24,7 +25,7 @@ hanging: nobody will ever end it. timed out: the coordinator would have aborted 
 """
 DECIDED = frozenset({COMMITTED, ABORTED})
 
-LONGEST_COPY_MS = 24 * 60 * 60 * 1000
+LONGEST_COPY_MS = DAY_MS
 """No copy of a running broker takes longer: what lies so far apart in it was not written while it was made."""
 
 OUTCOME_COLUMNS = (
@@ -85,7 +86,7 @@ class Outcome:
     is_marker_missing: bool = False
 
     def cells(self, command: str | None) -> dict[str, object]:
-        """`OUTCOME_COLUMNS`.
+        """Return the cells `OUTCOME_COLUMNS`.
 
         Args:
             command: that ends it if it hangs.
@@ -123,7 +124,7 @@ class TransactionStates:
     _by_producer: dict[int, TransactionState] | None = field(default=None, init=False, repr=False, compare=False)
 
     def of_producer(self, producer_id: int) -> TransactionState | None:
-        """The state that has a producer id now, else one that had it before or gets it next."""
+        """Return the state that has a producer id now, else one that had it before or gets it next."""
         if self._by_producer is None:
             found = {other: state for state in self.by_id.values() for other in state.other_producer_ids}
             self._by_producer = found | {state.producer_id: state for state in self.by_id.values()}
@@ -160,7 +161,7 @@ class TransactionStates:
         home: str = "",
         newest_in_log: Callable[[], int] | None = None,
     ) -> Outcome:
-        """What becomes of the offsets that a producer has pending in an offsets partition.
+        """Return what becomes of the offsets that a producer has pending in an offsets partition.
 
         Args:
             newest_pending_ms, oldest_pending_ms: times of its last and first record there; None is the last one's.
@@ -188,7 +189,7 @@ class TransactionStates:
 def _told(
     state: TransactionState, offsets_partition: int, oldest_ms: int, newest_ms: int, now_ms: int | None
 ) -> Outcome | None:
-    """What a state says of offsets pending in a partition since one time and until another; None if nothing.
+    """Return what a state says of offsets pending in a partition since one time and until another; None if nothing.
 
     It may speak of a later transaction, which began after the first of them, or of an earlier one, which ended before.
     """
@@ -271,7 +272,7 @@ def _apply(record: StateRecord, by_id: dict[str, TransactionState], state_partit
 
 
 def abort_command(bootstrap_server: str, offsets_partition: int, first_offset: int) -> str:
-    """The command line that ends a hanging transaction.
+    """Return the command line that ends a hanging transaction.
 
     Args:
         first_offset: of its first record in the offsets partition.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 from offsets_log.disk.folder import SEGMENT, Folder
@@ -19,8 +20,12 @@ class Dumps:
         notes: remarks about the sources, one sentence each.
     """
 
-    def __init__(self, input_format: str | None) -> None:
+    def __init__(self, input_format: str | None, columns: Set[str] | None = None) -> None:
+        """Args:
+        columns: those that notes name if a source does not tell them; None for all.
+        """
         self.input_format = input_format
+        self.columns = columns
         self.damages: list[Damage] = []
         self.notes: list[str] = []
         self._logs: list[PartitionLog] = []
@@ -54,10 +59,9 @@ class Dumps:
         logs = built.logs()
         self.damages += built.damages
         self.notes += [f"{shown}: {words}" for words in built.remarks]
-        missing_columns = sorted(
-            {name for log in logs for name in log.missing_columns - {POSITION, BYTES} if name.islower()}
-        )
-        if missing_columns:
+        missing = frozenset().union(*(log.missing_columns for log in logs)) - {POSITION, BYTES}
+        shown_columns = missing if self.columns is None else missing & self.columns
+        if missing_columns := sorted(filter(str.islower, shown_columns)):
             self.notes.append(
                 f"{shown}: this source does not tell, and the answer has null for: {', '.join(missing_columns)}"
             )

@@ -324,6 +324,6 @@ class Finder:
 
 
 def _above(prefix: str) -> str:
-    """Of a folder in an archive the one above, or the archive."""
+    """Return the folder above one in an archive, or the archive."""
     own = prefix.rstrip("/")
     return own[: max(own.rfind("/"), own.rfind("!")) + 1]

@@ -2,7 +2,7 @@
 
 A disk, an archive and a pipe each return `Folder`s; the code that uses them does not know which it was.
 
-References: ``LocalLog.java`` (``parseTopicPartitionName``), ``LogFileUtils.java``; ``records.md`` §2.
+References: ``LocalLog.java`` (``parseTopicPartitionName``), ``LogFileUtils.java``.
 """
 
 from __future__ import annotations
@@ -233,13 +233,12 @@ def broken_checkpoints(folder: Folder) -> Iterator[str]:
     for name in CHECKPOINTS.values():
         if name not in folder.above:
             continue
+        shown = f"{place}/{name}".encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         try:
-            problem = _problem_of(bytes(folder.above[name]()))
+            if (problem := _problem_of(bytes(folder.above[name]()))) is not None:
+                yield f"{shown} is broken and says nothing, as to a broker: {problem}"
         except InputError as error:
-            problem = error.problem
-        if problem is not None:
-            shown = f"{place}/{name}".encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            yield f"{shown} is broken and says nothing, as to a broker: {problem}"
+            yield f"{shown} says nothing: it {error.problem}"
 
 
 def _problem_of(checkpoint: bytes) -> str | None:

@@ -111,7 +111,7 @@ def followed_directory(log: PartitionLog) -> Path:
     files = [Path(segment.file) for segment in log.segments]
     directory = files[0].parent
     is_whole = log.selection is None or partition_of(directory) is None
-    if not is_whole or any(file.suffix not in (".log", ".swap") or not file.is_file() for file in files):
+    if not is_whole or not all(_SEGMENT.fullmatch(file.name) and file.is_file() for file in files):
         raise InputError("only directories are followed: a data directory, or partitions of one", file=str(files[0]))
     return directory
 
@@ -142,7 +142,7 @@ def _read(descriptor: int, position: int, size: int) -> bytes:
 
 
 def _names(directory: Path) -> list[str]:
-    """Names in a directory; none where it is not there."""
+    """Return the names in a directory; none where it is not there."""
     with input_errors(directory):
         try:
             return os.listdir(directory)  # noqa: PTH208 - Path.iterdir makes a Path of each

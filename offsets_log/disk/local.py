@@ -37,7 +37,8 @@ def input_errors(file: str | Path) -> Iterator[None]:
 
 def _refused(file: str | Path, error: OSError | ValueError) -> InputError:
     reason = error.strerror if isinstance(error, OSError) else None
-    return InputError(f"cannot be read: {reason or error}", file=str(file))
+    hint = ": run this as a user who may read it" if isinstance(error, PermissionError) else ""
+    return InputError(f"cannot be read: {reason or error}{hint}", file=str(file))
 
 
 HOLE_KEPT_BYTES = 1 << 20
@@ -84,7 +85,7 @@ class Opened(AbstractContextManager[T]):
 
 
 def open_pieces(path: str, *, is_optional: bool = False) -> AbstractContextManager[Pieces]:
-    """How to read pieces of a file; the system is told to read nothing around them.
+    """Open a file to read pieces of it; the system is told to read nothing around them.
 
     Args:
         is_optional: whether a file that is not there is one of no bytes.

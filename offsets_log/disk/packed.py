@@ -120,10 +120,6 @@ class Reader(io.RawIOBase):
         self._is_packed = is_packed
         self._position = 0
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
     def seekable(self) -> bool:
         """Return True."""
         return True
@@ -141,7 +137,7 @@ class Reader(io.RawIOBase):
         """Move as a file does; reading after the end returns nothing."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: len(self._view)}[whence]
         if base + offset < 0:
-            raise ValueError("a place before the file's begin")
+            raise ValueError("a place before the file's beginning")
         self._position = base + offset
         return self._position
 
@@ -173,10 +169,6 @@ class Inflated(io.RawIOBase):
         self._held = b""
         self._position = 0
         self._is_at_end = False
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
 
     def seekable(self) -> bool:
         """Return True; `seek` moves forwards only."""

@@ -36,11 +36,11 @@ class PackedPartition:
         return self.folder.above
 
     def names(self) -> list[str]:
-        """Of all files in it that were read."""
+        """Return the names of all files in it that were read."""
         return [*self.folder.files, *self.folder.beside]
 
     def base_offsets(self) -> list[int]:
-        """Those of its segments, rising."""
+        """Return the base offsets of its segments, rising."""
         return self._base_offsets
 
     @cached_property
@@ -61,15 +61,15 @@ class PackedPartition:
         return begin
 
     def open_log(self, base_offset: int) -> AbstractContextManager[Buffer]:
-        """What there is of a segment."""
+        """Open what there is of a segment."""
         return nullcontext(self.folder.files[f"{base_offset:020}.log"]())
 
     def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
-        """The same in pieces."""
+        """Open what there is of a segment, in pieces."""
         return nullcontext(pieces_of(memoryview(self.folder.files[f"{base_offset:020}.log"]())))
 
     def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
-        """The index of a segment; that of one of which the beginning is not here fits nothing."""
+        """Open the index of a segment; where the segment's beginning is not here it fits nothing."""
         return nullcontext(pieces_of(self._index(base_offset)))
 
     def _index(self, base_offset: int) -> Buffer:
@@ -78,12 +78,12 @@ class PackedPartition:
         return self.folder.beside[name]() if is_whole and name in self.folder.beside else b""
 
     def read(self, name: str) -> bytes | None:
-        """A small file beside the segments; None if there is none."""
+        """Read a small file beside the segments; None if there is none."""
         files = self.folder.files if name in self.folder.files else self.folder.beside
         return bytes(files[name]()) if name in files else None
 
     def log(self) -> PartitionLog:
-        """All of its segments, of a topic that is read whole."""
+        """Return all segments as a log, of a topic that is read whole."""
         names = [f"{base_offset:020}.log" for base_offset in self._base_offsets]
         segments = (
             Segment(self.folder.shown(name), base_offset, self.folder.files[name]())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from types import TracebackType
@@ -132,6 +132,7 @@ def open_logs(
     partitions: Collection[int] = (),
     input_format: str | None = None,
     may_lack_offsets: bool = False,
+    columns: Set[str] | None = None,
 ) -> DiskLogs:
     """Find and open all segments in data directories, partition directories, files, globs, archives and ``-``.
 
@@ -141,12 +142,13 @@ def open_logs(
         input_format: format of files without a segment's name: ``segments`` or one of `dumps.formats.FORMATS`; None to
             guess it from their first bytes.
         may_lack_offsets: whether directories with other topics' partitions alone will do.
+        columns: those of the answer, of which notes name what dumps do not tell; None to name all.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
     """
     with ExitStack() as stack:
-        finder, dumps = Finder(partitions, stack), Dumps(input_format)
+        finder, dumps = Finder(partitions, stack), Dumps(input_format, columns)
         for path in dict.fromkeys(paths):
             finder.add(path)
         logs: dict[int | None, list[PartitionLog]] = {}
@@ -253,11 +255,9 @@ def _topic_id_in(read: Opener) -> bytes | None:
 def _nothing_found(paths: Sequence[str], partitions: Collection[int], finder: Finder) -> InputError:
     if partitions:
         asked = ", ".join(map(str, sorted(partitions)))
-        seen = ", ".join(map(str, sorted(finder.partitions_seen))) or "none"
-        return InputError(
-            f"no segment of offsets partition {asked} was found; partitions found: {seen}. A file whose directory "
-            "tells no partition needs --as-partition"
-        )
+        seen = ", ".join(map(str, sorted(finder.partitions_seen)))
+        there = f"partitions found: {seen}" if seen else f"no directory names a partition: --as-partition {asked} does"
+        return InputError(f"no segment of offsets partition {asked} was found; {there}")
     shown = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
     problem = (
         f"no segment of __consumer_offsets was found in {shown or 'no path at all'}: looked for directories "

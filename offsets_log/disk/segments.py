@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from offsets_log.disk.folder import CLEANED, SEGMENT, Folder
-from offsets_log.log_format.batch import LOG_OVERHEAD, MAGIC_POSITION, MIN_SIZE, RecordBatch
+from offsets_log.log_format.batch import LAST_OFFSET_DELTA_POSITION, LOG_OVERHEAD, MAGIC_POSITION, MIN_SIZE, RecordBatch
 from offsets_log.log_format.segment import Buffer, iter_batches
-
-LAST_OFFSET_DELTA_POSITION = 23
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -58,7 +58,7 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
 
 
 def _name_of(path: Path) -> DirectoryName:
-    """Return the name that tells topic and partition: that of the folder, or of a file's folder."""
+    """Return the name of the folder, which tells topic and partition; for a file, that of the folder it is in."""
     own = DirectoryName.parse(path.absolute().name)
     return own if own.topic or path.is_dir() else DirectoryName.parse(path.absolute().parent.name)
 

@@ -65,7 +65,7 @@ def read_tail(stream: _Stream, size_bytes: int) -> Tail:
 
 
 def _where_to_cut(starts: list[int]) -> int:
-    """How many batches before the last two are not needed: those before the last `TAIL_BYTES`."""
+    """Return how many batches before the last two are not needed: those before the last `TAIL_BYTES`."""
     cut = 0
     while cut + 3 < len(starts) and starts[-1] - starts[cut + 1] >= TAIL_BYTES:
         cut += 1

@@ -22,12 +22,14 @@ from offsets_log.disk.user_logs import open_user_log, release, whole
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.translation.alignment import Pair, align
+from offsets_log.translation.alignment import Alignment, align, all_of
 from offsets_log.translation.answers import Told, Untold
 from offsets_log.translation.by_headers import ByHeaders, in_partition
 from offsets_log.translation.by_syncs import by_syncs
 from offsets_log.translation.by_time import times_to_ask
+from offsets_log.translation.moving import Lacking
 from offsets_log.translation.offset_syncs import PartitionSyncs
+from offsets_log.translation.sight import Pair
 
 T = TypeVar("T")
 OnDamage = Callable[[Damage], None]
@@ -124,7 +126,7 @@ class Question(ABC, Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Aligned(Question[dict[int, Told]]):
+class Aligned(Question[Alignment]):
     """Where committed offsets are by the records of both sides; attributes as of `alignment.Pair`."""
 
     source: SentPartition
@@ -133,9 +135,11 @@ class Aligned(Question[dict[int, Told]]):
     target_start: int
     target_end: int
     is_same_count: bool
+    source_end: int
+    is_compacted: bool
     reading: Reading
 
-    def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, Told]:
+    def _answer(self, stack: ExitStack, on_damage: OnDamage) -> Alignment:
         pair = Pair(
             self.source.open(stack),
             self.target.open(stack),
@@ -146,8 +150,23 @@ class Aligned(Question[dict[int, Told]]):
             self.target_end,
             ahead,
             self.is_same_count,
+            self.source_end,
+            self.is_compacted,
         )
         return align(pair, self.committed)
+
+
+@dataclass(frozen=True, slots=True)
+class Alone(Question[tuple[Lacking, ...]]):
+    """The records of a partition that only one side has."""
+
+    copy: SentPartition
+    is_source: bool
+    reading: Reading
+
+    def _answer(self, stack: ExitStack, on_damage: OnDamage) -> tuple[Lacking, ...]:
+        chunks = ahead(self.reading.reader(stack, on_damage).chunks(self.copy.open(stack)))
+        return all_of(chunks, is_source=self.is_source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
-from offsets_log.data_directory.metadata_copies import leader_copies
+from offsets_log.data_directory.metadata_copies import Clusters, leader_copies
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.folder import SEGMENT, DirectoryName
 from offsets_log.disk.local import expand, list_directory, map_data
@@ -18,8 +18,11 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 
 
-def find_user_topics(paths: Sequence[str], stack: ExitStack) -> CopiedLogs:
+def find_user_topics(paths: Sequence[str], stack: ExitStack) -> tuple[CopiedLogs, Clusters]:
     """Find the partitions in data directories, in directories of partitions, or given themselves.
+
+    Returns:
+        The logs, and what the data directories say of their clusters.
 
     Raises:
         InputError: there is none.
@@ -34,7 +37,7 @@ def find_user_topics(paths: Sequence[str], stack: ExitStack) -> CopiedLogs:
         found += [one for one in _partitions_in(path) if one.shown_path not in known]
     if not any(not partition.topic.startswith("__") for partition in found):
         raise InputError(f"no partition of a topic that users write to was found in {', '.join(paths[:3])}")
-    return CopiedLogs(found, leader_copies(found, lambda: finder.clusters.metadata))
+    return CopiedLogs(found, leader_copies(found, lambda: finder.clusters.metadata)), finder.clusters
 
 
 def _partitions_in(path: Path) -> list[UserPartition]:

@@ -48,16 +48,16 @@ class UserPartition:
         return sorted(base for base in bases if base < OFFSETS_END)  # a broker reads no greater number
 
     def open_log(self, base_offset: int) -> AbstractContextManager[Buffer]:
-        """The whole contents of a segment, for as long as the context lasts. Raises InputError."""
+        """Open a segment's whole contents, for as long as the context lasts. Raises InputError."""
         stack = ExitStack()
         return Opened(map_file(self.path / f"{base_offset:020}.log", stack), stack.close)
 
     def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
-        """The same of which only pieces are read."""
+        """Open a segment of which only pieces are read."""
         return open_pieces(f"{self.path}/{base_offset:020}.log")
 
     def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
-        """The index of a segment likewise; one that is not there has no bytes."""
+        """Open the index of a segment likewise; one that is not there has no bytes."""
         return open_pieces(f"{self.path}/{base_offset:020}.index", is_optional=True)
 
     def read(self, name: str) -> bytes | None:

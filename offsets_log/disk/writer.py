@@ -77,7 +77,10 @@ def output_errors(path: str | Path) -> Iterator[None]:
     except BrokenPipeError:  # standard output is closed: no file causes this
         raise
     except OSError as error:
-        raise OutputError(f"cannot be written: {error.strerror or error}", file=str(path)) from error
+        above = Path(path).parent
+        is_absent = isinstance(error, FileNotFoundError) and not above.exists()
+        hint = f": there is no directory {above}, make it first" if is_absent else ""
+        raise OutputError(f"cannot be written: {error.strerror or error}{hint}", file=str(path)) from error
 
 
 def left_beside(path: str | Path) -> list[Path]:

@@ -7,7 +7,7 @@
 An entry continues until a line that begins another one: metadata may hold line breaks, a console breaks long lines, and
 blank lines may stand between them. The printed sizes of key and value decide: the first reading that has them is taken.
 
-Keys and values are read by `dump_log_text`. References: ``DumpLogSegments`` (Scala, Java); ``formats.md`` §3c.
+Keys and values are read by `dump_log_text`. References: ``DumpLogSegments`` (Scala, Java).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ The contents are not escaped, so a text has several readings. The one is taken w
 and value.
 
 References: ``GroupMetadataManager.formatRecordKeyAndValue``, ``DumpLogSegments.OffsetsMessageParser``,
-``CoordinatorRecordMessageParser``; ``formats.md`` §3c.
+``CoordinatorRecordMessageParser``.
 """
 
 from __future__ import annotations

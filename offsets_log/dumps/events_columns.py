@@ -16,12 +16,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from offsets_log.columnar.events.rows import COLUMN_OF_FIELD
+from offsets_log.dumps.events_parquet import has_column
 from offsets_log.dumps.source import SegmentPiece, SegmentPlace, place_of
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import OFFSET_COMMIT_TYPES
-from offsets_log.messages.schema import Field, Message, Scalar
+from offsets_log.messages.schema import STRING, UUID, Field, Message, Scalar
 
 Int64s = npt.NDArray[np.int64]
 
@@ -30,8 +32,6 @@ FACTS_OF_BATCH = (
     "is_transactional", "is_control",
 )  # fmt: skip
 NEEDED = (*FACTS_OF_BATCH[2:], "file", "record_offset", "timestamp_ms", "magic")
-COLUMN_OF_FIELD = {"offset": "committed_offset", "commit_timestamp": "commit_timestamp_ms",
-                   "expire_timestamp": "expire_timestamp_ms"}  # fmt: skip
 INT_TYPES = {"int16": ">i2", "int32": ">i4", "int64": ">i8"}
 OFFSET_COMMITS = pa.array(sorted(OFFSET_COMMIT_TYPES), pa.int32())
 MAX_STRING = 0x7FFF
@@ -236,7 +236,9 @@ def _message(message: Message, version: int, table: pa.Table) -> pa.BinaryArray:
     fields = message.fields_of(version)
     parts = [_field(field, table, flexible) for field in fields if field.tag is None]
     if flexible:
-        parts.append(_tags([field for field in fields if field.tag is not None], table))
+        parts.append(
+            _tags([field for field in fields if field.tag is not None and has_column(field, table.column_names)], table)
+        )
     return _join(*parts)
 
 
@@ -247,6 +249,8 @@ def _field(field: Field, table: pa.Table, flexible: bool) -> pa.BinaryArray:
         if column.null_count and field.name not in ("leader_epoch", "expire_timestamp"):
             raise ValueError(f"{field.name} is null")
         return _fixed(column.cast(pa.int64()).fill_null(-1).to_numpy(), INT_TYPES[field.type.name])
+    if field.type is not STRING:
+        raise ValueError(f"{field.name} is neither a number nor a text")
     text = column.cast(pa.string()).cast(pa.binary()).combine_chunks()
     lengths = _lengths(text)
     if text.null_count or (len(lengths) and lengths.max() > MAX_STRING):
@@ -256,7 +260,11 @@ def _field(field: Field, table: pa.Table, flexible: bool) -> pa.BinaryArray:
 
 def _tags(fields: list[Field], table: pa.Table) -> pa.BinaryArray:
     """Encode the section of tagged fields: at most one, a topic id, which is left out where it is null."""
+    if not fields:
+        return _constant(b"\0", len(table))
     (field,) = fields
+    if field.type is not UUID:
+        raise ValueError(f"{field.name} is no topic id")
     ids = table[field.name].combine_chunks().cast(pa.string()).dictionary_encode()
     head = bytes((1, field.tag or 0, len(Uuid(16))))
     sections = [head + Uuid.from_text(text) for text in ids.dictionary.to_pylist()]

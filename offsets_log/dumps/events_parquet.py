@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
+from offsets_log.columnar.events.rows import TOLD, UNTOLD
 from offsets_log.dumps.events_json import Row, batches
 from offsets_log.dumps.source import Piece, damaged_line
 from offsets_log.errors import CorruptRecordError
@@ -12,6 +13,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from offsets_log.messages.schema import UUID, Field, default_of
 
 PARQUET = b"PAR1"
 ROWS_AT_ONCE = 1 << 17
@@ -81,14 +83,25 @@ def _commit(row: Row) -> CoordinatorRecord:
 def offset_commit_of(row: Row) -> CoordinatorRecord:
     """Return the offset commit, or its tombstone, that a row of ``decode`` tells in its columns."""
     key = {name: row[name] for name in ("group", "topic", "partition")}
-    if row["is_tombstone"]:
+    if row["is_tombstone"] or row["value_version"] is None:
         return CoordinatorRecord(record_type=row["record_type"], key=key)
-    value = {
-        "offset": row["committed_offset"],
-        "leader_epoch": -1 if row["leader_epoch"] is None else row["leader_epoch"],
-        "metadata": row["metadata"],
-        "commit_timestamp": row["commit_timestamp_ms"],
-        "expire_timestamp": -1 if row["expire_timestamp_ms"] is None else row["expire_timestamp_ms"],
-        "topic_id": Uuid(16) if row["topic_id"] is None else Uuid.from_text(row["topic_id"]),
-    }
+    fields = OFFSET_COMMIT_VALUE.fields_of(row["value_version"])
+    value = {field.name: _value_of(field, row) for field in fields}
     return CoordinatorRecord(record_type=row["record_type"], key=key, value_version=row["value_version"], value=value)
+
+
+def has_column(field: Field, names: Collection[str]) -> bool:
+    """Whether a field of an offset commit is read from a table with these columns; else it has its default.
+
+    Rows with another value of a field that has no column hold their raw bytes (`columnar.events.rows`). A program that
+    did not know a tagged field wrote no column for it, and such bytes: only of other fields, which a version has from
+    the first, a missing column is an error.
+    """
+    return field not in UNTOLD and (field.tag is None or TOLD[field] in names)
+
+
+def _value_of(field: Field, row: Row) -> Any:
+    told = row[TOLD[field]] if has_column(field, row.keys()) else None
+    if told is None:
+        return default_of(field)
+    return Uuid.from_text(told) if field.type is UUID else told

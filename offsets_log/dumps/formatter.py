@@ -9,8 +9,7 @@
 A null value is ``NULL``. The text has no record offsets: records are numbered in order. Each formatter prints only some
 types of records, so a text holds offsets or groups, or both if two texts were joined.
 
-References: ``GroupMetadataManager.OffsetsMessageFormatter``, ``CoordinatorRecordMessageFormatter.java``; ``formats.md``
-§3d.
+References: ``GroupMetadataManager.OffsetsMessageFormatter``, ``CoordinatorRecordMessageFormatter.java``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turn Kafka's JSON back to a record's bytes: the inverse of `CoordinatorRecord.key_json` and ``value_json``.
 
-References: ``CoordinatorRecordJsonConverters.java``; ``formats.md`` §3c, §3d.
+References: ``CoordinatorRecordJsonConverters.java``.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@
 ``kcat -f '%p %o %T %K %S %k%s\\n'``      partition, offset, timestamp, sizes of key and value (−1 for null), the bytes
 ``PARTITION OFFSET TIMESTAMP KEY VALUE`` the same with key and value as hexadecimal or base64, ``NULL`` for null
 
-A line of the second form may hold line ends in its bytes. References: kcat's ``json.c``, ``format.c``; ``formats.md``
-§3e.
+A line of the second form may hold line ends in its bytes. References: kcat's ``json.c``, ``format.c``.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ def is_kcat(head: bytes) -> bool:
 
 def read(buffer: Buffer) -> Iterator[Piece]:
     """Yield one batch for each record: its real batch is not known."""
-    view, at, line = memoryview(buffer), 0, 1
-    yield REMARK
+    view, at, line, is_any_read = memoryview(buffer), 0, 1, False
     while at < len(view):
         found = FRAMED.match(view, at)
         end = _end_of_framed(view, found) if found else None
@@ -62,10 +60,13 @@ def read(buffer: Buffer) -> Iterator[Piece]:
         if raw.strip():
             try:
                 yield _framed(raw, found, at, line) if found and _fits(found, end) else _line(raw, line)
+                is_any_read = True
             except OffsetsLogError as error:
                 yield damaged_line(line, raw, error.problem)
         line += raw.count(b"\n") + 1
         at = end + 1
+    if is_any_read:
+        yield REMARK
 
 
 def _end_of_framed(view: memoryview, found: re.Match[bytes]) -> int | None:
@@ -91,7 +92,7 @@ def _line(raw: bytes, line: int) -> SourceBatch:
         return _from_json(raw, line)
     found = ENCODED.match(raw)
     if found is None:
-        raise CorruptRecordError("it is none of kcat's forms that are read: -J, or -f '%p %o %T %K %S %k%s\\n'")
+        raise CorruptRecordError("it is none of kcat's forms that are read; kcat -J prints one of them")
     partition, offset, time = (int(number) for number in found.groups()[:3])
     return _batch(partition, offset, time, "create", _decoded(found[4]), _decoded(found[5]), line)
 

@@ -14,7 +14,7 @@ REWOUND, LOAD_FAILS, TRANSACTION_OPEN, GROUP_EMPTY, REBALANCE_STORM, BEYOND_END,
 )  # fmt: skip
 
 Rules = Mapping[str, int]
-"""Rule → how long it must last, in milliseconds, or of how many records it is; 0 of those that take no number."""
+"""Rule → how long it must last, in milliseconds, or how many records it takes; 0 for rules that take no number."""
 
 Identity = tuple[object, ...]
 
@@ -49,7 +49,7 @@ class Lasting:
     _raised: set[Identity] = field(default_factory=set)
 
     def new(self, found: Iterable[tuple[Identity, Row]]) -> Iterator[Row]:
-        """Yield those of all that are found now that were not there the last time."""
+        """Yield those found now that were not found the last time."""
         now = dict(found)
         yield from (row for identity, row in now.items() if identity not in self._raised)
         self._raised = set(now)

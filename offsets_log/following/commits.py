@@ -160,7 +160,7 @@ class FollowedCommits:
         yield from raised
 
     def saw_ends(self, known: KnownEnds, now_ms: int) -> None:
-        """Nothing: rows are of moments that are over."""
+        """Do nothing: rows are of moments that are over."""
 
     def samples(self) -> Iterator[Sample]:
         """Yield what is worth measuring."""

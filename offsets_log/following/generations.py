@@ -125,7 +125,7 @@ class FollowedGenerations:
         yield from raised
 
     def saw_ends(self, known: KnownEnds, now_ms: int) -> None:
-        """Nothing: generations have no lag."""
+        """Do nothing: generations have no lag."""
 
     def samples(self) -> Iterator[Sample]:
         """Yield what is worth measuring."""

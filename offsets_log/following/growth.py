@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from offsets_log.columnar.scan.reading import Cursor, ScanPlace
-from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.errors import Damage
 from offsets_log.events import TailFound
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch
@@ -25,7 +25,6 @@ from offsets_log.log_format.segment import Tail, iter_batches
 PIECE_BYTES = 1 << 24
 """How much is given out at a time, unless one batch is larger."""
 
-LAST_OFFSET_DELTA_POSITION = 23
 
 Read = Callable[[str, int, int], bytes]
 """Reads a file: name, position, size → what is there of that. Raises InputError."""
@@ -77,7 +76,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The log below the place is another one; all that follows is read from its begin on.
+    """The log below the place is another one; all that follows is read from its beginning.
 
     Attributes:
         why: in words.
@@ -257,7 +256,7 @@ class GrowingLog:
             is_all = size == left or len(data) < size
             if not is_last and is_all:
                 return data, header_at
-            if header_at is not None and _is_valid(data[header_at:end]):
+            if header_at is not None and b.decode_batch_header(data[header_at:end]).is_valid():
                 return data[:end], header_at
             if is_all:
                 return _settled(data)
@@ -305,7 +304,7 @@ class GrowingLog:
 
 
 class ReadAgainError(Exception):
-    """What follows a log cannot go on with what it holds: it is to be read from its begin."""
+    """What follows a log cannot go on with what it holds: it is to be read from its beginning."""
 
 
 class _Doubt(Exception):
@@ -346,13 +345,6 @@ def _settled(data: bytes) -> tuple[bytes, int | None]:
     return data[:end], begin
 
 
-def _is_valid(raw: bytes) -> bool:
-    try:
-        return b.decode_batch_header(raw).is_valid()
-    except OffsetsLogError:
-        return False
-
-
 def _position_of(read: Read, file: SegmentFile, offset: int) -> int:
     """Return where the first batch that reaches an offset begins, stepping from header to header."""
     begin, data = 0, b""
@@ -362,7 +354,7 @@ def _position_of(read: Read, file: SegmentFile, offset: int) -> int:
             length = int.from_bytes(data[at + 8 : at + b.LOG_OVERHEAD], signed=True)
             last_offset = int.from_bytes(data[at : at + 8], signed=True)
             if data[at + b.MAGIC_POSITION] == 2:
-                delta_at = at + LAST_OFFSET_DELTA_POSITION
+                delta_at = at + b.LAST_OFFSET_DELTA_POSITION
                 last_offset += int.from_bytes(data[delta_at : delta_at + 4], signed=True)
             if last_offset >= offset or length < b.MIN_SIZE[0]:
                 return begin + at

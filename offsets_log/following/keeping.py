@@ -25,7 +25,7 @@ from offsets_log.replay.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """All of a state that later records can change, or be changed by: to be kept elsewhere, and gone on with.
+    """All of a state that later records can change, or be changed by: to be kept elsewhere, and continued.
 
     A tombstone is not part of it: records behind it are beyond its reach.
 

@@ -78,7 +78,7 @@ PULLED_STABLE = Metric("pulled_last_stable_offset", GAUGE, OF_PULLED, "the last 
 PULLED_BEHIND = Metric("pulled_behind_records", GAUGE, OF_PULLED, "offsets from the copy's end to the high watermark")
 PULLED_DELAY = Metric("pulled_delay_seconds", GAUGE, OF_PULLED, "how long ago the copy reached the high watermark")
 PULLED_BYTES = Metric("pulled_bytes", COUNTER, OF_PULLED, "bytes that this run has added to the copy")
-PULLED_PROBLEM = Metric("pulled_problem", GAUGE, OF_PULLED, "1 if the copy is not gone on with")
+PULLED_PROBLEM = Metric("pulled_problem", GAUGE, OF_PULLED, "1 if the copy is not continued")
 
 METRICS = (
     COMMITTED_OFFSET, COMMIT_TIME, LAG, PENDING, MEMBERS, GENERATION, STATE, ACTIVITY, GROUP_BYTES, GROUP_RECORDS,

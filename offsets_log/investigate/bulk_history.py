@@ -37,6 +37,8 @@ Made = TypeVar("Made")
 
 CHUNK = 1 << 12
 
+_Asked = tuple[str, int, list[bytes]]
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -153,6 +155,7 @@ class BulkHistory:
     def _find_members(self, ids: TopicIds) -> None:
         """Set the member of each entry whose partition's topic ids had to be known first."""
         columns = (k.HELD_BY, k.KEY, k.TOPIC_ID)
+        asked_of: dict[tuple[int, int], _Asked] = {}
         for begin in range(0, len(self), self.chunk):
             part = self.entries.array[begin : min(begin + self.chunk, len(self))]
             asked = np.flatnonzero(part[:, k.HELD_BY] > 0)
@@ -162,15 +165,23 @@ class BulkHistory:
             what, number = np.unique(
                 np.column_stack([part[asked][:, columns], is_plain]), axis=0, return_inverse=True
             )  # fmt: skip
-            found = np.array([self._member(*row, ids=ids) for row in what.tolist()], np.int64)
+            rows = what.tolist()
+            for _, key, topic_id, _ in rows:
+                if (key, topic_id) not in asked_of:
+                    asked_of[key, topic_id] = self._asked(key, topic_id, ids)
+            found = np.array([self._member(row[0], *asked_of[row[1], row[2]], row[3]) for row in rows], np.int64)
             part[asked, k.MEMBER] = found[number.reshape(-1)]
             part[asked, k.HELD_BY] = 0
 
-    def _member(self, held_by: int, number: int, topic_id: int, is_plain: int, *, ids: TopicIds) -> int:
-        """Return the number of the member that held the partition of a commit."""
+    def _asked(self, number: int, topic_id: int, ids: TopicIds) -> _Asked:
+        """Return the topic, partition and topic ids of a commit's key."""
         _, topic, partition = self.keys[number]
         own = [self._topic_ids[topic_id]] if topic_id >= 0 else []
-        holder = self._asked_later[held_by - 1].of(topic, partition, [*own, *ids.of(topic)], is_plain=bool(is_plain))
+        return topic, partition, [*own, *ids.of(topic)]
+
+    def _member(self, held_by: int, topic: str, partition: int, topic_ids: list[bytes], is_plain: int) -> int:
+        """Return the number of the member that held the partition of a commit."""
+        holder = self._asked_later[held_by - 1].of(topic, partition, topic_ids, is_plain=bool(is_plain))
         if holder is None:
             return k.NOBODY
         if holder not in self._member_numbers:

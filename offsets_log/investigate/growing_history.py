@@ -57,10 +57,10 @@ class GrowingHistory(BulkHistory):
         )
 
     def take(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note) -> None:
-        """Read what is new.
+        """Read the records that came since the last call.
 
         Raises:
-            BeyondError: only `history.History` can read it.
+            BeyondError: they hold something that only `history.History`, which reads record by record, can take.
         """
         HistoryPiece(order, cursor, scanner, note, self._state).run(order.end, lambda size_bytes: None)
 
@@ -84,7 +84,7 @@ class GrowingHistory(BulkHistory):
         return OrderedHistory(self, order, marks, len(used), len(groups), ids)
 
     def _in_order(self) -> a.Int64s:
-        """Return the numbers of the new entries: as they come, and those of one record by their keys."""
+        """Return the numbers of the new entries in log order; entries of one record are sorted by their keys."""
         order = np.arange(self.told, len(self), dtype=np.int64)
         entries = self.entries.array[self.told : len(self)]
         is_same = np.flatnonzero(entries[1:, k.RECORD_OFFSET] == entries[:-1, k.RECORD_OFFSET])
@@ -95,7 +95,7 @@ class GrowingHistory(BulkHistory):
         return order
 
     def new_keys(self) -> set[GroupTopicPartition]:
-        """Return the keys of the entries that `new` returned last."""
+        """Return the keys of the entries in what `new` returned last."""
         groups, topics = self.keys.groups.texts, self.keys.topics.texts
         used = self.keys.columns[self.keys.counts > 0]
         return {
@@ -128,7 +128,7 @@ class GrowingHistory(BulkHistory):
         self._counts[k.ENTRIES] = self.told = len(kept)
 
     def _keep_members(self) -> None:
-        """Forget the members that no group has any more, and who held what where nobody may be asked for it."""
+        """Forget members that left their groups, and who held a partition where the holder is such a member."""
         state, rows = self._state, self._state.arrays.rows
         first = state.lives[rows[:, a.GROUP], k.FIRST_MEMBER]
         state.held[state.held[:, k.HOLDER] < first, k.HOLDER] = k.NOBODY

@@ -21,13 +21,12 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history import lines as ln
 from offsets_log.columnar.sinks import writers as wr
-from offsets_log.columnar.sinks.marks import Values, split
+from offsets_log.columnar.sinks.marks import Values, note_what_says_more, split
 from offsets_log.investigate.bulk_history import OrderedHistory, entry_with, offset_of
 from offsets_log.investigate.history import history_row
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.messages.commit_metadata import FORMATS
 from offsets_log.rows.tables import Row
 
 Line = Callable[[Row], bytes]
@@ -37,8 +36,6 @@ _Made = tuple[a.Bytes, int]
 STEP = 1 << 12
 TEXT_BYTES = 1 << 21
 """Approximate number of bytes of lines that are passed on at a time."""
-PRINTED = frozenset(b"\t\n\r") | frozenset(range(0x20, 0x7F))
-"""Bytes of metadata that is text; metadata with other bytes is processed one by one."""
 
 
 class HistoryLines:
@@ -251,5 +248,5 @@ class Cells:
 def says_more_letters() -> npt.NDArray[np.uint8]:
     """Return which bytes show that metadata may hold more than its text, in the form of `lines`."""
     letters = np.zeros((ln.QUOTE + 1, ln.LETTER_COLUMNS), np.uint8)
-    letters[list(PRINTED), ln.IS_PRINTED] = letters[list(FORMATS), ln.IS_FORMAT] = True
+    note_what_says_more(letters)
     return letters

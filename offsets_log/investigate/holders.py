@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 
 from offsets_log.errors import OffsetsLogError
 from offsets_log.messages.consumer_protocol import decode_assignment
@@ -72,7 +73,7 @@ def holders_of(group: Group | None) -> Holders:
         if group.kind == CLASSIC:
             by_name.update(dict.fromkeys(_assigned(group, member), holder))
         elif group.kind == CONSUMER:
-            by_id.update({(bytes(topic_id), partition): holder for topic_id, partition in member.owned_partitions()})
+            by_id.update(dict.fromkeys(member.owned_partitions(), holder))
         elif group.kind == STREAMS:
             by_name.update(dict.fromkeys(_tasks(group, member), holder))
     return Holders(by_name, by_id, holder if len(group.members) == 1 else None)
@@ -115,8 +116,7 @@ def _tasks(group: Group, member: Member) -> Iterator[tuple[str, int]]:
     }
     for row in member.current.get("active_tasks", ()):
         for topic in topics.get(row["subtopology_id"], ()):
-            for partition in row["partitions"]:
-                yield topic, partition
+            yield from zip(repeat(topic), row["partitions"], strict=False)
 
 
 class TopicIds:

@@ -2,7 +2,8 @@
 
 A tombstone is a key without a value: expiry, OffsetDelete, DeleteGroups and the deletion of a topic all write the same
 (``E-3``, ``E-19``–``E-21``). The difference is whether the offset could expire at the time of the tombstone, by the
-rules of expiry (§E), the contents of the log just before it, and the broker's ``offsets.retention.minutes``:
+rules of expiry (`replay.expiry`), the contents of the log just before it, and the broker's
+``offsets.retention.minutes``:
 
 retention known    due: *expired* (or deleted in the minutes until the next check, which comes to the same);
                    not due: *deleted*.

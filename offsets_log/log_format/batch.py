@@ -1,4 +1,4 @@
-"""Record batches: the 61-byte header of magic 2, the entry header of magic 0 and 1, checksums (``records.md`` §3, §4).
+"""Record batches: the 61-byte header of magic 2, the entry header of magic 0 and 1, checksums.
 
 magic 2      baseOffset 8 · batchLength 4 · partitionLeaderEpoch 4 · magic 1 · crc 4 · attributes 2 ·
              lastOffsetDelta 4 · baseTimestamp 8 · maxTimestamp 8 · producerId 8 · producerEpoch 2 ·
@@ -72,6 +72,7 @@ LOG_OVERHEAD = 8 + 4
 MAGIC_POSITION = 16
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
+LAST_OFFSET_DELTA_POSITION = 23
 BATCH_HEADER_SIZE = 61
 LEGACY_CRC_POSITION = 12
 LEGACY_HEADER_SIZE = {0: 18, 1: 26}

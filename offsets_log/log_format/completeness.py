@@ -189,7 +189,7 @@ def missing_behind(
     """Yield what is missing after the last batch.
 
     Args:
-        next_offset, is_broken: as of `missing_between`.
+        next_offset, is_broken: what they are in `missing_between`.
     """
     last = log.segments[-1] if log.segments else None
     end = max(next_offset, (last.base_offset if last else None) or 0)

@@ -1,4 +1,4 @@
-"""Codecs: the id in a batch's attributes → bounded decompression and compression (``records.md`` §5).
+"""Codecs: the id in a batch's attributes → bounded decompression and compression.
 
 Every function is bounded: output beyond `MAX_DECOMPRESSED_BYTES` is an error, whatever the compressed bytes declare.
 

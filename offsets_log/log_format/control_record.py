@@ -1,4 +1,4 @@
-"""Control records: the end of a transaction, and what else a broker writes between data (``records.md`` §4).
+"""Control records: the end of a transaction, and what else a broker writes between data.
 
 References: ``ControlRecordType.java``, ``EndTransactionMarker.java``.
 """

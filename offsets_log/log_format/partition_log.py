@@ -24,10 +24,10 @@ class Segment:
 
     Attributes:
         file: name to show, such as ``backup.tar!__consumer_offsets-3/00000000000000000000.log``.
-        base_offset: from the file's name; None where the name holds none.
+        base_offset: the number in the file's name; None where the name holds none.
         buffer: the whole file, read-only, without the zeros at its end that nobody ever wrote.
-        missing_columns: of a segment made from a dump, the columns that the dump does not tell; null in rows.
-        lines: of a segment made from a dump, record offset → line of the dump.
+        missing_columns: columns that the dump does not tell, if the segment was made from one; null in rows.
+        lines: record offset → line of the dump that the segment was made from.
         zeros_behind: how many such zeros follow.
         modified_ms: when the file was last written; None where nothing tells.
     """
@@ -74,7 +74,7 @@ class PartitionLog:
 
     Attributes:
         offsets_partition: its number; None if no directory name tells it and none was given.
-        segments: in offset order.
+        segments: its files, in offset order.
         notes: sentences about what was odd when the files were gathered.
         checkpoints: what the data directory says of it.
         beside: name → how to read a file beside the segments, such as an index or a producer snapshot.

@@ -1,4 +1,4 @@
-"""Kafka's wire types as construct types, of which batches, records and messages are made (``records.md`` §1).
+"""Kafka's wire types as construct types, of which batches, records and messages are made.
 
 All integers are big-endian. Every length and count is checked against the bytes that are left before it is used to
 read or to loop, so a forged length costs nothing. Strings are text as Java decodes it (`java_text`).

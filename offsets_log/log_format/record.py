@@ -1,4 +1,4 @@
-"""Records inside a batch, of every magic (``records.md`` §3.1, §3.2).
+"""Records inside a batch, of every magic.
 
 magic 2   length varint · attributes int8 · timestampDelta varlong · offsetDelta varint · key · value · headers
 magic 0,1 the message itself, or behind a wrapper's compressed value a sequence of whole messages
@@ -70,7 +70,7 @@ class Record:
     """One record of any magic.
 
     Attributes:
-        offset: in the partition, not relative to the batch.
+        offset: place in the partition, not relative to the batch.
         position: where it begins in the file; if it is compressed, where the compressed bytes begin.
         timestamp_ms: −1 for magic 0.
         timestamp_delta: the delta in a batch of LogAppendTime, where it has no meaning (``records:B2``).
@@ -98,7 +98,7 @@ def time_of(record: Record) -> int | None:
 
 
 def iter_records(batch: RecordBatch, *, as_loaded: bool = False) -> Iterator[Record | Damage]:
-    """Yield the records of a batch in order; a `Damage`, which is then the last item, for what cannot be read.
+    """Yield the records of a batch in order; a `Damage` for a record, or for all the rest, that cannot be read.
 
     Offsets rise, with gaps of any size (``records:X8``).
 
@@ -186,7 +186,7 @@ RECORD_HEAD_BYTES = 5 + 1 + 10 + 5
 
 
 def iter_deltas(read_at: ReadAt, begin: int, end: int, count: int) -> Iterator[tuple[int, int]]:
-    """Offset delta and timestamp delta of each record of magic 2; keys, values and headers stay unread.
+    """Yield offset delta and timestamp delta of each record of magic 2; keys, values and headers stay unread.
 
     Args:
         read_at: how to read pieces of the records of a batch, uncompressed. Nothing is read of what is not asked for.

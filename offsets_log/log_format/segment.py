@@ -1,4 +1,4 @@
-"""A segment file's bytes as a sequence of batches, whatever happened to the file (``records.md`` §7).
+"""A segment file's bytes as a sequence of batches, whatever happened to the file.
 
 `iter_batches` walks from batch to batch by their sizes. If that fails — the checksum does not match, the length is
 impossible, there is a hole — the piece comes as `Damage`, and the walk goes on at the next whole batch with a right
@@ -33,7 +33,7 @@ class Pieces(NamedTuple):
 
 
 def pieces_of(data: Buffer) -> Pieces:
-    """The same of bytes in memory."""
+    """Return `Pieces` of bytes in memory."""
     return Pieces(len(data), lambda position, size_bytes: data[position : position + size_bytes])
 
 

@@ -1,4 +1,4 @@
-"""Decode what workers of a ``connect`` group put into type 2: metadata and assignment (``records.md`` §9.3).
+"""Decode what workers of a ``connect`` group put into type 2: metadata and assignment.
 
 Version 0 is the eager protocol (``default``), 1 is ``compatible`` (2.3), 2 is ``sessioned`` (2.4). From 1 on a worker
 includes its current assignment in its metadata, and the last fields may be missing.

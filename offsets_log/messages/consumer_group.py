@@ -1,4 +1,4 @@
-"""Define types 3–8 and 16: consumer groups of the newer protocol, KIP-848 (``records.md`` §8.4).
+"""Define types 3–8 and 16: consumer groups of the newer protocol, KIP-848.
 
 All values have version 0. 3.7, the first preview, wrote types 4, 5, 7 and 8 with other fields under that same
 number: those tables end in ``_3_7``.

@@ -1,4 +1,4 @@
-"""Decode what members of classic ``consumer`` groups put into type 2: subscription, assignment (``records.md`` §9.1).
+"""Decode what members of classic ``consumer`` groups put into type 2: subscription, assignment.
 
 The tables here, and those of `sticky_user_data`, `streams_protocol` and `connect_protocol`, describe bytes inside a
 record's bytes. `decode_subscription` and similar functions return an `Embedded`; `encode_embedded` returns the same

@@ -1,4 +1,4 @@
-"""Decode the bytes of members with the decoder for their protocol type and protocol (``records.md`` §9).
+"""Decode the bytes of members with the decoder for their protocol type and protocol.
 
 The results are JSON, for people (``decode --expand``). The decoders themselves are in
 `consumer_protocol`, `sticky_user_data`, `streams_protocol` and `connect_protocol`.
@@ -97,7 +97,7 @@ def _connect_metadata(data: bytes, root: str) -> Json:
 
 
 def _json_object(data: bytes, root: str) -> Json:
-    """Parse Schema Registry's identities and assignments, which are JSON text (``records.md`` §9.4)."""
+    """Parse Schema Registry's identities and assignments, which are JSON text (``SchemaRegistryProtocol``)."""
     if data.count(b"{") + data.count(b"[") > MAX_BRACKETS:
         raise CorruptRecordError(f"more than {MAX_BRACKETS} brackets", field=root)
     try:

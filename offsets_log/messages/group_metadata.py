@@ -1,4 +1,4 @@
-"""Define type 2: a classic group, written at each finished rebalance (``records.md`` §8.2).
+"""Define type 2: a classic group, written at each finished rebalance.
 
 Value versions: 0 is written by 0.9 and 0.10.0, 1 from 0.10.1, 2 from 2.1, 3 from 2.3; 4 (flexible) is read but not
 written by any release. The bytes ``subscription`` and ``assignment`` belong to the members' own protocol: see

@@ -1,6 +1,6 @@
 """The construct codecs that messages have beyond wire types: tagged fields, and structs that may be null.
 
-References: ``generator/.../MessageDataGenerator.java``; ``records.md`` §1.
+References: ``generator/.../MessageDataGenerator.java``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_TAGS = b"\0"
 
 @dataclass(frozen=True, slots=True)
 class TaggedField:
-    """A field that stands in the tagged section, if it differs from its default.
+    """A field that stands in the tagged section, if it differs from its default (``records:P2``).
 
     Attributes:
         code: of its data.

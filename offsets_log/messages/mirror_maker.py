@@ -70,12 +70,6 @@ class MirrorMakerRecord(KeyAndValue):
     """A decoded key and value of one of these topics; ``value_version`` is None also where values have none."""
 
     topic: MirrorMakerTopic
-    key: dict[str, Any]
-    value_version: int | None = None
-    value: dict[str, Any] | None = None
-    layout: Message | None = None
-    key_trailing: bytes = b""
-    value_trailing: bytes = b""
 
     @property
     def name(self) -> str:
@@ -123,12 +117,12 @@ def decode_mirror_maker_record(topic: MirrorMakerTopic, key: bytes | None, value
 
 
 def encode_mirror_maker_record(record: MirrorMakerRecord) -> tuple[bytes, bytes | None]:
-    """Inverse of `decode_mirror_maker_record`: the key and the value, byte for byte."""
+    """Encode a record, the inverse of `decode_mirror_maker_record`: return key and value, byte for byte."""
     topic = record.topic
     key = primitives.build(topic.key.struct(0), record.key, "key") + record.key_trailing
     if record.value is None:
         return key, None
-    version = INT16.pack(record.value_version or 0) if topic.has_version else b""
+    version = INT16.pack(0) if topic.has_version else b""
     return key, version + primitives.build(topic.value.struct(0), record.value, "value") + record.value_trailing
 
 

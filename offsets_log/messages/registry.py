@@ -1,4 +1,4 @@
-"""Register record types: from the first two bytes of a key to the tables of its key and value (``records.md`` §8).
+"""Register record types: from the first two bytes of a key to the tables of its key and value.
 
 `decode_coordinator_record` reads a record's key and value, `encode_coordinator_record` returns the same bytes again.
 Decoding is liberal: it reads what a broker would refuse to load, such as a type 0 key with any value version.
@@ -165,8 +165,9 @@ RECORD_TYPES: dict[int, RecordType] = {
 OFFSET_COMMIT_TYPES = frozenset({0, 1})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyAndValue:
-    """A decoded key and value of a topic whose keys begin with a record type; a base of dataclasses with these fields.
+    """A decoded key and value of an internal topic.
 
     Attributes:
         key: the key's fields.
@@ -176,14 +177,12 @@ class KeyAndValue:
         key_trailing, value_trailing: bytes after the last field, which Kafka ignores (``records:P4``).
     """
 
-    __slots__ = ()
-
     key: dict[str, Any]
-    value_version: int | None
-    value: dict[str, Any] | None
-    layout: Message | None
-    key_trailing: bytes
-    value_trailing: bytes
+    value_version: int | None = None
+    value: dict[str, Any] | None = None
+    layout: Message | None = None
+    key_trailing: bytes = b""
+    value_trailing: bytes = b""
 
     @property
     def is_tombstone(self) -> bool:
@@ -224,12 +223,6 @@ class CoordinatorRecord(KeyAndValue):
     """
 
     record_type: int
-    key: dict[str, Any]
-    value_version: int | None = None
-    value: dict[str, Any] | None = None
-    layout: Message | None = None
-    key_trailing: bytes = b""
-    value_trailing: bytes = b""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle for other processes, which have tables of their own."""
@@ -289,7 +282,7 @@ def decode_key(key: bytes | None) -> tuple[RecordType, dict[str, Any], bytes]:
 
 
 def read_key(key: bytes | None, types: Mapping[int, RecordType]) -> tuple[RecordType, dict[str, Any], bytes]:
-    """As `decode_key`, of a topic with record types of its own. Raises as `decode_key`."""
+    """Decode a record key as `decode_key`, of a topic with record types of its own. Raises as `decode_key`."""
     if key is None:
         raise CorruptRecordError("the key is null", field="key")
     number = _leading_int16(key, "key", "record type")

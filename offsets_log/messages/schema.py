@@ -7,7 +7,7 @@ rows, so a field is declared once.
 Parsed messages are plain dicts by field name. A flexible struct with unknown tagged fields keeps them, raw, under
 `message_struct.UNKNOWN_TAGS` as ``[(tag, bytes), …]`` and writes them again (``records:P3``).
 
-References: ``generator/.../MessageDataGenerator.java``, ``JsonConverterGenerator.java``; ``records.md`` §1, §9.
+References: ``generator/.../MessageDataGenerator.java``, ``JsonConverterGenerator.java``.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Field:
         versions: value versions that have it: "0+", "1", "2-3".
         nullable: whether the field may be null on the wire.
         default: the value of a missing tag (``records:P2``); for a nullable field it is not always null: a ``"default":
-            null`` of the schema is an empty list or object in Kafka's class (``records.md`` §9).
+            null`` of the schema is an empty list or object in Kafka's class (``MessageDataGenerator``).
         tag: number of a tagged field, None for a plain one.
         secret: given the fields around it, whether its value must never be shown; None for one that always may.
     """
@@ -150,7 +150,7 @@ class Message:
 
     def zeros(self, version: int) -> dict[str, Any]:
         """Return the smallest message of a version: zeros, empty strings, no elements."""
-        return {row.name: _zero(row.type) if row.tag is None else _default(row) for row in self.fields_of(version)}
+        return {row.name: _zero(row.type) if row.tag is None else default_of(row) for row in self.fields_of(version)}
 
     def from_json(self, json: dict[str, Any], version: int) -> dict[str, Any]:
         """Parse Kafka's JSON, the inverse of `to_json`, with defaults filled in."""
@@ -174,7 +174,8 @@ def _of_version(fields: tuple[Field, ...], version: int) -> tuple[Field, ...]:
 # ------------------------------------------------------------------------------ from rows to construct
 
 
-def _default(field: Field) -> Any:
+def default_of(field: Field) -> Any:
+    """Return a new default value of a field: what a missing tag reads as (``records:P2``)."""
     if field.default is ZEROS:
         assert isinstance(field.type, Struct)
         return {row.name: _zero(row.type) for row in field.type.fields}
@@ -204,7 +205,7 @@ def _struct(fields: tuple[Field, ...], version: int, flexible: bool) -> c.Constr
     rows = _of_version(fields, version)
     plain = [row.name / _code(row, version, flexible) for row in rows if row.tag is None]
     tagged = {
-        row.tag: TaggedField(row.name, _code(row, version, flexible), partial(_default, row))
+        row.tag: TaggedField(row.name, _code(row, version, flexible), partial(default_of, row))
         for row in rows
         if row.tag is not None
     }
@@ -234,7 +235,7 @@ def _struct_json(fields: tuple[Field, ...], value: dict[str, Any], version: int)
     return {
         row.json_name: REDACTED if _is_redacted(row, value) else _json(row.type, value[row.name], version)
         for row in _of_version(fields, version)
-        if row.tag is None or value[row.name] != _default(row)
+        if row.tag is None or value[row.name] != default_of(row)
     }
 
 
@@ -262,7 +263,7 @@ def _json(type_: WireType, value: Any, version: int) -> Any:
 
 def _struct_from_json(fields: tuple[Field, ...], json: dict[str, Any], version: int) -> dict[str, Any]:
     return {
-        row.name: _from_json(row.type, json[row.json_name], version) if row.json_name in json else _default(row)
+        row.name: _from_json(row.type, json[row.json_name], version) if row.json_name in json else default_of(row)
         for row in _of_version(fields, version)
     }
 

@@ -1,4 +1,4 @@
-"""Define types 9–15: share groups, KIP-932 (``records.md`` §8.5).
+"""Define types 9–15: share groups, KIP-932.
 
 All values have version 0. 4.1 changed types 11 and 15 under that same number and dropped type 9, which 3.9 and 4.0
 wrote with different fields. Share-partition offsets are not here: they are kept in ``__share_group_state``.

@@ -22,7 +22,6 @@ from offsets_log.messages.registry import (
     encode_key_and_value,
     read_key,
 )
-from offsets_log.messages.schema import Message
 from offsets_log.messages.transaction_log import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
 
 STATE_RECORD_TYPES: Mapping[str, Mapping[int, RecordType]] = {
@@ -57,12 +56,6 @@ class StateRecord(KeyAndValue):
     """
 
     type: RecordType
-    key: dict[str, Any]
-    value_version: int | None = None
-    value: dict[str, Any] | None = None
-    layout: Message | None = None
-    key_trailing: bytes = b""
-    value_trailing: bytes = b""
 
     @property
     def name(self) -> str:
@@ -75,7 +68,7 @@ class StateRecord(KeyAndValue):
         return self.type.number
 
     def key_json(self) -> dict[str, Any]:
-        """The key as Kafka's JSON."""
+        """Return the key as Kafka's JSON."""
         return self.type.key.to_json(self.key, 0)
 
 
@@ -101,5 +94,5 @@ def decode_state_record(topic: str, key: bytes | None, value: bytes | None) -> S
 
 
 def encode_state_record(record: StateRecord) -> tuple[bytes, bytes | None]:
-    """Inverse of `decode_state_record`: the key and the value, byte for byte."""
+    """Encode a record, the inverse of `decode_state_record`: return key and value, byte for byte."""
     return encode_key_and_value(record.type, record)

@@ -1,4 +1,4 @@
-"""Decode user data of the sticky assignors in a consumer's subscription (``records.md`` §9.2).
+"""Decode user data of the sticky assignors in a consumer's subscription.
 
 `StickyAssignor` writes no version: the generation after the list (2.3) is the only difference.
 `CooperativeStickyAssignor` writes the generation alone, from 2.8.

@@ -1,4 +1,4 @@
-"""Define types 17 and 19–23: streams groups, KIP-1071 (``records.md`` §8.6).
+"""Define types 17 and 19–23: streams groups, KIP-1071.
 
 All values have version 0. Member states of type 22 are numbered differently from those of type 8.
 

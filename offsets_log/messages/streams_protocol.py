@@ -1,4 +1,4 @@
-"""Decode user data of Kafka Streams on the classic protocol: group protocol ``stream`` (``records.md`` §9.4).
+"""Decode user data of Kafka Streams on the classic protocol: group protocol ``stream``.
 
 The subscription is a generated message; the assignment is written with Java's DataOutputStream, hence its modified
 UTF-8. From version 5 on, the host maps name topics by numbers of a dictionary.

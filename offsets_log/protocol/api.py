@@ -3,7 +3,7 @@
 A frame is its size (int32), a header, and the message. Both sides of the protocol are made from the same rows: a client
 encodes requests and decodes responses, a server the other way round.
 
-References: ``RequestHeader.json``, ``ResponseHeader.json``, ``ApiMessageTypeGenerator.java``; ``serving.md`` §4.
+References: ``RequestHeader.json``, ``ResponseHeader.json``, ``ApiMessageTypeGenerator.java``.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _MEMBER = Struct(
 
 
 def described_group(member: Struct) -> Struct:
-    """Return the rows of a group whose members have those."""
+    """Return the table of a described group: its own fields, and members with the fields of ``member``."""
     return Struct(
         (
             Field("error_code", INT16),

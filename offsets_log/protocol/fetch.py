@@ -26,7 +26,7 @@ _ASKED = Struct(
     )
 )
 _FORGOTTEN = Struct((Field("topic", STRING), Field("partitions", ArrayOf(INT32))))
-_NO_EPOCH = {"epoch": -1, "end_offset": -1}
+NO_EPOCH = {"epoch": -1, "end_offset": -1}
 _PARTITION = Struct(
     (
         Field("partition_index", INT32),
@@ -39,7 +39,7 @@ _PARTITION = Struct(
             Struct((Field("epoch", INT32), Field("end_offset", INT64))),
             "12+",
             tag=0,
-            default=_NO_EPOCH,
+            default=NO_EPOCH,
         ),
         Field(
             "current_leader",
@@ -53,7 +53,7 @@ _PARTITION = Struct(
             Struct((Field("end_offset", INT64), Field("epoch", INT32))),
             "12+",
             tag=2,
-            default=_NO_EPOCH,
+            default=NO_EPOCH,
         ),
         Field(
             "aborted_transactions",

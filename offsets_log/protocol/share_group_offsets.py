@@ -1,10 +1,9 @@
-"""DescribeShareGroupOffsets (90), AlterShareGroupOffsets (91), DeleteShareGroupOffsets (92): where share groups start.
+"""AlterShareGroupOffsets (91), DeleteShareGroupOffsets (92): set where share groups start.
 
-Brokers have them since 4.1, all versions flexible. Version 1 of the first adds the lag, which is not asked for. They
-are asked of the coordinator of the group (KIP-932).
+Brokers have them since 4.1, all versions flexible. The coordinator of the group is asked (KIP-932).
 
-References: ``DescribeShareGroupOffsetsRequest.json``, ``AlterShareGroupOffsetsRequest.json``,
-``DeleteShareGroupOffsetsRequest.json``, and the responses beside them.
+References: ``AlterShareGroupOffsetsRequest.json``, ``DeleteShareGroupOffsetsRequest.json``, and the responses beside
+them.
 """
 
 from offsets_log.messages.schema import INT16, INT32, INT64, STRING, UUID, ArrayOf, Field, Message, Struct
@@ -14,47 +13,9 @@ _ERROR = (Field("error_code", INT16), Field("error_message", STRING, nullable=Tr
 _TOPIC = (Field("topic_name", STRING), Field("topic_id", UUID))
 
 
-def _array(name: str, *fields: Field, nullable: bool = False) -> Field:
-    return Field(name, ArrayOf(Struct(fields)), nullable=nullable)
+def _array(name: str, *fields: Field) -> Field:
+    return Field(name, ArrayOf(Struct(fields)))
 
-
-DESCRIBE_SHARE_GROUP_OFFSETS = Api(
-    90,
-    Message(
-        "DescribeShareGroupOffsetsRequest",
-        (
-            _array(
-                "groups",
-                Field("group_id", STRING),
-                _array("topics", Field("topic_name", STRING), Field("partitions", ArrayOf(INT32)), nullable=True),
-            ),
-        ),
-        flexible="0+",
-    ),
-    Message(
-        "DescribeShareGroupOffsetsResponse",
-        (
-            Field("throttle_time_ms", INT32),
-            _array(
-                "groups",
-                Field("group_id", STRING),
-                _array(
-                    "topics",
-                    *_TOPIC,
-                    _array(
-                        "partitions",
-                        Field("partition_index", INT32),
-                        Field("start_offset", INT64),
-                        Field("leader_epoch", INT32),
-                        *_ERROR,
-                    ),
-                ),
-                *_ERROR,
-            ),
-        ),
-        flexible="0+",
-    ),
-)
 
 ALTER_SHARE_GROUP_OFFSETS = Api(
     91,

@@ -34,11 +34,11 @@ class PulledPartition:
     """A partition on its way.
 
     Attributes:
-        target: where the log ended when the run began; `ENDLESS` where it is gone on with for as long as the run lasts.
+        target: where the log ended when the run began; `ENDLESS` where it is continued for as long as the run lasts.
         is_sure: whether the copy's last batch was met again in the log of the leader that is asked now.
         first_offset: where this run began.
         pulled_bytes: of this run.
-        problem: why it is not gone on with.
+        problem: why it is not continued.
         may_pass: whether another run may get over that.
         said: what went wrong last, and may pass.
         refused_at: where bytes were no valid batch.
@@ -76,7 +76,7 @@ class PulledPartition:
 
     @property
     def is_followed(self) -> bool:
-        """Whether it is gone on with for as long as the run lasts."""
+        """Whether it is continued for as long as the run lasts."""
         return self.target == ENDLESS
 
     @property
@@ -119,7 +119,7 @@ class PulledPartition:
         return self.folder.writer.last_batch
 
     def doubt(self) -> None:
-        """Another broker is asked, or the same one again after a break: its log may be another."""
+        """Have the next answer prove that the log is the same: another broker is asked, or this one after a break."""
         self.is_sure = not self._last
 
     def take(self, answer: Mapping[str, Any], epoch: int, *, is_empty: bool) -> None:
@@ -220,5 +220,5 @@ class PulledPartition:
 
 
 def refusal(error: BrokerError, offset: int) -> str:
-    """Return why a partition is not gone on with, in words."""
+    """Return why a partition is not continued, in words."""
     return f"what the broker sends from offset {offset} on is no valid batch: {error.problem}"

@@ -52,7 +52,7 @@ class Pace:
         with self._lock:
             self._free_at = max(self._free_at, time.monotonic()) + size_bytes / self.bytes_per_second
             free_at = self._free_at
-        is_over.wait(max(free_at - time.monotonic(), 0))
+        is_over.wait(free_at - time.monotonic())
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Pulling:
             partition.target = ENDLESS
 
     def run(self) -> None:
-        """Pull until every partition is done; those that cannot be gone on with have a problem then.
+        """Pull until every partition is done; those that cannot be continued have a problem then.
 
         Raises:
             OutputError: a file cannot be written.
@@ -295,7 +295,7 @@ class _Asking:
             self.is_over.set()
 
     def _out_of_range(self, partition: PulledPartition) -> None:
-        """The log begins behind the end of the copy, or ends before it; or its last batch alone is gone."""
+        """Note which: the log begins behind the end of the copy, or ends before it; or its last batch alone is gone."""
         key, end = partition.key, partition.end_offset
         starts, _ = self.run_.reader.list_offsets([key], EARLIEST, 0)
         ends, _ = self.run_.reader.list_offsets([key], LATEST, 0)

@@ -115,7 +115,7 @@ class _Rows:
         return None if found is None or found.topic_id is None else str(found.topic_id)
 
     def offsets(self, one: GroupNow) -> Iterator[Row]:
-        """Rows of `compact`, with null in what is not told."""
+        """Yield rows of `compact`, with null in what is not told."""
         for (topic, partition), value in sorted(one.offsets.items()):
             if value.committed_offset >= 0:
                 yield dict.fromkeys(column.name for column in COMPACT_COLUMNS) | {
@@ -129,7 +129,7 @@ class _Rows:
                 }
 
     def share_offsets(self, one: GroupNow, ends: ToldEnds) -> Iterator[Row]:
-        """Rows of a plan's share offsets, with null in what is not told."""
+        """Yield rows of a plan's share offsets, with null in what is not told."""
         for (topic, partition), value in sorted(one.offsets.items()):
             end = ends.ends(topic, partition)
             yield dict.fromkeys(column.name for column in SHARE_OFFSET_COLUMNS) | {
@@ -147,7 +147,7 @@ class _Rows:
 
 
 def _topics(now: ClusterNow, offsets: Sequence[Row]) -> dict[str, int]:
-    """How many partitions the topics of offsets have: as the cluster shows, at least as many as have offsets."""
+    """Return how many partitions the topics of offsets have: as the cluster shows, at least as many as have offsets."""
     needed = partitions_needed(offsets, ())
     return {
         name: max(count, len(now.topics[name].leaders) if name in now.topics else 0) for name, count in needed.items()

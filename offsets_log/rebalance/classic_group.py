@@ -1,4 +1,4 @@
-"""A classic group while it lives: its members, which of them wait for an answer, and the vote (``replay.md`` §G).
+"""A classic group while it lives: its members, which of them wait for an answer, and the vote.
 
 It is plain data with the rules that need nothing but the group; `membership` moves it from state to state.
 
@@ -134,7 +134,7 @@ class ClassicGroup:
     """A classic group.
 
     Attributes:
-        members: in the order in which they were added; the order of the coordinator's hash tables follows from it.
+        members: members in the order in which they were added, which decides the order of the hash tables.
         pending_joins: member ids that were handed out and have not joined yet → when they expire.
         pending_syncs: members whose join was answered and that have not synced.
         join_due_ms, sync_due_ms: when the phase ends even if members are missing; None outside the phase.

@@ -1,8 +1,9 @@
-"""Conversions between assignors' values and the consumer protocol's bytes (``records.md`` §9.1)."""
+"""Conversions between assignors' values and the consumer protocol's bytes (``ConsumerProtocol.java``)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from offsets_log.messages.consumer_protocol import Embedded, decode_subscription, encode_embedded
@@ -10,9 +11,12 @@ from offsets_log.messages.sticky_user_data import STICKY_USER_DATA
 from offsets_log.rebalance.assignors.assignor import Subscription, TopicPartition
 from offsets_log.rebalance.java_order import java_hash_order
 
+SUBSCRIPTIONS_REMEMBERED = 1 << 10
 
+
+@lru_cache(maxsize=SUBSCRIPTIONS_REMEMBERED)
 def subscription_of(data: bytes, group_instance_id: str | None, root: str = "subscription") -> Subscription:
-    """Return what an assignor is told of a member.
+    """Return what an assignor is told of a member; members say the same generation after generation.
 
     Raises:
         CorruptRecordError: the bytes do not parse.
@@ -32,7 +36,7 @@ def subscription_of(data: bytes, group_instance_id: str | None, root: str = "sub
 
 
 def sticky_user_data(partitions: Iterable[TopicPartition], generation: int) -> bytes:
-    """Write the user data of ``StickyAssignor``, with topics in the order of Java's hash map (``records.md`` §9.2)."""
+    """Write the user data of ``StickyAssignor``, with topics in the order of Java's hash map."""
     rows = {row["topic"]: row for row in topic_rows(partitions)}
     previous = [rows[topic] for topic in java_hash_order(rows, newest_first=True)]
     return encode_embedded(Embedded(STICKY_USER_DATA, 1, {"previous_assignment": previous, "generation": generation}))

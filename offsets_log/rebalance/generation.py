@@ -122,19 +122,19 @@ class Generation:
 
     @_Once
     def joined(self) -> list[GenerationMember]:
-        """Members that the previous entry does not have, by id; also static members with a new id."""
+        """Return members that the previous entry does not have, by id; also static members with a new id."""
         before = self.previous.members if self.previous else {}
         return [self.members[member_id] for member_id in sorted(self.members.keys() - before.keys())]
 
     @_Once
     def left(self) -> list[GenerationMember]:
-        """Members of the previous entry that this one does not have."""
+        """Return members of the previous entry that this one does not have."""
         before = self.previous.members if self.previous else {}
         return [before[member_id] for member_id in sorted(before.keys() - self.members.keys())]
 
     @_Once
     def owners(self) -> Owners:
-        """Partition → identities of its members; a share group's partition may have several."""
+        """Return partition → identities of its members; a share group's partition may have several."""
         if self.previous and self.assignment == self.previous.assignment and self.members == self.previous.members:
             return self.previous.owners
         found: Owners = {}
@@ -149,7 +149,7 @@ class Generation:
 
     @_Once
     def kept(self) -> int:
-        """How many partitions stay with their previous owners."""
+        """Return how many partitions stay with their previous owners."""
         before = self.previous.owners if self.previous else {}
         if self.owners is before:
             return len(before)

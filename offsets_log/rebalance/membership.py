@@ -1,4 +1,4 @@
-"""Joining and syncing: the classic group's state machine, on top of a coordinator's cache (``replay.md`` §G, §W).
+"""Joining and syncing: the classic group's state machine, on top of a coordinator's cache.
 
     Empty ─ join ─► PreparingRebalance ─ all joined, or time is over ─► CompletingRebalance ─ leader syncs ─► Stable
       ▲                    ▲                        │                            │                              │
@@ -45,7 +45,7 @@ from offsets_log.replay.releases import release_named
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 GROUP_VALUE_VERSIONS: Since[int] = (((0,), 0), ((0, 10, 1), 1), ((2, 1), 2), ((2, 3), 3))
-"""Release → version of the type 2 values it writes (``records.md`` §8.3)."""
+"""Release → version of the type 2 values it writes (``GroupMetadataManager.groupMetadataValue``)."""
 
 
 class GroupMembership:

@@ -33,7 +33,7 @@ class Partitioner(Protocol):
 
         Args:
             partitions: how many the topic has, at least one.
-            available: those that have a leader now, in the order of the client's metadata.
+            available: partitions that have a leader now, in the order of the client's metadata.
         """
 
     def on_new_batch(self, topic: str, partitions: int, available: Sequence[int], previous: int) -> None:

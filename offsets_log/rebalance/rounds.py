@@ -109,7 +109,7 @@ class Consumer:
         return encode_embedded(Embedded(CONSUMER_PROTOCOL_SUBSCRIPTION, PROTOCOL_VERSION, fields))
 
     def _user_data(self, protocol: str) -> bytes | None:
-        """Return the assignor's user data (``records.md`` §9.2)."""
+        """Return the assignor's user data (``StickyAssignor``, ``CooperativeStickyAssignor``)."""
         given, generation = self.given.get(protocol, ([], -1))
         if protocol == COOPERATIVE:
             return encode_embedded(Embedded(COOPERATIVE_STICKY_USER_DATA, 0, {"generation": generation}))
@@ -128,7 +128,7 @@ class GroupPlay:
     """One group with its consumers.
 
     Attributes:
-        consumers: in the order in which they joined.
+        consumers: its members in the order in which they joined.
         metadata: the topics; may be replaced between two rounds.
     """
 

@@ -58,7 +58,7 @@ class StormWatch:
         entry.flapping = tuple(member for member in entry.joined if self._flaps(member, entry.timestamp_ms))
 
     def _flaps(self, member: GenerationMember, timestamp_ms: int | None) -> bool:
-        """Whether a member that joins has come back too often."""
+        """Return whether a member that joins has come back too often."""
         if _who(member) not in self._gone or timestamp_ms is None:
             return False
         times = self._returns.setdefault(_who(member), deque())

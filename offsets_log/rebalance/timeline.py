@@ -97,7 +97,7 @@ class Timelines:
         reader.end_batch()
 
     def reader(self) -> PartitionReader:
-        """Who reads a partition from its begin on."""
+        """Return who reads a partition from its beginning."""
         return PartitionReader(self, self._profile)
 
     def _saw(

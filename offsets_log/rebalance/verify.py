@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from offsets_log.errors import CorruptRecordError
 from offsets_log.messages.consumer_protocol import decode_subscription
-from offsets_log.rebalance.assignors import ASSIGNORS
+from offsets_log.rebalance.assignors import ASSIGNORS, rules_that_differ
 from offsets_log.rebalance.assignors.assignor import (
     RULES,
     Assignment,
@@ -31,6 +31,7 @@ from offsets_log.replay.group import CLASSIC, SHARE
 from offsets_log.words import counted
 
 Counts = dict[str, int]
+RULES_OF = {name: rules_that_differ(name) for name in ASSIGNORS}
 MAX_PARTITIONS = 200_000
 """How many partitions a group's topics may have together: a hostile assignment names any number."""
 SHOWN = 3
@@ -66,21 +67,25 @@ def verify_all(entries: Iterable[Generation], given: Mapping[str, int]) -> Itera
     """Yield every generation in which members were assigned something, with its verification.
 
     Args:
-        entries: those of all groups of the log.
+        entries: the timelines of all groups of the log.
         given: topic → number of partitions, as far as known.
     """
     everything = list(entries)
     in_time = sorted(everything, key=lambda entry: (entry.timestamp_ms or 0, entry.record_offset))
-    ever = _largest(counts for entry in in_time if (counts := counts_in(entry)))
+    own = {id(entry): counts_in(entry) for entry in everything}
+    ever = _largest(own[id(entry)] for entry in in_time)
     until: Counts = {}
     counts_at: dict[int, Counts] = {}
     for entry in in_time:
-        until = counts_at[id(entry)] = _largest((until, counts_in(entry)))
+        if any(until.get(topic, 0) < count for topic, count in own[id(entry)].items()):
+            until = _largest((until, own[id(entry)]))
+        counts_at[id(entry)] = until
     for entry in everything:
         if entry.members:
+            asked = _topics_of(entry)
             candidates: list[Counts] = []
-            for seen in (counts_at[id(entry)], ever, counts_in(entry)):
-                counts = _of_topics({**seen, **given}, entry)
+            for seen in (counts_at[id(entry)], ever, own[id(entry)]):
+                counts = {topic: count for topic, count in {**seen, **given}.items() if topic in asked}
                 if counts not in candidates:
                     candidates.append(counts)
             yield entry, verify(entry, candidates)
@@ -106,7 +111,6 @@ def verify(entry: Generation, candidates: list[Counts]) -> Verification:
         return _unreproducible("the broker made it of a consumer group", entry, {}, {})
     try:
         subscriptions = subscriptions_of(entry)
-        is_old = any(decode_subscription(member.row["subscription"]).version == 0 for member in entry.members.values())
     except CorruptRecordError as error:
         return Verification(Verdict.NOT_REPRODUCIBLE, reason=str(error))
     if entry.protocol not in ASSIGNORS:
@@ -114,9 +118,14 @@ def verify(entry: Generation, candidates: list[Counts]) -> Verification:
         return _unreproducible(why, entry, subscriptions, candidates[0])
     recorded = {member_id: entry.assignment.get(member_id, []) for member_id in subscriptions}
     found = _first_same(entry.protocol, recorded, subscriptions, candidates)
-    if found is None and is_old and entry.protocol == "sticky":
+    if found is None and entry.protocol == "sticky" and _is_old(entry):
         return _unreproducible("clients before 2.4 have another algorithm", entry, subscriptions, candidates[0])
     return found or _not_same(entry, recorded, subscriptions, candidates)
+
+
+def _is_old(entry: Generation) -> bool:
+    """Whether a member's subscription, all of which parse, is of the oldest version."""
+    return any(decode_subscription(member.row["subscription"]).version == 0 for member in entry.members.values())
 
 
 def _first_same(
@@ -128,7 +137,7 @@ def _first_same(
     for counts in candidates:
         if not sum(counts.values()) - waiting <= given <= sum(counts.values()):
             continue  # an assignor hands out everything, but for what is to be given back first (A-19)
-        for rules in RULES:
+        for rules in RULES_OF[protocol]:
             computed = ASSIGNORS[protocol](rules).assign(Metadata(counts), subscriptions)
             if {each: by_topic(computed[each]) for each in computed} == recorded:
                 return Verification(Verdict.SAME, rules.name)
@@ -150,9 +159,10 @@ def _not_same(
         return _unreproducible(why, entry, subscriptions, counts)
     if "sticky" in entry.protocol and not all_equal(subscriptions):
         return _unreproducible(f"it may depend on the order of hash tables; {how}", entry, subscriptions, counts)
-    others = [name for name in ASSIGNORS if _first_same(name, recorded, subscriptions, candidates)]
-    if others:
-        how += f"; {others[0]} would give this: the leader is no Java client"
+    others = (name for name in ASSIGNORS if name != entry.protocol)
+    other = next((name for name in others if _first_same(name, recorded, subscriptions, candidates)), None)
+    if other is not None:
+        how += f"; {other} would give this: the leader is no Java client"
     elif all(len(computed[member_id]) == len(recorded[member_id]) for member_id in recorded):
         how += "; each member has as many as it should: the leader orders members or partitions in a way of its own"
     broken = broken_guarantees(entry, subscriptions, counts)
@@ -208,15 +218,14 @@ def counts_in(entry: Generation) -> Counts:
     return found
 
 
-def _of_topics(counts: Counts, entry: Generation) -> Counts:
-    """Return the counts of the topics that the group's members subscribe to or own."""
+def _topics_of(entry: Generation) -> set[str]:
+    """Return the topics that the group's members subscribe to."""
     if entry.kind != CLASSIC or entry.protocol_type != "consumer":
-        return {}
+        return set()
     try:
-        asked = {topic for each in subscriptions_of(entry).values() for topic in each.topics}
+        return {topic for each in subscriptions_of(entry).values() for topic in each.topics}
     except CorruptRecordError:
-        return {}
-    return {topic: count for topic, count in counts.items() if topic in asked}
+        return set()
 
 
 def _largest(several: Iterable[Counts]) -> Counts:

@@ -43,7 +43,7 @@ class Vote:
     """The outcome of a vote.
 
     Attributes:
-        candidates: in Java's order of strings.
+        candidates: protocols that all members support, in Java's order of strings.
         votes: candidate → how many members chose it, in the coordinator's order; only those with a vote.
         selected: the protocol with most votes; None without members or candidates.
     """

@@ -1,4 +1,4 @@
-"""Compute what a coordinator's next expiry cycle would remove: ``cleanupGroupMetadata`` over a loaded state (§E).
+"""Compute what a coordinator's next expiry cycle would remove: ``cleanupGroupMetadata`` over a loaded state.
 
 A cycle visits each group that exists on its own (`cycle_of`): first its offsets, by a condition that follows from the
 group's kind and state (``E-4``–``E-12``), then the group itself once it has none left (``E-13``–``E-16``). Removals are
@@ -21,8 +21,7 @@ from offsets_log.messages.registry import INT16, CoordinatorRecord, encode_coord
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
-
-DAY_MS = 86_400_000
+from offsets_log.words import DAY_MS
 
 NEEDED_COLUMNS = frozenset(
     {"commit_timestamp_ms", "expire_timestamp_ms", "current_state_timestamp_ms", "subscribed_topics", "state"}

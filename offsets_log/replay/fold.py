@@ -33,42 +33,42 @@ class State(Protocol):
     end_offset: int
 
     def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
-        """A type 0 or 1 record with a value."""
+        """Take a type 0 or 1 record with a value."""
 
     def add_tombstone(
         self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
     ) -> None:
-        """A type 0 or 1 record without a value."""
+        """Take a type 0 or 1 record without a value."""
 
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
-        """The end of a transaction."""
+        """Take the end of a transaction."""
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
-        """A record of any other type."""
+        """Take a record of any other type."""
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
-        """What a record tells of a topic id."""
+        """Take what a record tells of a topic id."""
 
 
 class TakesNothing:
     """The records' part of what they are replayed into, where something else is asked of them."""
 
     def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def add_tombstone(
         self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
     ) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @dataclass(slots=True)

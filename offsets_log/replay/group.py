@@ -7,6 +7,7 @@ they are in their records (see `messages`), so that nothing in them is lost.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any
 
 from offsets_log.replay.profile import Profile
@@ -17,7 +18,7 @@ NO_EPOCH = -1
 """Assignment epoch of a group, or epoch of a member's current assignment, after its tombstone."""
 
 STABLE_MEMBER = {CONSUMER: 0, STREAMS: 1}
-"""Kind → the number in the ``state`` of types 8 and 22 that means a stable member (``records.md`` §8.6)."""
+"""Kind → the number in the ``state`` of types 8 and 22 that means a stable member (``MemberState``)."""
 
 TopicPartition = tuple[bytes, int]
 """Topic id and partition number."""
@@ -40,7 +41,7 @@ class Member:
     def owned_partitions(self) -> list[TopicPartition]:
         """Return the partitions a consumer group's member holds, including those it has to give back."""
         rows = (*self.current.get("assigned_partitions", ()), *self.current.get("partitions_pending_revocation", ()))
-        return [(row["topic_id"], partition) for row in rows for partition in row["partitions"]]
+        return list(chain.from_iterable(zip(repeat(row["topic_id"]), row["partitions"], strict=False) for row in rows))
 
 
 @dataclass(slots=True)

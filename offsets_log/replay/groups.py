@@ -1,6 +1,6 @@
 """Apply the records of a group to it: the fold of a group's timeline, with one branch for each record type.
 
-The classic group (``replay.md`` §J.3, §L.5):
+The classic group:
 
 * An offset value of a group that does not exist creates a *simple* group, whatever becomes of the value (``J-6``,
   ``B-3``, ``B-17``); the Scala coordinator does so once the whole log is read (``L-36``, see `coordinator_state`).
@@ -8,7 +8,7 @@ The classic group (``replay.md`` §J.3, §L.5):
   Two rows with one instance id end the load (``L-31``), even rows of one member; of rows with the same member id the
   last is kept (``B-6``). Once the tombstone is cleaned away, the offsets before it create a simple group (``C-22``).
 
-The newer kinds (§J.4) are unknown to the Scala coordinator (``L-21``). Their records are applied in the order of the
+The newer kinds are unknown to the Scala coordinator (``L-21``). Their records are applied in the order of the
 log (``J-4``), which cleaning preserves (``C-23``) and no other program may change (``J-22``):
 
 * Any value creates its group, and replaces a simple one where the release does that (``J-19``, ``B-1``). A tombstone
@@ -142,7 +142,7 @@ def classic_group(group_id: str, value: dict[str, Any], profile: Profile) -> Gro
         group_id,
         CLASSIC,
         members=members,
-        protocol_type=value["protocol_type"] or None,
+        protocol_type=value["protocol_type"] or None,  # L-25
         protocol=value["protocol"],
         leader=leader,
         generation=value["generation"],
@@ -217,11 +217,25 @@ def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> 
     if member_id not in group.members and fold.profile.tombstones_need_their_target:
         raise ReplayError(f"the member {member_id!r} of this assignment does not exist", rule="J-18")
     member = group.members.get(member_id) or Member(member_id)
-    _release_partitions(fold.profile, group, member)
-    _take_partitions(fold.profile, group, record.value)
+    if not _keeps_partitions(group, member, record.value):
+        _release_partitions(fold.profile, group, member)
+        _take_partitions(fold.profile, group, record.value)
     group.members[member_id] = member
     member.current = record.value
     member.member_epoch = record.value["member_epoch"]
+
+
+def _keeps_partitions(group: Group, member: Member, value: dict[str, Any]) -> bool:
+    """Take the partitions that a member gives back for it again, all at once, if nothing refuses them (``J-20``)."""
+    if group.kind != CONSUMER:
+        return False
+    owned = Member("", current=value).owned_partitions()
+    held = dict.fromkeys(owned, member.member_epoch)
+    is_same = len(held) == len(owned) and owned == member.owned_partitions()
+    if not is_same or not held.items() <= group.partition_epochs.items():
+        return False
+    group.partition_epochs.update(dict.fromkeys(owned, value["member_epoch"]))
+    return True
 
 
 def _release_partitions(profile: Profile, group: Group, member: Member) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 DEFAULT_PARTITIONS = 50
 """Default of ``offsets.topic.num.partitions``."""
 
+HASHES_REMEMBERED = 1 << 12
 _INT32_MIN = -(1 << 31)
 
 
+@lru_cache(maxsize=HASHES_REMEMBERED)
 def java_hash(text: str) -> int:
     """Return ``String.hashCode`` of a text: over UTF-16 code units, wrapped to signed 32 bits."""
     units = text.encode("utf-16-be", "surrogatepass")

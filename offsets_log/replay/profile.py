@@ -1,4 +1,4 @@
-"""Define what the coordinators of different releases make of the same log (``replay.md`` §J.5, §B).
+"""Define what the coordinators of different releases make of the same log.
 
 A profile is data; the rules that use it are in `partial` (offsets), `groups` and `refusal` (what ends a load).
 """
@@ -238,7 +238,7 @@ _READS_ALL = replace(MODERN, name="all", skips_unknown_types=False, type_0_needs
 
 
 def way_of(profile: Profile) -> Profile:
-    """Rules that do with offsets what a profile does, and replay every record that can be read."""
+    """Return the rules that do with offsets what a profile does, and replay every record that can be read."""
     return replace(_READS_ALL, **{name: getattr(profile, name) for name in WAYS})
 
 
@@ -250,5 +250,5 @@ _NOTHING_TO_GROUPS = (
 
 
 def groups_way_of(profile: Profile) -> Profile:
-    """Rules that do with groups what a profile does."""
+    """Return the rules that do with groups what a profile does."""
     return replace(profile, **{name: getattr(MODERN, name) for name in _NOTHING_TO_GROUPS})

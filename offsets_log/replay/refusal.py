@@ -1,4 +1,6 @@
-"""Decide whether a coordinator replays a record, skips it, or ends the load because of it (``replay.md`` §J.1, §L.4).
+"""Decide whether a coordinator replays a record, skips it, or ends the load because of it.
+
+References: ``CoordinatorLoaderImpl``, ``GroupMetadataManager.scala``.
 
 Reading is liberal (see `messages.registry`); the limits of each release are decided here.
 """

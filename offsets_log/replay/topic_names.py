@@ -66,14 +66,13 @@ def topic_id_mark(record_type: int, value_version: int) -> bytes | None:
     """Return what precedes a topic id in an offset commit of that version: its tag and size, or nothing without a tag.
 
     The answer is None for a version without topic ids. A version that no table describes may have them anywhere.
-
-    None for a version without topic ids. One that no table describes may have them anywhere.
     """
     layouts = list(RECORD_TYPES[record_type].layouts(value_version))
-    rows = [row for layout in layouts for row in layout.fields_of(value_version) if row.name == "topic_id"]
-    if not rows:
+    rows = (row for layout in layouts for row in layout.fields_of(value_version) if row.name == "topic_id")
+    row = next(rows, None)
+    if row is None:
         return None if layouts else b""
-    return b"" if rows[0].tag is None else bytes((rows[0].tag, len(ZERO_UUID)))
+    return b"" if row.tag is None else bytes((row.tag, len(ZERO_UUID)))
 
 
 def is_named_in(key: bytes | None, value: bytes | None, known: Mapping[bytes, str]) -> bool:
@@ -125,8 +124,8 @@ class TopicNames:
         left = set(subscribed) - set(names.values()) if len(unknown) == 1 else set()
         inferred: list[str] = []
         if len(left) == 1:
-            inferred = list(left)
-            names = names | {unknown.pop(): inferred[0]}
+            (name_left,) = inferred = list(left)
+            names = names | dict.fromkeys(unknown, name_left)
         found, missing = [], []
         for row in rows:
             name = names.get(bytes(row["topic_id"]))

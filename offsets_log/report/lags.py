@@ -15,7 +15,7 @@ _KEYS = ("group", "topic", "partition", "topic_id", "commit_timestamp_ms", "comm
 
 
 def lag_rows(logs: CopiedLogs, offsets: Iterable[OffsetAndMetadata]) -> list[Row]:
-    """Rows of `LAG_TABLE_COLUMNS`, the group that is furthest behind first."""
+    """Return rows of `LAG_TABLE_COLUMNS`, the group that is furthest behind first."""
     values = list(offsets)
     keys = [{name: getattr(value, name) for name in _KEYS} for value in values]
     ages: dict[str, list[int]] = {}

@@ -1,6 +1,6 @@
 """Print events as the lines of ``kafka-dump-log --offsets-decoder`` 4.x, for people and scripts that know them.
 
-References: ``tools/.../DumpLogSegments.java``; ``formats.md`` §3c.
+References: ``tools/.../DumpLogSegments.java``.
 """
 
 from __future__ import annotations

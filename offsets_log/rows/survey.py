@@ -29,7 +29,7 @@ RELEASES_OF_VALUE: dict[tuple[int, int], str] = {
     (2, 2): "2.1–2.2",
     (2, 3): "2.3 or later",
 }
-"""(Record type, value version) → releases that write it (``records.md`` §8.3)."""
+"""(Record type, value version) → releases that write it (``OffsetCommitValue.json``, ``GroupMetadataValue.json``)."""
 
 
 def releases_of(record_type: int, value_version: int | None, layout: Message | None) -> str | None:

@@ -25,6 +25,10 @@ from offsets_log.replay.partial import OffsetAndMetadata
 
 Row = dict[str, Any]
 
+TIME_SUFFIXES = ("timestamp_ms", "_at_ms")
+SPAN_SUFFIXES = ("age_ms", "behind_ms", "duration_ms")
+"""Endings of columns that hold a moment and not a duration."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -258,7 +262,7 @@ def _decoded_columns(decoded: CoordinatorRecord | StateRecord | MirrorMakerRecor
 
 
 def _expand_members(decoded: CoordinatorRecord, json: Any) -> None:
-    """Replace base64 by what it contains: members of type 2, classic members of type 5 (``records.md`` §9).
+    """Replace base64 by what it contains: members of type 2, classic members of type 5 (`messages.embedded`).
 
     The decoded contents of a commit's metadata are added beside it.
     """

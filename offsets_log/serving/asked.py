@@ -26,7 +26,7 @@ class Asked(NamedTuple):
     """A request beside its message.
 
     Attributes:
-        host, port: of the one broker, as the client that asks reaches it.
+        host, port: where the client that asks reaches the one broker.
     """
 
     version: int

@@ -1,7 +1,7 @@
 """Answers about the cluster: one broker that leads every partition and coordinates every group.
 
 A topic that offsets were committed in is answered even if it was deleted: tools that describe a group ask about all of
-its topics and fail at the first that is unknown (``serving.md`` §4).
+its topics and fail at the first that is unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from offsets_log.serving.state import Served, Topic
 LEADER_EPOCH = 0
 NO_LEADER = -1
 MOST_PARTITIONS = 2000
-"""Of an answer to DescribeTopicPartitions, as in a broker's configuration by default."""
+"""How many partitions an answer to DescribeTopicPartitions has at most, as in a broker's default configuration."""
 BROKERS = 1
 """Endpoint type of DescribeCluster."""
 FROM_TOPIC, OF_STRING = 1, 2

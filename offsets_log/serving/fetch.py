@@ -3,7 +3,7 @@
 A client that has reached the end waits as at a broker, so that it does not ask again at once; one that would wait for
 more bytes than there are gets those that there are, as no more come.
 
-References: ``ReplicaManager.readFromLog``, ``FetchSession.java``; ``serving.md`` §2.
+References: ``ReplicaManager.readFromLog``, ``FetchSession.java``.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ from offsets_log.protocol.error_codes import (
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from offsets_log.protocol.fetch import NO_SESSION, READ_UNCOMMITTED
+from offsets_log.protocol.fetch import NO_EPOCH, NO_SESSION, READ_UNCOMMITTED
 from offsets_log.serving.asked import Asked, Body
 from offsets_log.serving.log_reader import LogReader
 from offsets_log.serving.state import Ends, Served
 
 MOST_BYTES = 1 << 20
-"""Of one answer, beyond which only a batch that is larger alone goes."""
+"""How large an answer may be; only a batch that is larger alone exceeds it."""
 MOST_WAIT_MS = 5000
 
-_NO_EPOCH = {"epoch": -1, "end_offset": -1}
 _PARTITION: Body = {
     "error_code": NO_ERROR,
     "high_watermark": -1,
     "last_stable_offset": -1,
     "log_start_offset": -1,
-    "diverging_epoch": _NO_EPOCH,
+    "diverging_epoch": NO_EPOCH,
     "current_leader": {"leader_id": -1, "leader_epoch": -1},
-    "snapshot_id": _NO_EPOCH,
+    "snapshot_id": NO_EPOCH,
     "aborted_transactions": None,
     "preferred_read_replica": -1,
     "records": b"",

@@ -3,7 +3,7 @@
 Groups that are asked for twice are answered once, so that no answer is longer than what there is.
 
 References: ``GroupMetadataManager.describeGroups``, ``consumerGroupDescribe``, ``ConsumerGroupMember``,
-``ShareGroupMember``, ``StreamsGroupMember``; ``serving.md`` §3.
+``ShareGroupMember``, ``StreamsGroupMember``.
 """
 
 from __future__ import annotations

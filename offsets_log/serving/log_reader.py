@@ -8,7 +8,6 @@ References: ``LocalLog.read``, ``LogSegment.findOffsetByTimestamp``, ``UnifiedLo
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +18,7 @@ from typing import NamedTuple, Protocol
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.failures import BrokerError
+from offsets_log.broker.indexes import TIME_ENTRY
 from offsets_log.cleaner.transactions import control_kind
 from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.log_ends import find_log_ends
@@ -32,8 +32,6 @@ from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 MOST_PLACES = 256
 """So many ends of answers are remembered of a log: the next request begins there."""
 
-_TIME_ENTRY = struct.Struct(">qi")
-
 
 class ReadableFiles(PartitionFiles, Protocol):
     """The directory of a partition, with small files beside its segments."""
@@ -44,7 +42,7 @@ class ReadableFiles(PartitionFiles, Protocol):
         ...
 
     def read(self, name: str) -> bytes | None:
-        """A small file; None if there is none. Raises InputError."""
+        """Read a small file; None if there is none. Raises InputError."""
         ...
 
 
@@ -208,14 +206,14 @@ class LogReader:
 
     def _earlier_than(self, timestamp_ms: int, base: int) -> int:
         """Return an offset of a segment before which, by its time index, nothing is as late as a time."""
-        entries = _TIME_ENTRY.iter_unpack(self._time_index(base))
+        entries = TIME_ENTRY.iter_unpack(self._time_index(base))
         times = [(time, base + relative) for time, relative in entries if time > 0]
         slot = bisect_left(times, (timestamp_ms, 0)) - 1
         return times[slot][1] if slot >= 0 and times == sorted(times) else base
 
     def _time_index(self, base: int) -> bytes:
         raw = self._files.read(f"{base:020}.timeindex") or b""
-        return raw[: len(raw) // _TIME_ENTRY.size * _TIME_ENTRY.size]
+        return raw[: len(raw) // TIME_ENTRY.size * TIME_ENTRY.size]
 
     # ------------------------------------------------------------------------------------- transactions
 
@@ -299,15 +297,15 @@ class OffsetsFiles:
         return {segment.base_offset or 0: segment.buffer for segment in self.log.segments}
 
     def base_offsets(self) -> list[int]:
-        """Those of its segments, rising."""
+        """Return the base offsets of its segments, rising."""
         return sorted(self._segments)
 
     def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
-        """The records of a segment."""
+        """Open the records of a segment."""
         return nullcontext(pieces_of(self._segments[base_offset]))
 
     def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
-        """The index of a segment."""
+        """Open the index of a segment."""
         return nullcontext(pieces_of(self.read(f"{base_offset:020}.index") or b""))
 
     def read(self, name: str) -> bytes | None:
@@ -332,8 +330,8 @@ class ServedLogs:
         tell: Callable[[str], None] = lambda words: None,
     ) -> None:
         """Args:
-        copied: of other topics.
-        offsets_logs: of the offsets topic.
+        copied: logs of other topics.
+        offsets_logs: logs of the offsets topic.
         tell: takes what of the logs could not be served, each only once.
         """
         self._tell = tell

@@ -1,7 +1,7 @@
 """Answers about offsets: what was committed, where share groups are, where logs begin and end.
 
 References: ``OffsetMetadataManager.fetchOffsets``, ``KafkaApis.fetchAllOffsetsForGroup``,
-``DescribeShareGroupOffsetsResponse``; ``serving.md`` §3, §4.
+``DescribeShareGroupOffsetsResponse``.
 """
 
 from __future__ import annotations

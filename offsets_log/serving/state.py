@@ -39,7 +39,7 @@ class Topic:
 
     Attributes:
         partitions: numbers, rising; quick to ask for one.
-        ends: by partition, as far as they are known.
+        ends: where each partition ends, as far as that is known.
         configs: what was set for it, without defaults.
     """
 
@@ -53,7 +53,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Whose copy it is.
+    """The broker and the cluster that the copy is of.
 
     Attributes:
         directory: the data directory, to show.
@@ -70,7 +70,7 @@ class OffsetsPartitions:
 
     Attributes:
         count: how many it has; None where that is not known.
-        present: those that were read.
+        present: the partitions that were read.
     """
 
     count: int | None = None
@@ -125,13 +125,13 @@ class Served:
     """The state at one moment; nothing changes it.
 
     Attributes:
-        groups: those that exist, by id, rising.
-        pending: of open transactions.
-        topics: by name, rising.
-        offsets_partitions: those that groups were read from.
+        groups: the groups that exist, by id, rising.
+        pending: offsets of open transactions.
+        topics: the topics by name, rising.
+        offsets_partitions: the partitions that groups were read from.
         share_offsets: rows of `data_directory.share_offsets`, by group; None where the copy does not tell.
         names: topic id → name.
-        logs: of the copy, for those who read records.
+        logs: the copy's logs, for those who read records.
         answered: what was answered before.
     """
 

@@ -90,7 +90,7 @@ def end_of(logs: CopiedLogs, served: ServedLogs, end_offsets: str, until_time: i
 
     Args:
         served: the same logs, for the place of a time in them.
-        end_offsets: of `END_OFFSETS`.
+        end_offsets: one of `END_OFFSETS`.
         until_time: the moment at which they are asked for; None for the end of the copy.
     """
 

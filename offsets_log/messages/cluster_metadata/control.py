@@ -87,7 +87,7 @@ class ControlMessage:
     trailing: bytes = b""
 
     def to_json(self) -> dict[str, Any]:
-        """The value as Kafka's JSON."""
+        """Return the value as Kafka's JSON."""
         return CONTROL_MESSAGES[self.type].to_json(self.fields, self.version)
 
 
@@ -109,6 +109,6 @@ def decode_control_message(type_name: str, value: bytes | None) -> ControlMessag
 
 
 def encode_control_message(message: ControlMessage) -> bytes:
-    """Inverse of `decode_control_message`."""
+    """Encode a message, the inverse of `decode_control_message`."""
     struct = CONTROL_MESSAGES[message.type].struct(message.version)
     return p.build(struct, message.fields, "control.value") + message.trailing

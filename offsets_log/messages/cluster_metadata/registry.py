@@ -81,7 +81,7 @@ class MetadataRecord:
         return self.fields is not None
 
     def to_json(self) -> dict[str, Any] | None:
-        """The fields as Kafka's JSON, secrets redacted; None where there are none: bytes may hold secrets."""
+        """Return the fields as Kafka's JSON, secrets redacted; None where there are none: bytes may hold secrets."""
         return None if self.fields is None else METADATA_RECORDS[self.api_key].to_json(self.fields, self.version)
 
 
@@ -110,7 +110,7 @@ def decode_metadata_record(value: bytes | None) -> MetadataRecord:
 
 
 def encode_metadata_record(record: MetadataRecord) -> bytes:
-    """Inverse of `decode_metadata_record`, byte for byte."""
+    """Encode a record, the inverse of `decode_metadata_record`, byte for byte."""
     frame = record.frame or _frame(record.api_key, record.version)
     if record.fields is None:
         return frame + record.raw

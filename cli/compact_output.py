@@ -1,0 +1,77 @@
+"""Rows of ``compact``: which columns they have, and what is said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cli.decide import say_of_decided
+from cli.lag import say_of_lag
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from cli.options import Output
+    from cli.session import Session
+    from offsets_log.data_directory.copied_logs import CopiedLogs
+    from offsets_log.rows.tables import Row
+
+NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
+"""Columns that a table for people leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Columns that the rows have beside those of offsets.
+
+    Attributes:
+        unstable: whether they mark offsets under an open transaction.
+        lag: tells the ends of partitions; None for rows without them.
+        now_ms: the time to which ages count; None for that of the newest record.
+    """
+
+    profile: str
+    unstable: bool
+    lag: CopiedLogs | None
+    now_ms: int | None
+
+
+def write_committed(
+    session: Session,
+    output: Output,
+    format_name: str,
+    rows: list[Row],
+    names: list[str],
+    shown: Shown,
+) -> None:
+    """Write rows in a format other than Parquet, and report the result."""
+    from cli.output import destination, write_rows
+
+    if not shown.unstable:
+        say_of_unstable(session, sum(row.pop("unstable") or 0 for row in rows))
+        names = [name for name in names if name != "unstable"]
+    if shown.lag is not None:
+        from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
+
+        rows = list(with_lag(shown.lag, rows, shown.now_ms))
+        raw = [name for name in names if name.endswith("_base64")]
+        names = [name for name in names if name not in raw] + [column.name for column in LAG_COLUMNS] + raw
+    if format_name == "table":
+        names = [name for name in names if name not in NOT_IN_TABLES]
+    with destination(output, session.inputs.files) as stream:
+        write_rows(stream, rows, names, format_name)
+    say_of_lag(session, shown.lag)
+    say_of_decided(session)
+    groups = len({row["group"] for row in rows})
+    session.account.finish(
+        f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
+        f"{shown.profile}",
+        found=len(rows),
+    )
+
+
+def say_of_unstable(session: Session, count: int) -> None:
+    """Report offsets for which an open transaction holds others."""
+    if count:
+        session.account.say(
+            f"of these offsets {counted(count, 'is', 'are')} under an open transaction (pending); --unstable marks them"
+        )

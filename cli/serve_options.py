@@ -1,0 +1,29 @@
+"""How ``serve`` is told to serve a copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+END_OFFSETS = ("data-dir", "committed", "unknown")
+"""Names of `serving.topics.END_OFFSETS`, stated here too so that help does not load them; a test compares both."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """How the copy is served.
+
+    Attributes:
+        at: moments, each on a port of its own; the state at the end of the logs without any.
+        end_offsets: one of `END_OFFSETS`.
+        now: the moment by which offsets have expired; None where nothing has.
+        retention: how long offsets are kept, in ms; None for the default of the profile's releases.
+        step: how many seconds of the log pass in one; None for a moment that stays.
+    """
+
+    at: tuple[int, ...]
+    listen: tuple[str, int]
+    advertise: tuple[str, int] | None
+    end_offsets: str
+    step: float | None
+    now: int | None
+    retention: int | None
