@@ -7,72 +7,128 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import signal
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+from offsets_log.columnar.jit import compiled
+from offsets_log.columnar.warm import WITH
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 
 PACKED = Path(__file__).parent / "recordings"
 VECTORS = Path(__file__).parent / "vectors"
 RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in PACKED.glob("*.tar.xz"))
 """Names of all recordings."""
+DISTINCT = [name for name in RECORDINGS if name != "random-scala"]
+"""Those whose segments differ: one log, loaded by both coordinators, is recorded twice, with the answers of each."""
 
 NEVER = 1 << 40
 """More bytes than any test's log has."""
 
 PARTITION_DIRECTORY = "__consumer_offsets-"
 
-TOGETHER = (
-    "tests/spark/",
-    "tests/restore/test_live.py",
-    "tests/restore/test_secure.py",
-    "tests/test_packaging.py",
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
+"""A busy machine is no fault of what is tested."""
+
+TOGETHER = tuple(
+    f"tests/spark/test_{name}.py"
+    for name in ("following", "equality", "engine", "programs", "data_directories", "clean", "missing_log", "translate")
 )
-"""Folders and files whose tests share what takes long to start: one worker runs all of them."""
-FIRST = ("tests/columnar/test_modes.py", "tests/restore/test_round_trip.py")
-"""Files with tests so long that no worker may begin with them last."""
+"""Files whose tests share a session of Spark, which takes long to start: one worker runs all of them."""
+APART = ("tests/columnar/test_modes.py", "tests/repairing/test_real_broker.py")
+"""Files with tests so long that several workers share them; of other files one worker has all tests."""
+FIRST = (
+    *TOGETHER,
+    "tests/columnar/test_modes.py",
+    "tests/test_packaging.py",
+    "tests/restore/test_live.py",
+    "tests/repairing/test_real_broker.py",
+    "tests/columnar/test_compiled.py",
+    "tests/spark/test_cluster.py",
+    "tests/restore/test_round_trip.py",
+    "tests/spark/test_in_order.py",
+    "tests/restore/test_secure.py",
+    "tests/pulling/test_live.py",
+    "tests/restore/test_rights.py",
+    "tests/coordinator/test_real_broker.py",
+    "tests/translation/test_live.py",
+    "tests/cleaner/test_real_broker.py",
+    "tests/test_docs.py",
+    "tests/restore/test_secrets.py",
+)
+"""Files that take so long that no worker may begin with them last: the longest first."""
+LAST = ("tests/cleaner/", "tests/columnar/", "tests/investigate/")
+"""Where most kernels are used."""
 
 SLOW = (
     "tests/broker/test_damaged.py",
     "tests/cleaner/test_deep.py",
     "tests/cleaner/test_recorded_cases.py",
+    "tests/cli/test_check.py::test_pieces_make_no_difference",
+    "tests/cli/test_clean.py::test_every_recorded_round_has_its_outcome_and_exit_status",
     "tests/cli/test_completion.py",
-    "tests/cli/test_folders_whole_or_not.py::test_killed",
+    "tests/cli/test_folders_whole_or_not.py",
     "tests/cli/test_help.py",
     "tests/cli/test_missing_log.py",
     "tests/cli/test_text_table.py::test_the_same_as_rich",
     "tests/columnar/test_checks.py",
     "tests/columnar/test_compiled.py",
+    "tests/columnar/test_equal_engines.py::test_hostile_segments",
+    "tests/columnar/test_events.py::test_hostile_segments",
     "tests/columnar/test_group_records.py",
     "tests/columnar/test_history.py",
+    "tests/columnar/test_lengths_and_numbers.py::test_lengths_of_metadata_that_do_not_fit",
     "tests/columnar/test_lines.py",
+    "tests/columnar/test_lines_commands.py",
     "tests/columnar/test_modes.py",
     "tests/columnar/test_partials.py",
+    "tests/columnar/test_records.py::test_hostile_segments",
     "tests/columnar/test_selection.py",
+    "tests/columnar/test_selection_commands.py",
+    "tests/columnar/test_surveys.py::test_hostile_segments",
+    "tests/columnar/test_surveys.py::test_transactions_of_more_producers_than_there_was_room_for",
+    "tests/columnar/test_whole_or_not.py",
     "tests/columnar/test_writers.py",
+    "tests/coordinator/test_same_memory.py",
+    "tests/data_directories/test_busy.py",
+    "tests/data_directories/test_card.py::test_hostile_files_end_no_command",
+    "tests/data_directories/test_lag_elsewhere.py::test_the_page_shows_lag_in_a_browser",
+    "tests/data_directories/test_packed.py",
+    "tests/data_directories/test_stranded.py::test_garbage_beside_the_offsets_keeps_no_command_from_answering",
+    "tests/disk/test_archives.py::test_unpack_mutated_archive_gives_folders_or_input_error",
     "tests/dumps/test_dump_log.py",
     "tests/dumps/test_dump_log_in_bulk.py",
     "tests/messages/test_java_strings.py::test_strings_decode_as_the_installed_java",
+    "tests/pulling/test_interrupted.py::test_brokers_come_and_go_and_the_copy_is_whole",
+    "tests/repairing/test_repair.py::test_hostile_segments_become_logs_with_nothing_to_repair",
     "tests/report/test_report.py::test_a_browser_shows_the_recording",
+    "tests/report/test_report.py::test_names_cannot_leave_their_place",
     "tests/report/test_report.py::test_ten_thousand_groups_make_a_page",
+    "tests/serving/test_incomplete.py",
     "tests/spark/",
     "tests/test_benchmarks.py",
     "tests/test_docs.py",
     "tests/test_packaging.py",
 )
 """What `make test-fast` leaves out, beside brokers and most recordings."""
+MANY = 100
+"""Tests, so many that they need most kernels."""
 FAST_RECORDINGS = frozenset({"kafka-4.3-mixed", "kafka-lifetime"})
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Tests one by one, but those of `TOGETHER` on one worker, which begins with them.
+    """Files one by one, in the order of `pytest_collection_modifyitems`; a worker has all tests of a unit.
 
     The marks of xdist for this say nothing under pytest 9.2, where a test's id cannot be changed.
     """
@@ -82,17 +138,52 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return next(filter(nodeid.startswith, TOGETHER), nodeid)
+            return unit_of(nodeid)
 
+    config.option.loadscopereorder = False
     return Scheduling(config, log)
 
 
+def unit_of(nodeid: str) -> str:
+    """What one worker runs without the others: all files of `TOGETHER`, a test of `APART`, or the tests of a file."""
+    file = nodeid.partition("::")[0]
+    return TOGETHER[0] if file in TOGETHER else nodeid if file in APART else file
+
+
+def turn_of(nodeid: str) -> int:
+    """When a test's turn comes: of lower ones first."""
+    file = nodeid.partition("::")[0]
+    return FIRST.index(file) if file in FIRST else len(FIRST) + file.startswith(LAST)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long tests first; those that are slow are marked."""
-    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+    """Long tests first, those of kernels last, which are compiled beside the others; those that are slow are marked."""
+    items.sort(key=lambda item: turn_of(item.nodeid))
     for item in items:
         if item.nodeid.startswith(SLOW) or item.get_closest_marker("kafka") or _is_of_slow_recording(item):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_configure() -> None:
+    """Processes that tests start do not ignore an interrupt, even where a shell runs the tests in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Kernels that are not kept are compiled beside a run of many tests: all in one process instead of one in each."""
+    if len(session.items) < MANY or compiled.IS_PYTHON or session.config.option.collectonly:
+        return
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    module, _, name = [*WITH][number % len(WITH)].rpartition(".")  # workers begin at different ends
+    compiled.compile_beside(but=getattr(import_module(f"{compiled.PACKAGE}.{module}"), name))
+
+
+def pytest_sessionfinish() -> None:
+    """What no test has needed is not compiled."""
+    for process in compiled._BESIDE:
+        process.kill()
+        process.wait()
 
 
 def _is_of_slow_recording(item: pytest.Item) -> bool:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import FAST_RECORDINGS, FIRST, RECORDINGS, SLOW, TOGETHER
+from tests.conftest import APART, FAST_RECORDINGS, FIRST, LAST, RECORDINGS, SLOW
 
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("place", [*TOGETHER, *FIRST, *SLOW])
+@pytest.mark.parametrize("place", [*APART, *FIRST, *LAST, *SLOW])
 def test_a_place_is_that_of_tests(place: str) -> None:
     path, _, name = place.partition("::")
     assert (ROOT / path).exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import COMMANDS, main
-from tools import format_reference
+from tools import column_reference, format_reference
 from tools.sessions import ROOT, blocks, name_of, pages, run, see_samples, sessions
 
 README = ROOT / "README.md"
@@ -89,10 +90,35 @@ def test_layouts_are_those_of_the_tables() -> None:
     assert format_reference.PAGE.read_text(encoding="utf-8") == format_reference.reference(), "make docs writes it anew"
 
 
+def test_columns_are_those_of_the_rows() -> None:
+    assert column_reference.PAGE.read_text(encoding="utf-8") == column_reference.reference(), "make docs writes it anew"
+
+
 def test_links_of_the_readme_lead_somewhere() -> None:
     links = re.findall(r"\]\(([^)#]+)", README.read_text())
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_contributing_names_what_is_there() -> None:
+    """Every path and every name of code that it gives leads to one in the tree."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    spans = set(re.findall(r"`([^`\n]+)`", text))
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    there = {f"/{path}" for file in tracked for path in (file, *(f"{above}/" for above in Path(file).parents))}
+    paths = {
+        span for span in spans if re.fullmatch(r"[\w*./-]+", span) and re.search(r"/|\.(py|js|toml|md|yml)$", span)
+    }
+    assert len(paths) > 150
+    assert {
+        path for path in paths if not fnmatch.filter(there, f"*/{path}") + fnmatch.filter(there, f"*/{path}/")
+    } == set()
+    sources = "".join(
+        (ROOT / file).read_text() for file in tracked if file.endswith((".py", ".js")) or file == "Makefile"
+    )
+    modules = {Path(file).stem for file in tracked}
+    names = {span for span in spans if re.fullmatch(r"[A-Za-z]\w*", span)} - modules
+    assert {name for name in names if not re.search(rf"\b{name}\b", sources)} == set()
 
 
 def test_the_site_is_built_with_every_page_and_link(tmp_path: Path) -> None:

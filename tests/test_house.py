@@ -1,26 +1,51 @@
-"""What holds of all modules of the product, and no linter says. How long parameter lists may be: `pyproject.toml`."""
+"""What holds of all modules, those of tests too, and no linter says. Lengths of parameter lists: `pyproject.toml`."""
 
 from __future__ import annotations
 
 import ast
+import fnmatch
+import re
+import subprocess
+from functools import cache
 from pathlib import Path
-
-import pytest
+from typing import TypeGuard
 
 ROOT = Path(__file__).parent.parent
-PRODUCT = ("offsets_log", "cli", "spark_jobs", "benchmarks", "tools")
+ALL = ("offsets_log", "cli", "spark_jobs", "benchmarks", "tools", "tests")
 MOST_LINES = 400
 REASON = f"Over {MOST_LINES} lines: "
 """Begins the sentence of a module's docstring that says why it is one."""
 
 
-def modules() -> list[str]:
-    return sorted(path.relative_to(ROOT).as_posix() for folder in PRODUCT for path in (ROOT / folder).rglob("*.py"))
+@cache
+def modules() -> dict[str, tuple[str, ast.Module]]:
+    """Path from the root → text, and its tree."""
+    paths = sorted(path for folder in ALL for path in (ROOT / folder).rglob("*.py"))
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+    return {name: (text, ast.parse(text)) for name, text in texts.items()}
 
 
-@pytest.mark.parametrize("name", modules())
-def test_a_long_module_says_why_it_is_one(name: str) -> None:
+def test_a_long_module_says_why_it_is_one() -> None:
     """And one that is not long any more does not."""
-    text = (ROOT / name).read_text(encoding="utf-8")
-    said = REASON in (ast.get_docstring(ast.parse(text)) or "")
-    assert said == (len(text.splitlines()) > MOST_LINES)
+    said = {name for name, (_, tree) in modules().items() if REASON in (ast.get_docstring(tree) or "")}
+    assert said == {name for name, (text, _) in modules().items() if len(text.splitlines()) > MOST_LINES}
+
+
+def test_docstrings_name_no_document_that_is_not_there() -> None:
+    """Neither a ``.md`` file nor a section of one: both are for whoever has the repository only."""
+    for name, (_, tree) in modules().items():
+        texts = [node.value.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and is_text(node.value)]
+        named = {path for text in texts for path in re.findall(r"[\w./-]*\w\.md\b", text)}
+        assert {path for path in named if not fnmatch.filter(documents(), f"*/{path}")} == set(), name
+        assert [text for text in texts if "§" in text] == [], name
+
+
+def is_text(node: ast.expr) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+@cache
+def documents() -> list[str]:
+    """All ``.md`` files that are tracked, as paths from the root that begin with a slash."""
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [f"/{path}" for path in listed.stdout.split()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.mutants.judge import ROOT, Subject, subjects
+from tools.mutants.subjects import ROOT, Subject, subjects
 
 
 @pytest.mark.parametrize("subject", subjects(), ids=lambda subject: subject.name)

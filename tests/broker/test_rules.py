@@ -326,6 +326,19 @@ def test_zeros_after_a_clean_stop_are_wrong_in_every_command(tmp_path: Path) -> 
     assert run("compact", str(folder)).exit_code == 0
 
 
+def test_a_size_of_zero_is_wrong_and_what_is_too_short_is_the_end(start: Callable[..., Outcome]) -> None:
+    """``D-9``: in an older segment the load meets it, at the end of the log a start does."""
+    zeros = THREE | INDEXES | {name(3): THREE[name(3)] + bytes(100)}
+    assert (start(zeros).ok, start(zeros).opened.end_offset) == (True, 6)
+    failed = start(zeros, STOPPED)
+    assert (failed.starts, failed.ok) == (True, False)
+    assert failed.failure is not None
+    assert failed.failure.rule == "D-9"
+    for rest in (segment(6, 1)[:16], segment(6, 1)[:-1]):
+        passed = start(THREE | INDEXES | {name(3): THREE[name(3)] + rest}, STOPPED)
+        assert (passed.ok, served(passed)) == (True, list(range(9)))
+
+
 def test_emptied_segments_are_missing_log(tmp_path: Path) -> None:
     """An empty file is no sign of a cleaner that never came so far."""
     folder = put(tmp_path, THREE | INDEXES | {name(3): b""}, STOPPED)

@@ -217,7 +217,7 @@ def test_damaged_ends_of_a_copied_log(part: str, recording: Recording) -> None:
 
 
 def test_damage_in_the_middle_is_told_with_its_place_and_what_a_broker_does(tmp_path: Path) -> None:
-    """``L-7``, ``T1``, ``T4``, ``T5``, ``J-3``."""
+    """``L-7``, ``T1``, ``T4``, ``T5``, ``D-4``, ``J-3``."""
     good = [batch(commit(G), first=i) for i in range(3)]
     wrong_crc = bytearray(good[1])
     wrong_crc[-1] ^= 0xFF
@@ -228,7 +228,9 @@ def test_damage_in_the_middle_is_told_with_its_place_and_what_a_broker_does(tmp_
     wrong_magic = bytearray(good[1])
     wrong_magic[16] = 9
     document = check(write(tmp_path, [good[0], bytes(wrong_magic), good[2]]), status=3)
-    assert [row["rule"] for row in findings(document) if row["severity"] in ("damage", "doubt")] == ["records:T5"]
+    (doubt,) = (row for row in findings(document) if row["severity"] in ("damage", "doubt"))
+    assert (doubt["rule"], "(D-4)" in doubt["detail"]["broker"]) == ("records:T5", True)
+    assert "the log ends here" not in doubt["detail"]["broker"]
     too_long = bytearray(good[1])
     too_long[8:12] = (1 << 20).to_bytes(4)
     document = check(write(tmp_path, [good[0], bytes(too_long), good[2]]), status=3)

@@ -292,8 +292,8 @@ def test_a_log_of_which_a_start_leaves_nothing_fails(tmp_path: Path) -> None:
     data = log_of(tmp_path, *LogBuilder().commit(1).batches)
     for segment, words, why in (
         (None, ("--log-start-offset", "0:9"), "the log start 9 lies behind the log's end"),
-        (b"\xff" * 500, ("--deep",), "no batch at its begin is sound"),
-        (b"\xff" * 500, (), "no batch at its begin is sound"),
+        (b"\xff" * 500, ("--deep",), "no batch at its beginning is sound"),
+        (b"\xff" * 500, (), "no batch at its beginning is sound"),
     ):
         if segment is not None:
             (data / "__consumer_offsets-0" / f"{0:020}.log").write_bytes(segment)

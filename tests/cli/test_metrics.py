@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,7 @@ def test_a_copy_is_measured_while_it_is_pulled(tmp_path: Path) -> None:
             lines = iter(process.stderr or ())
             process.metrics_url = next(line for line in lines if line.startswith(b"metrics")).decode().split()[-1]  # type: ignore[attr-defined]
             while value(found, "pulled_end_offset", partition="0") != 15:
+                time.sleep(0.05)
                 found = scrape(process)
     assert value(found, "pulled_high_watermark", partition="0", topic="__consumer_offsets") == 15
     assert value(found, "pulled_bytes_total", partition="0") == len(logs["__consumer_offsets", 0].raw)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,9 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from cli import text_table
-from cli.output import TIME_SUFFIXES, visible, write_rows
+from cli.output import write_rows
 from offsets_log.disk import spool
-from offsets_log.words import shown_time
+from offsets_log.rows.tables import TIME_SUFFIXES
+from offsets_log.words import shown_time, visible
+from tests.sizes import examples
 
 Row = dict[str, Any]
 
@@ -94,7 +96,7 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.one_of(st.integers(1, 40), st.integers(41, 400), st.just(10_000)), st.integers(1, 5))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_the_same_as_rich(rows: list[Row], width: int, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_table, "NO_TERMINAL", width)

@@ -12,6 +12,7 @@ from offsets_log.coordinator.log import MemoryLog
 from offsets_log.coordinator.records import OffsetCommit, Producer
 from offsets_log.coordinator.validation import NOBODY, MemberIdentity
 from offsets_log.errors import CorruptRecordError
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import CoordinatorRecord
 from tests.coordinator.caches import (
     FIRST,
@@ -336,12 +337,12 @@ def test_the_first_preview_of_the_java_coordinator_never_says_unstable() -> None
     assert cache.fetch_offsets("g", [("t", 0)], require_stable=True) == {("t", 0): NO_OFFSET}
 
 
-def test_the_topic_id_of_a_transactional_commit_is_not_kept() -> None:
+@pytest.mark.parametrize(("release", "has_one"), [("4.0", False), ("4.1", True), ("4.2", True), ("4.3", True)])
+def test_a_topic_id_is_kept_from_4_1_on_but_for_transactional_commits(release: str, has_one: bool) -> None:
     """``records:W5``, ``B-13``."""
-    cache, log = with_log()
-    commit = OffsetCommit(1, topic_id=type(OffsetCommit(1).topic_id)(bytes(range(16))))
+    cache, log = with_log(release)
+    commit = OffsetCommit(1, topic_id=Uuid(bytes(range(16))))
+    cache.commit_offsets("g", {("t", 0): commit, ("t", 1): OffsetCommit(1)})
     cache.commit_transactional_offsets("g", FIRST, {("t", 0): commit})
-    (event,) = written(log, cache.partition_for("g"))
-    assert event.decoded is not None
-    assert event.decoded.value is not None
-    assert not any(event.decoded.value["topic_id"])
+    values = [event.decoded.value or {} for event in written(log, cache.partition_for("g")) if event.decoded]
+    assert [any(value.get("topic_id", b"")) for value in values] == [has_one, False, False]

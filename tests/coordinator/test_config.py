@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from offsets_log.coordinator.cache import GroupCoordinatorCache
 from offsets_log.coordinator.config import GroupConfig, OffsetConfig, retention_of
+from offsets_log.coordinator.log import MemoryLog
 from offsets_log.coordinator.records import OffsetCommit
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.releases import release_named
-from tests.coordinator.caches import HOUR_MS, NOW, batches, started, with_log, written
+from tests.coordinator.caches import HOUR_MS, NOW, Clock, batches, started, with_log, written
 
 DAY_MS = 24 * HOUR_MS
 TOPIC_ID = Uuid(bytes(range(16)))
@@ -48,6 +50,18 @@ def test_a_release_expires_by_the_rules_of_its_era(release: str, era: str) -> No
     assert retention_of(release_named(release), OffsetConfig()).era.name == era
 
 
+def test_a_coordinator_has_the_configuration_that_it_is_given_or_its_releases_own() -> None:
+    for release in ("0.9", "4.3"):
+        offsets, group = OffsetConfig(offset_metadata_max_bytes=7), GroupConfig(group_max_size=9)
+        given = GroupCoordinatorCache(
+            MemoryLog(), Clock(NOW), release=release, offset_config=offsets, group_config=group
+        )
+        assert (given.offset_config, given.group_config) == (offsets, group)
+        own = GroupCoordinatorCache(MemoryLog(), Clock(NOW), release=release)
+        assert own.offset_config == OffsetConfig.for_release(release)
+        assert own.group_config == GroupConfig.for_release(release)
+
+
 def test_a_release_nobody_knows_is_refused() -> None:
     with pytest.raises(ValueError, match="no release"):
         OffsetConfig.for_release("5.0")
@@ -61,7 +75,7 @@ def test_a_release_nobody_knows_is_refused() -> None:
     ],
 )  # fmt: skip
 def test_a_commit_is_written_as_its_release_does(release: str, magic: int, record_type: int, version: int) -> None:
-    """``records.md`` §8.3, ``W1``–``W5``; and each release loads what it wrote."""
+    """``records:W1``–``W5``; and each release loads what it wrote."""
     cache, log = with_log(release)
     commit = OffsetCommit(42, None, leader_epoch=9, topic_id=TOPIC_ID)
     cache.commit_offsets("g", {("t", 0): commit, ("t", 1): commit})

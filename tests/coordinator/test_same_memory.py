@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.coordinator.cache import GroupCoordinatorCache
@@ -41,6 +41,7 @@ from tests.coordinator.operations import (
     Wait,
     perform,
 )
+from tests.sizes import examples
 
 ONE = replace(SMALL, offsets_topic_num_partitions=1)
 
@@ -85,7 +86,7 @@ def with_earlier_groups(release: str) -> MemoryLog:
 
 
 @pytest.mark.parametrize("release", ["4.3", "4.1", "4.0", "3.9-java", "3.7-java", "3.9", "2.8.2", "2.0"])
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(work=st.lists(operations, max_size=25))
 def test_memory_after_any_work_is_the_memory_after_a_load(release: str, work: list[Operation]) -> None:
     """``B-12``; for the Scala coordinator it is the loaded memory that is held, not the live one of ``B-11``."""
@@ -102,7 +103,7 @@ def test_memory_after_any_work_is_the_memory_after_a_load(release: str, work: li
     assert cache.list_groups() == again.list_groups()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(work=st.lists(operations, max_size=25), at=st.integers(0, 25))
 def test_an_election_in_the_midst_of_it_changes_nothing(work: list[Operation], at: int) -> None:
     """``L-43``: the new leader goes on where the old one was, fenced producers included."""

@@ -296,5 +296,5 @@ def test_hostile_files_end_no_command(
 
 def test_expire_says_that_no_data_directory_holds_the_retention(recorded: Recorded) -> None:
     (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
-    assert "stands in its server.properties" in run("expire", directory).stderr
+    assert "stands in server.properties" in run("expire", directory).stderr
     assert "server.properties" not in run("expire", directory, "--retention", "7d").stderr

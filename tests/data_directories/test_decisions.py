@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,9 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from offsets_log.data_directory import transactions as t
-from offsets_log.data_directory.decisions import PendingTransaction, first_offsets, pending_transactions
+from offsets_log.data_directory.decisions import Outcomes, PendingTransaction, first_offsets, pending_transactions
 from offsets_log.disk.reader import open_logs
-from offsets_log.log_format.partition_log import batches_of
+from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.partial import OffsetAndMetadata
@@ -141,11 +142,11 @@ def test_rescue_says_what_becomes_of_open_transactions(recorded: Recorded, tmp_p
     doubts = json.loads((tmp_path / "rescued" / "plan.json").read_text())["doubts"]
     told = [words for words in doubts if "transactions" in words and "whose end is not known" not in words]
     assert told == [
-        'of these, offsets of transactions aborted by __transaction_state, which --decide ends: 1 of "g-tx-prepared-abort"',  # noqa: E501
-        'of these, offsets of transactions committed by __transaction_state, which --decide ends: 1 of "g-tx-prepared-commit"',  # noqa: E501
-        'of these, offsets of transactions hanging by __transaction_state: 1 of "g-tx-hanging-empty"',
-        'of these, offsets of transactions undecided by __transaction_state: 3 of "g-tx-hanging-late", "g-tx-open", "g-tx-twice"',  # noqa: E501
-        "what ends hanging transactions on the cluster that they are of: kafka-transactions.sh --bootstrap-server "
+        'of these, 1 of "g-tx-prepared-abort" in transactions that are aborted by __transaction_state, which --decide ends',  # noqa: E501
+        'of these, 1 of "g-tx-prepared-commit" in transactions that are committed by __transaction_state, which --decide ends',  # noqa: E501
+        'of these, 1 of "g-tx-hanging-empty" in transactions that are hanging by __transaction_state',
+        'of these, 3 of "g-tx-hanging-late", "g-tx-open", "g-tx-twice" in transactions that are undecided by __transaction_state',  # noqa: E501
+        "what ends the hanging transactions, on the cluster that they are of: kafka-transactions.sh --bootstrap-server "
         "HOST:PORT abort --topic __consumer_offsets --partition 5 --start-offset 0",
     ]  # fmt: skip
     readme = (tmp_path / "rescued" / "README.txt").read_text()
@@ -319,6 +320,16 @@ def offset(producer_id: int, commit_timestamp_ms: int) -> OffsetAndMetadata:
         commit_timestamp_ms=commit_timestamp_ms, topic_id=None, record_offset=1, applied_offset=1,
         producer_id=producer_id, producer_epoch=0,
     )  # fmt: skip
+
+
+def test_a_transaction_that_is_over_and_has_no_marker_is_told_by_its_id() -> None:
+    """One that the coordinator still has to end lacks none, and of one that it does not know there is no id."""
+    late, open_one = state("Ongoing"), state("Ongoing", transactional_id="open", producer_id=8)
+    states = t.TransactionStates(by_id={"id": late, "open": open_one}, is_whole=True)
+    outcomes = Outcomes(states, None, lambda log: "a")
+    end = SimpleNamespace(end_offset=9)
+    outcomes.decide(PartitionLog(3, ()), end, [offset(7, 4000), offset(8, 5200), offset(9, 5200)])
+    assert outcomes.without_marker == [(3, "id")]
 
 
 def test_transactions_are_decided_in_the_order_in_which_they_last_wrote() -> None:

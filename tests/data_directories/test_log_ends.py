@@ -18,6 +18,7 @@ from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.lag import group_lags, with_lag
 from offsets_log.data_directory.log_ends import find_log_ends
 from offsets_log.data_directory.offset_index import OffsetIndex
+from offsets_log.data_directory.segment_batches import SegmentBatches
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import InputError
@@ -253,6 +254,45 @@ def test_an_index_that_points_behind_what_is_asked_is_not_believed() -> None:
     ends = find_log_ends(Files({0: b"".join(made)}, {0: wrong}), dating=[4])
     assert ends is not None
     assert (ends.log_end_offset, ends.first_timestamps) == (300, {4: 4000})
+
+
+@pytest.mark.parametrize("every", [1, 4, 1000])
+def test_batches_since_an_offset_are_the_same_whatever_place_is_hinted_at(every: int) -> None:
+    """A hint only spares what is before it: one that is no batch's beginning, or behind what is asked, is none."""
+    made = batches(10, 12)
+    starts = [sum(map(len, made[:number])) for number in range(13)]
+    read: list[int] = []
+
+    def read_at(position: int, size: int) -> bytes:
+        read.append(position)
+        return b"".join(made)[position : position + size]
+
+    entries = b"".join(struct.pack(">ii", 3 * n + 2, starts[n]) for n in range(12) if n and n % every == 0)
+    for asked in range(8, 48):
+        first = max(0, (asked - 10) // 3)
+        for hint in (0, 1, *starts[1:], starts[-1] + 5):
+            batch_file = SegmentBatches("t", 10, Pieces(starts[-1], read_at), OffsetIndex(pieces_of(entries).read_at))
+            read.clear()
+            found = list(batch_file.since(asked, hint))
+            assert [placed.position for placed in found] == starts[first:-1]
+            assert batch_file.problem is None
+            if every == 1000 and hint in starts[:first]:
+                assert min(read) >= hint
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+@pytest.mark.parametrize("torn", [0, 1, 40])
+def test_the_last_batch_is_the_last_that_is_whole(count: int, torn: int) -> None:
+    """Also where the index leads to none, and where zeros follow; other bytes are told."""
+    made = batches(10, count)
+    data, rest = b"".join(made), batches(10 + 3 * count, 1)[0][:torn]
+    for behind, is_told in ((rest, False), (bytes(100), False), (b"\xff" * 100, True)):
+        for position in (0, -1, 7, len(data), 1 << 30):
+            index = OffsetIndex(pieces_of(struct.pack(">ii", 1, position)).read_at)
+            found = SegmentBatches("t", 10, pieces_of(data + behind), index)
+            last = found.last()
+            assert (last and last.offset) == (7 + 3 * count if count else None)
+            assert (found.problem is not None) is is_told
 
 
 def test_files_on_disk_are_read_in_pieces(tmp_path: Path) -> None:

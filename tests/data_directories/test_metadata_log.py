@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.data_directory.cluster_image import PartitionImage
@@ -22,6 +22,7 @@ from offsets_log.messages.cluster_metadata.control import CONTROL_MESSAGES
 from offsets_log.messages.cluster_metadata.registry import METADATA_RECORDS, MetadataRecord, encode_metadata_record
 from offsets_log.messages.schema import REDACTED
 from tests.data_directories.copies import COPIES, Recorded, dumps, metadata_log, words
+from tests.sizes import examples
 
 # ------------------------------------------------------------------------------------------- real brokers
 
@@ -257,7 +258,7 @@ def test_eligible_replicas_are_cleared(name: str, of: str) -> None:
 # ----------------------------------------------------------------------------------------------- hostile
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.data())
 def test_hostile_metadata_logs(recorded: Recorded, data: st.DataObject) -> None:
     """Bytes changed in records of batches with right checksums, or anywhere: never an exception."""

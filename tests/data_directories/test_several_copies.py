@@ -11,11 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
+from offsets_log.data_directory.cluster_image import TopicImage
 from offsets_log.data_directory.copied_logs import CopiedLogs, LeaderCopies, Opener
-from offsets_log.data_directory.metadata_copies import leader_copies
+from offsets_log.data_directory.log_ends import LogEnds
+from offsets_log.data_directory.metadata_copies import leader_copies, read_copies
 from offsets_log.disk.reader import open_logs
+from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.log_format.building import build_batch
-from tests.data_directories.copies import Recorded, data_directories
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.internal_topics import CLUSTER_METADATA
+from tests.data_directories.copies import Recorded, data_directories, partition_folders
 from tests.data_directories.test_log_ends import Files, answers, record
 
 KEY = ("t", 0)
@@ -107,6 +112,16 @@ def test_of_recorded_brokers_the_last_leaders_copies_count(given: tuple[str, ...
         assert logs.notes == []
 
 
+def test_a_copy_of_the_metadata_that_cannot_be_opened_is_told_and_those_behind_it_are_read(
+    recorded: Recorded, tmp_path: Path
+) -> None:
+    (whole,) = partition_folders(recorded("kafka-4.3-one"), "running", CLUSTER_METADATA)
+    places = (tmp_path / "gone", whole)
+    copies, problems = read_copies(UserPartition(CLUSTER_METADATA, 0, place, {}) for place in places)
+    assert [copy.directory for copy in copies] == [str(whole)]
+    assert [str(tmp_path / "gone") in problem for problem in problems] == [True]
+
+
 def test_two_clusters_of_one_id_are_told(recorded: Recorded, tmp_path: Path) -> None:
     """By partitions that two directories of one broker hold, by metadata logs that differ; and by the status."""
     (one,) = data_directories(recorded("kafka-4.3-one"), "running")
@@ -138,3 +153,76 @@ def test_of_one_broken_file_all_commands_end_with_one_status(name: str, recorded
     ):  # fmt: skip
         done = CliRunner().invoke(main, [words[0], str(data), *words[1:]], catch_exceptions=False)
         assert (done.exit_code, name in done.stderr) == (3, True), words
+
+
+# ------------------------------------------------------------------------------------------------------ one copy's ends
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "high_watermark", "is_clean", "is_short", "end_offset"),
+    [
+        (2, 9, None, True, False, 9),
+        (2, 9, 8, False, False, 9),
+        (2, 9, 8, True, False, 8),
+        (2, 9, 9, True, False, 9),
+        (2, 9, 10, False, True, 10),
+        (2, 9, 10, True, True, 10),
+        (2, 9, 2, True, False, 2),
+        (2, 9, 1, True, False, 9),
+    ],
+)
+def test_the_end_of_a_log_is_its_high_watermark_after_an_orderly_stop_or_where_that_is_beyond(
+    start: int, end: int, high_watermark: int | None, is_clean: bool, is_short: bool, end_offset: int
+) -> None:
+    """One below the log's start is of another log."""
+    ends = LogEnds(log_start_offset=start, log_end_offset=end, high_watermark=high_watermark, is_clean=is_clean)
+    assert (ends.is_short, ends.end_offset) == (is_short, end_offset)
+    assert ends.is_by_high_watermark is (ends.end_offset == high_watermark and (is_clean or is_short))
+
+
+NOW, OLD = Uuid(b"\1" * 16), Uuid(b"\2" * 16)
+MADE = (TopicImage("t", NOW, created_at_ms=100), TopicImage("t", OLD, created_at_ms=50), TopicImage("u", OLD))
+
+
+class Identified(Copy):
+    """A copy that tells its topic's id."""
+
+    def read(self, name: str) -> bytes | None:
+        return f"version: 0\ntopic_id: {NOW}\n".encode() if name == "partition.metadata" else None
+
+
+@pytest.mark.parametrize(
+    ("committed_ms", "topic_id", "made_ms"),
+    [
+        (None, None, None), (0, None, None), (-1, None, None), (1, None, 100), (99, None, 100), (100, None, None),
+        (101, None, None), (49, OLD, 50), (50, OLD, None), (99, OLD, None), (99, Uuid(b"\3" * 16), None),
+    ],
+)  # fmt: skip
+def test_a_commit_before_its_topic_was_made_is_for_a_former_one(
+    committed_ms: int | None, topic_id: Uuid | None, made_ms: int | None
+) -> None:
+    """``DD-4``."""
+    logs = CopiedLogs([Identified({0: build_batch([record(0)])}, shown_path="p")], made=lambda: MADE)
+    assert logs.made_after(*KEY, committed_ms, topic_id) == made_ms
+    assert (logs.newest_made_ms("t"), logs.newest_made_ms("u"), logs.newest_made_ms("v")) == (100, -1, -1)
+    if topic_id is None:
+        assert (logs.ends_for(*KEY, None, committed_ms) is None) is (made_ms is not None)
+    for one, is_of_copy in ((NOW, True), (OLD, False)):
+        assert (logs.ends_for(*KEY, str(one), committed_ms) is not None) is is_of_copy
+    assert CopiedLogs([copy_of("p", (0, 1))]).ends_for(*KEY, str(OLD)) is not None, "a copy that tells no id"
+
+
+def test_topics_and_partitions_that_have_a_copy() -> None:
+    copies = [copy_of(f"p{number}", (0, 1)) for number in range(3)]
+    for number, copy in enumerate(copies):
+        copy.topic, copy.partition = ("t", 2 - number) if number else ("__transaction_state", 0)
+    logs = CopiedLogs(copies)
+    assert logs.topics == {"t", "__transaction_state"}
+    assert logs.partitions() == [("__transaction_state", 0), ("t", 0), ("t", 1)]
+    assert [logs.partition_count(topic) for topic in ("t", "__transaction_state", "u")] == [2, 1, 0]
+    assert [copy.shown_path for copy in logs.chosen("t")] == ["p2", "p1"]
+    found = logs.copy_that_counts("t", 1)
+    assert found is not None
+    assert found.shown_path == "p1"
+    assert (logs.copy_that_counts("u", 0), logs.ends("u", 0)) == (None, None)
+    assert [bool(CopiedLogs(some)) for some in (copies, copies[:1], [])] == [True, False, False]

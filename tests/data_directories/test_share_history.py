@@ -15,6 +15,7 @@ from tests.data_directories.copies import Recorded, dumps
 from tests.data_directories.test_decisions import rows, run
 
 _RECORD = re.compile(r"^\| offset: (\d+) CreateTime: (\d+) .*? key: (\{.*\}) payload: (\{.*\}|null)\s*$", re.MULTILINE)
+STATE = "__share_group_state"
 HISTORY = ("history", "--table", "share-offsets", "-g")
 
 
@@ -33,7 +34,7 @@ def test_each_record_of_the_log_is_a_row_and_the_last_is_what_compact_tells(name
     assert len(offsets) == len(set(offsets))
     assert {row["event"] for row in found} == {"snapshot", "update"}
     assert {"new", "advanced"} <= {row["change"] for row in found}
-    dumped = list(dumps(folder, copy.name, "__share_group_state"))
+    dumped = list(dumps(folder, copy.name, STATE))
     assert len(found) == (len(said(dumped)) if dumped else len(found)) > 15
     for row in found if dumped else ():
         time_ms, key, value = said(dumped)[row["state_partition"], row["record_offset"]]
@@ -42,6 +43,20 @@ def test_each_record_of_the_log_is_a_row_and_the_last_is_what_compact_tells(name
         assert row["event"] == ("snapshot" if key["type"] == "0" else "update")
         if value["data"]["startOffset"] >= 0:
             assert row["start_offset"] == value["data"]["startOffset"]
+
+
+def test_the_time_of_a_state_is_that_of_its_last_snapshot(recorded: Recorded) -> None:
+    folder = recorded("kafka-4.3-one")
+    dumped = said([*dumps(folder, "running", STATE)])
+    times = {}
+    for _, (_, key, value) in sorted(dumped.items()):
+        if key["type"] == "0":
+            fields = key["data"]
+            times[fields["groupId"], fields["topicId"], fields["partition"]] = value["data"]["writeTimestamp"]
+    found = rows("compact", str(folder / "copies" / "running"), "--table", "share-offsets")
+    told = {(row["group"], row["topic_id"], row["partition"]): row["write_timestamp_ms"] for row in found}
+    assert told
+    assert told == {key: times[key] for key in told}
 
 
 def said(dumped: list[tuple[Path, str]]) -> dict[tuple[int, int], tuple[int, Any, Any]]:

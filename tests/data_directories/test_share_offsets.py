@@ -163,10 +163,10 @@ def test_statuses_of_states() -> None:
 
 def test_orphans_and_places_that_were_not_set_do_not_count_for_a_group() -> None:
     told = [
-        plan_row(lag=3),
-        plan_row(lag=None),
         plan_row(lag=9, status="orphan"),
+        plan_row(lag=3),
         plan_row(lag=None, start_offset=None),
+        plan_row(lag=None),
     ]
     assert group_share_offsets(told, with_lag=True) == {
         "a b": {"offsets": 2, "lag": 3, "max_lag": 3, "partitions_without_lag": 1}

@@ -22,8 +22,12 @@ from offsets_log.data_directory.share_groups import (
     replay_share_group_log,
 )
 from offsets_log.disk.reader import open_logs, open_partitions
-from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.primitives import build
+from offsets_log.log_format.record import Record
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE
+from offsets_log.messages.state_topics import STATE_RECORD_TYPES
 from offsets_log.replay.partition_for import partition_for
 from tests.data_directories.copies import COPIES, WORDS, Recorded, data_directories, partition_folders, partition_log
 
@@ -150,6 +154,34 @@ def test_what_becomes_of_pending_offsets(
     states = t.TransactionStates(by_id=known, is_whole=True, newest={0: ("", 5500)}, still_homes=frozenset({""}))
     for producer_id in (7, 6):
         assert states.outcome(producer_id, partition, pending_ms, now_ms).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("version", "previous", "following", "others"),
+    [(0, 0, 0, set()), (1, -1, -1, set()), (1, 5, -1, {5}), (1, -1, 6, {6}), (1, 0, 6, {0, 6})],
+)
+def test_ids_that_a_transaction_had_or_will_have_are_its_producers_too(
+    version: int, previous: int, following: int, others: set[int]
+) -> None:
+    """−1 is none, and version 0 has none; a tombstone takes back all that was said of an id."""
+    (row,) = STATE_RECORD_TYPES[TRANSACTION_STATE].values()
+    (table,) = row.values
+    fields = table.zeros(version) | {"producer_id": 9, "transaction_status": 0, "transaction_start_timestamp_ms": 3}
+    if version:
+        fields |= {"previous_producer_id": previous, "next_producer_id": following}
+    key, value = b"".join((b"\0\0", b"\0\1x")), version.to_bytes(2) + build(table.struct(version), fields, "value")
+
+    def log(*values: bytes | None) -> PartitionLog:
+        records = [Record(offset=i, timestamp_ms=7 + i, key=key, value=one) for i, one in enumerate(values)]
+        return PartitionLog(0, (Segment("0.log", 0, build_batch(records)),))
+
+    states = t.replay_transaction_log([log(value)])
+    found = states.by_id["x"]
+    assert (found.producer_id, found.other_producer_ids, found.started_ms) == (9, others, 3)
+    assert (states.newest[0][1], states.damages) == (7, [])
+    assert not t.replay_transaction_log([log(value)], all_partitions=range(2)).is_whole
+    removed = t.replay_transaction_log([log(value, None)], all_partitions=range(1))
+    assert (removed.by_id, removed.newest[0][1], removed.is_whole) == ({}, 8, True)
 
 
 def test_a_producer_that_nobody_knows_hangs_only_where_all_of_the_log_was_read() -> None:

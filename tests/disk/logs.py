@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
 from offsets_log.log_format.record import Record
+
+TOPIC_ID = b"SFu3y3lgTBaCY_N_P-zJ-g"
 
 
 def batch(first: int, last: int | None = None, *, value: bytes = b"v", leader_epoch: int = 0) -> bytes:
@@ -47,3 +53,8 @@ def names(log: PartitionLog) -> list[str]:
 
 def numbers(logs: Sequence[PartitionLog]) -> list[int | None]:
     return [log.offsets_partition for log in logs]
+
+
+def pipe_in(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """Let standard input be a pipe with this in it."""
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))

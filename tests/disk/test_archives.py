@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import cramjam
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.disk import packed
@@ -17,8 +17,8 @@ from offsets_log.disk.archives import unpack
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import iter_log
-from tests.disk.logs import batch, name, names, numbers, offsets, partition, segment
-from tests.disk.test_reader import TOPIC_ID, pipe_in
+from tests.disk.logs import TOPIC_ID, batch, name, names, numbers, offsets, partition, pipe_in, segment
+from tests.sizes import examples
 
 PREALLOCATED = bytes(2**20) + b"entry" + bytes(3 << 20)
 FILES = {
@@ -313,6 +313,16 @@ def test_zip_without_a_directory_whose_sizes_follow_the_members():
     assert [damage.error.position for damage in told] == [cut]
 
 
+def test_of_a_zip_without_a_directory_nothing_is_taken_behind_what_is_no_member():
+    content = make_zip(FILES, zipfile.ZIP_STORED)
+    cut = content.index(b"PK\1\2")
+    second = content.index(b"PK\3\4", 4)
+    told = []
+    folders = unpack("a.zip", content[:second] + b"none" + content[second:cut], on_damage=told.append)
+    assert [list(folder.files) for folder in folders] == [[name(0)]]
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize("file", ["a.tar", "a.tar.gz", "a.zip", "x.log.zst", "a.tar.xz"])
 @pytest.mark.parametrize("content", [b"", bytes(10240), b"\0garbage" * 100])
 def test_open_logs_archive_name_over_other_bytes_is_refused(tmp_path, file, content):
@@ -359,20 +369,24 @@ def test_unpack_huge_tar_header_is_refused():
         unpack("a.tar.gz", gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(4096)))
 
 
-def test_unpack_sparse_member_has_its_holes(tmp_path):
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "orders"])
+def test_unpack_sparse_member_has_its_holes(tmp_path, topic):
     content = segment(0) + bytes(1 << 20)
-    source = tmp_path / "__consumer_offsets-1"
+    source = tmp_path / f"{topic}-1"
     source.mkdir()
     with (source / name(0)).open("wb") as file:
         file.write(segment(0))
         file.truncate(len(content))
     subprocess.run(["tar", "-C", tmp_path, "-S", "-cf", tmp_path / "a.tar", source.name], check=True)
     assert (tmp_path / "a.tar").stat().st_size < 1 << 20
-    with open_logs([str(tmp_path / "a.tar")]) as disk:
-        assert bytes(disk.logs[0].segments[0].buffer) == content
+    for file, pack in (("a.tar", bytes), ("a.tar.gz", gzip.compress)):
+        (folder,) = unpack(file, pack((tmp_path / "a.tar").read_bytes()))
+        data = bytes(folder.files[name(0)]())
+        assert data == (content if topic == "__consumer_offsets" else content[: len(data)])
+        assert data.startswith(segment(0))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.sampled_from(sorted(MAKERS)), st.data())
 def test_unpack_mutated_archive_gives_folders_or_input_error(maker, data):
     content = bytearray(MAKERS[maker](FILES))

@@ -1,10 +1,13 @@
 import errno
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from offsets_log.disk.writer import atomic_directory, atomic_output
+from offsets_log.disk import folders
+from offsets_log.disk.folders import DiskPlace
+from offsets_log.disk.writer import atomic_directory, atomic_output, left_beside
 from offsets_log.errors import OutputError
 
 
@@ -89,7 +92,10 @@ def test_atomic_output_without_sync_of_directories_goes_on(tmp_path, monkeypatch
 
 
 def test_atomic_output_missing_directory_is_output_error(tmp_path):
-    with pytest.raises(OutputError, match="No such file or directory"), atomic_output(tmp_path / "no" / "out"):
+    with (
+        pytest.raises(OutputError, match=r"No such file or directory: there is no directory .*/no, make it first"),
+        atomic_output(tmp_path / "no" / "out"),
+    ):
         raise AssertionError
 
 
@@ -169,3 +175,54 @@ def test_atomic_directory_not_empty_or_a_file_is_refused(tmp_path):
         with pytest.raises(OutputError, match="not an empty directory"), atomic_directory(path):
             raise AssertionError
     assert listing(tmp_path) == ["file"]
+
+
+def test_left_beside_names_what_a_killed_run_left_of_this_output(tmp_path):
+    """Names of ours for that output alone, and for one whose name is as long as it may be."""
+    long = "x" * 255
+    for target in ("out.json", long):
+        (tmp_path / f".{target[:200]}.0123abcd.tmp").touch()
+    for other in (".out.json.0123abcd", ".out.json.0123ABCD.tmp", ".out.json.0123abc.tmp", ".outXjson.0123abcd.tmp"):
+        (tmp_path / other).touch()
+    assert left_beside(tmp_path / "out.json") == [tmp_path / ".out.json.0123abcd.tmp"]
+    assert left_beside(tmp_path / long) == [tmp_path / f".{long[:200]}.0123abcd.tmp"]
+    assert left_beside(tmp_path / "none") == left_beside(tmp_path / "no" / "out") == []
+
+
+@pytest.mark.parametrize("modified_ms", [None, 1_700_000_000_123])
+def test_write_file_joins_pieces_under_a_new_name_with_their_time(tmp_path, monkeypatch, modified_ms):
+    monkeypatch.setattr(folders, "WRITTEN_AT_ONCE", 3)
+    place = DiskPlace(str(tmp_path))
+    place.write("below/x", [b"abcdefg", b"", memoryview(b"h")], modified_ms)
+    place.write("y", [], modified_ms)
+    assert (tmp_path / "below" / "x").read_bytes() == b"abcdefgh"
+    assert (tmp_path / "y").read_bytes() == b""
+    if modified_ms is not None:
+        assert (tmp_path / "y").stat().st_mtime_ns == modified_ms * 1_000_000
+    with pytest.raises(FileExistsError):
+        place.write("y", [b"again"])
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "is_refused"),
+    [
+        ("data/out", "data", True),
+        ("data", "data", True),
+        ("out", "data", False),
+        ("database", "data", False),
+        ("data/__consumer_offsets-1/out", "data/__consumer_offsets-1/x.log", True),
+        ("data/out", "data/__consumer_offsets-1/x.log", True),
+        ("copy/__consumer_offsets-1/out", "copy/__consumer_offsets-1/x.log", True),
+        ("copy/out", "copy/__consumer_offsets-1/x.log", False),
+        ("own/out", "own/x.log", False),
+    ],
+)
+def test_an_output_inside_of_inputs_is_refused(tmp_path, target, given, is_refused):
+    """Inside of a directory that was named, of a partition's, or of the data directory around that."""
+    for folder in ("data/__consumer_offsets-1", "copy/__consumer_offsets-1", "own"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "x.log").touch()
+    (tmp_path / "data" / "meta.properties").touch()
+    files = [str(tmp_path / given)] if given.endswith(".log") else []
+    with pytest.raises(OutputError, match="which is an input") if is_refused else nullcontext():
+        folders.refuse_inside_inputs(str(tmp_path / target), [str(tmp_path / given)], files)

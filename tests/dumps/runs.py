@@ -1,4 +1,4 @@
-"""What the tests of dumps share: the command line over stdin, and rows by what they are of."""
+"""What the tests of dumps share: rows of the command line over stdin, and by what they are of."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner, Result
-
-from cli.main import main
+from tests.cli.runs import run
 from tests.conftest import json_lines
 
 DATA = Path(__file__).parent / "data"
 
 Row = dict[str, Any]
-
-
-def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin, catch_exceptions=False)
 
 
 def rows(*arguments: str | Path, stdin: bytes | None = None, status: int = 0) -> list[Row]:

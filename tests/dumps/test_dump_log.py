@@ -1,4 +1,4 @@
-"""The text of kafka-dump-log, era by era: the same answers as the segments it was printed of (``formats.md`` §3c)."""
+"""The text of kafka-dump-log, era by era: the same answers as the segments it was printed of."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from offsets_log.dumps.formats import build_segments, guess_format
 from offsets_log.errors import UnsupportedError
 from offsets_log.events import Event
 from offsets_log.pipeline import iter_events
-from tests.dumps.runs import captured, rows, run, without
+from tests.cli.runs import run
+from tests.dumps.runs import captured, rows, without
+from tests.sizes import examples
 from tests.test_decode_recordings import DUMPS, Dump
 
 Recordings = Callable[[str], Path]
@@ -272,7 +274,7 @@ def test_another_topic_is_left_out() -> None:
 TEXTS = ("dump-log-4.3.0-two-files", "dump-log-2.4.1", "dump-log-3.7.2-skip-record-metadata")
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.data())
 def test_mutated_text_is_read_or_damage(data: st.DataObject) -> None:
     lines = captured(data.draw(st.sampled_from(TEXTS))).split(b"\n")

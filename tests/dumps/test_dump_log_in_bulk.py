@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from offsets_log.dumps import dump_log
 from offsets_log.dumps.formats import build_segments
@@ -18,8 +18,9 @@ from offsets_log.pipeline import iter_events
 from offsets_log.rows.dump_log import iter_lines
 from tests.builders import LogBuilder, member
 from tests.columnar.test_equal_engines import STEPS, build
-from tests.conftest import RECORDINGS
+from tests.conftest import DISTINCT
 from tests.dumps.runs import DATA, captured
+from tests.sizes import examples
 
 TEXTS = sorted(file.name.removesuffix(".txt.gz") for file in DATA.glob("dump-log-*.gz"))
 
@@ -52,7 +53,7 @@ def test_texts_of_kafka(name: str) -> None:
     assert_equal(text.replace(b"\n", b"\r\n"))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(steps=STEPS)
 def test_generated_logs(steps: list[Any]) -> None:
     assert_equal(text_of(build(steps).log))
@@ -150,20 +151,20 @@ def test_plain_batches_need_no_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches go out where there is no more room, a large one gets more."""
-    from offsets_log.columnar.sinks import lines
+    from offsets_log.columnar.sinks import known
     from offsets_log.columnar.texts import reading
 
     monkeypatch.setattr(reading, "OUT_BYTES", 300)
     monkeypatch.setattr(reading, "PAIR_ROWS", 3)
-    monkeypatch.setattr(lines, "LEAST_KNOWN", 2)
-    monkeypatch.setattr(lines, "MOST_KNOWN", 4)
+    monkeypatch.setattr(known, "LEAST_KNOWN", 2)
+    monkeypatch.setattr(known, "MOST_KNOWN", 4)
     text = text_of(some_log().log)
     assert_equal(text)
     monkeypatch.setattr(reading, "MOST_OUT_BYTES", 500)
     assert_equal(text)
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 def test_recordings(name: str, recording: Any) -> None:
     from offsets_log.disk.reader import open_logs
     from tests.conftest import log_directories

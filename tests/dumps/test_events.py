@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.dumps import events_parquet
@@ -18,9 +18,11 @@ from offsets_log.dumps.formats import build_segments, guess_format
 from offsets_log.events import Event
 from offsets_log.pipeline import iter_events
 from offsets_log.rows.tables import decoded_row
+from tests.cli.runs import run
 from tests.conftest import read_partitions
-from tests.dumps.runs import rows, run, without
-from tests.test_decode_recordings import DATA_FOLDERS
+from tests.dumps.runs import rows, without
+from tests.sizes import examples
+from tests.test_build_recordings import DATA_FOLDERS
 
 Recordings = Callable[[str], Path]
 
@@ -186,7 +188,7 @@ def test_several_texts_of_one_partition_are_one_log(tmp_path: Path, recording: R
     assert rows("compact", tmp_path / "1.jsonl", tmp_path / "1.jsonl") == rows("compact", tmp_path / "1.jsonl")
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.data())
 def test_mutated_rows_are_read_or_damage(data: st.DataObject) -> None:
     values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just([]) | st.just({})

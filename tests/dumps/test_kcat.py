@@ -1,4 +1,4 @@
-"""kcat's forms: raw keys and values, through the same decoders as a segment's (``formats.md`` §3e)."""
+"""kcat's forms: raw keys and values, through the same decoders as a segment's."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.dumps.formats import build_segments, guess_format
 from offsets_log.log_format.record import Record
+from tests.cli.runs import run
 from tests.conftest import RECORDINGS, read_partitions
-from tests.dumps.runs import rows, run
+from tests.dumps.runs import rows
 from tests.dumps.test_formatter import last_words
+from tests.sizes import examples
 from tests.test_decode_recordings import batches_of, records_of
 
 Recordings = Callable[[str], Path]
@@ -106,6 +108,12 @@ def test_records_of_one_partition_in_any_order_of_partitions(recording: Recordin
 KEY = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00"
 
 
+def test_nothing_is_remarked_on_what_is_no_kcat() -> None:
+    built = build_segments("x", b"hello there\n", "kcat")
+    assert [*built.remarks] == []
+    assert [damage.error.problem.endswith("; kcat -J prints one of them") for damage in built.damages] == [True]
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -138,7 +146,7 @@ def test_a_record_that_does_not_decode_has_its_line() -> None:
     assert "-!__consumer_offsets-0: position 2, record offset 9" in result.stderr
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.data())
 def test_any_bytes_are_read_or_damage(data: st.DataObject) -> None:
     record = Record(offset=3, timestamp_ms=4, key=KEY, value=data.draw(st.none() | st.binary(max_size=20)))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.main import main
@@ -28,6 +28,7 @@ from tests.columnar.test_equal_engines import SEEDS, STEPS, build
 from tests.conftest import NEVER, PACKED, BulkFrom
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.replay.test_compact_recordings import Recording
+from tests.sizes import examples, so_many
 
 COMMANDS = (
     ("info",),
@@ -106,7 +107,7 @@ def removals_both_ways(log: PartitionLog, cut: int, profile: str, *, is_same_log
     return [removals(read, before, after, start, gone, ERAS[profile], None) for read in (all_of_it, chosen)]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=STEPS, profile=st.sampled_from(list(PROFILES)), cut=st.integers(1, 30), is_same_log=st.booleans())
 def test_removals_of_generated_logs(steps: Any, profile: str, cut: int, is_same_log: bool) -> None:
     expected, found = removals_both_ways(build(steps).log, cut, profile, is_same_log=is_same_log)
@@ -115,7 +116,7 @@ def test_removals_of_generated_logs(steps: Any, profile: str, cut: int, is_same_
 
 def test_removals_in_hostile_segments() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for number, data in enumerate(islice(hostile_segments(seeds, 17), 100)):
+    for number, data in enumerate(islice(hostile_segments(seeds, 17), so_many(100))):
         log = PartitionLog(0, (Segment("fuzz.log", 0, data),))
         expected, found = removals_both_ways(log, 5 + number % 20, "modern", is_same_log=bool(number % 2))
         assert found == expected

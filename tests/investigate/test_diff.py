@@ -288,7 +288,7 @@ def test_damage_in_a_log_that_is_read_twice_is_kept_once(tmp_path: Path) -> None
     [
         ("x",),
         ("x", "y", "z"),
-        ("x", "--from-time", 5, "--until-time", 4),
+        ("x", "--from-time", TIME + 5, "--until-time", TIME + 4),
         ("x", "--from-offset", 5, "--until-offset", 4),
         ("-", "-"),
     ],

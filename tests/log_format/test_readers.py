@@ -27,10 +27,9 @@ EMBEDDED = (
 
 
 @pytest.mark.parametrize("code", [p.UVARINT, p.VARINT, p.VARLONG, p.COMPACT], ids=repr)
-@pytest.mark.parametrize("power", [6, 7, 8, 13, 14, 15, 21, 28])
-def test_varints_at_the_edges_of_their_bytes(code: c.Construct, power: int) -> None:
+def test_varints_at_the_edges_of_their_bytes(code: c.Construct) -> None:
     read = readers.part(code)
-    for number in range((1 << power) - 2, (1 << power) + 2):
+    for number in ((1 << power) + more for power in (6, 7, 8, 13, 14, 15, 21, 28) for more in range(-2, 2)):
         raw = p.build(code, number, "number")
         assert read(raw + b"\xff", 0) == (number, len(raw))
 
@@ -99,10 +98,11 @@ def agree(code: c.Construct, data: bytes) -> bool:
     return found is not None
 
 
-@pytest.mark.parametrize(("message", "version"), TABLES, ids=lambda it: getattr(it, "name", str(it)))
-def test_every_table_has_a_reader(message: Message, version: int) -> None:
-    is_by_construct = message is ASSIGNMENT_INFO  # which has lengths of its own
-    assert (readers.reader_of(message.struct(version)) is None) == is_by_construct
+def test_every_table_has_a_reader() -> None:
+    """But one that has lengths of its own."""
+    without = [(message, version) for message, version in TABLES if readers.reader_of(message.struct(version)) is None]
+    assert len(TABLES) > 90
+    assert without == [(message, version) for message, version in TABLES if message is ASSIGNMENT_INFO]
 
 
 @given(st.data())

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import cramjam
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, UnsupportedCompressionTypeError
@@ -25,6 +25,7 @@ from offsets_log.log_format.building import (
 from offsets_log.log_format.compression import CODEC_NAMED
 from offsets_log.log_format.control_record import ControlRecord, decode_control_record
 from offsets_log.log_format.record import Record, iter_records
+from tests.sizes import examples
 
 ONE = Record(offset=4, timestamp_ms=1000, key=b"k", value=b"v")
 
@@ -113,6 +114,7 @@ def test_markers_are_78_bytes_and_say_who_and_what() -> None:
         batch = decode_batch_header(raw)
         assert len(raw) == 78
         assert (batch.is_control, batch.is_transactional, batch.producer_id) == (True, True, 9)
+        assert (batch.compression, batch.base_sequence, batch.records_count) == ("none", -1, 1)
         assert [decode_control_record(record) for record in read(raw)] == [ControlRecord(name, 3)]
 
 
@@ -264,7 +266,7 @@ def test_zstd_below_magic_2_is_refused() -> None:
         build_batch([ONE], magic=1, compression="zstd")
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     data=st.binary(max_size=300),
     name=st.sampled_from(["gzip", "snappy", "lz4", "zstd"]),
@@ -281,7 +283,7 @@ def test_any_bytes_decompress_or_are_one_error(data: bytes, name: str, magic: in
 KEYS = st.none() | st.binary(max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     facts=st.lists(st.tuples(KEYS, KEYS, st.integers(-(2**62), 2**62), st.integers(1, 9)), min_size=1, max_size=5),
     magic=st.sampled_from([0, 1, 2]),

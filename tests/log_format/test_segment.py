@@ -1,4 +1,4 @@
-"""Walking a segment whatever happened to it: tails, holes, wrong checksums, damaged lengths (``records.md`` §7)."""
+"""Walking a segment whatever happened to it: tails, holes, wrong checksums, damaged lengths."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.errors import CorruptBatchError, CorruptLogError, Damage, TruncatedBatchError, UnsupportedMagicError
+from offsets_log.events import BatchStart, Event, Until
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import segment
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import build_batch, empty_batch, encode_legacy_message
-from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Tail, iter_batches
+from offsets_log.pipeline import iter_events
 from tests.conftest import read_json
+from tests.sizes import examples
 
 FORMATS = [
     (magic, compression)
@@ -53,6 +56,18 @@ def offsets_read(data: bytes, *, is_last: bool = True) -> list[int]:
 
 def problems(data: bytes, *, is_last: bool = True) -> list[Damage | Tail]:
     return [item for item in iter_batches(data, is_last=is_last) if not isinstance(item, RecordBatch)]
+
+
+@pytest.mark.parametrize("until", range(11))
+@pytest.mark.parametrize(("magic", "compression"), FORMATS)
+def test_a_bound_ends_the_reading_of_every_magic(magic: int, compression: str, until: int) -> None:
+    """All records below it are read, and no batch behind the last of them."""
+    data, _ = segment_of(0, 3, 6, magic=magic, compression=compression)
+    batches = [item for item in iter_batches(data) if isinstance(item, RecordBatch)]
+    events = list(iter_events(PartitionLog(0, (Segment("x", 0, data),)), until=Until(until)))
+    assert [event.record.offset for event in events if isinstance(event, Event)] == list(range(min(until, 9)))
+    begun = [event.batch.position for event in events if isinstance(event, BatchStart)]
+    assert begun == [batch.position for batch in batches][: -(-until * len(batches) // 9)]
 
 
 @pytest.mark.parametrize(("magic", "compression"), FORMATS)
@@ -125,7 +140,7 @@ def test_hole_of_zeros_in_the_middle_is_damage_and_the_rest_is_read() -> None:
 
 
 COVERED_BY_NO_CHECKSUM = {*range(8), *range(12, 16)}
-"""Of a magic 2 batch: base offset and partition leader epoch (``records.md`` §3)."""
+"""Of a magic 2 batch: base offset and partition leader epoch (``DefaultRecordBatch.computeChecksum``)."""
 
 
 def test_every_flipped_byte_of_a_batch_is_noticed_or_listed_as_not_covered() -> None:
@@ -258,72 +273,6 @@ def test_recorded_damaged_ends_are_tails(kind: str, recording: Callable[[str], P
     assert tail.position == facts["last_batch_starts_at" if kind == "torn" else "zero_bytes_from"]
 
 
-def test_overlapping_segments_are_not_read_twice() -> None:
-    first, _ = segment_of(0, 3)
-    second, _ = segment_of(3, 6)
-    log = PartitionLog(0, (Segment("a.log", 0, first), Segment("b.log", 3, second)))
-    items = [item for _, item in iter_log(log)]
-    assert [item.base_offset for item in items if isinstance(item, RecordBatch)] == [0, 3, 6]
-    (damage,) = (item for item in items if isinstance(item, Damage))
-    assert (damage.error.file, damage.error.position, damage.error.record_offset) == ("b.log", 0, 3)
-
-
-def read_log(*segments: tuple[int, bytes]) -> tuple[list[int], list[Damage]]:
-    """Base offsets of the batches read, and what was damaged."""
-    log = PartitionLog(0, tuple(Segment(f"{base}.log", base, data) for base, data in segments))
-    items = [item for _, item in iter_log(log)]
-    damages = [item for item in items if isinstance(item, Damage)]
-    return [item.base_offset for item in items if isinstance(item, RecordBatch)], damages
-
-
-@pytest.mark.parametrize("bit", range(0, 63, 3))
-@pytest.mark.parametrize("which", [0, 1, 2])
-def test_flipped_bit_of_a_base_offset_costs_its_own_batch_only(bit: int, which: int) -> None:
-    """No checksum covers it (``records.md`` §3)."""
-    data, positions = segment_of(100, 103, 106, 109)
-    offset = (100, 103, 106)[which] ^ (1 << bit)
-    at = positions[which]
-    broken = data[:at] + offset.to_bytes(8) + data[at + 8 :]
-    read, damages = read_log((100, broken), (112, segment_of(112, 115)[0]))
-    left = [base for base in (100, 103, 106, 109, 112, 115) if base != (100, 103, 106)[which]]
-    if offset > 100 and read != left:  # a small flip may look like a gap and overlap its neighbour instead
-        assert len(damages) <= 2
-        assert len(read) >= 4
-    else:
-        assert read == left
-        (damage,) = damages
-        assert damage.error.field == "base_offset"
-        assert damage.error.position == at
-
-
-def test_batches_that_overlap_in_part_are_not_read_twice() -> None:
-    data = segment_of(0, 3)[0] + segment_of(4, 7)[0]
-    read, damages = read_log((0, data))
-    assert read == [0, 3, 7]
-    assert [damage.error.record_offset for damage in damages] == [4]
-
-
-def test_a_batch_that_begins_at_the_last_offset_read_is_not_read() -> None:
-    read, damages = read_log((0, segment_of(0, 2, 5)[0]))
-    assert read == [0, 5]
-    assert [damage.error.record_offset for damage in damages] == [2]
-
-
-def test_the_last_offset_of_a_segment_is_2_to_the_31_less_1_beyond_its_base() -> None:
-    """An index holds the difference in 4 bytes with a sign."""
-    last = (1 << 31) - 1
-    assert read_log((0, build_batch(records(last, 1))))[0] == [last]
-    read, (damage,) = read_log((0, build_batch(records(last + 1, 1))))
-    assert read == []
-    assert "cannot be in a segment that begins at 0" in str(damage.error)
-
-
-def test_of_two_batches_that_share_an_offset_the_one_behind_a_gap_is_the_odd_one() -> None:
-    read, (damage,) = read_log((0, segment_of(0, 10, 12)[0]))
-    assert read == [0, 12]
-    assert "offsets 10 to 12 are beyond the next batch's 12" in str(damage.error)
-
-
 @pytest.mark.parametrize("garbage", [b"hello world\n", b"\x02" * 3000, b"\xff" * 40, bytes(8) + b"\x7f" * 60])
 def test_garbage_behind_the_last_batch_is_no_torn_tail(garbage: bytes) -> None:
     data, _ = segment_of(0, 3)
@@ -388,7 +337,7 @@ def test_zeros_that_are_not_the_tail_are_skipped_without_trying_each(monkeypatch
         assert tried < 100
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(data=st.binary(max_size=400))
 def test_any_bytes_give_batches_damage_or_a_tail_that_cover_them(data: bytes) -> None:
     covered = 0

@@ -36,9 +36,10 @@ def by_construct(code: c.Construct, value: Any) -> bytes:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize(("message", "version"), REQUESTS, ids=lambda it: getattr(it, "name", str(it)))
-def test_every_request_and_response_has_a_writer(message: Message, version: int) -> None:
-    assert writers.writer_of(message.struct(version)) is not None
+def test_every_request_and_response_has_a_writer() -> None:
+    without = [(message.name, v) for message, v in REQUESTS if writers.writer_of(message.struct(v)) is None]
+    assert len(REQUESTS) > 150
+    assert without == []
 
 
 def test_a_table_of_records_has_none_only_if_it_is_embedded() -> None:

@@ -130,3 +130,17 @@ def test_history_and_decode_show_it(tmp_path: Path) -> None:
     assert "metadataDecoded" not in shown[1]["value"]
     plain = list(json_lines(CliRunner().invoke(main, ["decode", str(folder)]).stdout))
     assert "metadataDecoded" not in plain[0]["value"]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_only_text_that_an_encoder_writes_is_decoded(count: int) -> None:
+    """Another letter before the padding stands for the same bytes, and is no client's."""
+    processors = struct.pack(">iiq", 1, 0, 5) if count else b""
+    written = text_of(b"\2" + struct.pack(">q", 7) + processors)
+    if written.endswith("="):
+        body = written.rstrip("=")
+        for letter in (chr(ord(body[-1]) + 1), chr(ord(body[-1]) + 2)):
+            assert decode_commit_metadata(body[:-1] + letter + written[len(body) :], 1) is None
+    found = decode_commit_metadata(written, 1)
+    assert found is not None
+    assert found["partitionTime"] == 7

@@ -8,23 +8,30 @@ import datetime
 import io
 import uuid
 from dataclasses import is_dataclass
+from importlib import import_module
+from pkgutil import iter_modules
 from types import NoneType
 from typing import Any, get_args, get_origin
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import api_key_map, load_entity_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
+from offsets_log import protocol
 from offsets_log.errors import CorruptRecordError
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.schema import ArrayOf, Field, Scalar, Struct, WireType, in_versions
-from offsets_log.protocol.api import SIZE_BYTES, Api, Header
+from offsets_log.protocol.api import SIZE_BYTES, Api, Header, decode_header
 from offsets_log.protocol.registry import APIS
+from tests.sizes import examples
 
-CASES = [(api, version) for api in APIS.values() for version in range(api.versions[0], api.versions[1] + 1)]
+MODULES = [import_module(one.name) for one in iter_modules(protocol.__path__, "offsets_log.protocol.")]
+EVERY_API = {api.name: api for module in MODULES for api in vars(module).values() if isinstance(api, Api)}
+"""Those of `APIS`, which only read, and those that `restore` sends."""
+CASES = [(api, version) for api in EVERY_API.values() for version in range(api.versions[0], api.versions[1] + 1)]
 IDS = [f"{api.name}-{version}" for api, version in CASES]
 RANGES = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
@@ -126,7 +133,7 @@ def test_fields_are_those_of_kafkas_own_description(api: Api, version: int) -> N
 
 @pytest.mark.parametrize(("api", "version"), CASES, ids=IDS)
 @given(data=st.data())
-@settings(max_examples=4, deadline=None)
+@examples(4)
 def test_both_sides_of_the_wire_agree(api: Api, version: int, data: st.DataObject) -> None:
     body = data.draw(struct_values(api.request.fields, version))
     header = Header(api.key, version, 7, "me")
@@ -182,7 +189,7 @@ def renamed(value: Any) -> Any:
 
 @pytest.mark.parametrize(("api", "version"), CASES, ids=IDS)
 @given(raw=st.binary(max_size=60))
-@settings(max_examples=6, deadline=None)
+@examples(6)
 def test_bytes_that_are_no_response_are_refused(api: Api, version: int, raw: bytes) -> None:
     """Nothing but an error of ours, and no room for what a length only claims."""
     for decode in (lambda: api.decode_response(version, raw), lambda: api.decode_request(raw)):
@@ -195,6 +202,23 @@ def test_a_broker_that_does_not_know_the_version_is_understood() -> None:
     ranges = [{"api_key": 18, "min_version": 0, "max_version": 2}]
     frame = api.encode_response(1, 0, {"error_code": 35, "api_keys": ranges})
     assert api.decode_response(4, frame[SIZE_BYTES:])[1]["api_keys"] == ranges
+
+
+def test_frames_are_those_of_the_protocol_guide() -> None:
+    """A size of 4 bytes, then the header: with tagged fields in flexible versions, but for ApiVersions' answers."""
+    api = APIS[18]
+    assert api.encode_request(Header(18, 0, 7, "c"), {}) == bytes.fromhex("0000000b 0012 0000 00000007 0001 63")
+    flexible = {"client_software_name": "n", "client_software_version": "v"}
+    framed = api.encode_request(Header(18, 3, 7, None), flexible)
+    assert framed == bytes.fromhex("00000010 0012 0003 00000007 ffff 00 026e 0276 00")
+    assert decode_header(framed[SIZE_BYTES:]) == (Header(18, 3, 7, None), bytes.fromhex("00 026e 0276 00"))
+    assert api.decode_request(framed[SIZE_BYTES:] + b"more") == (Header(18, 3, 7, None), flexible)
+    for version, words in ((99, "has no version 99"), (-1, "has no version -1")):
+        changed = framed[SIZE_BYTES:6] + version.to_bytes(2, signed=True) + framed[8:]
+        with pytest.raises(CorruptRecordError, match=words):
+            api.decode_request(changed)
+    answer = {"error_code": 0, "api_keys": []}
+    assert api.encode_response(7, 0, answer) == bytes.fromhex("0000000a 00000007 0000 00000000")
 
 
 @pytest.mark.parametrize(

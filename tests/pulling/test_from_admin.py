@@ -139,6 +139,19 @@ def test_share_groups_have_their_start_offsets(tmp_path: Path) -> None:
     assert [one["type"] for one in found["groups"]] == ["unheard", "consumer", "share"]
 
 
+def test_where_brokers_do_not_tell_the_offsets_topic_no_home_of_a_group_is_known(tmp_path: Path) -> None:
+    brokers = cluster(a={"orders": {0: 7}})
+    for number in (0, 1):
+        del brokers.logs[OFFSETS, number]
+    with brokers.running():
+        result = snapshot(brokers, tmp_path)
+    assert result.exit_code == 0, result.stderr
+    found = plan(tmp_path)
+    assert told(found) == {("a", "orders", 0): 7}
+    assert found["offsets_partitions"] == {"count": 50, "source": "default", "absent": None}
+    assert {row["offsets_partition"] for row in (*found["groups"], *found["offsets"])} == {None}
+
+
 def test_a_group_that_is_refused_is_named_and_one_that_moves_is_asked_again(tmp_path: Path) -> None:
     brokers = cluster(denied=30, gone=69, moving=16, fine={"orders": {0: 7}})
     with brokers.running():

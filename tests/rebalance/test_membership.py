@@ -163,7 +163,7 @@ def test_a_write_that_fails_brings_the_group_back_to_rebalancing() -> None:
 
 
 def test_members_that_do_not_come_back_are_removed_and_the_leader_with_them() -> None:
-    """``G-6``, ``G-7``."""
+    """``G-7``."""
     bench = Bench()
     first, second, third = bench.started("a", "b", "c")
     again = [bench.join("b", second, protocols=("sticky",)), bench.join("c", third)]
@@ -174,6 +174,25 @@ def test_members_that_do_not_come_back_are_removed_and_the_leader_with_them() ->
     assert bench.group.leader in (second, third)
     assert set(bench.group.members) == {second, third}
     assert bench.group.protocol == "sticky"
+
+
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
+def test_another_leads_when_the_leader_leaves_or_does_not_come_back(release: str) -> None:
+    """``G-6``: a static leader stays a member."""
+    bench = Bench(release)
+    first, second = bench.started("a", "b")
+    assert bench.group.leader == first
+    bench.groups.leave("g", MemberIdentity(first))
+    bench.synced([bench.join("b", second)])
+    assert bench.group.leader == second
+    static = Bench(release)
+    (leader,) = static.started("a", group_instance_id="node")
+    pending = static.join("b")
+    while pending.answer is None:
+        static.groups.heartbeat("g", MemberIdentity(leader, "node", 1))
+        static.pass_ms(SESSION_MS // 2)
+    (other,) = static.synced([pending])
+    assert (static.group.leader, set(static.group.members)) == (other, {leader, other})
 
 
 def test_who_leaves_or_falls_silent_makes_the_others_rebalance() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,13 +27,11 @@ from offsets_log.replay.expiry import (
 )
 from offsets_log.replay.profile import PROFILES
 from tests.conftest import RECORDINGS, read_json, read_json_lines, read_partitions
-from tests.replay.test_expiry import expiry_of
+from tests.replay.expiring import Json, expiry_of
 
 Recording = Callable[[str], Path]
-Json = dict[str, Any]
 
 EXPIRED = "kafka-4.3-expired"
-DAY_MS = 86_400_000
 
 ERA_OF_VERSION = {
     "0.8.2.2": "0.8.2",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.log_format.primitives import ZERO_UUID
@@ -16,6 +17,7 @@ from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import EndTransactionMarker, PartialState, offset_and_metadata
 from offsets_log.replay.profile import CLASSIC, PROFILES, Profile
 from tests.conftest import RECORDINGS, read_partitions
+from tests.sizes import examples
 
 Step = Callable[[PartialState], None]
 
@@ -142,8 +144,29 @@ def test_what_a_producer_cancels_without_a_marker_is_told_on_to_the_run_before()
     assert [value.key for value in finish(first.merge(second.merge(third))).committed] == [("g", "t", 1)]
 
 
+OF_ONE_KEY: tuple[Callable[[int], Step], ...] = (
+    lambda at: commit("g", 0, at, -1),
+    lambda at: commit("g", 0, at, 7),
+    lambda at: tombstone("g", 0, at, -1),
+    lambda at: tombstone("g", 0, at, 7),
+    lambda at: marker(at, 7, True),
+    lambda at: marker(at, 7, False),
+)
+
+
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-@settings(max_examples=400, deadline=None)
+def test_every_short_run_of_one_key_and_producer_merges_to_the_whole(profile: Profile) -> None:
+    """All runs of four steps, cut into three pieces: cancelled, ended and superseded values of all kinds."""
+    for shapes in product(OF_ONE_KEY, repeat=4):
+        steps = [shape(offset) for offset, shape in enumerate(shapes)]
+        whole = facts_of(finish(run(profile, steps)))
+        for first, second in combinations((1, 2, 3), 2):
+            a, b, c = (run(profile, piece) for piece in (steps[:first], steps[first:second], steps[second:]))
+            assert facts_of(finish(a.merge(b.merge(c)))) == whole
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@examples(120)
 @given(shapes=st.lists(SHAPES, max_size=30), cuts=st.tuples(st.integers(0, 30), st.integers(0, 30)))
 def test_merge_of_any_three_pieces_equals_the_whole_in_both_groupings(
     profile: Profile, shapes: list[tuple[object, ...]], cuts: tuple[int, int]
@@ -159,7 +182,7 @@ def test_merge_of_any_three_pieces_equals_the_whole_in_both_groupings(
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(shapes=st.lists(SHAPES, max_size=24))
 def test_merge_of_single_records_equals_the_whole(profile: Profile, shapes: list[tuple[object, ...]]) -> None:
     steps = steps_of(shapes)

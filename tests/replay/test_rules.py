@@ -8,10 +8,13 @@ import pytest
 
 from offsets_log.log_format.batch import decode_batch_header
 from offsets_log.log_format.building import build_batch, empty_batch
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.embedded import expand_subscription
+from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.replay.expiry import subscribed_topics
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, PROFILES, RELEASES, Profile
-from offsets_log.replay.topic_names import TopicNames, is_named_in
+from offsets_log.replay.topic_names import TopicNames, is_named_in, topic_names_in
 from offsets_log.rows.groups import group_row
 from tests.builders import TIME, LogBuilder, member, record_bytes
 
@@ -177,14 +180,16 @@ def test_a_missing_leader_is_the_first_member_and_an_unknown_one_is_kept() -> No
     """The first member replaces a missing leader; an unknown leader is kept (``L-26``, ``B-6``)."""
     assert log().group(member("a"), member("b"), leader=None).load(MODERN).groups["g"].leader == "a"
     assert log().group(member("a"), leader="who").load(MODERN).groups["g"].leader == "who"
+    assert log().group(member("a"), protocol=None).load(CLASSIC).groups["g"].protocol is None
 
 
-def test_an_empty_protocol_type_is_none_and_looks_simple() -> None:
+def test_an_empty_protocol_type_is_none_but_not_simple_with_members() -> None:
     """The record that 4.x writes for a new group has an empty protocol type (``L-25``, ``J-16``)."""
-    group = log().group(protocol_type="", generation=0).load(MODERN).groups["g"]
-    assert group.protocol_type is None
-    assert group.is_simple
-    assert group.has_record
+    for profile in (MODERN, CLASSIC):
+        group = log().group(protocol_type="", generation=0).load(profile).groups["g"]
+        assert (group.protocol_type, group.is_simple, group.has_record) == (None, True, True)
+        peopled = log().group(member("a"), protocol_type="").load(profile).groups["g"]
+        assert (peopled.is_simple, subscribed_topics(peopled)) == (False, None)
 
 
 def test_members_with_one_instance_id_end_the_load_and_with_one_member_id_do_not() -> None:
@@ -263,6 +268,7 @@ def test_a_type_0_key_has_values_of_version_0_only_from_4_1_on() -> None:
     built = log().commit(5).commit(6, type_=0, version=1)
     for release in ("4.1", "4.2", "4.3"):
         assert built.load(RELEASES[release]).failure.rule == "records:Y6"  # type: ignore[union-attr]
+        assert rule_of(log().commit(5, type_=0, version=0), RELEASES[release]) is None
     assert built.load(RELEASES["4.0"]).failure is None
     assert built.served(CLASSIC) == {K: 6}
 
@@ -276,6 +282,9 @@ def test_a_value_of_a_later_version_is_read_as_the_newest_by_the_previews_and_a_
     built = log().add((key, version.to_bytes(2, signed=True) + value[2:]))
     assert rule_of(built, RELEASES["3.9-java"]) == rule
     assert rule_of(built) == "records:Y4"
+    assert rule_of(log().add((key, version.to_bytes(2, signed=True))), RELEASES["3.9-java"]) == "records:Y4", (
+        "too short"
+    )
 
 
 def test_a_control_batch_in_the_middle_is_no_data() -> None:
@@ -286,6 +295,34 @@ def test_a_control_batch_in_the_middle_is_no_data() -> None:
         assert state.failure is None
         assert sorted(value.committed_offset for value in state.committed) == [2, 5]
         assert state.end_offset == 4
+
+
+def test_what_is_cut_off_names_no_topic_and_a_zero_id_is_none() -> None:
+    """A record without a type or a version of its value is no commit; an id of zeros says nothing (``L-23``)."""
+    fields = {"offset": 1, "metadata": "", "commit_timestamp": TIME, "topic_id": bytes(15) + b"\1"}
+    key, value = record_bytes(1, {"group": "g", "topic": "t", "partition": 0}, fields, 4)
+    assert value is not None
+    assert is_named_in(key, value, {})
+    for cut in ((None, value), (b"\0", value), (key, None), (key, b"\0")):
+        assert not is_named_in(*cut, {})
+    for topic_id, named in ((bytes(15) + b"\1", ["t"]), (bytes(16), [])):
+        key, value = record_bytes(1, decode_coordinator_record(key, None).key, fields | {"topic_id": topic_id}, 4)
+        record = decode_coordinator_record(key, value)
+        assert record.value is not None
+        record.value["topic_id"] = Uuid(topic_id)
+        assert [name for _, name in topic_names_in(record)] == named
+
+
+def test_topics_are_named_by_rows_that_have_both() -> None:
+    """Of share groups some lists have ids alone, in rows or without."""
+    rows = {
+        "topics": [{"topic_id": b"a"}],
+        "initialized_topics": [{"topic_id": b"b", "topic_name": "t"}, {"topic_id": b"c", "topic_name": "u"}],
+        "deleting_topics": [b"d"],
+    }
+    record = CoordinatorRecord(record_type=15, key={"group_id": "g"}, value=rows, value_version=0)
+    assert list(topic_names_in(record)) == [(b"b", "t"), (b"c", "u")]
+    assert list(topic_names_in(CoordinatorRecord(record_type=15, key={"group_id": "g"}))) == []
 
 
 def test_empty_control_batches_mean_nothing() -> None:
@@ -301,211 +338,14 @@ def test_empty_control_batches_mean_nothing() -> None:
         assert len(built.load(profile).pending) == 1
 
 
-# ------------------------------------------------------------------------------------- the newer kinds
-
-
-CONSUMER_MEMBER = {
-    "instance_id": None, "rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": ["t"],
-    "subscribed_topic_regex": None, "rebalance_timeout_ms": 1, "server_assignor": None, "classic_member_metadata": None,
-}  # fmt: skip
-
-
-def current(epoch: int, *partitions: int, state: int = 0) -> dict[str, Any]:
-    rows = [{"topic_id": bytes(16), "partitions": list(partitions), "assignment_epochs": []}] if partitions else []
-    return {
-        "member_epoch": epoch,
-        "previous_member_epoch": epoch - 1,
-        "state": state,
-        "assigned_partitions": rows,
-        "partitions_pending_revocation": [],
-    }
-
-
-def consumer_group() -> LogBuilder:
-    """Build a consumer group with one member at epoch 1."""
-    return (
-        log()
-        .newer(5, CONSUMER_MEMBER, member_id="m")
-        .newer(3, {"epoch": 1, "metadata_hash": 0})
-        .newer(6, {"assignment_epoch": 1, "assignment_timestamp": 0})
-        .newer(7, {"topic_partitions": []}, member_id="m")
-        .newer(8, current(1), member_id="m")
-    )
-
-
 def rule_of(built: LogBuilder, profile: Profile = MODERN) -> str | None:
     failure = built.load(profile).failure
     return failure.rule if failure else None
 
 
-def test_consumer_group_is_built_and_torn_down_in_order() -> None:
-    """Records build a group and tear it down in order (``J-4``, ``J-17``, ``B-15``)."""
-    built = consumer_group()
-    group = built.load(MODERN).groups["g"]
-    assert (group.kind, group.group_epoch, group.assignment_epoch, group.state(MODERN)) == ("consumer", 1, 1, "Stable")
-    built.newer(8, None, member_id="m").newer(7, None, member_id="m").newer(6, None).newer(5, None, member_id="m")
-    built.newer(4, None).newer(3, None)
-    assert built.load(MODERN).groups == {}
-    assert rule_of(built) is None
-
-
-@pytest.mark.parametrize(
-    "teardown",
-    [
-        [(5, "m")],
-        [(8, "m"), (5, "m")],
-        [(3, None)],
-        [(6, None)],
-        [(8, "m"), (7, "m"), (5, "m"), (3, None)],
-    ],
-)
-def test_tombstones_in_another_order_end_the_load(teardown: list[tuple[int, str | None]]) -> None:
-    """Tombstones in any other order end the load (``J-17``, ``C-23``)."""
-    built = consumer_group()
-    for type_, member_id in teardown:
-        built.newer(type_, None, member_id=member_id)
-    assert rule_of(built) == "J-17"
-
-
-def test_a_group_with_targets_alone_is_not_removed() -> None:
-    """The group has no members, and the epoch of its targets is gone before them (``J-17``)."""
-    built = log().newer(3, {"epoch": 1, "metadata_hash": 0}).newer(6, None)
-    built.newer(7, {"topic_partitions": []}, member_id="m").newer(3, None)
-    assert rule_of(built) == "J-17"
-    assert list(built.load(MODERN).groups) == ["g"]
-
-
-def test_a_classic_tombstone_behind_a_consumer_group_removes_it() -> None:
-    """A classic tombstone removes a consumer group too (``J-22``)."""
-    state = consumer_group().group(gone=True).load(MODERN)
-    assert (state.groups, state.failure) == ({}, None)
-
-
-def test_tombstones_of_what_is_not_there_are_ignored_since_4_0() -> None:
-    """Since 4.0, tombstones of missing groups and members are ignored (``J-18``)."""
-    for built in (log().newer(8, None, member_id="m"), log().newer(3, None), log().newer(5, None, member_id="m")):
-        assert rule_of(built) is None
-        assert built.load(MODERN).groups == {}
-        assert rule_of(built, RELEASES["3.9-java"]) == "J-18"
-    assert rule_of(log().newer(8, current(1), member_id="m")) is None
-    assert rule_of(log().newer(3, {"epoch": 1}).newer(8, current(1), member_id="m"), RELEASES["3.9-java"]) == "J-18"
-
-
-def test_simple_groups_give_way_to_newer_kinds_by_release() -> None:
-    """Each release decides which newer kinds replace a simple group (``J-19``, ``B-1``)."""
-    consumer = log().commit(5).newer(3, {"epoch": 1, "metadata_hash": 0})
-    streams = log().commit(5).newer(17, {"epoch": 1, "metadata_hash": 0})
-    share = log().commit(5).newer(11, {"epoch": 1, "metadata_hash": 0})
-    assert [rule_of(built) for built in (consumer, streams, share)] == [None, None, "J-19"]
-    assert [rule_of(built, RELEASES["4.2"]) for built in (consumer, streams, share)] == [None, "J-19", "J-19"]
-    assert rule_of(consumer, RELEASES["3.9-java"]) == "J-19"
-    assert rule_of(log().group().newer(3, {"epoch": 1, "metadata_hash": 0})) == "J-19"
-    assert consumer.served(MODERN) == {K: 5}
-
-
-def test_a_partition_has_one_owner_or_the_one_of_the_higher_epoch() -> None:
-    """A partition has one owner, or goes to the one of the higher epoch (``J-20``)."""
-    same = consumer_group().newer(8, current(1, 0), member_id="m").newer(8, current(1, 0), member_id="n")
-    higher = consumer_group().newer(8, current(1, 0), member_id="m").newer(8, current(2, 0), member_id="n")
-    moved = higher.newer(8, current(2), member_id="m")
-    assert (rule_of(same), rule_of(same, RELEASES["4.1"])) == ("J-20", "J-20")
-    assert (rule_of(moved), rule_of(moved, RELEASES["4.1"])) == (None, "J-20")
-    third = moved.newer(8, current(2, 0), member_id="o")
-    assert rule_of(third) == "J-20", "what m gave back was n's already"
-
-
-def test_upgrade_and_downgrade_between_classic_and_consumer() -> None:
-    """A group may change between classic and consumer in both directions (``J-21``)."""
-    built = log().group(member("m")).group(gone=True).newer(5, CONSUMER_MEMBER, member_id="m")
-    built.newer(3, {"epoch": 1, "metadata_hash": 0})
-    assert built.load(MODERN).groups["g"].kind == "consumer"
-    built.newer(8, None, member_id="m").newer(6, None).newer(5, None, member_id="m").newer(3, None).group(member("m"))
-    assert built.load(MODERN).groups["g"].kind == "classic"
-    assert rule_of(built) is None
-
-
-def test_epochs_begin_at_one_in_4_3_and_at_zero_before() -> None:
-    """Real brokers answered so: 4.3.0 for hand-made logs of these records, 4.0.0 to 4.2.0 in `load-fails`."""
-    share_member = {"rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": ["t"]}
-    answers = (
-        (log().newer(3, {"epoch": 5, "metadata_hash": 0}), 5, 1),
-        (log().newer(3, {"epoch": 5, "metadata_hash": 0}).newer(6, None), 5, -1),
-        (log().newer(11, {"epoch": 5, "metadata_hash": 0}), 5, 1),
-        (log().newer(10, share_member, member_id="m"), 1, 1),
-        (log().newer(17, {"epoch": 5, "metadata_hash": 0}), 5, 1),
-    )
-    for built, group_epoch, assignment_epoch in answers:
-        group = built.load(MODERN).groups["g"]
-        assert (group.group_epoch, group.assignment_epoch) == (group_epoch, assignment_epoch)
-        assert all(member.member_epoch == 0 for member in group.members.values())
-    before = answers[0][0].load(RELEASES["4.2"]).groups["g"]
-    assert (before.group_epoch, before.assignment_epoch) == (5, 0)
-
-
-def test_a_member_is_removed_only_after_its_current_assignment_even_if_it_had_none() -> None:
-    """A member's epoch is 0 until the tombstone of type 8 (``J-17``)."""
-    built = log().newer(5, CONSUMER_MEMBER, member_id="m").newer(5, None, member_id="m")
-    assert rule_of(built) == "J-17"
-
-
-def test_states_of_consumer_share_and_streams_groups() -> None:
-    """Consumer, share and streams groups have their own states (``B-15``)."""
-    assert log().newer(3, {"epoch": 2, "metadata_hash": 0}).load(MODERN).groups["g"].state(MODERN) == "Empty"
-    behind = consumer_group().newer(3, {"epoch": 2, "metadata_hash": 0})
-    assert behind.load(MODERN).groups["g"].state(MODERN) == "Assigning"
-    waiting = consumer_group().newer(8, current(1, state=1), member_id="m")
-    assert waiting.load(MODERN).groups["g"].state(MODERN) == "Reconciling"
-    share_member = {"rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": []}
-    share = log().newer(10, share_member, member_id="m").newer(11, {"epoch": 9, "metadata_hash": 0})
-    assert share.load(MODERN).groups["g"].state(MODERN) == "Stable"
-    streams = log().newer(
-        17, {"epoch": 1, "metadata_hash": 0, "validated_topology_epoch": 0, "last_assignment_configs": []}
-    )
-    streams.newer(22, {"member_epoch": 1, "previous_member_epoch": 0, "state": 1} | NO_TASKS, member_id="m")
-    streams.newer(20, {"assignment_epoch": 1, "assignment_timestamp": 0})
-    assert streams.load(MODERN).groups["g"].state(MODERN) == "NotReady"
-    streams.newer(23, {"epoch": 0, "subtopologies": []})
-    assert streams.load(MODERN).groups["g"].state(MODERN) == "Stable"
-
-
-NO_TASKS: dict[str, Any] = {
-    f"{kind}_tasks{suffix}": [] for kind in ("active", "standby", "warmup") for suffix in ("", "_pending_revocation")
-}
-
-
-def test_regular_expressions_and_topologies_come_and_go() -> None:
-    """Types 16 and 23 add and remove regular expressions and topologies (``J-4``)."""
-    resolved = {"topics": ["t"], "version": 1, "timestamp": 2}
-    key = {"group_id": "g", "regular_expression": "t.*"}
-    built = log().add(record_bytes(16, key, resolved, 0))
-    assert built.load(MODERN).groups["g"].regular_expressions == {"t.*": resolved}
-    built.add(record_bytes(16, key, None, 0))
-    assert built.load(MODERN).groups["g"].regular_expressions == {}
-
-
-def test_a_consumer_groups_protocol_is_its_most_chosen_assignor_or_the_brokers() -> None:
-    """The protocol is the assignor that most members chose, or the broker's (``B-16``)."""
-
-    def protocol(*chosen: str | None) -> str:
-        built = log()
-        for i, name in enumerate(chosen):
-            built.newer(5, CONSUMER_MEMBER | {"server_assignor": name}, member_id=f"m{i}")
-        group = built.load(MODERN).groups["g"]
-        value: str = group_row(group, MODERN, TopicNames(), 0)["protocol"]
-        return value
-
-    assert protocol(None) == "uniform"
-    assert protocol("range", "uniform", "range") == "range"
-
-
 def test_odd_values_are_stored_and_answered() -> None:
     """A committed offset of −1 and the empty group are stored and answered (``B-13``)."""
     assert log().commit(-1, group="").served(MODERN) == {"/t/0": -1}
-
-
-def test_newer_kinds_are_nothing_to_the_scala_coordinator() -> None:
-    """The Scala coordinator ignores the newer kinds (``L-21``)."""
-    assert consumer_group().load(CLASSIC).groups == {}
 
 
 def test_subscribed_topics_need_a_subscription_that_parses() -> None:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.columnar.folds import replay as columnar
@@ -25,10 +25,11 @@ from offsets_log.report.lines import generation_lines, offset_lines, values
 from offsets_log.report.samples import Lines, Sampled, Samples
 from tests.builders import TIME, LogBuilder, record_bytes
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build
-from tests.conftest import PACKED, RECORDINGS, log_directories, read_json, read_partitions
+from tests.conftest import DISTINCT, PACKED, log_directories, read_json, read_partitions
 from tests.dump_log import DumpedRecord, read_dump
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, answered, steps
+from tests.sizes import examples, so_many
 
 BY_JAVA = [name for name in LOADED if name.startswith("kafka-4")]
 
@@ -106,7 +107,7 @@ def test_lines_end_with_the_answers_at_every_step(name: str, recording: Recordin
         assert ends(sampled(logs, until=until)) == of_answer(line), line["what"]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", DISTINCT)
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 def test_logs_read_by_kernels_are_sampled_as_events_are(name: str, profile: Profile, recording: Recording) -> None:
     """However the log is cut: inside transactions too."""
@@ -128,7 +129,7 @@ def test_only_what_is_shown_is_sampled(recording: Recording, monkeypatch: pytest
         assert_equal(sampled_in_bulk(logs, pieces=3, **shows), expected)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     steps=STEPS,
     pieces=st.integers(1, 4),
@@ -149,7 +150,7 @@ def test_generated_logs(steps, pieces, end, most, profile) -> None:  # type: ign
 
 def test_hostile_segments() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for data in islice(hostile_segments(seeds, 12), 300):
+    for data in islice(hostile_segments(seeds, 12), so_many(300)):
         log = PartitionLog(0, (Segment("fuzz.log", 0, data),))
         assert_equal(sampled_in_bulk([log]), sampled([log]))
 

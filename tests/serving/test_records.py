@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.main import main
@@ -36,6 +36,7 @@ from tests.coordinator.broker import QUICK, NotAvailableError, jars
 from tests.data_directories.copies import Recorded, data_directories
 from tests.serving.client import ADDRESS, LIST_OFFSETS, ask, frame_of, moments
 from tests.serving.test_tools import listening
+from tests.sizes import examples
 
 FETCH = 1
 VECTOR = Path(__file__).with_name("transactions-4.3.json")
@@ -166,7 +167,7 @@ def test_transactions_and_times_are_told_as_the_broker_told_them() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_time_leads_to_the_first_record_as_late(data: st.DataObject) -> None:
     """Whatever the order of times, the segments, where the log begins and ends; and with any time index."""
     sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=8))

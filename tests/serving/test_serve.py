@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from cli.serve import END_OFFSETS
+from cli.serve_options import END_OFFSETS
 from offsets_log.protocol.api import SIZE_BYTES
 from offsets_log.protocol.registry import APIS
 from offsets_log.serving import topics
@@ -202,11 +202,11 @@ def test_a_signal_ends_it_in_order(data: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--at", "5", "--until-time", "6"], "--at is a time of its own"),
+        (["--at", "2h", "--until-time", "1h"], "--at is a time of its own"),
         (["--retention", "1d"], "--retention decides what has expired by --now"),
         (["--step", "2"], "--step begins at a moment"),
-        (["--at", "5", "--at", "6", "--advertise", "h:1"], "--advertise names one address"),
-        (["--at", "5", "--at", "6", "--listen", "127.0.0.1:65535"], "there are no 2 ports from 65535 on"),
+        (["--at", "2h", "--at", "1h", "--advertise", "h:1"], "--advertise names one address"),
+        (["--at", "2h", "--at", "1h", "--listen", "127.0.0.1:65535"], "there are no 2 ports from 65535 on"),
         (["--advertise", "foo:0"], "port 0 is nowhere"),
         (["--listen", "9092"], "is not HOST:PORT"),
         (["--listen", "h:70000"], "is not HOST:PORT"),

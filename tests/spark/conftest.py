@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.coordinator.broker import QUICK
+
 HERE = Path(__file__).parent
 NO_JAVA = "there is no java on this machine: Spark is not tested"
 SETTINGS = {
@@ -31,8 +33,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def environment() -> None:
-    """Workers run this interpreter, and everything stays on this machine."""
+def environment(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Workers run this interpreter, everything stays on this machine, and Java does not compile for hours to come."""
+    settings = tmp_path_factory.mktemp("settings")
+    options = "".join(f"spark.{who}.extraJavaOptions {' '.join(QUICK)}\n" for who in ("driver", "executor"))
+    (settings / "spark-defaults.conf").write_text(options)
+    os.environ["SPARK_CONF_DIR"] = str(settings)
+    os.environ["SPARK_DAEMON_JAVA_OPTS"] = " ".join(QUICK)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 import shutil
-import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -20,17 +19,22 @@ from benchmarks.generate import Options, generate
 from cli.main import main
 from cli.partition_folders import PartitionFolders
 from offsets_log.errors import OutputError
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.record import Record
 from spark_jobs import cleaning
-from spark_jobs.clean_cluster import SparkCluster
+from spark_jobs.clean_cluster import SparkCluster, in_order
 from spark_jobs.clean_tasks import GroupMade, GroupWork, KeysWork, clean_group, keys_of, standing
 from spark_jobs.cleaning import Work
+from tests.builders import TIME
 from tests.cleaner.cases import all_cases
 from tests.cli.test_clean import options, written
 from tests.conftest import BulkFrom
+from tests.spark.stores import s3_server
 
 Answer = tuple[int, str, str, dict[str, tuple[bytes, int]]]
 CASES = sorted(all_cases())
 SHARES = 4
+BUCKETS = 3
 
 
 class InProcess:
@@ -48,19 +52,17 @@ class InProcess:
     def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupWork]) -> list[GroupMade]:
         raw = [pickle.dumps(work) for work in keys]
         self._random.shuffle(raw)
-        batches = list(keys_of(iter([pa.record_batch([pa.array(raw, pa.binary())], ["work"])])))
-        rows = pa.Table.from_batches(batches).to_pylist()
-        if failed := [row for row in rows if row["unit"] < 0]:
-            raise pickle.loads(min(failed, key=lambda row: row["last"])["work"])
-        schema = batches[0].schema
-        met = standing((0,), pa.Table.from_batches(batches)).to_pylist()
+        buckets: dict[int, list[Any]] = {}
+        for bucket, found in (item for one in raw for item in keys_of(one, BUCKETS)):
+            buckets.setdefault(bucket, []).append(pickle.loads(pickle.dumps(found)))
+        units: dict[int, list[Any]] = {unit: [pickle.dumps(work)] for unit, work in enumerate(groups)}
+        for unit, keys_found in (item for shares in buckets.values() for item in standing(shares)):
+            units[unit].append(pickle.loads(pickle.dumps(keys_found)))
         made = {}
         for unit in self._random.sample(range(len(groups)), len(groups)):
-            given = [row for row in met if row["unit"] == unit]
-            given.append({"unit": unit, "key": None, "last": None, "work": pickle.dumps(groups[unit])})
-            table = clean_group((pa.scalar(unit),), pa.Table.from_pylist(given, schema))
-            made[unit] = pickle.loads(table["made"][0].as_py())
-        return [made[unit] for unit in range(len(groups))]
+            self._random.shuffle(units[unit])
+            made[unit] = pickle.loads(pickle.dumps(clean_group(units[unit])))
+        return in_order([each for unit in range(len(groups)) for each in made[unit]])
 
 
 @pytest.fixture
@@ -137,6 +139,25 @@ def test_what_a_broker_recovers_first(in_process: None, tmp_path: Path) -> None:
         same([partition.parent], tmp_path, *words, "--shutdown", "unclean")
 
 
+@pytest.mark.parametrize("size_from", [0, None])
+def test_segments_that_overlap(in_process: None, tmp_path: Path, bulk_from: BulkFrom, size_from: int | None) -> None:
+    """CL-10: of a key that stands at 8 in one segment and at 5 in the next, Kafka's map has 5."""
+
+    def batch(offset: int, *keys: bytes) -> bytes:
+        facts: dict[str, Any] = {"timestamp_ms": TIME, "value": b"value", "headers": ()}
+        return build_batch([Record(offset=at, key=key, **facts) for at, key in enumerate(keys, offset)])
+
+    if size_from is not None:
+        bulk_from(size_from)
+    partition = tmp_path / "log" / "__consumer_offsets-0"
+    partition.mkdir(parents=True)
+    (partition / f"{0:020}.log").write_bytes(batch(0, b"k1", b"k2", b"k3") + batch(8, b"k1", b"k4"))
+    (partition / f"{5:020}.log").write_bytes(batch(5, b"k1", b"k3") + batch(7, b"k2"))
+    (partition / f"{20:020}.log").write_bytes(batch(20, b"k9"))
+    _, row, _, _ = same([partition.parent], tmp_path, "--shutdown", "clean")
+    assert json.loads(row)["records_after"] == 6
+
+
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """In groups of a few segments each, with transactions across them."""
@@ -189,20 +210,14 @@ def test_a_folder_that_is_there_and_one_inside_of_the_input(in_process: None, lo
 def store(log: Path) -> Iterator[tuple[Any, str]]:
     """An S3 server with the log in it, and how its URLs end."""
     import s3fs
-    from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    files = s3fs.S3FileSystem(key="k", secret="s", endpoint_url=f"http://{host}:{port}")
-    files.mkdir("backup")
-    for path in log.rglob("*"):
-        if path.is_file():
-            files.put_file(str(path), f"backup/in/{path.relative_to(log)}")
-    yield files, f"?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
-    reset = urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")
-    urllib.request.urlopen(reset).close()  # servers of one process share what they hold
-    server.stop()
+    with s3_server() as (host, port):
+        files = s3fs.S3FileSystem(key="k", secret="s", endpoint_url=f"http://{host}:{port}")
+        files.mkdir("backup")
+        for path in log.rglob("*"):
+            if path.is_file():
+                files.put_file(str(path), f"backup/in/{path.relative_to(log)}")
+        yield files, f"?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
 
 
 def test_from_store_to_store(in_process: None, store: tuple[Any, str], log: Path, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from spark_jobs.stored_partitions import BLOCK_BYTES, StoredPartition
 from spark_jobs.stores import FoundFile, find_logs
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.data_directories.test_log_ends import batches, index_of
+from tests.spark.stores import s3_server
 
 __all__ = ["recorded"]
 
@@ -153,13 +154,8 @@ def in_order(row: dict[str, Any]) -> str:
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """An S3 server: the rest of a URL after its bucket."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
-    server.stop()
+    with s3_server() as (host, port):
+        yield f"?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
 
 
 def test_a_directory_in_s3(data: Data, server: str, spark: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import urllib.request
 from collections.abc import Callable, Iterator
 from itertools import chain, pairwise
 from pathlib import Path
@@ -23,6 +22,7 @@ from spark_jobs.source import OffsetsLogReader
 from spark_jobs.streaming import LogStreamReader
 from tests.builders import LogBuilder
 from tests.following.grown import rolled
+from tests.spark.stores import s3_server
 from tests.spark.streams import Stream, answer, grow, replayed, table
 
 OFFSETS = "__consumer_offsets-0"
@@ -59,17 +59,11 @@ def test_tables_are_those_of_a_replay(
 def store() -> Iterator[tuple[Any, str, str]]:
     """An S3 server: its files, a bucket, and how its URLs end."""
     import s3fs
-    from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    files = s3fs.S3FileSystem(key="k", secret="s", endpoint_url=f"http://{host}:{port}")
-    files.mkdir("growing")
-    yield files, "growing", f"?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
-    reset = urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")
-    urllib.request.urlopen(reset).close()  # servers of one process share what they hold
-    server.stop()
+    with s3_server() as (host, port):
+        files = s3fs.S3FileSystem(key="k", secret="s", endpoint_url=f"http://{host}:{port}")
+        files.mkdir("growing")
+        yield files, "growing", f"?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,44 @@ def test_no_cut_is_made_where_offsets_do_not_rise(again: int, tmp_path: Path) ->
     assert len(pieces) == (1 if again in (6, 7) else 2)
 
 
+def test_pieces_that_are_laid_end_to_end_are_the_log(log: Path) -> None:
+    """Each begins where the one before ends, in its file and in its offsets; only the last one is the last."""
+    for piece_bytes in (None, 30_000, 100_000, 500_000):
+        pieces = plan_reading(SourceOptions(paths=(str(log),), piece_bytes=piece_bytes))
+        assert [(piece.number, piece.count) for piece in pieces] == [(i, len(pieces)) for i in range(len(pieces))]
+        assert (pieces[0].index, pieces[0].position, pieces[0].last_offset) == (0, 0, -1)
+        for piece, after in pairwise(pieces):
+            if after.position:
+                assert (piece.end, piece.files[-1].path) == (after.position, after.files[0].path)
+            else:
+                assert (piece.end, piece.index + len(piece.files)) == (None, after.index)
+                assert piece.following == after.files[0].base_offset
+            assert piece.next_first_offset is not None
+            assert piece.next_first_offset > after.last_offset
+        assert (pieces[-1].end, pieces[-1].following, pieces[-1].next_first_offset) == (None, None, None)
+        assert {piece.log_end for piece in pieces} == {int(segments(log)[-1].stem)}
+        assert [piece.is_last for piece in pieces] == [piece.files[-1] == pieces[-1].files[-1] for piece in pieces]
+
+
+@pytest.mark.parametrize(("more", "files"), [(0, [1, 1, 1, 1]), (4, [2, 2])])
+def test_segments_are_joined_until_they_are_three_quarters_of_a_piece(
+    more: int, files: list[int], tmp_path: Path
+) -> None:
+    segments = {name(at): segment(at, at + 1, at + 2) for at in (10, 13, 16, 19)}
+    partition(tmp_path, 0, segments)
+    (size,) = {len(data) for data in segments.values()}
+    assert size % 3 == 0
+    pieces = plan_reading(SourceOptions(paths=(str(tmp_path),), piece_bytes=size // 3 * 4 + more))
+    assert [len(piece.files) for piece in pieces] == files
+
+
+def test_a_packed_segment_stays_with_the_next(tmp_path: Path) -> None:
+    """Its end is not read before all of it."""
+    files = {name(0, ".gz"): gzip.compress(segment(0, 1)), name(2): segment(2), name(3): segment(3)}
+    partition(tmp_path, 0, files)
+    assert [len(piece.files) for piece in plan_reading(SourceOptions(paths=(str(tmp_path),)))] == [2, 1]
+
+
 def test_a_torn_segment_stays_with_the_next(log: Path) -> None:
     path = segments(log)[1]
     path.write_bytes(path.read_bytes()[:-10])
@@ -120,6 +160,31 @@ def test_an_empty_active_segment(log: Path) -> None:
     pieces = plan_reading(SourceOptions(paths=(str(log),)))
     assert pieces[-1].log_end == 99_999_999
     ends(pieces)
+
+
+def test_pieces_say_which_offsets_lie_before_and_behind_them(tmp_path: Path) -> None:
+    partition(tmp_path, 0, {name(0): segment(0, 1), name(2): segment(2), name(5): segment(5)})
+    pieces = plan_reading(SourceOptions(paths=(str(tmp_path),)))
+    assert [(piece.last_offset, piece.next_first_offset) for piece in pieces] == [(-1, 2), (1, 5), (4, None)]
+    assert [[piece.reaches(offset) for offset in (1, 2, 4, 5, 9)] for piece in pieces] == [
+        [True, False, False, False, False],
+        [True, True, True, False, False],
+        [True, True, True, True, True],
+    ]
+
+
+@pytest.mark.parametrize(("count", "pieces"), [(10, 1), (15, 1), (16, 2), (24, 2)])
+def test_a_segment_is_cut_when_it_is_half_as_large_again_as_a_piece(count: int, pieces: int, tmp_path: Path) -> None:
+    partition(tmp_path, 0, {name(0): segment(*range(10, 10 + count))})
+    planned = plan_reading(SourceOptions(paths=(str(tmp_path),), piece_bytes=10 * len(segment(10))))
+    assert len(planned) == pieces
+
+
+def test_a_note_about_a_log_is_told_by_its_first_piece_only(tmp_path: Path) -> None:
+    partition(tmp_path, 0, {name(0, ".swap"): segment(0, 1), name(2): segment(2), name(3): segment(3)})
+    first, *others = plan_reading(SourceOptions(paths=(str(tmp_path),)))
+    assert any(".swap" in note for note in first.notes)
+    assert [piece.notes for piece in others] == [(), ()]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
 from spark_jobs.options import SourceOptions, as_options, parse
 from tests.conftest import BulkFrom
+from tests.spark.stores import s3_server
 from tools.sessions import blocks
 
 ROOT = Path(__file__).parent.parent.parent
@@ -231,19 +232,15 @@ def test_the_sample_runs(spark: Any) -> None:
 def bucket() -> Iterator[dict[str, str]]:
     """An S3 server with the sample in it."""
     import s3fs
-    from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    _, port = server.get_host_and_port()
-    options = {"key": "k", "secret": "s", "endpoint_url": f"http://127.0.0.1:{port}"}
-    store = s3fs.S3FileSystem(**options)
-    store.mkdir("backup")
-    for path in SAMPLE.rglob("*"):
-        if path.is_file():
-            store.put_file(str(path), f"backup/{path.relative_to(SAMPLE)}")
-    yield options
-    server.stop()
+    with s3_server() as (_, port):
+        options = {"key": "k", "secret": "s", "endpoint_url": f"http://127.0.0.1:{port}"}
+        store = s3fs.S3FileSystem(**options)
+        store.mkdir("backup")
+        for path in SAMPLE.rglob("*"):
+            if path.is_file():
+                store.put_file(str(path), f"backup/{path.relative_to(SAMPLE)}")
+        yield options
 
 
 def test_a_store_in_the_network(bucket: dict[str, str], spark: Any, tmp_path: Path) -> None:

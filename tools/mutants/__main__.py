@@ -14,8 +14,10 @@ from pathlib import Path
 
 import click
 
-from tools.mutants.judge import SURVIVED, Judge, subjects, table
+from tools.mutants.forks import SURVIVED
+from tools.mutants.judge import Judge, table
 from tools.mutants.sample import draw
+from tools.mutants.subjects import subjects
 
 
 def main() -> None:
@@ -33,15 +35,14 @@ def main() -> None:
         for row in rows:
             if given.subjects and row.name not in given.subjects:
                 continue
-            seconds = judge.seconds(row)
-            click.echo(f"{row.name}: its tests take {seconds:.0f} s", err=True)
-            for mutant in draw(judge.folder, row.modules, given.mutants, random.Random(f"{given.seed} {row.name}")):
-                verdict = judge.verdict(row, mutant, seconds)
-                verdicts.append((row.name, verdict))
-                told = f"{verdict}: {mutant.module}:{mutant.line} {mutant.kind}"
+            click.echo(f"{row.name} ...", err=True)
+            mutants = draw(judge.folder, row.modules, given.mutants, random.Random(f"{given.seed} {row.name}"))
+            for mutant, found in judge.verdicts(row, mutants):
+                verdicts.append((row.name, found.verdict))
+                told = f"{found.verdict}: {mutant.module}:{mutant.line} {mutant.kind} {found.failed}"
                 click.echo(told, err=True)
-                if verdict == SURVIVED:
-                    click.echo(f"{mutant.module}:{mutant.line}\n  - {mutant.was}\n  + {mutant.became}")
+                if found.verdict == SURVIVED:
+                    click.echo(f"{mutant.module}:{mutant.line} {found.why}\n  - {mutant.was}\n  + {mutant.became}")
     click.echo(table(verdicts))
 
 

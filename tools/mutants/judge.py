@@ -2,57 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
-import time
-import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tools.mutants.forks import (
+    LONGEST_S,
+    NOTICED,
+    SURVIVED,
+    TIMED_OUT,
+    UNJUDGED,
+    Found,
+    bound_of,
+    bound_processor,
+    wait_for,
+)
+from tools.mutants.subjects import ROOT, Subject
 
 if TYPE_CHECKING:
     from tools.mutants.sample import Mutant
 
-ROOT = Path(__file__).parents[2]
-TABLE = Path(__file__).with_name("subjects.toml")
-NOTICED, SURVIVED, TIMED_OUT = "noticed", "survived", "timed out"
+PYTEST = ("-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-p", "tools.mutants.forks", "--hypothesis-seed=0")
 MOST_MEMORY = 8 << 30
-BOUND_FACTOR, LEAST_BOUND_S = 4, 60
-"""A mutant may take so many times what the tests take without one, but a minute in any case."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Modules, and the tests that are to notice what becomes of them.
-
-    Attributes:
-        tests: arguments of pytest.
-        plain_python: whether kernels run as the Python that they are written in.
-    """
-
-    name: str
-    modules: tuple[Path, ...]
-    tests: tuple[str, ...]
-    plain_python: bool = False
-
-
-def subjects() -> list[Subject]:
-    """The rows of the table, each with the modules that its patterns match."""
-    rows = tomllib.loads(TABLE.read_text())["subject"]
-    return [
-        Subject(
-            row["name"],
-            tuple(sorted(path.relative_to(ROOT) for glob in row["modules"] for path in ROOT.glob(glob))),
-            tuple(row["tests"]),
-            row.get("plain_python", False),
-        )
-        for row in rows
-    ]
 
 
 class Judge:
@@ -60,65 +38,82 @@ class Judge:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.words = folder / "pytest.txt"
         names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
         for name in filter(None, names.split("\0")):
             if (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
 
-    def seconds(self, subject: Subject) -> float:
-        """How long the tests take without a mutant. Raises RuntimeError if they do not pass."""
-        begin = time.monotonic()
-        status, words = self._run(subject, None)
-        if status != 0:
-            raise RuntimeError(f"the tests of {subject.name} do not pass without a mutant:\n{words[-3000:]}")
-        return time.monotonic() - begin
+    def verdicts(self, subject: Subject, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, Found]]:
+        """What the tests say of each mutant. Raises RuntimeError if they do not pass without one."""
+        asked = self.folder / "mutants.json"
+        asked.write_text(json.dumps([(str(mutant.module), mutant.line, mutant.code) for mutant in mutants]))
+        read, write = os.pipe()
+        options = ("--mutants", str(asked), "--verdicts", f"/dev/fd/{write}")
+        child = self._start(subject, options, keep=(write,))
+        os.close(write)
+        later = []
+        try:
+            with os.fdopen(read, encoding="utf-8") as lines:
+                found = (Found(**json.loads(line)) for line in lines)
+                clean = next(found, Found())
+                if clean.verdict != SURVIVED:
+                    why = clean.why or self._words()
+                    raise RuntimeError(f"{subject.name} fails without a mutant: {clean.failed} {why}")
+                for mutant in mutants:
+                    one = next(found, None)
+                    if one is None:
+                        raise RuntimeError(f"the tests of {subject.name} ended early: {self._words()}")
+                    if one.verdict == UNJUDGED:
+                        later.append(mutant)
+                    else:
+                        yield mutant, one
+        finally:
+            wait_for(child.pid, 1)
+        for mutant in later:
+            yield mutant, self._alone(subject, mutant, sum(clean.seconds.values()))
 
-    def verdict(self, subject: Subject, mutant: Mutant, seconds: float) -> str:
-        """NOTICED, SURVIVED or TIMED_OUT, which a user would notice too."""
+    def _alone(self, subject: Subject, mutant: Mutant, seconds: float) -> Found:
+        """What the tests say in a process that finds the mutant in its file."""
         path = self.folder / mutant.module
         text = path.read_text()
         try:
             path.write_text(mutant.code)
-            status, _ = self._run(subject, max(LEAST_BOUND_S, BOUND_FACTOR * seconds))
+            shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)
+            bound_s = bound_of(seconds)
+            status = wait_for(self._start(subject, bound_s=bound_s).pid, bound_s)
         finally:
             path.write_text(text)
-        return TIMED_OUT if status is None else NOTICED if status else SURVIVED
+        if status is None or status < 0:
+            return Found(TIMED_OUT)
+        return Found(NOTICED, why=self._words()) if status else Found(SURVIVED)
 
-    def _run(self, subject: Subject, bound_s: float | None) -> tuple[int | None, str]:
-        """Status and words of the tests, which begin with no example of an earlier run; None: they took too long."""
-        shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)
+    def _start(
+        self, subject: Subject, options: Sequence[str] = (), *, keep: Sequence[int] = (), bound_s: float = LONGEST_S
+    ) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
         environment |= {"NUMBA_DISABLE_JIT": "1"} if subject.plain_python else {}
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
-        child = subprocess.Popen(
-            [*command, "--hypothesis-seed=0", *subject.tests],
-            cwd=self.folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            preexec_fn=_bound_memory,
-        )
-        try:
-            words, _ = child.communicate(timeout=bound_s)
-        except subprocess.TimeoutExpired:
-            return None, ""
-        finally:
-            _end(child)
-        return child.returncode, words
+        command = [sys.executable, "-m", "pytest", *PYTEST]
+        with self.words.open("wb") as words:
+            return subprocess.Popen(
+                [*command, *options, *subject.tests],
+                cwd=self.folder,
+                env=environment,
+                stdout=words,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=keep,
+                preexec_fn=partial(_bound, bound_s),
+            )
+
+    def _words(self) -> str:
+        return self.words.read_text(errors="replace")[-600:]
 
 
-def _bound_memory() -> None:
+def _bound(bound_s: float) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-
-
-def _end(child: subprocess.Popen[str]) -> None:
-    """End what still runs of a test run, its own children too."""
-    if child.poll() is None:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
+    bound_processor(bound_s)
 
 
 def table(verdicts: Sequence[tuple[str, str]]) -> str:

@@ -74,7 +74,7 @@ def _one(module: Path, text: str, by_kind: Mapping[str, Sequence[str]], dice: ra
     operator = get_operator(name)()
     places = sum(1 for node in ast_nodes(get_ast(text)) for _ in operator.mutation_positions(node))
     code = mutate_code(text, operator, dice.randrange(places)) if places else None
-    if code is None or _evaluated(code) == _evaluated(text):
+    if code is None or _evaluated(code) in (None, _evaluated(text)):
         return None
     line, was, became = next(_differing(text, code))
     return Mutant(module, name.rpartition("/")[2], line, was.strip(), became.strip(), code)

@@ -1,0 +1,107 @@
+"""What is told where an answer is empty, or what was given is no log: a line that says what to do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+
+LOG = str(Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log")
+NOTHING_FITS = "nothing here fits -g nosuch; without that, offsets-log groups and offsets-log info show what is here"
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+@pytest.mark.parametrize(
+    "command", ["compact", "decode", "expire", "groups", "history", "rebalances", "rebuild", "rescue", "report", "top"]
+)
+def test_a_group_that_is_not_there_is_told(command: str, tmp_path: Path) -> None:
+    to = ("--to", str(tmp_path / "to")) if command in ("rescue", "report") else ()
+    result = run(command, LOG, "-g", "nosuch", *to)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, NOTHING_FITS)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("where", "nosuch", "--of", LOG), "nosuch"),
+        (("where", "b c", "a", "--of", LOG), "a 'b c'"),
+        (("diff", LOG, LOG, "-g", "nosuch"), "-g nosuch"),
+        (("diff", LOG, LOG, "--table", "groups", "-g", "nosuch"), "-g nosuch"),
+        (("diff", LOG, LOG, "--until-time", "2005-01-01"), "--until-time"),
+    ],
+)
+def test_names_and_bounds_that_leave_nothing_are_told(words: tuple[str, ...], named: str) -> None:
+    result = run(*words)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, NOTHING_FITS.replace("-g nosuch", named))
+
+
+def test_no_change_is_an_answer() -> None:
+    assert "fits" not in run("diff", LOG, LOG, "-g", "tx-*").stderr
+
+
+def test_every_filter_and_bound_is_named_as_it_may_be_given() -> None:
+    result = run("compact", LOG, "-g", "no such", "-t", "*", "--until-time", "1999-01-01")
+    assert "nothing here fits -g 'no such' -t '*' --until-time;" in result.stderr
+
+
+def test_an_answer_and_a_log_without_records_need_no_such_line(tmp_path: Path) -> None:
+    assert "fits" not in run("compact", LOG, "-g", "tx-*").stderr
+    (tmp_path / "__consumer_offsets-0").mkdir()
+    (tmp_path / "__consumer_offsets-0" / "00000000000000000000.log").touch()
+    assert "fits" not in run("compact", str(tmp_path)).stderr
+
+
+@pytest.mark.parametrize("command", ["compact", "check", "info"])
+@pytest.mark.parametrize("content", [b"this is a text\n", bytes(range(256)) * 20], ids=["text", "binary"])
+def test_a_file_that_is_no_log_is_told(command: str, content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "notes.log"
+    file.write_bytes(content)
+    result = run(command, str(file))
+    assert result.exit_code == 3
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("no batch was found: this may be no log of Kafka. Give a broker's data directory (log.dirs)")
+
+
+@pytest.mark.parametrize("name", ["notes.log", "__consumer_offsets-7/00000000000000000000.log"])
+def test_a_log_that_loads_because_nothing_is_left_of_it_is_told(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(bytes(range(256)) * 20)
+    told = "nothing is left of it: a broker would serve none of its bytes"
+    assert told in run("check", str(file), "--loads-on", "4.3.0").stderr
+    assert told not in run("check", LOG, "--loads-on", "4.3.0").stderr
+
+
+def test_a_file_that_is_no_segment_is_not_followed_instead_of_those_beside_it(tmp_path: Path) -> None:
+    segment = Path(LOG) / "__consumer_offsets-0" / "00000000000000000000.log"
+    for name in ("lone.log", segment.name):
+        (tmp_path / name).write_bytes(segment.read_bytes())
+    result = run("compact", str(tmp_path / "lone.log"), "--follow", "--until-idle", "1s")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "only directories are followed" in result.stderr
+
+
+@pytest.mark.parametrize(("word", "told"), [("compat", " (Did you mean: 'compact'?)"), ("xyz", "")])
+def test_an_unknown_command_names_those_that_are_near(word: str, told: str) -> None:
+    result = run(word)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (2, f"Error: No such command '{word}'.{told}")
+
+
+def test_a_port_that_cannot_be_is_wrong_usage(tmp_path: Path) -> None:
+    for server in ("localhost", "localhost:99999"):
+        result = run("pull", "--bootstrap-server", server, "--to", str(tmp_path / "copy"))
+        assert result.exit_code == 2
+        assert f"{server} is not HOST:PORT, such as localhost:9092" in result.stderr
+
+
+def test_groups_that_are_not_in_the_given_partitions_are_named() -> None:
+    result = run("where", "--of", LOG, "nosuch", "tx-metrics")
+    assert result.stderr.splitlines() == [
+        "not among the groups of these partitions: nosuch", "1 group with 5 offsets, 4 partitions",
+    ]  # fmt: skip

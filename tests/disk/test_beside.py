@@ -1,0 +1,83 @@
+"""What lies beside segments: which files matter, and whether all offsets partitions are there."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from offsets_log.disk.beside import Beside
+from offsets_log.disk.folder import Folder, matters_in
+from offsets_log.disk.packed_partitions import PackedPartition
+from offsets_log.disk.reader import open_logs
+from tests.disk.logs import name, partition, segment
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told", "expected"),
+    [([0], [], True), ([0, 1, 2], [], True), ([0, 2], [], False), ([1], [], False), ([0, 1], [0, 1, 2], False)],
+)
+def test_all_offsets_partitions_are_there(numbers: list[int], told: list[int], expected: bool, tmp_path: Path) -> None:
+    for number in numbers:
+        partition(tmp_path, number, {name(0): segment(0)})
+    lines = "".join(f"__consumer_offsets {number} 1\n" for number in told)
+    if told:
+        (tmp_path / "replication-offset-checkpoint").write_text(f"0\n{len(told)}\n{lines}")
+    with open_logs([str(tmp_path)]) as disk:
+        assert Beside(disk).has_all_partitions is expected
+
+
+@pytest.mark.parametrize(
+    ("directory", "file", "matters"),
+    [
+        ("__consumer_offsets-3", name(0), True),
+        ("__consumer_offsets-3", f"{0:020}.index", True),
+        ("__consumer_offsets-3", "partition.metadata", True),
+        ("__consumer_offsets-3", "notes.txt", False),
+        ("backup", name(0), True),
+        ("backup", f"{0:020}.index", False),
+        ("backup", "partition.metadata", False),
+    ],
+)
+def test_of_an_archive_files_beside_segments_matter_in_offsets_partitions(
+    directory: str, file: str, matters: bool
+) -> None:
+    assert matters_in(directory, file) == matters
+
+
+def test_a_partition_in_an_archive_is_all_of_its_log_and_files_that_are_named_are_a_choice(tmp_path: Path) -> None:
+    """What is missing around segments is told only where all there was is here."""
+    directory = partition(tmp_path / "data", 3, {name(5): segment(5), name(6): segment(6)})
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(tmp_path / "data", "data")
+    for given, is_whole in ((tmp_path / "a.tar", True), (directory, True), (directory / name(6), False)):
+        with open_logs([str(given)]) as disk:
+            assert (disk.logs[0].selection is None) is is_whole
+
+
+def test_files_of_a_packed_partition_are_read_wherever_they_lie() -> None:
+    folder = Folder(
+        "a.tar!t-0/", "t-0", files={"partition.metadata": lambda: b"one"}, beside={"x.index": lambda: b"two"}
+    )
+    packed = PackedPartition("t", 0, folder)
+    assert [packed.read(file) for file in ("partition.metadata", "x.index", "none")] == [b"one", b"two", None]
+    assert packed.names() == ["partition.metadata", "x.index"]
+
+
+@pytest.mark.parametrize(
+    ("kept_from", "dated_from"),
+    [({}, 0), ({0: 3}, 3), ({5: 7}, 7), ({0: 3, 5: 7}, 7), ({9: 11}, 11), ({0: 3, 9: 11}, 11)],
+)
+def test_a_packed_log_tells_times_from_where_all_of_it_is_there(kept_from: dict[int, int], dated_from: int) -> None:
+    """Of a segment of which only the end was kept the index finds nothing."""
+    files = {name(base): lambda: b"" for base in (0, 5, 9)} | {name(2, ".deleted"): lambda: b"", "x.log": lambda: b""}
+    beside = {f"{base:020}.index": lambda: b"index" for base in (0, 5)}
+    folder = Folder(
+        "a!", "t-0", files=files, beside=beside, kept_from={name(base): of for base, of in kept_from.items()}
+    )
+    packed = PackedPartition("t", 0, folder)
+    assert (packed.base_offsets(), packed.dated_from) == ([0, 5, 9], dated_from)
+    for base in (0, 5, 9):
+        with packed.open_index(base) as index:
+            assert index.size_bytes == (5 if base in (0, 5) and base not in kept_from else 0)

@@ -1,0 +1,70 @@
+"""The whole logs of topics that users write to."""
+
+from __future__ import annotations
+
+import mmap
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+
+import pytest
+
+from offsets_log.disk.ahead import ahead
+from offsets_log.disk.user_logs import find_user_topics, release
+from offsets_log.errors import InputError
+
+
+@pytest.mark.parametrize(("count", "shown"), [(1, "p0"), (3, "p0, p1, p2"), (4, "p0, p1, p2")])
+def test_where_nothing_is_found_at_most_three_paths_are_named(
+    count: int, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = [f"p{number}" for number in range(count)]
+    for path in paths:
+        Path(path).mkdir()
+    with ExitStack() as stack, pytest.raises(InputError, match=f"was found in {re.escape(shown)}$"):
+        find_user_topics(paths, stack)
+
+
+def test_bytes_are_there_again_after_a_release_and_at_the_end_there_is_none(tmp_path: Path) -> None:
+    data = bytes(range(256)) * (2 * mmap.PAGESIZE // 256)
+    (tmp_path / "log").write_bytes(data)
+    with ExitStack() as stack:
+        file = stack.enter_context((tmp_path / "log").open("rb"))
+        mapping = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        buffer = stack.enter_context(memoryview(mapping))
+        release(memoryview(data), 0, len(data))  # of bytes that are in no file nothing is given back
+        for begin, end in ((0, len(data)), (5, mmap.PAGESIZE), (7, 9), (len(data), len(data))):
+            release(buffer, begin, end)
+        assert bytes(buffer) == data
+
+
+class Broken(BaseException):
+    """What items may end with."""
+
+
+@pytest.mark.parametrize("count", [0, 1, 50])
+@pytest.mark.parametrize("error", [None, Broken()])
+def test_items_made_ahead_are_the_same_with_what_ends_them(count: int, error: BaseException | None) -> None:
+    def items() -> Iterator[int]:
+        yield from range(count)
+        if error is not None:
+            raise error
+
+    taken = []
+    with pytest.raises(Broken) if error else nullcontext():
+        for item in ahead(items()):
+            taken.append(item)  # noqa: PERF402 - an error leaves those before it
+    assert taken == list(range(count))
+
+
+def test_where_nobody_takes_items_any_more_none_are_made() -> None:
+    made = []
+    taken = ahead(made.append(number) or number for number in range(1000))  # type: ignore[func-returns-value]
+    assert [next(taken), next(taken)] == [0, 1]
+    before = threading.active_count()
+    taken.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before - 1
+    assert len(made) < 20

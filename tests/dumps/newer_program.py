@@ -1,0 +1,66 @@
+"""What `test_new_fields` does in a program whose offset commits have one more field, ``committer``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from offsets_log.columnar.events.rows import event_row
+from offsets_log.columnar.events.tables import table_of_events
+from offsets_log.dumps import events_parquet
+from offsets_log.dumps.formats import build_segments
+from offsets_log.events import Event
+from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
+from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from offsets_log.pipeline import iter_events
+from tests.builders import LogBuilder
+from tests.columnar.test_events import assert_equal
+from tests.dumps.test_events import answer
+
+COMMITTER = OFFSET_COMMIT_VALUE.fields[-1]
+VALUES = ["", "me", "ü"] if COMMITTER.default == "" else [0, 7, -1]
+
+
+def main(what: str, *paths: str) -> None:
+    """Do what is asked."""
+    {"keeps": keeps, "reads": reads}[what](*map(Path, paths))
+
+
+def committed(committer: Any, version: int) -> tuple[bytes, bytes | None]:
+    """Return the record of an offset commit with this field, if the version has it."""
+    value = {"offset": 5, "leader_epoch": 2, "metadata": "m", "commit_timestamp": 7, "topic_id": bytes(16)}
+    return encode_coordinator_record(
+        CoordinatorRecord(
+            record_type=1,
+            key={"group": "g", "topic": "t", "partition": 0},
+            value_version=version,
+            value=value | {"committer": committer},
+        )
+    )
+
+
+def keeps(directory: Path) -> None:
+    """No value is lost: in rows of both engines, and back from a table of them."""
+    built = LogBuilder()
+    records = {(version, value): committed(value, version) for version in (4, 5) for value in VALUES}
+    for record in records.values():
+        built.add(record)
+    assert_equal(built.log)
+    rows = [event_row(event) for event in iter_events(built.log) if isinstance(event, Event)]
+    for row, ((version, value), record) in zip(rows, records.items(), strict=True):
+        is_told = value == COMMITTER.default or COMMITTER not in OFFSET_COMMIT_VALUE.fields_of(version)
+        assert (row.get("key"), row.get("value")) == ((None, None) if is_told else record)
+    pq.write_table(table_of_events(rows), directory / "rows.parquet")
+    again = build_segments("x", (directory / "rows.parquet").read_bytes(), "parquet")
+    found = [event.record for log in again.logs() for event in iter_events(log) if isinstance(event, Event)]
+    assert [(record.key, record.value) for record in found] == list(records.values())
+
+
+def reads(table: Path, expected: Path) -> None:
+    """The answer about a table that an older program wrote is the older program's, by columns and by rows."""
+    by_rows = events_parquet.bytes_of_row
+    events_parquet.bytes_of_row = None  # type: ignore[assignment]
+    assert repr(answer(table, "compact", "--orphans")) == expected.read_text()
+    assert [by_rows(row) for row in pq.read_table(table).to_pylist() if row["error"] is None]

@@ -1,0 +1,129 @@
+"""What a record of the metadata log may say in more than one way, and whose topic decides how a record is read."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from offsets_log.errors import CorruptRecordError
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.primitives import ZERO_UUID
+from offsets_log.log_format.record import Record
+from offsets_log.messages.cluster_metadata.control import CONTROL_MESSAGES, decode_control_message
+from offsets_log.messages.cluster_metadata.registry import (
+    METADATA_RECORDS,
+    MetadataRecord,
+    decode_metadata_record,
+    encode_metadata_record,
+)
+from offsets_log.messages.mirror_maker import OFFSET_SYNCS, decode_mirror_maker_record
+from offsets_log.messages.other_topic import is_of_another_topic, may_be_coordinators
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
+from offsets_log.messages.state_topics import decode_topic_record, is_decoded_topic
+
+NULLABLE = {
+    0: {"cordoned_log_dirs": 1},
+    3: {"eligible_leader_replicas": 1, "last_known_elr": 2},
+    5: {
+        "isr": 0, "replicas": 2, "removing_replicas": 3, "adding_replicas": 4, "eligible_leader_replicas": 6,
+        "last_known_elr": 7, "directories": 8,
+    },
+    17: {"cordoned_log_dirs": 3},
+    23: {"name": 0},
+    25: {"reason": 0},
+}  # fmt: skip
+"""API key → tagged fields that Kafka's schemas let be null → their tags."""
+
+
+@pytest.mark.parametrize(("api_key", "name"), [(key, name) for key, names in NULLABLE.items() for name in names])
+def test_a_tagged_field_says_null_or_is_not_there(api_key: int, name: str) -> None:
+    table = METADATA_RECORDS[api_key]
+    version = int(table.versions.rpartition("-")[2])
+    absent = encode_metadata_record(MetadataRecord(api_key=api_key, version=version, fields=table.zeros(version)))
+    said = absent[:-1] + bytes((1, NULLABLE[api_key][name], 1, 0))
+    assert absent[-1] == 0
+    assert decode_metadata_record(absent).fields[name] is None
+    assert decode_metadata_record(said).fields[name] is None
+
+
+@pytest.mark.parametrize("version", [-1, -2, -0x8000])
+@pytest.mark.parametrize("name", CONTROL_MESSAGES)
+def test_a_control_message_of_a_negative_version_is_refused(name: str, version: int) -> None:
+    with pytest.raises(CorruptRecordError, match=f"the version is {version}"):
+        decode_control_message(name, version.to_bytes(2, signed=True) + bytes(60))
+
+
+def test_records_of_mirror_makers_topics_are_read_by_its_tables() -> None:
+    pair = bytes.fromhex("00066f726465727300000003"), bytes.fromhex("00000000000000640000000000000061")
+    read = decode_topic_record("mm2-offset-syncs.b.internal", *pair)
+    assert read == decode_mirror_maker_record(OFFSET_SYNCS, *pair)
+
+
+@pytest.mark.parametrize(
+    ("key", "may_be"),
+    [
+        (b"\0\2\0\1g", True),
+        (b"\0\2\0\1g+", False),
+        (b"\0\2\0\1", False),
+        (b"\0\x7f", True),
+        (b"\0\x80", False),
+        (b"\xff\xff", False),
+        (b"\0", False),
+        (b"", False),
+        (None, False),
+        (b"orders", False),
+    ],
+)
+def test_a_log_is_of_another_topic_where_no_key_may_be_a_coordinators(key: bytes | None, may_be: bool) -> None:
+    """A type that is yet to come is a small number; control records and unread ones tell nothing."""
+
+    def log(*keys: bytes | None, **facts: Any) -> PartitionLog:
+        records = [Record(offset=i, timestamp_ms=0, key=one, value=b"v") for i, one in enumerate(keys)]
+        return PartitionLog(0, (Segment("0.log", 0, build_batch(records, **facts) if records else b""),))
+
+    assert may_be_coordinators(key) is may_be
+    assert is_of_another_topic(log(key, key)) is not may_be
+    assert not is_of_another_topic(log(key, b"\0\2\0\1g"))
+    assert not is_of_another_topic(log(key, producer_id=7, is_control=True))
+    assert not is_of_another_topic(log())
+    assert is_of_another_topic(log(*[b"orders"] * 100, b"\0\2\0\1g"))
+
+
+@pytest.mark.parametrize("number", RECORD_TYPES)
+def test_a_record_is_the_same_in_another_process(number: int) -> None:
+    row = RECORD_TYPES[number]
+    for layout in (None, *row.values):
+        fields = row.key.zeros(0)
+        record = CoordinatorRecord(record_type=number, key=fields, layout=layout, value_version=None, value=None)
+        again = pickle.loads(pickle.dumps(record))
+        assert again == record
+        assert again.layout is layout
+        assert (again.name, again.record_type) == (row.name, number)
+
+
+@pytest.mark.parametrize(
+    ("topic", "is_decoded"),
+    [
+        ("__transaction_state", True),
+        ("__share_group_state", True),
+        ("mm2-offset-syncs.b.internal", True),
+        ("heartbeats", True),
+        ("__consumer_offsets", False),
+        ("__cluster_metadata", False),
+        ("orders", False),
+        ("", False),
+    ],
+)
+def test_which_other_topics_are_decoded(topic: str, is_decoded: bool) -> None:
+    assert is_decoded_topic(topic) is is_decoded
+
+
+def test_what_json_leaves_out_of_an_offset_commit_is_kafkas_default() -> None:
+    layouts = RECORD_TYPES[1]
+    said = {version: next(layouts.layouts(version)).from_json({}, version) for version in (1, 3, 4)}
+    assert said[1]["expire_timestamp"] == -1
+    assert said[3]["leader_epoch"] == said[4]["leader_epoch"] == -1
+    assert said[4]["topic_id"] == ZERO_UUID

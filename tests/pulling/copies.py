@@ -1,0 +1,91 @@
+"""What tests of `pull` share: the command against brokers of a test, and what it copied."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from offsets_log.protocol.api import Header
+from offsets_log.pulling import run
+from tests.pulling.brokers import OFFSETS, Brokers, Log
+
+FETCH, EPOCHS = 1, 23
+READS = {18, 3, 2, 1, 23}
+
+
+IMPATIENT = "default.api.timeout.ms=1500\nrequest.timeout.ms=3000\n"
+
+
+def pull(brokers: Brokers, path: Path, *more: str) -> Result:
+    """Copy into ``path / "copy"``, by the properties in ``path``; an impatient client's where there are none."""
+    properties = path / "client.properties"
+    if not properties.exists():
+        properties.write_text(IMPATIENT)
+    words = ["pull", "--bootstrap-server", brokers.address, "--to", str(path / "copy"), *more]
+    return CliRunner().invoke(main, [*words, "--command-config", str(properties)])
+
+
+def pull_beside(write: Callable[[], None], brokers: Brokers, path: Path) -> Result:
+    """Follow while another thread writes, and end by a signal when it has."""
+
+    def write_and_end() -> None:
+        try:
+            write()
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write_and_end)
+        result = pull(brokers, path, "--follow")
+        writing.result()
+    return result
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def copied(path: Path, partition: int = 0, topic: str = OFFSETS) -> bytes:
+    """All batches of a copy."""
+    return b"".join(file.read_bytes() for file in sorted((path / "copy" / f"{topic}-{partition}").glob("*.log")))
+
+
+def offsets_log(**logs: Log) -> dict[tuple[str, int], Log]:
+    return {(OFFSETS, int(name[1:])): log for name, log in logs.items()}
+
+
+def stop(self: run.Pulling, words: str) -> None:
+    raise KeyboardInterrupt
+
+
+def cutting_after(count: int) -> Any:
+    """Fetches are answered so many times, and then cut."""
+    left = [count]
+
+    def fault(node: int, header: Header, body: dict[str, Any]) -> bytes | None:
+        left[0] -= header.api_key == FETCH
+        return b"" if left[0] < 0 else None
+
+    return fault
+
+
+def problem(result: Result) -> str:
+    assert result.exit_code == 3, (result.stdout, result.stderr)
+    (row,) = [row for row in rows(result) if row["problem"]]
+    assert not row["whole"]
+    assert row["problem"] in result.stderr
+    return str(row["problem"])
+
+
+def first_pull(brokers: Brokers, path: Path) -> bytes:
+    assert pull(brokers, path).exit_code == 0
+    return copied(path)

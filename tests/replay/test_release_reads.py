@@ -1,0 +1,123 @@
+"""Which versions of values and which batches a release reads: one that it does not read ends the load."""
+
+from __future__ import annotations
+
+import pytest
+
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, encode_coordinator_record
+from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
+from offsets_log.replay.refusal import is_told_by_kind
+from offsets_log.replay.releases import release_named
+from tests.builders import LogBuilder, record_bytes
+from tests.replay.test_newer_kinds import key_of
+
+NEWEST = {
+    "0.8.2": {0: 0},
+    "0.9": {0: 1, 1: 1, 2: 0},
+    "0.10.0": {0: 1, 1: 1, 2: 0},
+    "0.10.1": {0: 1, 1: 1, 2: 1},
+    "0.11": {0: 1, 1: 1, 2: 1},
+    "2.0": {0: 1, 1: 1, 2: 1},
+    "2.1": {0: 3, 1: 3, 2: 2},
+    "2.3": {0: 3, 1: 3, 2: 3},
+    "3.0": {0: 3, 1: 3, 2: 3},
+}
+"""Release → record type → the newest version of its value."""
+
+
+def record(record_type: int, version: int) -> tuple[bytes, bytes | None]:
+    key = {"group": "g"} if record_type == 2 else {"group": "g", "topic": "t", "partition": 0}
+    return record_bytes(record_type, key, next(RECORD_TYPES[record_type].layouts(version)).zeros(version), version)
+
+
+@pytest.mark.parametrize(("release", "record_type"), [(name, number) for name in NEWEST for number in NEWEST[name]])
+def test_a_value_of_a_later_version_ends_the_load(release: str, record_type: int) -> None:
+    """Each type has its newest version in each release (``records:Y4``)."""
+    newest = NEWEST[release][record_type]
+    for version in range(4):
+        failure = LogBuilder().add(record(record_type, version), magic=0).load(RELEASES[release]).failure
+        assert (failure and failure.rule) == (None if version <= newest else "records:Y4")
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize(("release", "newest"), [("0.9", 0), ("0.10.0", 1), ("0.10.1", 1), ("0.11", 2), ("4.3", 2)])
+def test_a_release_reads_its_own_batch_format_and_older_ones(release: str, newest: int, magic: int) -> None:
+    """``records:M1``."""
+    failure = LogBuilder().add(record(1, 1), magic=magic).load(RELEASES[release]).failure
+    assert (failure and failure.rule) == (None if magic <= newest else "records:M1")
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(("release", "reads_zstd"), [("2.0", False), ("2.1", True), ("4.3", True)])
+def test_a_release_before_2_1_reads_every_codec_but_zstd(release: str, reads_zstd: bool, codec: str) -> None:
+    """``records:M1``."""
+    failure = LogBuilder().add(record(1, 1), compression=codec).load(RELEASES[release]).failure
+    assert (failure and failure.rule) == (None if reads_zstd or codec != "zstd" else "records:M1")
+
+
+JAVA = ("3.7-java", "3.8-java", "3.9-java", "4.0", "4.1", "4.2", "4.3")
+LAYOUTS = {
+    **dict.fromkeys((4, 5, 7, 8), (JAVA[1:], JAVA[:1])),
+    9: (("4.0",), ()),
+    11: (JAVA[3:], ("4.0",)),
+    15: (JAVA[4:], ("4.0",)),
+}
+"""Record type → releases that read each layout of version 0, the newest one first; share groups came with 4.0."""
+
+
+@pytest.mark.parametrize(("record_type", "number"), [(of, number) for of in LAYOUTS for number in (0, 1)])
+def test_a_value_in_the_layout_of_another_release_ends_the_load(record_type: int, number: int) -> None:
+    """A release reads only its own of several layouts that share a version number (``B-9``)."""
+    layout = list(RECORD_TYPES[record_type].layouts(0))[number]
+    record = CoordinatorRecord(
+        record_type=record_type, key=key_of(record_type), value_version=0, value=layout.zeros(0), layout=layout
+    )
+    built = LogBuilder().add(encode_coordinator_record(record))
+    for release in JAVA:
+        if record_type in RELEASES[release].known_types:
+            failure = built.load(RELEASES[release]).failure
+            is_read = failure is None or failure.rule != "B-9"
+            assert is_read == (release in LAYOUTS[record_type][number]), release
+            assert is_read or not is_told_by_kind(record, RELEASES[release])
+        else:
+            assert is_told_by_kind(record, RELEASES[release])
+    assert any(is_told_by_kind(record, RELEASES[release]) for release in LAYOUTS[record_type][number] or JAVA)
+
+
+@pytest.mark.parametrize(
+    ("release", "serves_what_it_read", "reads_large_batches"),
+    [
+        ("0.8.2", True, False),
+        ("0.10.0.1", True, False),
+        ("0.10.1", False, False),
+        ("0.10.2", False, False),
+        ("1.1.1", False, False),
+        ("2.0", False, True),
+        ("4.3", False, True),
+    ],
+)
+def test_what_a_release_does_with_the_rest_of_a_load(
+    release: str, serves_what_it_read: bool, reads_large_batches: bool
+) -> None:
+    """Up to 0.10.0 what was read before a failure is served (``L-10``); from 2.0 on the buffer grows (``L-6``)."""
+    found = release_named(release)
+    assert (found.serves_what_it_read, found.reads_large_batches) == (serves_what_it_read, reads_large_batches)
+
+
+@pytest.mark.parametrize(("has_bit", "producer_id"), [(False, -1), (True, -1), (False, 0), (True, 0), (False, -2)])
+def test_a_batch_is_of_a_transaction_by_its_bit_or_by_its_producer(has_bit: bool, producer_id: int) -> None:
+    """``L-11``, ``J-5``: any producer id but −1 is one."""
+    assert CLASSIC.is_in_transaction(has_bit, producer_id) is has_bit
+    assert MODERN.is_in_transaction(has_bit, producer_id) is (producer_id != -1)
+
+
+@pytest.mark.parametrize("name", ["4.4", "3.10", "2.9", "1.2", "0.12", "5.0", "4.0-java", "3.6-java", "3", "x", ""])
+def test_a_release_that_never_was_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="no release whose rules are known"):
+        release_named(name)
+
+
+def test_a_release_has_another_coordinator_from_3_7_to_3_9() -> None:
+    names = ("3.6.2", "3.7", "3.7-java", "3.9.1", "3.9.1-java", "4.0")
+    others = [release_named(name).other_coordinator for name in names]
+    assert others == [None, "3.7-java", "3.7", "3.9.1-java", "3.9.1", None]

@@ -1,0 +1,52 @@
+"""What is counted of a state."""
+
+from __future__ import annotations
+
+from offsets_log.pipeline import iter_events, replay
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
+from offsets_log.replay.refusal import without_skipped
+from tests.builders import LogBuilder
+
+
+def test_a_state_counts_what_is_served_and_orphaned_and_what_is_pending() -> None:
+    """Offsets of a group that was removed are not served; pending ones are in record order, shown or not."""
+    built = LogBuilder().commit(2).commit(3, partition=1)
+    built.commit(4, group="later", producer=7).commit(5, partition=2, producer=8)
+    state = built.load(MODERN)
+    shown = state.showing(lambda group: group == "g", lambda topic: True)
+    for seen in (state, shown):
+        held = seen.holdings()
+        assert (held.offsets, held.orphans) == (2, 0)
+        assert [value.committed_offset for value in held.pending] == [4, 5]
+    assert [group.group_id for group in shown.holdings().groups] == ["g"]
+    assert len(state.showing(lambda group: False, lambda topic: True).holdings().groups) == 0
+
+
+def test_offsets_of_a_group_that_was_removed_are_orphans() -> None:
+    """They are in memory, and nobody gets them (``J-15``)."""
+    state = LogBuilder().commit(2).group(gone=True).commit(3, group="other").load(MODERN)
+    assert [value.committed_offset for value in state.iter_served()] == [3]
+    assert [value.committed_offset for value in state.iter_orphans()] == [2]
+    assert (state.holdings().offsets, state.holdings().orphans) == (1, 1)
+
+
+def test_a_timeline_without_what_a_release_skips_is_the_one_that_it_reads() -> None:
+    """Only a release that skips unknown types does so (``L-21``)."""
+    log = LogBuilder().commit(2).newer(3, None).commit(3).group().newer(5, None, member_id="m").log
+    read, all_of_it = (
+        replay(iter_events(log), profile, on_damage=lambda damage: None).timelines["g"] for profile in (CLASSIC, MODERN)
+    )
+    assert without_skipped(all_of_it, MODERN) == all_of_it
+    assert [event.record_offset for event in without_skipped(all_of_it, CLASSIC).events if event.record] == [3]
+    assert [event for event in read.events if event.record] == [
+        event for event in without_skipped(all_of_it, CLASSIC).events if event.record
+    ]
+    assert without_skipped(all_of_it, RELEASES["3.0"]) == all_of_it
+
+
+def test_a_problem_is_told_with_its_place_and_its_rule() -> None:
+    words = Problem(7, "J-17", "the order is wrong", "g").in_words("modern", "3")
+    assert words == (
+        "offsets partition 3: a modern coordinator would not load it: record offset 7, J-17: the order is wrong"
+    )

@@ -1,0 +1,60 @@
+"""Writes `docs/columns.md`, what the columns of rows mean: ``python -m tools.column_reference`` or ``make docs``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from offsets_log.data_directory.card import CARD_COLUMNS
+from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, LAG_COLUMNS
+from offsets_log.data_directory.share_history import SHARE_HISTORY_COLUMNS
+from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
+from offsets_log.investigate.diff import DIFF_COLUMNS, WHY_COLUMNS
+from offsets_log.investigate.groups import GROUPS_COLUMNS
+from offsets_log.investigate.history import HISTORY_COLUMNS
+from offsets_log.investigate.writers import COUNT_COLUMNS, WRITER_COLUMNS
+from offsets_log.pulling.facts import PULL_COLUMNS
+from offsets_log.rebalance.rows import REBALANCE_COLUMNS, VERIFIED_COLUMNS
+from offsets_log.rows.tables import COMPACT_COLUMNS, DECODE_COLUMNS, Column
+
+PAGE = Path(__file__).parent.parent / "docs" / "columns.md"
+PREFACE = """\
+# Columns
+
+What the columns of rows mean, in their order. `make docs` writes this page from the tables that rows are made by. Types
+are those of SQL. Times are milliseconds since 1970. A name that was not UTF-8 has its bytes in one more column, with
+`_base64` behind its name.
+"""
+TABLES: dict[str, Iterable[Column]] = {
+    "compact": COMPACT_COLUMNS,
+    "compact --lag, rebuild --lag": LAG_COLUMNS,
+    "compact --table share-offsets": SHARE_OFFSET_COLUMNS,
+    "decode": DECODE_COLUMNS,
+    "groups": GROUPS_COLUMNS,
+    "groups --lag": GROUP_LAG_COLUMNS,
+    "history": HISTORY_COLUMNS,
+    "history --table share-offsets": SHARE_HISTORY_COLUMNS,
+    "diff": DIFF_COLUMNS,
+    "diff --why": WHY_COLUMNS,
+    "top": COUNT_COLUMNS,
+    **{f"top --per {per}": columns for per, columns in WRITER_COLUMNS.items()},
+    "rebalances": REBALANCE_COLUMNS,
+    "rebalances --verify": VERIFIED_COLUMNS,
+    "info --card": CARD_COLUMNS,
+    "pull": PULL_COLUMNS,
+}
+"""Command, or what it adds with an option → columns."""
+
+
+def reference() -> str:
+    """The whole page."""
+    return PREFACE + "".join(f"\n## {title}\n\n{_table(columns)}" for title, columns in TABLES.items())
+
+
+def _table(columns: Iterable[Column]) -> str:
+    rows = (f"| `{column.name}` | `{column.sql_type}` | {column.doc} |\n" for column in columns)
+    return "| column | type | |\n|---|---|---|\n" + "".join(rows)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference(), encoding="utf-8")
