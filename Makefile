@@ -13,7 +13,7 @@ SUBJECTS ?=
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
-	@echo "make test   install what the tests need and run everything, checks included"
+	@echo "make test   install what the tests need and run everything, checks included; EXAMPLES=10: random tests longer"
 	@echo "make test-fast  what says most in little time: no Java, no browser, few recordings"
 	@echo "make check  formatting, lint, types, import contracts, dead code"
 	@echo "make docs   write the generated pages of docs/ and what sessions print, and build the site"
@@ -30,11 +30,15 @@ demo: $(VENV)/.installed
 	@echo '  $(BIN)/offsets-log decode samples/kafka-4.3-mixed/log -g "metrics-*" --expand | head -3'
 	@echo '  $(BIN)/offsets-log compact YOUR-DATA-DIRECTORY -o csv --to offsets.csv'
 
-test: check java browser
-	$(BIN)/python -m pytest
+# Tests start hundreds of processes: what these import is compiled once.
+PYTEST = PYTHONDONTWRITEBYTECODE= OFFSETS_LOG_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest
 
+test: check java browser
+	$(PYTEST)
+
+test-fast: EXAMPLES ?= 0.3
 test-fast: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(PYTEST) -q -m "not slow"
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -47,6 +51,7 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.rule_reference
 	$(BIN)/python -m tools.format_reference
+	$(BIN)/python -m tools.column_reference
 	$(BIN)/python -m tools.sessions
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "the site is in build/site; open build/site/index.html"
