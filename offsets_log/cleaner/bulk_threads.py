@@ -38,8 +38,8 @@ def enter_in_parts(
         OffsetsLogError: something cannot be read; the error is that of the first part that has one.
     """
     assert isinstance(found, KeyTable)
-    with ExitStack() as stack:
-        pool = stack.enter_context(ThreadPoolExecutor(threads))
+    # The pool ends before tables are closed: after an error, and where a guess was wrong, threads still work in theirs.
+    with ExitStack() as stack, ThreadPoolExecutor(threads) as pool:
 
         def enter(part: Sequence[tuple[LogFile, int]], table: KeyTable, state: Transactions) -> Future[None]:
             return pool.submit(enter_segments, part, first_dirty, table, state)
