@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from cli.partition_folders import PartitionFolders
     from offsets_log.broker.recovery import OpenLog
     from offsets_log.cleaner.bounds import Bounds
+    from offsets_log.cleaner.group_cleaning import NewSegment
     from offsets_log.cleaner.kept import Kept
-    from offsets_log.cleaner.round import NewSegment, Round
+    from offsets_log.cleaner.round import Round
     from offsets_log.cleaner.settings import Settings
     from offsets_log.log_format.partition_log import PartitionLog
 

@@ -23,10 +23,11 @@ from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.bounds import Bounds
 from offsets_log.cleaner.bulk import KeyTable, PackedKeys, fill, packed
 from offsets_log.cleaner.folder import FolderFile, new_files, segment_files
+from offsets_log.cleaner.group_cleaning import GroupCleaning, NewSegment
 from offsets_log.cleaner.kept import Kept
 from offsets_log.cleaner.offset_map import enter_segment
 from offsets_log.cleaner.result import records_in
-from offsets_log.cleaner.round import GroupCleaning, NewSegment, clean, new_offset_map
+from offsets_log.cleaner.round import clean, new_offset_map
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.steps import Begins, Steps, steps_of
 from offsets_log.cleaner.transactions import Transactions

@@ -26,6 +26,7 @@ from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.bounds import Bounds
 from offsets_log.cleaner.failures import SegmentOverflowError
 from offsets_log.cleaner.folder import files_beside, segment_files, segments_kept
+from offsets_log.cleaner.group_cleaning import ends_of
 from offsets_log.cleaner.grouping import groups_of
 from offsets_log.cleaner.kept import Kept
 from offsets_log.cleaner.opening import open_for_cleaning, was_stopped_cleanly
@@ -36,7 +37,6 @@ from offsets_log.cleaner.round import (
     FAILED,
     Round,
     active_producers,
-    ends_of,
     old_tombstones_until,
 )
 from offsets_log.cleaner.settings import Settings

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from offsets_log.cleaner.answer import Answer, Standing
 from offsets_log.errors import Damage
 from offsets_log.events import Event, LogEvent, pieces
 from offsets_log.log_format.partition_log import PartitionLog
@@ -13,8 +14,7 @@ from offsets_log.pipeline import iter_events
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.group import Group
-from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
-from offsets_log.replay.problem import Problem
+from offsets_log.replay.partial import GroupTopicPartition, PartialState
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, Profile
 from offsets_log.replay.topic_names import topic_names_in
 
@@ -23,31 +23,6 @@ OF_GROUPS = (MODERN, CLASSIC)
 OF_OFFSETS = (*OF_GROUPS, MODERN_3_7)
 """Profiles whose offsets must stay the same; 3.7's preview does not load what the cleaner leaves of newer groups
 (``J-18``)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The offsets that a profile answers from, or holds for open transactions.
-
-    Attributes:
-        record_offsets: where they stand in the log.
-        digest: equal only where all of them are.
-        values: reads them.
-    """
-
-    record_offsets: Collection[int]
-    digest: object
-    values: Callable[[], Set[OffsetAndMetadata]]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The memory of a profile after a load; see `CoordinatorState`."""
-
-    standing: Standing
-    groups: Mapping[str, Group]
-    problems: Sequence[Problem]
-    topic_names: Mapping[bytes, str]
 
 
 def _answer(state: CoordinatorState) -> Answer:

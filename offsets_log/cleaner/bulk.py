@@ -174,10 +174,6 @@ class KeyTable(OffsetMap):
         """Free what the decompressors work in."""
         self._scanner.__exit__(None, None, None)
 
-    def sieve(self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile) -> Sieve:
-        """Return what runs pass 2 of a segment in bulk."""
-        return Sieve(self, retention, transactions, writer, file)
-
     def enter(
         self,
         file: LogFile,
@@ -354,9 +350,9 @@ class Sifting(ABC):
 class Sieve(Sifting):
     """Pass 2 of one segment."""
 
-    def __init__(
-        self, map: KeyTable, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile
-    ) -> None:
+    def __init__(self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile) -> None:
+        map = retention.map
+        assert isinstance(map, KeyTable)
         super().__init__(map, file, writer.base_offset)
         self._transactions, self._writer = transactions, writer
         active = sorted((producer_id, entry.last_offset) for producer_id, entry in retention.producers.items())

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from offsets_log.cleaner.answers import Answer, Standing
+from offsets_log.cleaner.answer import Answer, Standing
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.replay import Replayed, replay_logs
 from offsets_log.columnar.folds.state import ColumnarState

@@ -12,7 +12,7 @@ from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bulk import KeyTable, Sifting
-from offsets_log.cleaner.editing import NO_OFFSET, CutPiece, Named, Run
+from offsets_log.cleaner.choice import NO_OFFSET, CutPiece, Named, Run
 from offsets_log.cleaner.kept import LATEST, MARKERS_WITH_DATA, TOMBSTONES_AT_WORK, Kept, why_in_deep
 from offsets_log.columnar.cleaning import round_state as d
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from offsets_log.cleaner.answers import undamaged
-from offsets_log.cleaner.survivors import Needs
+from offsets_log.cleaner.needs import Needs
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection

@@ -16,9 +16,9 @@ from operator import attrgetter
 from offsets_log.broker.indexes import AbortedTransaction
 from offsets_log.broker.log_file import LogFile
 from offsets_log.cleaner.bulk import KeyTable
+from offsets_log.cleaner.group_cleaning import GroupCleaning, NewSegment, ends_of
 from offsets_log.cleaner.kept import Kept
 from offsets_log.cleaner.offset_map import OffsetMap, enter_segments
-from offsets_log.cleaner.round import GroupCleaning, NewSegment, ends_of
 from offsets_log.cleaner.transactions import Aborted, Transactions
 from offsets_log.errors import OffsetsLogError
 

@@ -20,10 +20,11 @@ from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, bounds_of
 from offsets_log.cleaner.editing import Store, packed, pieces_of
 from offsets_log.cleaner.kept import TOMBSTONES_AT_WORK, Kept, why_in_deep
+from offsets_log.cleaner.needs import Needs
 from offsets_log.cleaner.opening import as_opened, reopened
 from offsets_log.cleaner.round import CLEANED, Round
 from offsets_log.cleaner.settings import Settings
-from offsets_log.cleaner.survivors import Needs, Surviving, survivors
+from offsets_log.cleaner.survivors import Surviving, survivors
 from offsets_log.log_format.partition_log import PartitionLog
 
 

@@ -10,7 +10,8 @@ from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.answers import undamaged
 from offsets_log.cleaner.batches import batches
-from offsets_log.cleaner.editing import Choice, Named, Store, edited
+from offsets_log.cleaner.choice import Choice, Named
+from offsets_log.cleaner.editing import Store, edited
 from offsets_log.cleaner.failures import CleaningError
 from offsets_log.cleaner.opening import reopened
 from offsets_log.cleaner.settings import Settings

@@ -12,7 +12,8 @@ from offsets_log.broker.leader_epochs import (
 )
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import encode_snapshot
-from offsets_log.cleaner.round import NewSegment, Round
+from offsets_log.cleaner.group_cleaning import NewSegment
+from offsets_log.cleaner.round import Round
 from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.segment import Buffer

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.log_file import LogFile
-from offsets_log.broker.producers import files_between
-from offsets_log.broker.recovery import OpenLog
-from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.batches import batches, records
-from offsets_log.cleaner.bounds import Bounds
 from offsets_log.cleaner.settings import Settings
-from offsets_log.cleaner.transactions import Transactions, aborted_between
-
-if TYPE_CHECKING:
-    from offsets_log.cleaner.bulk import Sieve
-    from offsets_log.cleaner.retention import Retention
+from offsets_log.cleaner.transactions import Transactions
 
 SLOT_BYTES = 24
 """A digest of the key, and an offset."""
@@ -65,12 +57,6 @@ class OffsetMap:
     def close(self) -> None:
         """End its use."""
 
-    def sieve(
-        self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile
-    ) -> Sieve | None:
-        """Return what runs pass 2 of a segment in bulk: nothing."""
-        return None
-
     def enter(
         self,
         file: LogFile,
@@ -81,30 +67,6 @@ class OffsetMap:
     ) -> int:
         """Enter a run of batches from a position on, or the one given; where it ends: here nothing is entered so."""
         return position
-
-
-def build_offset_map(found: OffsetMap, opened: OpenLog, bounds: Bounds, threads: int = 1) -> None:
-    """Read from the first dirty offset to the first uncleanable one (``CL-9``, ``CL-11``).
-
-    Args:
-        found: the map to fill.
-        threads: more than one only with a map of kernels.
-
-    Raises:
-        OffsetsLogError: something there cannot be read.
-    """
-    first, end = bounds.first_dirty, bounds.first_uncleanable
-    dirty = files_between(opened.files, first, end)
-    transactions = Transactions()
-    transactions.expect(aborted_between(opened.files.values(), bounds.log_start, first, end))
-    ends = [file.base_offset for file in dirty[1:]] + [end]
-    segments = [*zip(dirty, ends, strict=True)]
-    if threads > 1 and len(segments) > 1:
-        from offsets_log.cleaner.bulk_threads import enter_in_parts
-
-        enter_in_parts(found, segments, first, transactions, threads)
-    else:
-        enter_segments(segments, first, found, transactions)
 
 
 def enter_segments(

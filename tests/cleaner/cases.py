@@ -15,8 +15,9 @@ from offsets_log.broker.log_file import LogFile
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import bounds_of
 from offsets_log.cleaner.folder import FolderFile, new_files, other_files
+from offsets_log.cleaner.group_cleaning import NewSegment
 from offsets_log.cleaner.opening import open_for_cleaning
-from offsets_log.cleaner.round import NewSegment, Round, clean
+from offsets_log.cleaner.round import Round, clean
 from offsets_log.cleaner.settings import Rules, Settings
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.record import Record
