@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from cli.bulk import is_large, processors
+
 if TYPE_CHECKING:
     from cli.partition_folders import PartitionFolders
     from offsets_log.broker.recovery import OpenLog
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 
 def is_bulk(log: PartitionLog) -> bool:
     """Return whether kernels are worth their start; the size of a log that is not on this machine decides too."""
-    from cli.engine import is_large
-
     return is_large(log.bytes_to_read or log.size_bytes)
 
 
@@ -43,7 +43,6 @@ class Rounds:
         self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
     ) -> tuple[Round, Kept]:
         """Run a round and write the partition's folder; return the round, and why each byte in it is kept."""
-        from cli.engine import processors
         from offsets_log.cleaner.folder import new_files
         from offsets_log.cleaner.result import kept_after
         from offsets_log.cleaner.round import clean

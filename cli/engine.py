@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -10,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from cli.account import Account
+from cli.bulk import is_large, processors
 from cli.inputs import Inputs
 from offsets_log.events import LogEvent
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 UNTOLD_IN_BULK = frozenset({POSITION, BYTES, "assignment_base64"})
 """Columns that a source may lack and still be read in bulk, because rows do not have them or have null."""
-BULK_FROM_BYTES = 4 << 20
-"""Size of a log from which on compiled kernels are worth their start."""
 
 Loaded = tuple[PartitionLog, CoordinatorState, Survey]
 """A log, the state it leads to, and the survey of it."""
@@ -379,13 +377,3 @@ def finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded
         state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
     replayed.state.tell(found)
     return replayed.log, replace(state, missing_columns=replayed.log.missing_columns), found
-
-
-def is_large(size_bytes: int) -> bool:
-    """Return whether kernels are worth their start for logs of this size."""
-    return size_bytes >= BULK_FROM_BYTES
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

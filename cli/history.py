@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.bulk import processors
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
 from offsets_log.words import counted
@@ -271,7 +272,6 @@ def values_of(column: ChunkedArray) -> list[Any]:
 
 
 def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
-    from cli.engine import processors
     from cli.output import TEXT_FORMATS, chosen_format, destination, text_around
     from offsets_log.investigate.history_lines import HistoryLines
 

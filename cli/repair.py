@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.bulk import is_large
 from cli.options import TOPIC_ID, VERBOSE, ReadOptions
 from cli.partition_folders import (
     PartitionFolders,
@@ -162,7 +163,6 @@ class _Repairing:
 
     def repair(self, log: PartitionLog) -> Row:
         """Repair one partition, and make its folder in the directory."""
-        from cli.engine import is_large
         from offsets_log.repairing.refusals import find_unloadable
         from offsets_log.repairing.result import repair_row
         from offsets_log.repairing.unloadable import NOTHING

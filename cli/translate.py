@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from cli.command_config import COMMAND_CONFIG, Servers
 from cli.options import (
     AS_BROKER,
     NEW_DIRECTORY,
@@ -18,9 +16,9 @@ from cli.options import (
     SHUTDOWN,
     Output,
     ReadOptions,
-    gather,
     reading_options,
 )
+from cli.translate_options import TranslateOptions, check_usage, translate_options
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -31,88 +29,6 @@ EXAMPLES = (
     "Examples: offsets-log translate /copies/east --target /copies/west --to plan · "
     "offsets-log translate /copies/east --target /copies/west -g 'billing-*' --policy default:east --to plan · "
     "offsets-log translate /copies/east --bootstrap-server west:9092 --to plan"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TranslateOptions:
-    """The values of the command's own options."""
-
-    target: tuple[str, ...] = ()
-    bootstrap_server: str | None = None
-    command_config: str | None = None
-    map: str | None = None
-    offset_header: str | None = None
-    policy: str = "identity"
-    rename: tuple[str, ...] = ()
-    rename_group: tuple[str, ...] = ()
-    leader_epochs: str = "drop"
-    allow_skip: bool = False
-
-
-translate_options = gather(
-    "asked",
-    TranslateOptions,
-    (
-        click.option(
-            "--target",
-            metavar="COPY",
-            multiple=True,
-            type=click.Path(exists=True),
-            help="A copy of the other cluster: data directories with the logs of its topics, or the directories of "
-            "their partitions; repeatable.",
-        ),
-        click.option(
-            "--bootstrap-server",
-            metavar="HOST:PORT",
-            type=Servers(),
-            help="Brokers of the other cluster, with commas between them, instead of a copy: it is only asked, and "
-            "records are found by their times.",
-        ),
-        COMMAND_CONFIG,
-        click.option(
-            "--map",
-            metavar="FILE",
-            type=click.Path(exists=True, dir_okay=False),
-            help="Pairs of offsets: a CSV with topic, partition, source_offset, target_offset, or offset-mapping.json "
-            "of kafka-backup.",
-        ),
-        click.option(
-            "--offset-header",
-            metavar="NAME[:le|be|text]",
-            help="The header in which the target's records tell their offset in the source; by default "
-            "x-original-offset. Its form: 4 or 8 bytes, or digits; by default what it looks like.",
-        ),
-        click.option(
-            "--policy",
-            metavar="NAME",
-            default="identity",
-            show_default=True,
-            help="What topics are called in the target: identity, or default:ALIAS for MirrorMaker 2's ALIAS.topic.",
-        ),
-        click.option(
-            "--rename",
-            metavar="RULE",
-            multiple=True,
-            help="What a topic is called in the target instead: OLD=NEW or s/PATTERN/NEW/; the first that fits counts; "
-            "repeatable. No two topics may become one.",
-        ),
-        click.option("--rename-group", metavar="RULE", multiple=True, help="The same for groups; repeatable."),
-        click.option(
-            "--leader-epochs",
-            type=click.Choice(("drop", "target")),
-            default="drop",
-            show_default=True,
-            help="Which leader epochs the plan gets: none, or those of the target's own log.",
-        ),
-        click.option(
-            "--allow-skip",
-            is_flag=True,
-            help="Where it stays open which record is the first unread one, go on at the first that surely is, not at "
-            "the first that may be; skipped says how many are never read, at most. Only where records, headers or "
-            "syncs show both, not by checkpoints, a map or times.",
-        ),
-    ),
 )
 
 
@@ -165,7 +81,7 @@ def command(
     from offsets_log.translation.share_starts import asked_of
     from offsets_log.translation.translated_plan import in_words, translated_plan
 
-    _check_usage(asked)
+    check_usage(asked)
     with _as_usage():
         translation = Translation(asked)
     with (
@@ -211,17 +127,6 @@ def _as_usage() -> Iterator[None]:
         yield
     except InputError as error:
         raise click.UsageError(error.problem) from None
-
-
-def _check_usage(asked: TranslateOptions) -> None:
-    if asked.target and asked.bootstrap_server is not None:
-        raise click.UsageError("--target and --bootstrap-server exclude each other")
-    if asked.bootstrap_server is None and asked.command_config is not None:
-        raise click.UsageError("--command-config is for --bootstrap-server")
-    if asked.bootstrap_server is not None and asked.leader_epochs == "target":
-        raise click.UsageError("--leader-epochs target needs a copy of the target")
-    if not asked.target and asked.bootstrap_server is None and asked.map is None:
-        raise click.UsageError("give --target COPY of the other cluster, --bootstrap-server of it, or --map FILE")
 
 
 REASONS_SHOWN = 10

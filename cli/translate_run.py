@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from cli.translate import TranslateOptions
+from cli.translate_options import TranslateOptions
 from cli.translate_records import ByRecords
 from cli.translate_sides import Asking, Committed, Run, Side, is_here
 from offsets_log.columnar.aligning import records as r

@@ -22,7 +22,7 @@ IN_BULK = f"""
 import atexit
 import cli.engine
 from offsets_log.columnar.jit import compiled
-cli.engine.BULK_FROM_BYTES = 0
+cli.bulk.BULK_FROM_BYTES = 0
 atexit.register(lambda: [process.kill() for process in compiled._BESIDE])  # no other kernels than those of the command
 {PROGRAM}
 """

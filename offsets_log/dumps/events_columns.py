@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from offsets_log.columnar.events.rows import COLUMN_OF_FIELD
-from offsets_log.dumps.events_parquet import has_column
+from offsets_log.columnar.events.rows import COLUMN_OF_FIELD, has_column
 from offsets_log.dumps.source import SegmentPiece, SegmentPlace, place_of
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.primitives import Uuid

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from offsets_log.columnar.events.rows import TOLD, UNTOLD
+from offsets_log.columnar.events.rows import TOLD, has_column
 from offsets_log.dumps.events_json import Row, batches
 from offsets_log.dumps.source import Piece, damaged_line
 from offsets_log.errors import CorruptRecordError
@@ -88,16 +88,6 @@ def offset_commit_of(row: Row) -> CoordinatorRecord:
     fields = OFFSET_COMMIT_VALUE.fields_of(row["value_version"])
     value = {field.name: _value_of(field, row) for field in fields}
     return CoordinatorRecord(record_type=row["record_type"], key=key, value_version=row["value_version"], value=value)
-
-
-def has_column(field: Field, names: Collection[str]) -> bool:
-    """Whether a field of an offset commit is read from a table with these columns; else it has its default.
-
-    Rows with another value of a field that has no column hold their raw bytes (`columnar.events.rows`). A program that
-    did not know a tagged field wrote no column for it, and such bytes: only of other fields, which a version has from
-    the first, a missing column is an error.
-    """
-    return field not in UNTOLD and (field.tag is None or TOLD[field] in names)
 
 
 def _value_of(field: Field, row: Row) -> Any:

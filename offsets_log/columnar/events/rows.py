@@ -7,7 +7,7 @@ no column, or text that is not UTF-8. Headers and sequence numbers, which no coo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from offsets_log.events import Event
@@ -68,6 +68,16 @@ RISING = ("position", "batch_base_offset", "record_offset", "timestamp_ms", "com
 """Columns whose numbers ascend with the log, or nearly so."""
 ROWS_IN_TABLE = 2 * 122_880
 """Approximate number of rows of a table: two of DuckDB's row groups."""
+
+
+def has_column(field: Field, names: Collection[str]) -> bool:
+    """Whether a field of an offset commit is read from a table with these columns; else it has its default.
+
+    Rows with another value of a field that has no column hold their raw bytes. A program that did not know a tagged
+    field wrote no column for it, and such bytes: only of other fields, which a version has from the first, a missing
+    column is an error.
+    """
+    return field not in UNTOLD and (field.tag is None or TOLD[field] in names)
 
 
 def event_row(event: Event) -> Row:
