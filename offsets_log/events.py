@@ -132,11 +132,14 @@ class BareBatch:
     """A whole batch of which no more was asked for than some records, and nothing is damaged.
 
     Attributes:
+        batch: reads it.
         records: each with what it says, None of one that is not wanted, and what was passed by in between, also in
             whole batches before; to be read once. Of a record only offset, time, key and value are told.
     """
 
     offsets_partition: int | None
+    segment: Segment
+    batch: Callable[[], RecordBatch]
     records: Iterator[Passed | tuple[Record, CoordinatorRecord | None]]
 
 

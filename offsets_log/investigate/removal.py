@@ -21,11 +21,12 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.errors import OffsetsLogError, ReplayError
-from offsets_log.events import Event, LogEvent
-from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.events import BareBatch, Event, LogEvent, Passed
+from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, decode_key
 from offsets_log.replay.coordinator_state import CoordinatorState
@@ -96,6 +97,27 @@ def removals(
     return search.found
 
 
+def _of_records(event: LogEvent) -> Iterator[LogEvent]:
+    """Yield an event, or instead of a `BareBatch` those of its records that were decoded."""
+    if not isinstance(event, BareBatch):
+        yield event
+        return
+    batch: RecordBatch | None = None
+    for seen in event.records:
+        if isinstance(seen, Passed) or seen[1] is None:
+            continue
+        batch = batch or event.batch()
+        record, decoded = seen
+        yield Event(
+            segment=event.segment,
+            offsets_partition=event.offsets_partition,
+            batch=batch,
+            batch_base_offset=batch.base_offset,
+            record=record,
+            decoded=decoded,
+        )
+
+
 class _Search:
     """The state of a few keys and their groups while a log is read, and the tombstones that end them."""
 
@@ -135,7 +157,7 @@ class _Search:
     def selection(self) -> Selection:
         """Selection of all records of the groups, and of what ends their transactions."""
         producers = frozenset(value.producer_id for value in self.state.iter_pending())
-        return Selection(self.groups.__contains__, with_markers=True, producers=producers)
+        return Selection(self.groups.__contains__, with_markers=True, producers=producers, is_bare=True)
 
     def wants(self, record: Record) -> bool:
         """Return whether a record matters: a commit of another key does only if it creates a group."""
@@ -159,7 +181,7 @@ class _Search:
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         """Yield markers and the records of these keys; at a tombstone `state` is as it was before it."""
-        for event in events:
+        for event in chain.from_iterable(map(_of_records, events)):
             match event:
                 case Event() if event.record.offset < self.start or event.damage is not None:
                     continue

@@ -83,7 +83,7 @@ class Timelines:
                     reader.end_batch()
                 case Passed():
                     reader.passed(event)
-                case BareBatch(offsets_partition, records):
+                case BareBatch(offsets_partition, records=records):
                     for seen in records:
                         if isinstance(seen, Passed):
                             reader.passed(seen)

@@ -48,7 +48,7 @@ CHOSEN_AT = 6  # the batch that was last found to hold a wanted record
 FIRST = 7  # the first record passed by, NOTHING without one
 NEXT = 8  # the offset behind the last one
 HAS_HOLES = 9  # whether offsets between these are left out
-IS_BARE = 10  # whether the records of what is chosen are told
+IS_BARE = 10  # whether the records of what is chosen are told, but those of control batches
 TOLD = 11  # records told
 USED = 12  # bytes of their copy
 FIRST_MARKERS = 13  # whether each producer's first marker is wanted, too
@@ -353,7 +353,8 @@ def _choose(
     if outcome != oc.FINISHED:
         return outcome
     is_chosen = counts[CHOSEN_AT] == at
-    if is_chosen and counts[IS_BARE] and not _tell(counts, scan_state, staged, source, data, at, told, copied):
+    is_told = is_chosen and counts[IS_BARE] and bt.attributes_of(data, at) & bt.CONTROL_MASK == 0
+    if is_told and not _tell(counts, scan_state, staged, source, data, at, told, copied):
         return np.int64(oc.NEEDS_COPY)
     if is_chosen or counts[WITH_BATCHES]:
         _add(counts, chosen, at, size, is_chosen)

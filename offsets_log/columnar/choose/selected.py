@@ -57,16 +57,28 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """The records of a batch, without the batch.
+    """The records of a batch of data, without the batch.
 
     Attributes:
+        place: index of its segment in the log, and where it begins and ends there.
         told: the records that are wanted, see `choice`; ``copied`` holds their keys and values.
         passed: records behind them that are not.
     """
 
+    place: tuple[int, int, int]
     told: Sequence[list[int]]
     copied: bytes
     passed: Sequence[Passed]
+
+    def event(self, order: ScanOrder, wants: Callable[[Record], bool] | None) -> BareBatch:
+        """Return it as an event."""
+        index, begin, end = self.place
+        segment = order.log.segments[index]
+
+        def whole() -> RecordBatch:
+            return decode_batch_header(order.layout.data[index][begin:end].tobytes(), begin)
+
+        return BareBatch(order.log.offsets_partition, segment, whole, self.records(order, wants))
 
     def records(
         self, order: ScanOrder, wants: Callable[[Record], bool] | None
@@ -95,7 +107,7 @@ Item = Taken | Bare | Passed | Seen
 def events_of(order: ScanOrder, item: Item, wants: Callable[[Record], bool] | None = None) -> Iterator[LogEvent]:
     """Yield the events of an item; ``wants`` as in `iter_events`."""
     if isinstance(item, Bare):
-        yield BareBatch(order.log.offsets_partition, item.records(order, wants))
+        yield item.event(order, wants)
         return
     if not isinstance(item, Taken):
         yield item
@@ -286,8 +298,8 @@ class _SelectedReading(_ItemReading):
         copied = self.copied[: self.counts[ch.USED]].tobytes()
         begin = 0
         for *run, at, size, is_chosen, end in self.chosen[: self.counts[ch.CHOSEN]].tolist():
-            if at != a.NOTHING and is_chosen and self.selection.is_bare:
-                self.ready.append(Bare(told[begin:end], copied, _passed(run)))
+            if is_chosen and end > begin:
+                self.ready.append(Bare((index, at, at + size), told[begin:end], copied, _passed(run)))
                 begin = end
                 continue
             self.ready += _passed(run)

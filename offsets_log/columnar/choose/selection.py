@@ -20,7 +20,7 @@ class Selection:
         with_markers: include markers of producers of chosen records.
         producers: producers whose markers are included from the beginning, if markers are.
         with_batches: include at least the beginning of every batch.
-        is_bare: only the records of plain batches are needed; they come as a `BareBatch`.
+        is_bare: only the records of plain batches of data are needed; they come as a `BareBatch`.
     """
 
     group: ShowsName
