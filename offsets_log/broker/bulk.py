@@ -201,7 +201,7 @@ class Counter:
 
 
 def index_run(indexing: Indexing, size_bytes: int, buffer: Buffer, begin: int, end: int) -> None:
-    """Note in a segment's indexes whole batches of magic 2 that are written behind so many bytes.
+    """Note in a segment's indexes whole batches that are written behind so many bytes.
 
     Args:
         buffer: holds them from ``begin`` to ``end``.

@@ -66,7 +66,7 @@ def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
     """Note which entries are due for batches that were written, of which the first stands behind `SIZE` bytes.
 
     Args:
-        data: whole batches of magic 2.
+        data: whole batches.
         begin: where the first of them is.
 
     Returns:
@@ -75,8 +75,7 @@ def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
     at = np.int64(begin)
     while at < len(data) and round_state[d.DUE] < len(due):
         size = bt.size_of(data, at)
-        last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-        _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
+        _index(round_state, due, size, bt.last_offset(data, at), bt.max_timestamp(data, at))
         at += size
     return at
 

@@ -15,7 +15,7 @@ from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import is_utf8
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
-from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
+from offsets_log.columnar.wire.primitives import be16, walk
 
 
 @kernel
@@ -23,7 +23,7 @@ def whole(
     scan_state: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, told: Longs, producers: LongRows,
     ended: LongRows, doubts: Longs, leader_epoch: Number,
 ) -> int:  # fmt: skip
-    """Go along batches of magic 2 that stand in their places, all of whose records can be read.
+    """Go along batches that stand in their places, all of whose records can be read.
 
     They have right checksums, no later leader epoch, and end below the scan state's bound; none is larger than it says.
     Those of producers are as plain as `producers.take` asks for.
@@ -56,16 +56,14 @@ def whole(
         scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
         scan_state[a.BATCHES] += 1
         scan_state[a.RECORDS] += count
-        scan_state[a.NEWEST_MS] = be64(data, at + bt.MAX_TIMESTAMP)
+        scan_state[a.NEWEST_MS] = bt.max_timestamp(data, at)
         scan_state[a.AT] = at + size
     return oc.FINISHED
 
 
 @inlined
 def _is_usual(scan_state: Any, data: Any, at: Any, size: Any, leader_epoch: Any) -> Any:
-    if bt.is_older(data, at) or size > scan_state[a.MOST_BYTES]:
-        return False
-    if be32(data, at + bt.PARTITION_LEADER_EPOCH) > leader_epoch:
+    if size > scan_state[a.MOST_BYTES] or bt.leader_epoch(data, at) > leader_epoch:
         return False
     return sc.is_in_place(scan_state, data, at, size) and bt.last_offset(data, at) < scan_state[a.UNTIL_OFFSET]
 
@@ -100,7 +98,7 @@ def _is_understood(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
 @inlined
 def _records(scan_state: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
     """Return how many records a batch has, or why that is not known."""
-    source, start, end = data, at + bt.HEADER_SIZE, at + size
+    source, start, end = data, bt.records_begin(data, at), at + size
     if bt.attributes_of(data, at) & bt.CODEC_MASK:
         place = sc.find_in_window(scan_state, table, at)
         if place < 0:
@@ -113,7 +111,9 @@ def _records(scan_state: Any, staged: Any, data: Any, window: Any, table: Any, a
         scan_state[a.NEEDED] = count
         return np.int64(oc.NEEDS_RECORDS)
     found = bt.records_of(source, start, end, count, data, at, staged, np.int64(0))
-    return count if found == count else np.int64(oc.NOT_PLAIN)
+    first = bt.base_offset(data, at, staged, np.int64(0))
+    is_behind = first > scan_state[a.LAST_OFFSET] and first >= scan_state[a.BASE_OFFSET]
+    return count if found == count and is_behind else np.int64(oc.NOT_PLAIN)
 
 
 @kernel
