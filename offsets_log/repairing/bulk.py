@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,8 +21,11 @@ from offsets_log.events import EVERYTHING, TailFound
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
 from offsets_log.repairing.left_out import LeftOut
-from offsets_log.repairing.picking import LAST_OFFSET, Picked, Picking, Run
+from offsets_log.repairing.picked import LAST_OFFSET, Picked, Run
 from offsets_log.replay.profile import MODERN
+
+if TYPE_CHECKING:
+    from offsets_log.repairing.picking import Picking
 
 Found = Picked | Run | LeftOut | Missing
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from offsets_log.errors import Damage
 from offsets_log.events import BatchEnd, BatchStart, LogEvent, decode_event
 from offsets_log.log_format.partition_log import NOTHING_TOLD, PartitionLog
-from offsets_log.repairing.picking import Picked, Picking
+from offsets_log.repairing.picked import Picked
+from offsets_log.repairing.picking import Picking
 from offsets_log.repairing.unloadable import Unloadable
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.fold import replay_into

@@ -30,7 +30,8 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.repairing.left_out import LeftOut, Sum
-from offsets_log.repairing.picking import Picked, Picking, Run
+from offsets_log.repairing.picked import Picked, Run
+from offsets_log.repairing.picking import Picking
 from offsets_log.repairing.unloadable import NOTHING, Unloadable
 
 MAX_SEGMENT_BYTES = (1 << 31) - 1
