@@ -16,6 +16,7 @@ from offsets_log.columnar.cleaning import counting
 from offsets_log.columnar.cleaning import indexing as ix
 from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.jit.records import Row, Table
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT
 from offsets_log.log_format.record import INT64_MAX
@@ -41,9 +42,9 @@ class ProducerTable:
 
     def __init__(self, state: ProducerState | None) -> None:
         self._state = state
-        rows = np.zeros((0 if state is None else MOST_PRODUCERS, pr.COLUMNS), np.int64)
-        self.arrays = np.zeros(pr.TOLD_SIZE, np.int64), rows, np.zeros((ENDED_AT_ONCE, pr.ENDED_COLUMNS), np.int64)
-        self.arrays[0][pr.COUNT] = pr.CLOSED
+        rows = Table(pr.Producer, 0 if state is None else MOST_PRODUCERS)
+        self.arrays = pr.Told(), rows, Table(pr.Ended, ENDED_AT_ONCE)
+        self.arrays[0].count = pr.CLOSED
         self._is_lent = state is None
 
     def lend(self) -> None:
@@ -53,9 +54,9 @@ class ProducerTable:
         assert self._state is not None
         self._is_lent = True
         (told, rows, _), entries = self.arrays, self._state.entries
-        told[pr.COUNT] = len(entries) if self._can_be_lent(self._state) else pr.CLOSED
-        if told[pr.COUNT] > 0:
-            rows[: len(entries)] = [(producer_id, *entry) for producer_id, entry in entries.items()]
+        told.count = len(entries) if self._can_be_lent(self._state) else pr.CLOSED
+        if told.count > 0:
+            rows.rows[: len(entries)] = [(producer_id, *entry) for producer_id, entry in entries.items()]
 
     @staticmethod
     def _can_be_lent(state: ProducerState) -> bool:
@@ -69,12 +70,12 @@ class ProducerTable:
     def take_ended(self) -> list[AbortedTransaction]:
         """Return the aborted ones among the transactions that ended since the last call."""
         told, _, ended = self.arrays
-        found = ended[: told[pr.ENDED]]
-        told[pr.ENDED] = 0
+        found = ended.rows[: told.ended]
+        told.ended = 0
         if self._state is not None and len(found):
-            self._state.completed.update(found[:, [pr.ENDED_FIRST, pr.ENDED_LAST]].tolist())
-        aborted = found[found[:, pr.IS_ABORTED] != 0, : pr.IS_ABORTED]
-        return [AbortedTransaction(0, *facts) for facts in aborted.tolist()]
+            self._state.completed.update(found[["first_offset", "last_offset"]].tolist())
+        aborted = found[found["is_aborted"] != 0]
+        return [AbortedTransaction(0, *facts) for *facts, _ in aborted.tolist()]
 
     def give_back(self) -> None:
         """Write what kernels found back into the producers' state; call it before reading that."""
@@ -83,8 +84,8 @@ class ProducerTable:
         if state is None or not self._is_lent:
             return
         self._is_lent = False
-        if told[pr.COUNT] >= 0:
-            facts = rows[: told[pr.COUNT]].tolist()
+        if told.count >= 0:
+            facts = rows.rows[: told.count].tolist()
             state.entries = {producer_id: ProducerEntry(*entry) for producer_id, *entry in facts}
             state.ongoing = {
                 entry.first_offset: producer_id
@@ -119,8 +120,8 @@ class Follower:
     next_newest: int | None = None
     last_at: int = 0
     records: int = 0
-    _round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
-    _due: a.Int64s = field(default_factory=lambda: np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64))
+    _round_state: d.RoundState = field(default_factory=d.RoundState)
+    _due: Table[d.Due] = field(default_factory=lambda: Table(d.Due, DUE_ENTRIES))
     _data: a.Bytes = field(init=False)
     _table: ProducerTable = field(init=False)
 
@@ -145,28 +146,28 @@ class Follower:
         """
         round_state, indexing = self._round_state, self.indexing
         self._table.lend()
-        round_state[d.POSITION], round_state[d.SIZE] = position, self.begin + position
-        round_state[d.END], round_state[d.BASE_OFFSET] = self.file.size_bytes, self.file.base_offset
-        round_state[d.INTERVAL], round_state[d.INDEXED_AT] = indexing.interval_bytes, indexing.indexed_at
-        round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
-        round_state[d.RECORDS_READ], round_state[d.EPOCH] = 0, leader_epoch
-        round_state[d.UNTIL_OFFSET], round_state[d.LAST_NEWEST] = self.until_offset, d.NEVER_BEFORE
-        round_state[d.LATEST] = (self.next_offset or 0) - 1 if last_offset is None else last_offset
+        round_state.position, round_state.size = position, self.begin + position
+        round_state.end, round_state.base_offset = self.file.size_bytes, self.file.base_offset
+        round_state.interval, round_state.indexed_at = indexing.interval_bytes, indexing.indexed_at
+        round_state.latest_time, round_state.latest_time_offset = indexing.latest
+        round_state.records_read, round_state.epoch = 0, leader_epoch
+        round_state.until_offset, round_state.last_newest = self.until_offset, d.NEVER_BEFORE
+        round_state.latest = (self.next_offset or 0) - 1 if last_offset is None else last_offset
         while True:
-            round_state[d.DUE] = 0
+            round_state.due = 0
             why = ix.follow(round_state, self._data, self._due, *self._table.arrays, self.takes)
-            latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
-            take_run(indexing, self._due[: int(round_state[d.DUE])], latest, int(round_state[d.INDEXED_AT]))
+            latest = int(round_state.latest_time), int(round_state.latest_time_offset)
+            take_run(indexing, self._due.rows[: round_state.due], latest, int(round_state.indexed_at))
             for aborted in self._table.take_ended():
                 self.file.aborted.append(aborted)
             if why != oc.NEEDS_ROOM:
                 break
-        if round_state[d.POSITION] > position:
-            self.next_offset, self.last_at = int(round_state[d.LATEST]) + 1, int(round_state[d.LAST_AT])
-        newest = int(round_state[d.LAST_NEWEST])
+        if round_state.position > position:
+            self.next_offset, self.last_at = int(round_state.latest) + 1, int(round_state.last_at)
+        newest = int(round_state.last_newest)
         self.next_newest = None if newest == d.NEVER_BEFORE else newest + 1
-        self.records += int(round_state[d.RECORDS_READ])
-        return int(round_state[d.POSITION])
+        self.records += int(round_state.records_read)
+        return int(round_state.position)
 
 
 class Counter:
@@ -179,18 +180,18 @@ class Counter:
     def __init__(self, file: LogFile) -> None:
         self.records = 0
         self._data, self._end = bytes_of(file), file.size_bytes
-        self._round_state = np.zeros(d.STATE_SIZE, np.int64)
+        self._round_state = d.RoundState()
         self._scanner = Scanner()
 
     def count(self, position: int) -> int:
         """Count a run of plain entries from a position on; return where it ends."""
         round_state, data, scanner = self._round_state, self._data, self._scanner
-        round_state[d.POSITION], round_state[d.END], round_state[d.RECORDS_READ] = position, self._end, 0
+        round_state.position, round_state.end, round_state.records_read = position, self._end, 0
         while counting.count(round_state, data, scanner.staged, scanner.window, scanner.table) == oc.NEEDS_WINDOW:
-            round_state[d.WINDOW_COUNT] = scanner.fill_window(data, int(round_state[d.POSITION]), self._end)
-            round_state[d.WINDOW_NEXT] = 0
-        self.records += int(round_state[d.RECORDS_READ])
-        return int(round_state[d.POSITION])
+            round_state.window_count = scanner.fill_window(data, int(round_state.position), self._end)
+            round_state.window_next = 0
+        self.records += int(round_state.records_read)
+        return int(round_state.position)
 
     def __enter__(self) -> Self:
         self._scanner.__enter__()
@@ -209,18 +210,18 @@ def index_run(indexing: Indexing, size_bytes: int, buffer: Buffer, begin: int, e
     Raises:
         BrokerError: an index cannot hold an entry that is due.
     """
-    round_state = np.zeros(d.STATE_SIZE, np.int64)
-    due = np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64)
-    round_state[d.INTERVAL], round_state[d.INDEXED_AT] = indexing.interval_bytes, indexing.indexed_at
-    round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
-    round_state[d.SIZE] = size_bytes
+    round_state = d.RoundState()
+    due = Table(d.Due, DUE_ENTRIES)
+    round_state.interval, round_state.indexed_at = indexing.interval_bytes, indexing.indexed_at
+    round_state.latest_time, round_state.latest_time_offset = indexing.latest
+    round_state.size = size_bytes
     data = np.frombuffer(buffer, np.uint8, end - begin, begin)
     at = 0
     while at < len(data):
-        round_state[d.DUE] = 0
+        round_state.due = 0
         at = int(ix.index(round_state, data, due, at))
-        latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
-        take_run(indexing, due[: round_state[d.DUE]], latest, int(round_state[d.INDEXED_AT]))
+        latest = int(round_state.latest_time), int(round_state.latest_time_offset)
+        take_run(indexing, due.rows[: round_state.due], latest, int(round_state.indexed_at))
 
 
 def bytes_of(file: LogFile) -> a.Bytes:
@@ -230,14 +231,14 @@ def bytes_of(file: LogFile) -> a.Bytes:
     return data
 
 
-def take_run(indexing: Indexing, due: a.Int64s, latest: tuple[int, int], indexed_at: int) -> None:
+def take_run(indexing: Indexing, due: Row, latest: tuple[int, int], indexed_at: int) -> None:
     """Do as `Indexing.take_run`, at once where there are many entries, each larger than the last, and room for all."""
     if len(due) < FEW_ENTRIES or not _take_rising(indexing, due):
         indexing.take_run(due.tolist(), latest, indexed_at)
     indexing.latest, indexing.indexed_at = latest, indexed_at
 
 
-def _take_rising(indexing: Indexing, due: a.Int64s) -> bool:
+def _take_rising(indexing: Indexing, due: Row) -> bool:
     """Append entries to both indexes; return False, with nothing done, where one may not be taken."""
     index, times = indexing.index, indexing.times
     base, end = index.base_offset, index.base_offset + MAX_OFFSETS_IN_SEGMENT
@@ -248,7 +249,7 @@ def _take_rising(indexing: Indexing, due: a.Int64s) -> bool:
     )
     if not has_room or base != times.base_offset or end > INT64_MAX:
         return False
-    offsets, positions, moments, their_offsets = due.T
+    offsets, positions, moments, their_offsets = (due[name] for name in ("offset", "position", "time", "time_offset"))
     is_rising = (
         (last if index.offsets else base - 1) < offsets[0]
         and last_of_time <= their_offsets[0]

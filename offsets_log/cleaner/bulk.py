@@ -30,6 +30,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import entering, sifting, table
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.layout import Scanner
 
 MOST_STAGED = 1 << 20
@@ -93,7 +94,7 @@ class KeyTable(OffsetMap):
     """The offset map in arrays."""
 
     is_bulk: ClassVar[bool] = True
-    round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
+    round_state: d.RoundState = field(default_factory=d.RoundState)
     _scanner: Scanner = field(default_factory=Scanner)
     _file: LogFile | None = None
     _data: a.Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
@@ -107,11 +108,11 @@ class KeyTable(OffsetMap):
 
     def __post_init__(self) -> None:
         self.open = OpenTransactions(self.round_state)
-        self.round_state[d.SEED] = secrets.randbits(61)
-        self.round_state[d.LAST_PUT] = d.NEVER_BEFORE
+        self.round_state.seed = secrets.randbits(61)
+        self.round_state.last_put = d.NEVER_BEFORE
 
     @property
-    def arrays(self) -> tuple[a.Int64s, a.Int64s, a.Int64s, a.Bytes]:
+    def arrays(self) -> tuple[d.RoundState, a.Int64s, a.Int64s, a.Bytes]:
         """The arrays that all kernels take."""
         return self.round_state, self._slots, self._keys, self._arena
 
@@ -129,9 +130,9 @@ class KeyTable(OffsetMap):
     def packed(self) -> PackedKeys:
         """Return all keys, in the memory of this table."""
         round_state = self.round_state
-        rows = self._keys[: int(round_state[d.KEYS])]
-        begins = np.append(rows[:, d.KEY_AT] - a.SIZE_BYTES, round_state[d.ARENA_USED])
-        return PackedKeys(self._arena[: int(round_state[d.ARENA_USED])], begins, rows[:, d.LAST_OFFSET])
+        rows = self._keys[: int(round_state.keys)]
+        begins = np.append(rows[:, d.KEY_AT] - a.SIZE_BYTES, round_state.arena_used)
+        return PackedKeys(self._arena[: int(round_state.arena_used)], begins, rows[:, d.LAST_OFFSET])
 
     def fill(self, packed: PackedKeys) -> None:
         """Take in keys that are all different; nothing was put before."""
@@ -141,23 +142,23 @@ class KeyTable(OffsetMap):
         self._keys[:count, d.LAST_OFFSET] = packed.last_offsets
         self._arena = np.concatenate([packed.arena, np.zeros(1 << 21, np.uint8)])
         self._slots = np.zeros(max(1 << (2 * count).bit_length(), len(self._slots)), np.int64)
-        self.round_state[d.KEYS], self.round_state[d.ARENA_USED] = count, len(packed.arena)
+        self.round_state.keys, self.round_state.arena_used = count, len(packed.arena)
         table.rehash(*self.arrays)
 
     def beside(self, begin: int) -> KeyTable:
         """Return an empty table for what begins at an offset, behind what is entered here; see `take_in`."""
         made = KeyTable()
-        made.round_state[d.LAST_PUT] = made.begin = begin - 1
+        made.round_state.last_put = made.begin = begin - 1
         return made
 
     def take_in(self, other: KeyTable) -> None:
         """Enter what a table holds that this one has returned; what that was read from follows."""
         round_state = self.round_state
-        is_unsure = round_state[d.IS_UNSURE] or other.round_state[d.IS_UNSURE] or round_state[d.LAST_PUT] > other.begin
-        keys, at = other._keys[: other.round_state[d.KEYS]], 0
+        is_unsure = round_state.is_unsure or other.round_state.is_unsure or int(round_state.last_put > other.begin)
+        keys, at = other._keys[: other.round_state.keys], 0
         while (at := int(table.take_in(*self.arrays, keys, other._arena, at))) < len(keys):
             self._grow()
-        round_state[d.IS_UNSURE], round_state[d.LAST_PUT] = is_unsure, other.round_state[d.LAST_PUT]
+        round_state.is_unsure, round_state.last_put = is_unsure, other.round_state.last_put
         self._entered += other._entered
         self.begins |= other.begins
         self.latest = other.latest
@@ -165,7 +166,7 @@ class KeyTable(OffsetMap):
     def reader(self) -> KeyTable:
         """Return the same table for another thread; nothing is put any more."""
         made = KeyTable(latest=self.latest)
-        made.round_state[:] = self.round_state
+        made.round_state.numbers[:] = self.round_state.numbers
         made._slots, made._keys, made._arena = self._slots, self._keys, self._arena
         made._entered, made._lasts = self._entered, self.lasts
         return made
@@ -186,14 +187,14 @@ class KeyTable(OffsetMap):
         self.read(file)
         self.open.lend(transactions)
         round_state = self.round_state
-        round_state[d.POSITION], round_state[d.END] = position, file.size_bytes if batch is None else batch.end
-        round_state[d.ALLOWED_AT] = -1 if batch is None else position
-        round_state[d.FIRST_DIRTY], round_state[d.LATEST] = first_dirty, self.latest
+        round_state.position, round_state.end = position, file.size_bytes if batch is None else batch.end
+        round_state.allowed_at = -1 if batch is None else position
+        round_state.first_dirty, round_state.latest = first_dirty, self.latest
         while self._enter() != oc.FINISHED:
             pass
-        self.latest = int(round_state[d.LATEST])
+        self.latest = int(round_state.latest)
         self.open.take_back(transactions)
-        reached = int(round_state[d.POSITION])
+        reached = int(round_state.position)
         if reached > position and len(self._entered) < MOST_RUNS:
             self._entered.append((file.base_offset, position, reached))
         return reached
@@ -201,17 +202,17 @@ class KeyTable(OffsetMap):
     @property
     def entered(self) -> list[tuple[int, int, int]]:
         """The runs of batches that kernels have entered, by segment, begin and end; none if that says nothing."""
-        return [] if self.round_state[d.IS_UNSURE] else self._entered
+        return [] if self.round_state.is_unsure else self._entered
 
     def trust(self, runs: Iterable[tuple[int, int, int]], first_dirty: int) -> None:
         """Take it that runs were entered, whose keys this table was filled with, by tables that say so."""
         self._entered = sorted(runs)
-        self.round_state[d.FIRST_DIRTY] = first_dirty
+        self.round_state.first_dirty = first_dirty
 
     def known_until(self, file: LogFile, position: int) -> int:
         """Return where the run of batches ends that a kernel entered, if it began at or before a position; else 0."""
         at = bisect_right(self._entered, (file.base_offset, position, file.size_bytes)) - 1
-        if at < 0 or self.round_state[d.IS_UNSURE] or self._entered[at][0] != file.base_offset:
+        if at < 0 or self.round_state.is_unsure or self._entered[at][0] != file.base_offset:
             return 0
         return self._entered[at][2]
 
@@ -219,7 +220,7 @@ class KeyTable(OffsetMap):
     def lasts(self) -> a.Int64s:
         """Where keys stand last, in order; nothing is put any more."""
         if self._lasts is None:
-            self._lasts = np.sort(self._keys[: self.round_state[d.KEYS], d.LAST_OFFSET])
+            self._lasts = np.sort(self._keys[: self.round_state.keys, d.LAST_OFFSET])
         return self._lasts
 
     def _enter(self) -> int:
@@ -238,9 +239,9 @@ class KeyTable(OffsetMap):
         """Make a segment the one that kernels read."""
         if file is not self._file:
             self._file, self._data = file, bytes_of(file)
-            self.round_state[d.WINDOW_COUNT] = 0
+            self.round_state.window_count = 0
 
-    def sift(self, producers: a.Int64s, chosen: a.Int64s, out: a.Bytes, packs: a.Int64s) -> int:
+    def sift(self, producers: Table[d.Active], chosen: a.Int64s, out: a.Bytes, packs: Table[d.Pack]) -> int:
         """Run the kernel of pass 2; why it came back."""
         scanner = self._scanner
         return int(
@@ -254,9 +255,9 @@ class KeyTable(OffsetMap):
         """Provide what a kernel needs: the next compressed batches, or more room; return whether it may go on."""
         round_state, scanner = self.round_state, self._scanner
         if why == oc.NEEDS_WINDOW:
-            position, end = int(round_state[d.POSITION]), int(round_state[d.END])
-            round_state[d.WINDOW_COUNT] = scanner.fill_window(self._data, position, end)
-            round_state[d.WINDOW_NEXT] = 0
+            position, end = int(round_state.position), int(round_state.end)
+            round_state.window_count = scanner.fill_window(self._data, position, end)
+            round_state.window_next = 0
             return True
         if why != oc.NEEDS_RECORDS or len(scanner.staged) >= MOST_STAGED:
             return False
@@ -279,17 +280,18 @@ class Sifting(ABC):
 
     def __init__(self, map: KeyTable, file: LogFile, base_offset: int) -> None:
         self.map, self.file = map, file
-        self.producers, self.chosen = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+        self.producers, self.chosen = Table(d.Active, 0), np.zeros(0, np.int64)
         self._out = np.zeros(OUT_BYTES, np.uint8)
-        self._packs = np.zeros((PACKS, d.PACK_COLUMNS), np.int64)
+        self._packs = Table(d.Pack, PACKS)
         map.read(file)
         round_state = map.round_state
-        round_state[d.RULE] = d.BY_KEYS
-        round_state[d.UNTIL_OFFSET], round_state[d.LAST_BATCH_OFFSET] = d.NO_HORIZON, d.NO_BATCH
-        round_state[d.BASE_OFFSET] = base_offset
-        round_state[[d.RECORDS_READ, d.OUT_USED, d.PACKS, d.CHANGED, d.CHOSEN_AT]] = 0
-        round_state[d.KEPT_LATEST : d.FIRST_HORIZON] = 0
-        round_state[d.FIRST_HORIZON] = d.NO_HORIZON
+        round_state.rule = d.BY_KEYS
+        round_state.until_offset, round_state.last_batch_offset = d.NO_HORIZON, d.NO_BATCH
+        round_state.base_offset = base_offset
+        round_state.records_read = round_state.out_used = round_state.packs = 0
+        round_state.changed = round_state.chosen_at = 0
+        round_state.kept[:] = 0
+        round_state.first_horizon = d.NO_HORIZON
 
     @abstractmethod
     def hand_over(self, raw: bytes) -> None:
@@ -298,18 +300,18 @@ class Sifting(ABC):
     def go(self, position: int, end: int) -> int:
         """Write what is kept of a run of plain batches from a position on; where it ends."""
         round_state = self.map.round_state
-        round_state[d.POSITION], round_state[d.END] = position, end
+        round_state.position, round_state.end = position, end
         while self._run():
             pass
         self._drain()
-        return int(round_state[d.POSITION])
+        return int(round_state.position)
 
     def _run(self) -> bool:
         """Run the kernel, with room for what it makes; whether it has to go on."""
         why = self.map.sift(self.producers, self.chosen, self._out, self._packs)
         if why != oc.NEEDS_ROOM:
             return self.map.provides(why)
-        if not self.map.round_state[d.OUT_USED]:
+        if not self.map.round_state.out_used:
             self._out = np.zeros(2 * len(self._out), np.uint8)
         self._drain()
         return True
@@ -322,27 +324,27 @@ class Sifting(ABC):
         """
         round_state = self.map.round_state
         for reason, at in reasons.items():
-            batches, records, size_bytes = map(int, round_state[at : at + 3])
-            until_ms = int(round_state[d.FIRST_HORIZON]) if reason == TOMBSTONES else d.NO_HORIZON
+            batches, records, size_bytes = map(int, round_state.kept[at])
+            until_ms = int(round_state.first_horizon) if reason == TOMBSTONES else d.NO_HORIZON
             if batches:
                 kept.count(reason, size_bytes, records, None if until_ms == d.NO_HORIZON else until_ms, batches)
 
     def _drain(self) -> None:
         raw, round_state = self._written(), self.map.round_state
-        round_state[d.OUT_USED] = round_state[d.PACKS] = 0
+        round_state.out_used = round_state.packs = 0
         self.hand_over(raw)
-        round_state[d.CHANGED] = 0
+        round_state.changed = 0
 
     def _written(self) -> bytes:
         """Return what the kernel made, with batches compressed as their codec asks."""
         round_state = self.map.round_state
-        raw = self._out[: round_state[d.OUT_USED]].tobytes()
+        raw = self._out[: round_state.out_used].tobytes()
         pieces: list[bytes] = []
         at = 0
-        for begin, end, reason in self._packs[: round_state[d.PACKS]].tolist():
+        for begin, end, reason in self._packs.rows[: round_state.packs].tolist():
             packed = repacked(raw[begin:end])
             pieces += raw[at:begin], packed
-            round_state[reason + 2] += len(packed) - (end - begin)
+            round_state.kept[reason, 2] += len(packed) - (end - begin)
             at = end
         return b"".join((*pieces, raw[at:])) if pieces else raw
 
@@ -356,17 +358,17 @@ class Sieve(Sifting):
         super().__init__(map, file, writer.base_offset)
         self._transactions, self._writer = transactions, writer
         active = sorted((producer_id, entry.last_offset) for producer_id, entry in retention.producers.items())
-        self.producers, self.chosen = np.array(active, np.int64).reshape(-1, 2), map.lasts
+        self.producers, self.chosen = Table(d.Active, np.array(active, d.Active.dtype)), map.lasts
         settings, round_state = retention.settings, map.round_state
-        round_state[d.NOW], round_state[d.NEW_HORIZON] = settings.now_ms, settings.now_ms + settings.delete_retention_ms
+        round_state.now, round_state.new_horizon = settings.now_ms, settings.now_ms + settings.delete_retention_ms
         if settings.rules.keeps_last_batch:
-            round_state[d.LAST_BATCH_OFFSET] = retention.first_uncleanable
+            round_state.last_batch_offset = retention.first_uncleanable
 
     def sift(self, position: int, batch: FileBatch | None = None) -> int:
         """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""
         round_state = self.map.round_state
-        round_state[d.ALLOWED_AT] = -1 if batch is None else position
-        round_state[d.LATEST], round_state[d.KNOWN_UNTIL] = self.map.latest, self.map.known_until(self.file, position)
+        round_state.allowed_at = -1 if batch is None else position
+        round_state.latest, round_state.known_until = self.map.latest, self.map.known_until(self.file, position)
         transactions = self._transactions
         self.map.open.lend(transactions)
         reached = self.go(position, self.file.size_bytes if batch is None else batch.end)
@@ -375,7 +377,7 @@ class Sieve(Sifting):
 
     def tell(self, kept: Kept) -> None:
         """Add what was counted."""
-        kept.records_read += int(self.map.round_state[d.RECORDS_READ])
+        kept.records_read += int(self.map.round_state.records_read)
         self.tell_kept(kept, REASONS)
 
     def hand_over(self, raw: bytes) -> None:

@@ -29,9 +29,9 @@ class Editing(Sifting):
         self._begin = 0
         self.chosen = np.array(sorted(named.offsets), np.int64)
         round_state = map.round_state
-        round_state[d.RULE] = d.CHOSEN_STAY if named.stay else d.CHOSEN_GO
-        round_state[d.UNTIL_OFFSET], round_state[d.LATEST] = named.until_offset, d.NO_HORIZON
-        round_state[d.LAST_AT] = round_state[d.ALLOWED_AT] = -1
+        round_state.rule = d.CHOSEN_STAY if named.stay else d.CHOSEN_GO
+        round_state.until_offset, round_state.latest = named.until_offset, d.NO_HORIZON
+        round_state.last_at = round_state.allowed_at = -1
 
     def pass_on(self, position: int) -> int:
         """Take a run of plain batches from a position on; where it ends."""
@@ -43,17 +43,17 @@ class Editing(Sifting):
 
     def taken(self) -> Run:
         """Return what was taken since the last call."""
-        at = int(self.map.round_state[d.LAST_AT])
+        at = int(self.map.round_state.last_at)
         last = None if at < 0 else entry_in_memory(self.file.file, self.file.view, at, self.file.size_bytes)
-        pieces, self._pieces, self.map.round_state[d.LAST_AT] = self._pieces, [], -1
+        pieces, self._pieces, self.map.round_state.last_at = self._pieces, [], -1
         return Run(pieces, last)
 
     def hand_over(self, raw: bytes) -> None:
         round_state = self.map.round_state
-        begin, self._begin = self._begin, int(round_state[d.POSITION])
+        begin, self._begin = self._begin, int(round_state.position)
         if raw:
-            is_copied = not round_state[d.CHANGED]
-            base_offset, last_offset = int.from_bytes(raw[:8]), int(round_state[d.LAST_KEPT])
+            is_copied = not round_state.changed
+            base_offset, last_offset = int.from_bytes(raw[:8]), int(round_state.last_kept)
             view = self.file.view[begin : self._begin] if is_copied else raw
             self._pieces.append(CutPiece(view, base_offset, last_offset, self.file, is_copied))
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.cleaning.plain import find_in_window
 from offsets_log.columnar.jit.compiled import kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
-from offsets_log.columnar.scan.staging import find_in_window
+from offsets_log.columnar.jit.kinds import Bytes, LongRows
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be32
@@ -36,18 +36,18 @@ def _count_at(round_state: Any, data: Any, at: Any, staged: Any, window: Any, ta
 
 
 @kernel
-def count(round_state: Longs, data: Bytes, staged: LongRows, window: Bytes, table: LongRows) -> Any:
+def count(round_state: d.RoundState, data: Bytes, staged: LongRows, window: Bytes, table: LongRows) -> Any:
     """Add the records of the entries from the position on to those that were read; return why it stopped."""
-    at, end = round_state[d.POSITION], round_state[d.END]
+    at, end = round_state.position, round_state.end
     while at < end:
-        round_state[d.POSITION] = at
+        round_state.position = at
         size = bt.size_at(data, at, end)
         if size < 0:
             return np.int64(oc.NOT_PLAIN)
         found, outcome = _count_at(round_state, data, at, staged, window, table)
         if outcome != oc.FINISHED:
             return outcome
-        round_state[d.RECORDS_READ] += found
+        round_state.records_read += found
         at += size
-    round_state[d.POSITION] = at
+    round_state.position = at
     return np.int64(oc.FINISHED)

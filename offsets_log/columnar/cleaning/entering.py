@@ -13,6 +13,7 @@ from offsets_log.columnar.cleaning.plain import aborted_at, marker_at, plain_at,
 from offsets_log.columnar.cleaning.table import has_room, prepare, put
 from offsets_log.columnar.jit.compiled import U, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be32, be64
 
@@ -22,21 +23,21 @@ ENTERED_AT_ONCE = 8 * a.BLOCK
 
 @kernel
 def enter(
-    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: LongRows, data: Bytes,
-    staged: LongRows, window: Bytes, table: LongRows,
+    round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: Table[d.Aborting],
+    data: Bytes, staged: LongRows, window: Bytes, table: LongRows,
 ) -> int:  # fmt: skip
     """Pass 1: keys of the batches from the position on, and where they stand."""
-    at, end = round_state[d.POSITION], round_state[d.END]
+    at, end = round_state.position, round_state.end
     outcome = np.int64(oc.FINISHED)
     while at < end and (outcome == oc.FINISHED or outcome == oc.PAUSED):
-        round_state[d.STAGED] = round_state[d.STAGED_BYTES] = 0
+        round_state.staged = round_state.staged_bytes = 0
         outcome = np.int64(oc.FINISHED)
-        while at < end and outcome == oc.FINISHED and round_state[d.STAGED] < ENTERED_AT_ONCE:
+        while at < end and outcome == oc.FINISHED and round_state.staged < ENTERED_AT_ONCE:
             outcome = _stage(round_state, slots, keys, arena, open_, aborting, data, at, end, staged, window, table)
             if outcome == oc.FINISHED:
                 at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        round_state[d.POSITION] = at
-        _enter_staged(round_state, slots, keys, arena, window if round_state[d.IN_WINDOW] else data, staged)
+        round_state.position = at
+        _enter_staged(round_state, slots, keys, arena, window if round_state.in_window else data, staged)
     return int(oc.FINISHED if outcome == oc.PAUSED else outcome)
 
 
@@ -49,33 +50,33 @@ def _stage(
 
     Of a marker and of data of an aborted transaction nothing is staged (``CL-10``).
     """
-    first = round_state[d.STAGED]
+    first = round_state.staged
     is_of_one = reach(round_state, open_, aborting, data, at, end)
     aborted = aborted_at(round_state, open_, aborting, data, at, end) if is_of_one else np.int64(-1)
     if aborted >= 0:
-        aborting[U(aborted), d.IS_SEEN] = 1
+        aborting[U(aborted)].is_seen = 1
     elif not is_of_one or marker_at(round_state, open_, aborting, data, at, end) == 0:
         count = plain_at(round_state, open_, aborting, data, at, end, staged, first, window, table)
         if count < 0:
             return count
-        size = round_state[d.STAGED_BYTES] + round_state[d.PLAIN_SIZE]
+        size = round_state.staged_bytes + round_state.plain_size
         if not has_room(round_state, slots, keys, arena, first + count, size):
             return np.int64(oc.NEEDS_ROOM)
-        round_state[d.STAGED], round_state[d.STAGED_BYTES] = first + count, size
+        round_state.staged, round_state.staged_bytes = first + count, size
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    if last >= round_state[d.FIRST_DIRTY]:
-        round_state[d.LATEST] = last
+    if last >= round_state.first_dirty:
+        round_state.latest = last
     return np.int64(oc.FINISHED)
 
 
 @part
 def _enter_staged(round_state: Any, slots: Any, keys: Any, arena: Any, source: Any, staged: Any) -> None:
     """Enter the keys of staged records, and where they stand."""
-    for first in range(0, round_state[d.STAGED], a.BLOCK):
-        last = min(np.int64(first + a.BLOCK), round_state[d.STAGED])
+    for first in range(0, round_state.staged, a.BLOCK):
+        last = min(np.int64(first + a.BLOCK), round_state.staged)
         prepare(round_state, slots, keys, arena, source, staged, first, last)
         for number in range(first, last):
             i = U(number)
-            if staged[i, a.OFFSET] >= round_state[d.FIRST_DIRTY]:
+            if staged[i, a.OFFSET] >= round_state.first_dirty:
                 key, key_size, found = staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, d.HASH]
                 put(round_state, slots, keys, arena, source, key, key_size, staged[i, a.OFFSET], found)

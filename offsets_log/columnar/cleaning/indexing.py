@@ -10,7 +10,8 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.jit.compiled import U, inlined, kernel
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be32, be64
 
@@ -30,7 +31,7 @@ def newest_at(data: Any, at: Any, end: Any) -> Any:
 @inlined
 def fits(round_state: Any, data: Any, at: Any) -> Any:
     """Return whether a batch's last offset can be in the segment that is written."""
-    return 0 <= bt.last_offset(data, at) - round_state[d.BASE_OFFSET] < bt.MAX_OFFSETS_IN_SEGMENT
+    return 0 <= bt.last_offset(data, at) - round_state.base_offset < bt.MAX_OFFSETS_IN_SEGMENT
 
 
 @inlined
@@ -46,23 +47,23 @@ def _checked_at(data: Any, at: Any, end: Any, takes: Any) -> Any:
 @inlined
 def _index(round_state: Any, due: Any, size: Any, last: Any, latest: Any) -> None:
     """Note the entries that are due in the indexes before a batch of that size (``CL-41``, ``CL-42``)."""
-    if latest > round_state[d.LATEST_TIME]:
-        round_state[d.LATEST_TIME] = latest
-        round_state[d.LATEST_TIME_OFFSET] = last
-    position = round_state[d.SIZE]
-    if position - round_state[d.INDEXED_AT] > round_state[d.INTERVAL]:
-        entry = U(round_state[d.DUE])
-        due[entry, d.DUE_OFFSET] = last
-        due[entry, d.DUE_POSITION] = position
-        due[entry, d.DUE_TIME] = round_state[d.LATEST_TIME]
-        due[entry, d.DUE_TIME_OFFSET] = round_state[d.LATEST_TIME_OFFSET]
-        round_state[d.DUE] += 1
-        round_state[d.INDEXED_AT] = position
-    round_state[d.SIZE] = position + size
+    if latest > round_state.latest_time:
+        round_state.latest_time = latest
+        round_state.latest_time_offset = last
+    position = round_state.size
+    if position - round_state.indexed_at > round_state.interval:
+        entry = due[U(round_state.due)]
+        entry.offset = last
+        entry.position = position
+        entry.time = round_state.latest_time
+        entry.time_offset = round_state.latest_time_offset
+        round_state.due += 1
+        round_state.indexed_at = position
+    round_state.size = position + size
 
 
 @kernel
-def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
+def index(round_state: d.RoundState, data: Bytes, due: Table[d.Due], begin: Number) -> Any:
     """Note which entries are due for batches that were written, of which the first stands behind `SIZE` bytes.
 
     Args:
@@ -73,7 +74,7 @@ def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
         Where to go on when the entries were taken; at the end of the data nothing is left to do.
     """
     at = np.int64(begin)
-    while at < len(data) and round_state[d.DUE] < len(due):
+    while at < len(data) and round_state.due < len(due):
         size = bt.size_of(data, at)
         _index(round_state, due, size, bt.last_offset(data, at), bt.max_timestamp(data, at))
         at += size
@@ -82,7 +83,8 @@ def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
 
 @kernel
 def follow(
-    round_state: Longs, data: Bytes, due: LongRows, told: Longs, producers: LongRows, ended: LongRows, takes: Number
+    round_state: d.RoundState, data: Bytes, due: Table[d.Due], told: pr.Told, producers: Table[pr.Producer],
+    ended: Table[pr.Ended], takes: Number,
 ) -> int:  # fmt: skip
     """Count and index unchanged batches from a position on that have no new epoch.
 
@@ -92,27 +94,27 @@ def follow(
     Args:
         takes: NEWEST, CHECKED or BY_LAST_OFFSET.
     """
-    at, end = round_state[d.POSITION], round_state[d.END]
+    at, end = round_state.position, round_state.end
     while at < end:
-        round_state[d.POSITION] = at
+        round_state.position = at
         size = _checked_at(data, at, end, takes)
-        if size < 0 or bt.leader_epoch(data, at) > round_state[d.EPOCH]:
+        if size < 0 or bt.leader_epoch(data, at) > round_state.epoch:
             return oc.NOT_PLAIN
         last = bt.last_offset(data, at)
-        if not round_state[d.LATEST] < be64(data, at) <= last < round_state[d.UNTIL_OFFSET]:
+        if not round_state.latest < be64(data, at) <= last < round_state.until_offset:
             return oc.NOT_PLAIN
         if not fits(round_state, data, at):
             return oc.NOT_PLAIN
-        if round_state[d.DUE] >= len(due) or told[pr.ENDED] >= len(ended):
+        if round_state.due >= len(due) or told.ended >= len(ended):
             return oc.NEEDS_ROOM
         if bt.producer_of(data, at) >= 0 and not pr.take(told, producers, ended, data, at):
             return oc.NOT_PLAIN
         _index(round_state, due, size, last, bt.max_timestamp(data, at))
-        round_state[d.LATEST] = last
-        round_state[d.LAST_AT] = at
+        round_state.latest = last
+        round_state.last_at = at
         is_older = bt.is_older(data, at)
-        round_state[d.LAST_NEWEST] = round_state[d.LAST_NEWEST] if is_older else last
-        round_state[d.RECORDS_READ] += np.int64(1) if is_older else be32(data, at + bt.RECORDS_COUNT)
+        round_state.last_newest = round_state.last_newest if is_older else last
+        round_state.records_read += np.int64(1) if is_older else be32(data, at + bt.RECORDS_COUNT)
         at += size
-    round_state[d.POSITION] = at
+    round_state.position = at
     return oc.FINISHED

@@ -16,10 +16,19 @@ from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.cleaning.indexing import newest_at
 from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.scan.staging import find_in_window
+from offsets_log.columnar.scan.staging import first_not_before
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64
+
+
+@inlined
+def find_in_window(round_state: Any, table: Any, at: Any) -> Any:
+    """Return the place of a batch in the window; −1 if it is not there."""
+    place = first_not_before(table, round_state.window_next, round_state.window_count, at)
+    round_state.window_next = place
+    is_there = place < round_state.window_count and table[place, dp.BATCH_AT] == at
+    return place if is_there else np.int64(-1)
 
 
 @inlined
@@ -41,8 +50,8 @@ def _has_plain_offsets(data: Any, at: Any) -> Any:
 @inlined
 def _aborted_by(round_state: Any, open_: Any, aborting: Any, producer_id: Any) -> Any:
     """Return where the open aborted transaction of a producer stands among the open ones; −1 if there is none."""
-    for i in range(d.MOST_OPEN, d.MOST_OPEN + round_state[d.ABORTED]):
-        if aborting[U(open_[U(i)]), d.OF_PRODUCER] == producer_id:
+    for i in range(d.MOST_OPEN, d.MOST_OPEN + round_state.aborted):
+        if aborting[U(open_[U(i)])].producer_id == producer_id:
             return np.int64(i)
     return np.int64(-1)
 
@@ -56,7 +65,7 @@ def reach(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: 
     if newest_at(data, at, end) < 0:
         return False
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    if round_state[d.BEGUN] < round_state[d.ABORTING] and aborting[U(round_state[d.BEGUN]), d.BEGINS_AT] <= last:
+    if round_state.begun < round_state.aborting and aborting[U(round_state.begun)].begins_at <= last:
         _begin(round_state, open_, aborting, last)
     return be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | bt.TRANSACTIONAL_MASK) != 0
 
@@ -64,23 +73,23 @@ def reach(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: 
 @part
 def _begin(round_state: Any, open_: Any, aborting: Any, last: Any) -> None:
     """Open the aborted transactions that begin up to an offset, but no second one of a producer."""
-    while round_state[d.BEGUN] < round_state[d.ABORTING] and aborting[U(round_state[d.BEGUN]), d.BEGINS_AT] <= last:
-        row = round_state[d.BEGUN]
-        if _aborted_by(round_state, open_, aborting, aborting[U(row), d.OF_PRODUCER]) < 0:
-            open_[U(d.MOST_OPEN + round_state[d.ABORTED])] = row
-            round_state[d.ABORTED] += 1
-        round_state[d.BEGUN] = row + 1
+    while round_state.begun < round_state.aborting and aborting[U(round_state.begun)].begins_at <= last:
+        row = round_state.begun
+        if _aborted_by(round_state, open_, aborting, aborting[U(row)].producer_id) < 0:
+            open_[U(d.MOST_OPEN + round_state.aborted)] = row
+            round_state.aborted += 1
+        round_state.begun = row + 1
 
 
 @part
 def aborted_at(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any) -> Any:
     """Return the row of the aborted transaction that the batch at a position has data of, else −1 (``CL-16``)."""
-    if round_state[d.ABORTED] == 0 or at == round_state[d.ALLOWED_AT] or newest_at(data, at, end) < 0:
+    if round_state.aborted == 0 or at == round_state.allowed_at or newest_at(data, at, end) < 0:
         return np.int64(-1)
     if be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | bt.TRANSACTIONAL_MASK) != bt.TRANSACTIONAL_MASK:
         return np.int64(-1)
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    if not _has_plain_offsets(data, at) or last >= round_state[d.NEXT_ABORTED]:
+    if not _has_plain_offsets(data, at) or last >= round_state.next_aborted:
         return np.int64(-1)
     found = _aborted_by(round_state, open_, aborting, be64(data, at + bt.PRODUCER_ID))
     return np.int64(-1) if found < 0 else open_[U(found)]
@@ -91,13 +100,13 @@ def is_of_commit(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any
     """Return whether a transaction is to be kept, and note that it has data (``CL-15``, ``CL-16``)."""
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     producer_id = be64(data, at + bt.PRODUCER_ID)
-    if last >= round_state[d.NEXT_ABORTED] or _aborted_by(round_state, open_, aborting, producer_id) >= 0:
+    if last >= round_state.next_aborted or _aborted_by(round_state, open_, aborting, producer_id) >= 0:
         return False
-    if _has(open_, np.int64(0), round_state[d.COMMITTED], producer_id) < 0:
-        if round_state[d.COMMITTED] >= d.MOST_OPEN:
+    if _has(open_, np.int64(0), round_state.committed, producer_id) < 0:
+        if round_state.committed >= d.MOST_OPEN:
             return False
-        open_[U(round_state[d.COMMITTED])] = producer_id
-        round_state[d.COMMITTED] += 1
+        open_[U(round_state.committed)] = producer_id
+        round_state.committed += 1
     return True
 
 
@@ -116,16 +125,16 @@ def marker_at(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, e
     is_plain = be32(data, at + bt.RECORDS_COUNT) == 1 and data[U(record)] == 0x20 and data[U(record + 2)] < 0x80
     is_plain = is_plain and be32(data, record + 3) == 0x00080000 and 0 <= kind <= 1
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    if not is_plain or data[U(record + 9)] != 12 or data[U(record + 16)] != 0 or last >= round_state[d.NEXT_ABORTED]:
+    if not is_plain or data[U(record + 9)] != 12 or data[U(record + 16)] != 0 or last >= round_state.next_aborted:
         return np.int64(0)
     producer_id = be64(data, at + bt.PRODUCER_ID)
     if kind == 0:
         return size if _ends_aborted(round_state, open_, aborting, producer_id) else np.int64(0)
-    found = _has(open_, np.int64(0), round_state[d.COMMITTED], producer_id)
+    found = _has(open_, np.int64(0), round_state.committed, producer_id)
     if found < 0:
         return np.int64(0)
-    round_state[d.COMMITTED] -= 1
-    open_[U(found)] = open_[U(round_state[d.COMMITTED])]
+    round_state.committed -= 1
+    open_[U(found)] = open_[U(round_state.committed)]
     return size
 
 
@@ -136,13 +145,13 @@ def _ends_aborted(round_state: Any, open_: Any, aborting: Any, producer_id: Any)
     if found < 0:
         return False
     row = U(open_[U(found)])
-    if aborting[row, d.IS_SEEN] == 0 or aborting[row, d.ENDS_AT] <= round_state[d.LAST_ENDED]:
+    if aborting[row].is_seen == 0 or aborting[row].ends_at <= round_state.last_ended:
         return False
-    round_state[d.ABORTED] -= 1
-    open_[U(found)] = open_[U(d.MOST_OPEN + round_state[d.ABORTED])]
-    round_state[d.ENDED] += 1
-    aborting[row, d.ENDED_AS] = round_state[d.ENDED]
-    round_state[d.LAST_ENDED] = aborting[row, d.ENDS_AT]
+    round_state.aborted -= 1
+    open_[U(found)] = open_[U(d.MOST_OPEN + round_state.aborted)]
+    round_state.ended += 1
+    aborting[row].ended_as = round_state.ended
+    round_state.last_ended = aborting[row].ends_at
     return True
 
 
@@ -165,17 +174,17 @@ def plain_at(
     if attributes & (bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK):
         return np.int64(oc.NOT_PLAIN)
     source, start, stop = data, at + bt.HEADER_SIZE, at + size
-    if first and round_state[d.IN_WINDOW] != (attributes & bt.CODEC_MASK != 0):
+    if first and round_state.in_window != (attributes & bt.CODEC_MASK != 0):
         return np.int64(oc.PAUSED)
-    round_state[d.IN_WINDOW] = attributes & bt.CODEC_MASK != 0
-    if round_state[d.IN_WINDOW]:
+    round_state.in_window = attributes & bt.CODEC_MASK != 0
+    if round_state.in_window:
         place = find_in_window(round_state, table, at)
         if place < 0:
             return np.int64(oc.NEEDS_WINDOW)
         source, start, stop = window, table[place, dp.BEGIN], table[place, dp.END]
         if stop < 0:
             return np.int64(oc.NOT_PLAIN)
-    round_state[d.PLAIN_SIZE] = bt.HEADER_SIZE + stop - start
+    round_state.plain_size = bt.HEADER_SIZE + stop - start
     count = bt.count_of(source, start, stop, data, at)
     if not _has_plain_offsets(data, at) or count <= 0:
         return np.int64(oc.NOT_PLAIN)
@@ -183,6 +192,6 @@ def plain_at(
         return np.int64(oc.PAUSED if first else oc.NEEDS_RECORDS)
     if bt.records_of(source, start, stop, count, data, at, staged, first) != count:
         return np.int64(oc.NOT_PLAIN)
-    is_open = attributes & bt.TRANSACTIONAL_MASK and round_state[d.RULE] == d.BY_KEYS
-    is_open = is_open and at != round_state[d.ALLOWED_AT]
+    is_open = attributes & bt.TRANSACTIONAL_MASK and round_state.rule == d.BY_KEYS
+    is_open = is_open and at != round_state.allowed_at
     return np.int64(oc.NOT_PLAIN) if is_open and not is_of_commit(round_state, open_, aborting, data, at) else count

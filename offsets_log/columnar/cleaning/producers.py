@@ -7,24 +7,44 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.records import Long, Record
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 from offsets_log.log_format import batch as b
 
-# Columns of the table: the producer, and the fields of its `ProducerEntry`.
-PRODUCER_ID, EPOCH, LAST_SEQUENCE, LAST_OFFSET, OFFSET_DELTA, TIMESTAMP, COORDINATOR_EPOCH, FIRST_OFFSET = range(8)
-COLUMNS = 8
 
-# Columns of transactions that ended: the fields of an `AbortedTransaction` but for its version, and which they are.
-ENDED_PRODUCER_ID, ENDED_FIRST, ENDED_LAST, ENDED_STABLE, IS_ABORTED = range(5)
-ENDED_COLUMNS = 5
+class Producer(Record):
+    """A producer, and the fields of its `ProducerEntry`."""
 
-# Numbers that a kernel is told, and tells.
-COUNT = 0  # rows of the table, or one of those below
-ENDED = 1  # transactions that ended
-TOLD_SIZE = 2
+    producer_id: Long
+    epoch: Long
+    last_sequence: Long
+    last_offset: Long
+    offset_delta: Long
+    timestamp: Long
+    coordinator_epoch: Long
+    first_offset: Long
 
-CLOSED = -1  # all batches of producers are for Python
+
+class Ended(Record):
+    """A transaction that ended: the fields of an `AbortedTransaction` but for its version, and whether it is one."""
+
+    producer_id: Long
+    first_offset: Long
+    last_offset: Long
+    last_stable_offset: Long
+    is_aborted: Long
+
+
+class Told(Record):
+    """What a kernel is told, and tells."""
+
+    count: Long  # rows of producers, or CLOSED
+    ended: Long  # transactions that ended
+
+
+CLOSED = -1
+"""Instead of a count: all batches of producers are for Python."""
 
 
 @part
@@ -34,7 +54,7 @@ def take(told: Any, producers: Any, ended: Any, data: Any, at: Any) -> Any:
     There must be room for one more transaction that ends.
     """
     base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
-    if told[COUNT] == CLOSED or base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1:
+    if told.count == CLOSED or base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1:
         return False
     row = _row_of(told, producers, be64(data, at + bt.PRODUCER_ID))
     if row < 0:
@@ -43,45 +63,46 @@ def take(told: Any, producers: Any, ended: Any, data: Any, at: Any) -> Any:
         is_taken = _take_marker(told, producers, ended, data, at, row)
     else:
         is_taken = _take_data(told, producers, data, at, row)
-    if is_taken and row == told[COUNT]:
-        told[COUNT] += 1
+    if is_taken and row == told.count:
+        told.count += 1
     return is_taken
 
 
 @inlined
 def _row_of(told: Any, producers: Any, producer_id: Any) -> Any:
     """Return the row of a producer, a new one at the end for a producer not known; −1 if there is no room for it."""
-    count = told[COUNT]
+    count = told.count
     for row in range(count):
-        if producers[U(row), PRODUCER_ID] == producer_id:
+        if producers[U(row)].producer_id == producer_id:
             return np.int64(row)
     if count >= len(producers):
         return np.int64(-1)
-    producers[U(count), PRODUCER_ID] = producer_id
-    producers[U(count), EPOCH] = b.NO_PRODUCER_EPOCH
-    producers[U(count), COORDINATOR_EPOCH] = producers[U(count), FIRST_OFFSET] = -1
+    producer = producers[U(count)]
+    producer.producer_id = producer_id
+    producer.epoch = b.NO_PRODUCER_EPOCH
+    producer.coordinator_epoch = producer.first_offset = -1
     return np.int64(count)
 
 
 @inlined
 def _take_data(told: Any, producers: Any, data: Any, at: Any, row: Any) -> Any:
     """Do what `ProducerEntry.with_data` does."""
-    base, delta, i = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA), U(row)
+    base, delta, producer = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA), producers[U(row)]
     is_transactional = be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK != 0
-    is_open = producers[i, FIRST_OFFSET] >= 0
+    is_open = producer.first_offset >= 0
     if is_open and not is_transactional:
         return False
     if is_transactional and not is_open:
-        for other in range(told[COUNT]):
-            if producers[U(other), FIRST_OFFSET] == base:
+        for other in range(told.count):
+            if producers[U(other)].first_offset == base:
                 return False
-        producers[i, FIRST_OFFSET] = base
+        producer.first_offset = base
     sequence = be32(data, at + bt.BASE_SEQUENCE)
-    producers[i, EPOCH] = be16(data, at + bt.PRODUCER_EPOCH)
-    producers[i, LAST_SEQUENCE] = sequence if sequence == b.NO_SEQUENCE else sequence + delta & b.MAX_SEQUENCE
-    producers[i, LAST_OFFSET] = base + delta
-    producers[i, OFFSET_DELTA] = delta
-    producers[i, TIMESTAMP] = be64(data, at + bt.MAX_TIMESTAMP)
+    producer.epoch = be16(data, at + bt.PRODUCER_EPOCH)
+    producer.last_sequence = sequence if sequence == b.NO_SEQUENCE else sequence + delta & b.MAX_SEQUENCE
+    producer.last_offset = base + delta
+    producer.offset_delta = delta
+    producer.timestamp = be64(data, at + bt.MAX_TIMESTAMP)
     return True
 
 
@@ -104,28 +125,28 @@ def _take_marker(told: Any, producers: Any, ended: Any, data: Any, at: Any, row:
     """Do what `ProducerEntry.with_marker` does, and note the transaction that it ends."""
     if not _is_plain_marker(data, at):
         return False
-    i, record, base = U(row), at + bt.HEADER_SIZE, be64(data, at)
-    first, epoch = producers[i, FIRST_OFFSET], be16(data, at + bt.PRODUCER_EPOCH)
-    if epoch != producers[i, EPOCH] or row == told[COUNT]:
-        producers[i, LAST_SEQUENCE] = b.NO_SEQUENCE
-        producers[i, LAST_OFFSET] = -1
-        producers[i, OFFSET_DELTA] = 0
+    producer, record, base = producers[U(row)], at + bt.HEADER_SIZE, be64(data, at)
+    first, epoch = producer.first_offset, be16(data, at + bt.PRODUCER_EPOCH)
+    if epoch != producer.epoch or row == told.count:
+        producer.last_sequence = b.NO_SEQUENCE
+        producer.last_offset = -1
+        producer.offset_delta = 0
     late = np.int64(data[U(record + 2)])
-    producers[i, EPOCH] = epoch
-    producers[i, COORDINATOR_EPOCH] = be32(data, record + 12)
-    producers[i, TIMESTAMP] = be64(data, at + bt.BASE_TIMESTAMP) + (late >> 1 ^ -(late & 1))
-    producers[i, FIRST_OFFSET] = -1
+    producer.epoch = epoch
+    producer.coordinator_epoch = be32(data, record + 12)
+    producer.timestamp = be64(data, at + bt.BASE_TIMESTAMP) + (late >> 1 ^ -(late & 1))
+    producer.first_offset = -1
     if first >= 0:
         stable = np.int64(-1)
-        for other in range(told[COUNT]):
-            others_first = producers[U(other), FIRST_OFFSET]
+        for other in range(told.count):
+            others_first = producers[U(other)].first_offset
             if others_first >= 0 and (stable < 0 or others_first < stable):
                 stable = others_first
-        place = U(told[ENDED])
-        ended[place, ENDED_PRODUCER_ID] = producers[i, PRODUCER_ID]
-        ended[place, ENDED_FIRST] = first
-        ended[place, ENDED_LAST] = base
-        ended[place, ENDED_STABLE] = base + 1 if stable < 0 else stable
-        ended[place, IS_ABORTED] = data[U(record + 8)] == 0
-        told[ENDED] += 1
+        transaction = ended[U(told.ended)]
+        transaction.producer_id = producer.producer_id
+        transaction.first_offset = first
+        transaction.last_offset = base
+        transaction.last_stable_offset = base + 1 if stable < 0 else stable
+        transaction.is_aborted = data[U(record + 8)] == 0
+        told.ended += 1
     return True

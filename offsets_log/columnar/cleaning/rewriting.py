@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.decompress import copy_bytes
@@ -39,7 +38,7 @@ def can_be_rewritten(data: Any, at: Any, staged: Any, kept: Any) -> Any:
 @part
 def rewrite(round_state: Any, data: Any, at: Any, source: Any, staged: Any, kept: Any, horizon: Any, out: Any) -> None:
     """Write the batch with the records that are kept; one that is to be compressed again has no checksum yet."""
-    begin = round_state[d.OUT_USED]
+    begin = round_state.out_used
     copy_bytes(data, at, out, begin, np.int64(bt.HEADER_SIZE))
     before = be64(data, at + bt.BASE_TIMESTAMP)
     base = horizon if horizon >= 0 else before + staged[0, a.TIMESTAMP_DELTA]
@@ -56,9 +55,9 @@ def rewrite(round_state: Any, data: Any, at: Any, source: Any, staged: Any, kept
     _put(out, begin + bt.BASE_TIMESTAMP, base, np.int64(8))
     _put(out, begin + bt.MAX_TIMESTAMP, latest, np.int64(8))
     _put(out, begin + bt.RECORDS_COUNT, kept, np.int64(4))
-    if round_state[d.IN_WINDOW] == 0:
+    if round_state.in_window == 0:
         _put(out, begin + bt.CRC, bt.crc32c(out, begin + bt.ATTRIBUTES, to), np.int64(4))
-    round_state[d.OUT_USED] = to
+    round_state.out_used = to
 
 
 @inlined

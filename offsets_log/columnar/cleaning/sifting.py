@@ -18,6 +18,7 @@ from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK, can_be_rewritt
 from offsets_log.columnar.cleaning.table import last_offset
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.decompress import copy_bytes
 from offsets_log.columnar.wire.primitives import be16, be32, be64
@@ -43,12 +44,12 @@ def _first_at(chosen: Any, offset: Any) -> Any:
 @inlined
 def _first_from(round_state: Any, chosen: Any, offset: Any) -> Any:
     """Do as `_first_at`, from the last place on: most offsets that are asked for rise."""
-    at = round_state[d.CHOSEN_AT]
+    at = round_state.chosen_at
     if at == 0 or chosen[U(at - 1)] >= offset:
         at = _first_at(chosen, offset)
     while at < len(chosen) and chosen[U(at)] < offset:
         at += 1
-    round_state[d.CHOSEN_AT] = at
+    round_state.chosen_at = at
     return at
 
 
@@ -58,12 +59,12 @@ def _is_entered(round_state: Any, data: Any, at: Any) -> Any:
 
     Offsets of entered records rise. Of transactions pass 1 may know that others abort.
     """
-    if at >= round_state[d.KNOWN_UNTIL] or at == round_state[d.ALLOWED_AT]:
+    if at >= round_state.known_until or at == round_state.allowed_at:
         return False
     if be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK:
         return False
     base, last = be64(data, at), be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    return base >= round_state[d.FIRST_DIRTY] and last <= round_state[d.LATEST]
+    return base >= round_state.first_dirty and last <= round_state.latest
 
 
 @part
@@ -81,8 +82,9 @@ def _is_superseded(round_state: Any, data: Any, producers: Any, chosen: Any, at:
 
 @kernel
 def sift(
-    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: LongRows, data: Bytes,
-    staged: LongRows, window: Bytes, table: LongRows, producers: LongRows, chosen: Longs, out: Bytes, packs: LongRows,
+    round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: Table[d.Aborting],
+    data: Bytes, staged: LongRows, window: Bytes, table: LongRows, producers: Table[d.Active], chosen: Longs,
+    out: Bytes, packs: Table[d.Pack],
 ) -> int:  # fmt: skip
     """Pass 2: what is kept of the batches from the position on, written behind each other.
 
@@ -91,14 +93,14 @@ def sift(
         chosen: offsets of records, rising: those that stay or go by the rule; if it asks the keys, where these stand
             last.
     """
-    at, end = round_state[d.POSITION], round_state[d.END]
+    at, end = round_state.position, round_state.end
     while at < end:
-        round_state[d.POSITION] = at
-        if round_state[d.OUT_USED] + bt.MARKER_SIZE > len(out) or round_state[d.PACKS] >= len(packs):
+        round_state.position = at
+        if round_state.out_used + bt.MARKER_SIZE > len(out) or round_state.packs >= len(packs):
             return oc.NEEDS_ROOM
         is_of_one = reach(round_state, open_, aborting, data, at, end)
         if is_of_one and _take_marker(round_state, open_, aborting, data, out, at, end):
-            round_state[d.LAST_AT] = at
+            round_state.last_at = at
             at += bt.MARKER_SIZE
             continue
         if (
@@ -106,29 +108,29 @@ def sift(
             if is_of_one
             else _is_superseded(round_state, data, producers, chosen, at)
         ):
-            round_state[d.LAST_AT] = at
-            round_state[d.CHANGED] += 1
-            round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
+            round_state.last_at = at
+            round_state.changed += 1
+            round_state.records_read += be32(data, at + bt.RECORDS_COUNT)
             at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
             continue
         count = plain_at(round_state, open_, aborting, data, at, end, staged, np.int64(0), window, table)
         if count < 0:
             return int(count)
         size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        room = max(size, round_state[d.PLAIN_SIZE]) + MOST_RECORD_OVERHEAD * count
-        if round_state[d.OUT_USED] + room > len(out):
+        room = max(size, round_state.plain_size) + MOST_RECORD_OVERHEAD * count
+        if round_state.out_used + room > len(out):
             return oc.NEEDS_ROOM
-        source = window if round_state[d.IN_WINDOW] else data
+        source = window if round_state.in_window else data
         outcome = _take(
             round_state, slots, keys, arena, open_, aborting, data, source, staged, producers, chosen, out, packs, at,
             size, count,
         )  # fmt: skip
         if outcome != oc.FINISHED:
             return int(outcome)
-        round_state[d.LAST_AT] = at
-        round_state[d.RECORDS_READ] += count
+        round_state.last_at = at
+        round_state.records_read += count
         at += size
-    round_state[d.POSITION] = at
+    round_state.position = at
     return oc.FINISHED
 
 
@@ -136,7 +138,7 @@ def sift(
 def _is_within(round_state: Any, data: Any, at: Any) -> Any:
     """Return whether the log that is written may hold a batch as it is."""
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    return last < round_state[d.UNTIL_OFFSET] and fits(round_state, data, at)
+    return last < round_state.until_offset and fits(round_state, data, at)
 
 
 @part
@@ -147,7 +149,7 @@ def _is_discarded(
     aborted = aborted_at(round_state, open_, aborting, data, at, end)
     if aborted < 0 or _may_stay_empty(round_state, data, at, producers):
         return False
-    aborting[U(aborted), d.IS_SEEN] = 1
+    aborting[U(aborted)].is_seen = 1
     return True
 
 
@@ -160,14 +162,14 @@ def _take_marker(round_state: Any, open_: Any, aborting: Any, data: Any, out: An
         or marker_at(round_state, open_, aborting, data, at, end) == 0
     ):
         return False
-    begin = round_state[d.OUT_USED]
+    begin = round_state.out_used
     copy_bytes(data, at, out, begin, np.int64(bt.MARKER_SIZE))
-    round_state[d.OUT_USED] = begin + bt.MARKER_SIZE
-    round_state[d.LAST_KEPT] = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    round_state[d.KEPT_MARKERS] += 1
-    round_state[d.KEPT_MARKERS + 1] += 1
-    round_state[d.KEPT_MARKERS + 2] += bt.MARKER_SIZE
-    round_state[d.RECORDS_READ] += 1
+    round_state.out_used = begin + bt.MARKER_SIZE
+    round_state.last_kept = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    round_state.kept[d.KEPT_MARKERS, 0] += 1
+    round_state.kept[d.KEPT_MARKERS, 1] += 1
+    round_state.kept[d.KEPT_MARKERS, 2] += bt.MARKER_SIZE
+    round_state.records_read += 1
     return True
 
 
@@ -181,43 +183,43 @@ def _take(
     horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
     if (has_horizon and horizon < 0) or not _is_within(round_state, data, at):
         return oc.NOT_PLAIN
-    by_keys = round_state[d.RULE] == d.BY_KEYS
+    by_keys = round_state.rule == d.BY_KEYS
     if by_keys:
-        keeps_tombstones = not has_horizon or round_state[d.NOW] < horizon
+        keeps_tombstones = not has_horizon or round_state.now < horizon
         is_entered = _is_entered(round_state, data, at)
         kept, tombstones = _choose(
             round_state, slots, keys, arena, source, staged, chosen, count, keeps_tombstones, is_entered
         )
     else:
         kept, tombstones = _choose_among(round_state, chosen, staged, count)
-        if round_state[d.RULE] == d.CHOSEN_GO and kept < count:
+        if round_state.rule == d.CHOSEN_GO and kept < count:
             return oc.NOT_PLAIN
     if kept == 0:
-        round_state[d.CHANGED] += 1
+        round_state.changed += 1
         return oc.NOT_PLAIN if _may_stay_empty(round_state, data, at, producers) else oc.FINISHED
     is_of_producer = be64(data, at + bt.PRODUCER_ID) != b.NO_PRODUCER_ID
     if not by_keys and is_of_producer and not is_of_commit(round_state, open_, aborting, data, at):
         return oc.NOT_PLAIN
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    begin = round_state[d.OUT_USED]
+    begin = round_state.out_used
     if kept == count and (has_horizon or tombstones == 0 or not by_keys):
         copy_bytes(data, at, out, begin, size)
-        round_state[d.OUT_USED] = begin + size
+        round_state.out_used = begin + size
     else:
-        round_state[d.CHANGED] += 1
+        round_state.changed += 1
         if tombstones and not has_horizon and by_keys:
-            horizon = round_state[d.NEW_HORIZON]
+            horizon = round_state.new_horizon
         if not can_be_rewritten(data, at, staged, kept):
             return oc.NOT_PLAIN
         rewrite(round_state, data, at, source, staged, kept, horizon, out)
-        if round_state[d.IN_WINDOW]:
-            pack = U(round_state[d.PACKS])
-            packs[pack, d.PACK_BEGIN] = begin
-            packs[pack, d.PACK_END] = round_state[d.OUT_USED]
-            packs[pack, d.PACK_REASON] = _reason(round_state, tombstones, last)
-            round_state[d.PACKS] += 1
-    round_state[d.LAST_KEPT] = last
-    _tell(round_state, kept, tombstones, round_state[d.OUT_USED] - begin, horizon, last)
+        if round_state.in_window:
+            pack = packs[U(round_state.packs)]
+            pack.begin = begin
+            pack.end = round_state.out_used
+            pack.reason = _reason(round_state, tombstones, last)
+            round_state.packs += 1
+    round_state.last_kept = last
+    _tell(round_state, kept, tombstones, round_state.out_used - begin, horizon, last)
     return oc.FINISHED
 
 
@@ -231,7 +233,7 @@ def _choose(
     for number in range(count):
         i = U(number)
         is_tombstone = staged[i, a.VALUE_SIZE] < 0
-        if staged[i, a.OFFSET] <= round_state[d.LATEST]:
+        if staged[i, a.OFFSET] <= round_state.latest:
             if is_entered:
                 first = _first_from(round_state, chosen, staged[i, a.OFFSET])
                 is_superseded = first >= len(chosen) or chosen[U(first)] != staged[i, a.OFFSET]
@@ -261,7 +263,7 @@ def _choose_among(round_state: Any, chosen: Any, staged: Any, count: Any) -> Any
         i = U(number)
         low = _first_at(chosen, staged[i, a.OFFSET])
         is_named = low < len(chosen) and chosen[U(low)] == staged[i, a.OFFSET]
-        if is_named == (round_state[d.RULE] == d.CHOSEN_STAY):
+        if is_named == (round_state.rule == d.CHOSEN_STAY):
             _keep(staged, i, kept)
             kept += 1
             tombstones += staged[i, a.VALUE_SIZE] < 0
@@ -271,24 +273,24 @@ def _choose_among(round_state: Any, chosen: Any, staged: Any, count: Any) -> Any
 @inlined
 def _may_stay_empty(round_state: Any, data: Any, at: Any, producers: Any) -> Any:
     """Return whether a batch of data stays empty: a producer's last one, or the last of the round (``CL-21``)."""
-    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) + 1 == round_state[d.LAST_BATCH_OFFSET]:
+    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) + 1 == round_state.last_batch_offset:
         return True
     producer_id, low, high = be64(data, at + bt.PRODUCER_ID), np.int64(0), np.int64(len(producers))
     while low < high:
         middle = low + high >> 1
-        if producers[U(middle), 0] < producer_id:
+        if producers[U(middle)].producer_id < producer_id:
             low = middle + 1
         else:
             high = middle
-    if producer_id < 0 or low >= len(producers) or producers[U(low), 0] != producer_id:
+    if producer_id < 0 or low >= len(producers) or producers[U(low)].producer_id != producer_id:
         return False
-    return producers[U(low), 1] == be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    return producers[U(low)].last_offset == be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
 
 
 @inlined
 def _reason(round_state: Any, tombstones: Any, last: Any) -> Any:
     """Return where to count why a batch that ends with an offset stays."""
-    if last > round_state[d.LATEST]:
+    if last > round_state.latest:
         return np.int64(d.KEPT_BEYOND)
     return np.int64(d.KEPT_TOMBSTONES if tombstones else d.KEPT_LATEST)
 
@@ -297,8 +299,8 @@ def _reason(round_state: Any, tombstones: Any, last: Any) -> Any:
 def _tell(round_state: Any, kept: Any, tombstones: Any, size: Any, horizon: Any, last: Any) -> None:
     """Count a batch that stays."""
     reason = _reason(round_state, tombstones, last)
-    round_state[reason] += 1
-    round_state[reason + 1] += kept
-    round_state[reason + 2] += size
+    round_state.kept[reason, 0] += 1
+    round_state.kept[reason, 1] += kept
+    round_state.kept[reason, 2] += size
     if tombstones and horizon >= 0:
-        round_state[d.FIRST_HORIZON] = min(round_state[d.FIRST_HORIZON], horizon)
+        round_state.first_horizon = min(round_state.first_horizon, horizon)

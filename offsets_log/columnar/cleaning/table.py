@@ -18,16 +18,16 @@ from offsets_log.columnar.wire.primitives import hash_bytes
 @part
 def last_offset(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
     """Return where a key stands last; −1 if it is not known."""
-    row = find_row(slots, keys, arena, data, start, size, hash_bytes(data, start, size, round_state[d.SEED]))
+    row = find_row(slots, keys, arena, data, start, size, hash_bytes(data, start, size, round_state.seed))
     return np.int64(-1) if row < 0 else keys[U(row), d.LAST_OFFSET]
 
 
 @inlined
 def has_room(round_state: Any, slots: Any, keys: Any, arena: Any, count: Any, size: Any) -> Any:
     """Return whether a number of new keys with a total size fit."""
-    rows = round_state[d.KEYS] + count
+    rows = round_state.keys + count
     room = size + count * (a.CACHE_LINE + a.SIZE_BYTES)
-    return 2 * rows <= len(slots) and rows <= len(keys) and round_state[d.ARENA_USED] + room <= len(arena)
+    return 2 * rows <= len(slots) and rows <= len(keys) and round_state.arena_used + room <= len(arena)
 
 
 @part
@@ -37,24 +37,24 @@ def put(
     """Note that a key with that hash stands at an offset; the caller has made sure of room."""
     row = find_row(slots, keys, arena, data, start, size, found)
     if row < 0:
-        row = round_state[d.KEYS]
-        round_state[d.KEYS] = row + 1
+        row = round_state.keys
+        round_state.keys = row + 1
         mask = np.int64(len(slots) - 1)
         at = found & mask
         while slots[U(at)] != 0:
             at = at + 1 & mask
         slots[U(at)] = found & HIGH | row + 1
-        key_at = round_state[d.ARENA_USED] + a.SIZE_BYTES
+        key_at = round_state.arena_used + a.SIZE_BYTES
         for i in range(a.SIZE_BYTES):
             arena[U(key_at - a.SIZE_BYTES + i)] = size >> 8 * i & 0xFF
         for i in range(size):
             arena[U(key_at + i)] = data[U(start + i)]
-        round_state[d.ARENA_USED] = key_at + size
+        round_state.arena_used = key_at + size
         keys[U(row), d.KEY_AT] = key_at
     keys[U(row), d.LAST_OFFSET] = offset
-    if offset <= round_state[d.LAST_PUT]:
-        round_state[d.IS_UNSURE] = 1
-    round_state[d.LAST_PUT] = offset
+    if offset <= round_state.last_put:
+        round_state.is_unsure = 1
+    round_state.last_put = offset
 
 
 @inlined
@@ -63,7 +63,7 @@ def prepare(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, stag
     mask = np.int64(len(slots) - 1)
     for number in range(first, last):
         i = U(number)
-        found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], round_state[d.SEED])
+        found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], round_state.seed)
         staged[i, d.HASH] = found
         prefetch(slots, found & mask)
     for number in range(first, last):
@@ -83,29 +83,29 @@ def prepare(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, stag
 
 
 @kernel
-def put_one(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes, offset: Number) -> int:
+def put_one(round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes, offset: Number) -> int:
     """Put a single key; FINISHED or NEEDS_ROOM."""
     size = np.int64(len(key))
     if not has_room(round_state, slots, keys, arena, np.int64(1), size):
         return oc.NEEDS_ROOM
-    found = hash_bytes(key, np.int64(0), size, round_state[d.SEED])
+    found = hash_bytes(key, np.int64(0), size, round_state.seed)
     put(round_state, slots, keys, arena, key, np.int64(0), size, np.int64(offset), found)
     return oc.FINISHED
 
 
 @kernel
-def get_one(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes) -> int:
+def get_one(round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes) -> int:
     """Return where a single key stands last; −1 if it is not known."""
     return int(last_offset(round_state, slots, keys, arena, key, np.int64(0), np.int64(len(key))))
 
 
 @kernel
-def rehash(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes) -> None:
+def rehash(round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes) -> None:
     """Fill an empty, larger hash table."""
     mask = np.int64(len(slots) - 1)
-    for row in range(round_state[d.KEYS]):
+    for row in range(round_state.keys):
         key_at = keys[U(row), d.KEY_AT]
-        found = hash_bytes(arena, key_at, size_of(arena, key_at), round_state[d.SEED])
+        found = hash_bytes(arena, key_at, size_of(arena, key_at), round_state.seed)
         at = found & mask
         while slots[U(at)] != 0:
             at = at + 1 & mask
@@ -114,7 +114,7 @@ def rehash(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes) -> No
 
 @kernel
 def take_in(
-    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, other_keys: LongRows, other_arena: Bytes,
+    round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, other_keys: LongRows, other_arena: Bytes,
     first: Number,
 ) -> Any:  # fmt: skip
     """Put all keys of another table from a row on; return the row for which there is no room, or their number."""
@@ -123,7 +123,7 @@ def take_in(
         size = size_of(other_arena, key_at)
         if not has_room(round_state, slots, keys, arena, np.int64(1), size):
             return np.int64(row)
-        found = hash_bytes(other_arena, key_at, size, round_state[d.SEED])
+        found = hash_bytes(other_arena, key_at, size, round_state.seed)
         put(
             round_state, slots, keys, arena, other_arena, key_at, size, other_keys[U(row), d.LAST_OFFSET], found
         )  # fmt: skip

@@ -11,6 +11,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import is_utf8
 from offsets_log.columnar.wire import batches as bt
@@ -20,8 +21,8 @@ from offsets_log.columnar.wire.primitives import be16, walk
 
 @kernel
 def whole(
-    scan_state: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, told: Longs, producers: LongRows,
-    ended: LongRows, doubts: Longs, leader_epoch: Number,
+    scan_state: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, told: pr.Told,
+    producers: Table[pr.Producer], ended: Table[pr.Ended], doubts: Longs, leader_epoch: Number,
 ) -> int:  # fmt: skip
     """Go along batches that stand in their places, all of whose records can be read.
 
@@ -42,7 +43,7 @@ def whole(
         count = _records(scan_state, staged, data, window, table, at, size)
         if count < 0:
             return int(count)
-        if told[pr.ENDED] >= len(ended) or doubts[0] + 1 >= len(doubts):
+        if told.ended >= len(ended) or doubts[0] + 1 >= len(doubts):
             return oc.PAUSED
         is_of_producer = bt.producer_of(data, at) >= 0
         if is_of_producer and not pr.take(told, producers, ended, data, at):

@@ -5,7 +5,8 @@ code is kept on disk and linked from there without numba, whose import costs mor
 compiled again when the text of its module or of a module imported there changes, or numba or the processor; what is
 compiled while one is edited is not kept.
 
-kernel        what Python calls; its arguments are arrays in C order and numbers, as its annotations say (`kinds`)
+kernel        what Python calls; its arguments are arrays in C order, records and numbers, as its annotations say
+              (`kinds`)
 part          what kernels call
 inlined       a small part that becomes a piece of its callers
 instruction   a part for which machine code has an instruction or two that Python has not
@@ -41,6 +42,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from offsets_log.columnar.jit.kinds import Kind, kinds_of
+from offsets_log.columnar.jit.records import Record, Table
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Parameters = ParamSpec("Parameters")
@@ -131,10 +133,11 @@ def _flat(kinds: tuple[Kind, ...], arguments: tuple[Any, ...]) -> list[int]:
         if kind is None:
             flat.append(int(argument))
             continue
-        assert (argument.dtype.char, argument.ndim) == kind
-        assert argument.flags.c_contiguous
-        flat.append(argument.__array_interface__["data"][0])
-        flat += argument.shape
+        array = argument.rows if isinstance(argument, Record | Table) else argument
+        assert (array.dtype, array.ndim) == kind
+        assert array.flags.c_contiguous
+        flat.append(array.__array_interface__["data"][0])
+        flat += array.shape
     return flat
 
 

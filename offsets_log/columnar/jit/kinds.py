@@ -1,7 +1,7 @@
-"""Declare what kernels take: an array in C order, of one type and number of dimensions, or a number.
+"""Declare what kernels take: an array in C order, of one type and number of dimensions, a record, or a number.
 
-Parameters of kernels are annotated with these names. They tell mypy what a caller must pass, and a kernel is compiled
-for exactly that (`kinds_of`).
+Parameters of kernels are annotated with these names, with a `Record` or with a `Table` of them. They tell mypy what a
+caller must pass, and a kernel is compiled for exactly that (`kinds_of`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from offsets_log.columnar.jit.records import type_and_dimensions
 
 Number = int | np.integer[Any] | bool
 Longs = npt.NDArray[np.int64]
@@ -22,19 +24,19 @@ IntRows = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 ByteRows = npt.NDArray[np.uint8]
 
-Kind = tuple[str, int] | None
-"""The type and the number of dimensions of an array; None for a number."""
+Kind = tuple[np.dtype[Any], int] | None
+"""The type and the number of dimensions of an array, 0 for a record; None for a number."""
 
 KINDS: dict[str, Kind] = {
     "Number": None,
-    "Longs": (np.dtype(np.int64).char, 1),
-    "LongRows": (np.dtype(np.int64).char, 2),
-    "LongPlanes": (np.dtype(np.int64).char, 3),
-    "Words": (np.dtype(np.uint64).char, 1),
-    "Ints": (np.dtype(np.int32).char, 1),
-    "IntRows": (np.dtype(np.int32).char, 2),
-    "Bytes": (np.dtype(np.uint8).char, 1),
-    "ByteRows": (np.dtype(np.uint8).char, 2),
+    "Longs": (np.dtype(np.int64), 1),
+    "LongRows": (np.dtype(np.int64), 2),
+    "LongPlanes": (np.dtype(np.int64), 3),
+    "Words": (np.dtype(np.uint64), 1),
+    "Ints": (np.dtype(np.int32), 1),
+    "IntRows": (np.dtype(np.int32), 2),
+    "Bytes": (np.dtype(np.uint8), 1),
+    "ByteRows": (np.dtype(np.uint8), 2),
 }
 """Kinds by the names above, which annotations use."""
 
@@ -43,6 +45,12 @@ def kinds_of(function: Callable[..., Any]) -> tuple[Kind, ...]:
     """Return what a kernel takes, from its annotations.
 
     Raises:
-        KeyError: an annotation is no name of a kind.
+        NameError: an annotation is no name of a kind.
     """
-    return tuple(KINDS[kind] for name, kind in function.__annotations__.items() if name != "return")
+    return tuple(
+        _kind(kind, function.__globals__) for name, kind in function.__annotations__.items() if name != "return"
+    )
+
+
+def _kind(annotation: str, scope: dict[str, Any]) -> Kind:
+    return KINDS[annotation] if annotation in KINDS else type_and_dimensions(eval(annotation, scope))

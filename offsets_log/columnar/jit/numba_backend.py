@@ -203,8 +203,8 @@ def _assembly_of(function: Callable[..., Any], kinds: Sequence[Kind]) -> tuple[s
             continue
         dimensions = [f"{name}_{i}" for i in range(kind[1])]
         parameters += dimensions
-        parameter_types += [_POINTER(numba.from_dtype(np.dtype(kind[0]))), *[types.int64] * kind[1]]
-        given.append(f"carray({name}, ({', '.join(dimensions)},))")
+        parameter_types += [_POINTER(numba.from_dtype(kind[0])), *[types.int64] * kind[1]]
+        given.append(f"carray({name}, ({', '.join(dimensions)},))" if dimensions else f"carray({name}, (1,))[0]")
     call = f"kernel({', '.join(given)})"
     is_silent = function.__annotations__.get("return", "") in (None, "None")
     answer = f"    {call}\n    return 0" if is_silent else f"    return int64({call})"
