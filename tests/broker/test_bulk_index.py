@@ -11,10 +11,16 @@ from hypothesis import strategies as st
 from offsets_log.broker.bulk import FEW_ENTRIES, take_run
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import Indexing
+from offsets_log.columnar.cleaning.round_state import Due
+from offsets_log.columnar.jit.records import Row
 from offsets_log.log_format.record import INT64_MAX
 
 STEP = st.sampled_from([1, 1, 1, 2, 900, 0, -1, 1 << 31, 1 << 62])
 START = st.sampled_from([0, 5, -1, 1 << 31, -(1 << 63), INT64_MAX])
+
+
+def rows_of(due: list[list[int]]) -> Row:
+    return np.array([tuple(row) for row in due], Due.dtype)
 
 
 @st.composite
@@ -47,7 +53,7 @@ def test_a_run_at_once_is_the_same_one_by_one(some: list[list[list[int]]], base:
         for take, indexing in ((take_run, at_once), (None, one_by_one)):
             try:
                 if take is not None:
-                    take(indexing, np.array(due, np.int64), (1, 2), 3)
+                    take(indexing, rows_of(due), (1, 2), 3)
                 else:
                     indexing.take_run(due, (1, 2), 3)
                 said.append("")
@@ -62,7 +68,7 @@ def test_a_run_at_once_is_the_same_one_by_one(some: list[list[list[int]]], base:
 def test_rising_entries_are_taken_at_once() -> None:
     due = [[10 + i, 4096 * i, 1_000 + i // 2, 10 + i] for i in range(40)]
     at_once, one_by_one = Indexing.of(10), Indexing.of(10)
-    take_run(at_once, np.array(due, np.int64), (1_019, 49), 4096 * 39)
+    take_run(at_once, rows_of(due), (1_019, 49), 4096 * 39)
     one_by_one.take_run(due, (1_019, 49), 4096 * 39)
     assert at_once == one_by_one
     assert len(at_once.index.offsets) == 40
