@@ -177,7 +177,8 @@ class CheckedState(InspectedState):
             self.first_problems[profile] = min(problems, key=lambda problem: problem.record_offset)
 
     def _first_on_slow_path(self, group: str) -> None:
-        row = self.arrays.groups[self.group_number(group)]
+        number = self.group_number(group)  # first: it may exchange the arrays
+        row = self.arrays.groups[number]
         if row[a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
             row[a.FIRST_OFFSET_OF_GROUP] = a.SLOW_PATH
 
