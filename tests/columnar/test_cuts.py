@@ -17,6 +17,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.replay.profile import MODERN, PROFILES, Profile
 from tests.builders import LogBuilder, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer
+from tests.columnar.test_equal_engines import CURRENT, STRINGS
 
 BUILT = (
     LogBuilder().commit(1).commit(2, metadata="m" * 90).skip(7).commit(3, producer=7).end(7)
@@ -161,6 +162,9 @@ def log_of_many_names() -> PartitionLog:
             log.commit(number, group=group, topic=f"t{number}", partition=turn, producer=producer)
             log.commit(None, group=group, topic=f"t{number - 1}", partition=turn, producer=producer)
             log.newer(3, {"epoch": turn + 1}, group=f"n{number}")
+            log.newer(5, STRINGS, group=f"n{number}", member_id="m")
+            taken = [CURRENT["assigned_partitions"][0] | {"partitions": [number, number + 40]}]
+            log.newer(8, CURRENT | {"assigned_partitions": taken}, group=f"n{number}", member_id="m")
             key, value = record_bytes(2, {"group": f"s{number}"}, NO_MEMBERS, 0)
             log.add((key, value[:-4] + b"\xff" * 4))  # a list of members that is null
             if (number + turn) % 3:

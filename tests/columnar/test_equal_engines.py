@@ -211,6 +211,14 @@ SELDOM = {
     .commit(1, topic_id=bytes(15) + b"\1")
     .commit(2, topic_id=bytes(15) + b"\2")
     .commit(3, topic_id=b"\1" + bytes(15)),
+    **{
+        f"topic ids {ids}": LogBuilder()
+        .commit(1, topic_id=bytes(15) + ids[:1])
+        .commit(2, topic_id=bytes(15) + ids[1:2])
+        .commit(3, topic_id=ids[2:] + bytes(15))
+        .commit(None, topic="other")
+        for ids in (b"\1\0\0", b"\0\1\0", b"\0\0\1", b"\1\0\1", b"\1\0\2")
+    },
     "a member with a byte too few": a_member_with_a_byte_too_few(),
     "compressed batches, some of no use": compressed_batches_of_which_some_are_of_no_use(),
     "members that are null": a_list_that_is_null(),
