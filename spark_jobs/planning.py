@@ -91,16 +91,15 @@ def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None, split: bool) -> l
 
 def _cuts(log: FoundLog, piece_bytes: int | None) -> Iterator[_Cut]:
     """Yield all places where the log can be cut."""
-    last = -1
-    is_known = True
+    last, is_known = -1, False
     for index, file in enumerate(log.files):
         base = file.base_offset
-        if index and is_known and base is not None and last < base:
+        if is_known and base is not None and last < base:
             yield _Cut(index, 0, base - 1, base)
         size = piece_bytes or SPLIT_BYTES
         if file.size > size * 3 // 2 and file.mapped is not None:
             yield from _cuts_inside(log, index, file.mapped, size)
-        if index + 1 < len(log.files):
+        if file is not log.files[-1]:
             found = last_offset_of(file)
             is_known = found is not None  # otherwise the segment after it stays with it
             last = last if found is None else max(last, found)
@@ -172,13 +171,11 @@ def last_offset_of(file: FoundFile) -> int | None:
     """Return the last offset in a segment, from the whole batches at its end; None if these cannot be found."""
     if file.base_offset is None or file.is_packed:
         return None
-    if file.size == 0:
-        return file.base_offset - 1
-    tail = file.read_tail(TAIL_BYTES)
-    if len(tail) == file.size:
-        found = next_offset(tail, file.base_offset)
-        return None if found is None else found - 1
-    return last_offset_in(tail)
+    tail = file.read_tail(TAIL_BYTES) if file.size else b""  # stores refuse to read of nothing
+    if len(tail) < file.size:
+        return last_offset_in(tail)
+    found = next_offset(tail, file.base_offset)
+    return None if found is None else found - 1
 
 
 def last_offset_in(tail: Buffer) -> int | None:

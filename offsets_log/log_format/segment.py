@@ -195,8 +195,6 @@ class Search:
 
     def _declared_end(self, position: int) -> int | None:
         """Return where the entry says that it ends, if that is inside the file."""
-        if len(self.view) - position <= b.LOG_OVERHEAD:
-            return None
         length = int.from_bytes(self.view[position + 8 : position + b.LOG_OVERHEAD], signed=True)
         end = position + b.LOG_OVERHEAD + length
         return end if length >= b.MIN_SIZE[0] and end <= len(self.view) else None

@@ -195,7 +195,7 @@ _SCALA_0_9 = replace(
     checks_removed_groups=False,
     newest_magic=0,
 )
-_SCALA_0_10_0 = replace(_SCALA_0_9, name="0.10.0", newest_magic=1)
+_SCALA_0_10_0 = replace(_SCALA_0_9, name="0.10.0", release=(0, 10), newest_magic=1)
 _SCALA_0_8_2 = replace(
     _SCALA_0_9, name="0.8.2", release=(0, 8), known_types=frozenset({0}), newest_value_versions=((0, 0),)
 )

@@ -28,8 +28,6 @@ def is_active(state: str | None) -> bool:
     """Whether members hold the group, so that its offsets cannot be set (``ConsumerGroupCommand``).
 
     The answer is False for an unknown state (None).
-
-    Of a group whose state is not known (None) it is not said.
     """
     return state is not None and state.capitalize() not in IDLE_STATES
 
@@ -217,7 +215,7 @@ def _of_share_offsets(rows: Sequence[Row], groups: Sequence[str]) -> Iterator[st
     if without := sorted(set(groups) - {row["group"] for row in rows}):
         yield f"share groups of which __share_group_state here tells nothing ({len(without)}): {named(without)}"
     taken = [row for row in rows if share_groups.refusal(row) is None]
-    twice = sum(row["last_offset"] - row["first_offset"] + 1 for row in share_groups.delivered_twice(taken))
+    twice = share_groups.count_delivered_twice(taken)
     if twice:
         yield (
             "records that share groups had done above where they start, which are delivered again, as "

@@ -240,7 +240,7 @@ def _share(plan: Row) -> str:
     """Return what is said of share groups."""
     if "share_offsets" in plan:
         taken = [row for row in plan["share_offsets"] if share_groups.refusal(row) is None]
-        twice = sum(row["last_offset"] - row["first_offset"] + 1 for row in share_groups.delivered_twice(taken))
+        twice = share_groups.count_delivered_twice(taken)
         groups = len({row["group"] for row in taken})
         told = "which was read" if plan.get("snapshot") is None else "of which brokers told"
         return _SHARE_OFFSETS.format(told=told, offsets=len(taken), groups=groups, twice=counted(twice, "record"))

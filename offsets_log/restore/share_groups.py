@@ -57,6 +57,11 @@ def delivered_twice(rows: Sequence[Row]) -> Iterator[Row]:
             yield {"group": row["group"], "topic": row["topic"], "partition": row["partition"], **batch}
 
 
+def count_delivered_twice(rows: Sequence[Row]) -> int:
+    """Return how many records these are."""
+    return sum(run["last_offset"] - run["first_offset"] + 1 for run in delivered_twice(rows))
+
+
 def _offsets(rows: Sequence[Row]) -> Iterator[str]:
     groups = {
         group: {topic: {str(row["partition"]): row["start_offset"] for row in same} for topic, same in by_topic(own)}

@@ -59,13 +59,14 @@ class PartitionSyncs:
         Args:
             is_next: whether nothing is missing in the log since this partition's sync before.
         """
-        last = (self.upstream[-1], self.downstream[-1]) if self.upstream else (-1, -1)
-        if downstream < last[1] or (downstream == last[1] and upstream != last[0]):
+        if self.upstream and (
+            downstream < self.downstream[-1] or (downstream == self.downstream[-1] and upstream != self.upstream[-1])
+        ):
             self._forget(0)
         kept = bisect_right(self.upstream, upstream - 1)
         if kept == len(self.upstream) - 1 and self.downstream[kept] == downstream:
             return
-        is_closed = is_next and kept == len(self.upstream) > 0 and downstream > self.downstream[-1]
+        is_closed = is_next and kept == len(self.upstream) > 0
         self._forget(kept)
         self.upstream.append(upstream)
         self.downstream.append(downstream)

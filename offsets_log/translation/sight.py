@@ -344,7 +344,7 @@ def _looked_up(pair: Pair, part: _Part, made_of: int, since: int, sight: Sight) 
     for rows in pair.ahead(pair.reader.chunks(pair.target, least=pair.target_start, since=since)):
         sight.target_gaps.note(rows[:, r.OFFSET])
         data = data_of(rows)
-        if pair.target_start and len(data) and data[0, r.OFFSET] < pair.target_start:
+        if len(data) and data[0, r.OFFSET] < pair.target_start:
             data = np.ascontiguousarray(data[data[:, r.OFFSET] >= pair.target_start])
         sight.has_no_times |= no_times(data)
         if sight.is_vain:

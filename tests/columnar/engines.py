@@ -72,7 +72,7 @@ def _answer(state: CoordinatorState, seen: Sequence[Damage | TailFound | Missing
         "end_offset": state.end_offset,
         "seen": [what(item) for item in seen],
         "found": (found.first_offset, found.end_offset, found.tails, found.missing),
-        "counts": (found.batches, found.records, found.missing_offsets),
+        "counts": (found.batches, found.records, found.missing_offsets, found.gaps),
     }
 
 

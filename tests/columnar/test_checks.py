@@ -17,6 +17,7 @@ from offsets_log.checking.bulk import check_logs, profiles_of
 from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.checking.bulk_loads import replay_loads
 from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.inspected import InspectedPiece
 from offsets_log.columnar.materialize import timelines
 from offsets_log.errors import Damage
@@ -28,6 +29,7 @@ from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.releases import Release, known_releases, release_named
 from tests.columnar import test_newer
 from tests.columnar.engines import what
+from tests.columnar.test_cuts import log_of_many_names
 from tests.columnar.test_equal_engines import CRASHERS, GROUPS, PARTITIONS, PRODUCERS, SEEDS, STEPS, build
 from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
@@ -91,6 +93,11 @@ def assert_equal(
         found, also = in_bulk(log, releases, until, count)
         assert found == expected
         assert values is None or also == values
+
+
+def test_arrays_grow_while_records_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(a, "LEAST_KEYS", 4)
+    assert_equal(log_of_many_names(), FEW, pieces=(1, 4))
 
 
 @pytest.mark.parametrize("name", DISTINCT)

@@ -211,10 +211,25 @@ SELDOM = {
     .commit(1, topic_id=bytes(15) + b"\1")
     .commit(2, topic_id=bytes(15) + b"\2")
     .commit(3, topic_id=b"\1" + bytes(15)),
+    **{
+        f"topic ids {ids}": LogBuilder()
+        .commit(1, topic_id=bytes(15) + ids[:1])
+        .commit(2, topic_id=bytes(15) + ids[1:2])
+        .commit(3, topic_id=ids[2:] + bytes(15))
+        .commit(None, topic="other")
+        for ids in (b"\1\0\0", b"\0\1\0", b"\0\0\1", b"\1\0\1", b"\1\0\2")
+    },
     "a member with a byte too few": a_member_with_a_byte_too_few(),
     "compressed batches, some of no use": compressed_batches_of_which_some_are_of_no_use(),
     "members that are null": a_list_that_is_null(),
     "a tag with a byte too many": a_tag_with_a_byte_too_many(),
+} | {
+    f"odd record {number} among others, {codec}": LogBuilder()
+    .commit(1)
+    .add((b"\0\1\0\1h\0\1t" + bytes(4), OFFSET_VALUE), odd, (b"\0\1\0\1i\0\1t" + bytes(4), None), compression=codec)
+    .commit(2)
+    for number, odd in enumerate(RAW)
+    for codec in ("none", "gzip")
 }
 
 
@@ -257,10 +272,13 @@ def take_step(log: LogBuilder, step: str, name: str, producer: int) -> None:
         case "classic" | "removed":
             log.group(group=name, gone=step == "removed")
         case _:
-            number, is_value = int(step[:-1]), step.endswith("+")
+            member_id, number, is_value = step[:-2] or "m", int(step[-2]), step.endswith("+")
             value = {5: STRINGS, 7: {"topic_partitions": []}, 3: {"epoch": 2}, 6: {"assignment_epoch": 2}, 8: CURRENT}
             log.newer(
-                number, value[number] if is_value else None, group=name, member_id="m" if number in (5, 7, 8) else None
+                number,
+                value[number] if is_value else None,
+                group=name,
+                member_id=member_id if number in (5, 7, 8) else None,
             )
 
 
@@ -273,6 +291,8 @@ CURRENT = {
     "partitions_pending_revocation": [],
 }
 OF_ONE_KEY = ("commit", "pending", "tombstone", "cancelled", "committed", "aborted")
+OF_MEMBERS = ("6-", "5+", "5-", "7+", "7-", "8+", "8-", "n8+")
+"""And another member that takes the same partition."""
 OF_ONE_GROUP = ("commit", "pending", "classic", "removed", *(f"{n}{sign}" for n in (3, 5, 6, 7, 8) for sign in "+-"))
 
 
@@ -300,6 +320,13 @@ def test_every_short_run_of_records_of_one_group(before: tuple[str, ...]) -> Non
     log = all_runs(OF_ONE_GROUP, 2, before)
     expected = construct_answer(log, PROFILES["modern"])
     for pieces in (2, 3):
+        assert columnar_answer(log, PROFILES["modern"], pieces=pieces) == expected
+
+
+def test_every_run_of_three_records_of_members() -> None:
+    log = all_runs(OF_MEMBERS, 3, ("5+", "8+"))
+    expected = construct_answer(log, PROFILES["modern"])
+    for pieces in (1, 4):
         assert columnar_answer(log, PROFILES["modern"], pieces=pieces) == expected
 
 

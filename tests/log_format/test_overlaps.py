@@ -62,6 +62,15 @@ def test_a_batch_that_begins_at_the_last_offset_read_is_not_read() -> None:
     assert [damage.error.record_offset for damage in damages] == [2]
 
 
+@pytest.mark.parametrize(
+    ("following", "read"), [(4, [0, 10]), (5, [0, 10]), (6, [0, 6]), (10, [0, 10]), (13, [0, 10, 13])]
+)
+def test_behind_a_gap_a_batch_gives_way_to_the_next_only_if_that_fits(following: int, read: list[int]) -> None:
+    """The next one fits if it begins behind what was read."""
+    data = build_batch(records(0, 6)) + segment_of(10, following)[0]
+    assert read_log((0, data))[0] == read
+
+
 def test_the_last_offset_of_a_segment_is_2_to_the_31_less_1_beyond_its_base() -> None:
     """An index holds the difference in 4 bytes with a sign."""
     last = (1 << 31) - 1

@@ -15,6 +15,7 @@ from offsets_log.log_format import primitives as p
 from offsets_log.log_format import readers
 from offsets_log.messages.connect_protocol import CONNECT_ASSIGNMENT, CONNECT_METADATA
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
+from offsets_log.messages.message_struct import NullableStruct
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import INT32, INT64, STRING, ArrayOf, Field, Message, Scalar, Struct, WireType
 from offsets_log.messages.sticky_user_data import COOPERATIVE_STICKY_USER_DATA, STICKY_USER_DATA
@@ -145,3 +146,30 @@ TAGGED = Message(
 )
 def test_tagged_fields(section: bytes, is_read: bool) -> None:
     assert agree(TAGGED.struct(0), b"\0\0\0\1" + section) == is_read
+
+
+@pytest.mark.parametrize("tagged", [False, True])
+def test_what_stands_before_a_struct_that_may_be_null(tagged: bool) -> None:
+    """Any marker but null, of one byte any below 0, has a struct behind it."""
+    code = NullableStruct(Message("", (Field("number", INT32),)).struct(0), tagged=tagged)
+    for marker in range(127):
+        assert readers.read(code, bytes([marker, 0, 0, 0, 7])) == (
+            (None, 1) if tagged and marker == 0 else ({"number": 7}, 5)
+        )
+    for marker in () if tagged else range(128, 256):
+        assert readers.read(code, bytes([marker, 0, 0, 0, 7])) == (None, 1)
+
+
+def test_no_more_is_remembered_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is behind them is read anew, also after bytes from the middle of others."""
+    monkeypatch.setattr(readers, "MOST_BYTES_REMEMBERED", 6)
+    read: list[bytes] = []
+
+    def element(data: bytes, at: int) -> tuple[bytes, int]:
+        read.append(data[at : at + 2])
+        return data[at : at + 2], at + 2
+
+    remembered = readers.remembered(element)
+    for raw in (b"aa", b"bb", b"aa", b"cc", b"bb", b"dd", b"dd", b"aa"):
+        assert remembered(b"...." + raw, 4) == (raw, 6)
+    assert read == [b"aa", b"bb", b"cc", b"dd", b"aa"]

@@ -90,7 +90,9 @@ def test_parallel_consumers_offsets_come_back(done: list[bool], letter: str, bas
     ["", "after", "two\nlines\tof it\r",
      "m932", "no name", "größe 😀", "AQ==", "AgAAAaH8j8Z=", "AgAAAaH8j8ZoAA==", "bGFhYWE=", "ZQAAAAA=",
      "ZQAAAAH/////", "ZYAAAAA=", "YSi1L/0=", "aaaa", "nnnn", "oooo", "Joel", "pear", "//////////8=",
-     text_of(b"\2" + bytes(8) + struct.pack(">i", 1 << 30)),
+     text_of(b"\2" + bytes(8) + struct.pack(">i", 1 << 30)), text_of(b"\2" + bytes(12)),
+     text_of(b"\2" + bytes(8) + struct.pack(">iiqx", 1, 0, 5)),
+     text_of(b"\2" + bytes(8) + struct.pack(">iiqiq", 2, 0, 5, 0, 5)),
      text_of(b"o" + struct.pack(">i", (1 << 31) - 1) + bytes(9))],
 )  # fmt: skip
 def test_text_stays_text(text: str) -> None:

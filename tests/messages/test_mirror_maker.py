@@ -43,6 +43,7 @@ def test_records_of_mirror_makers_own_classes() -> None:
         else:
             assert record.value is not None
             assert [*record.key.values(), *record.value.values()] == line["read"]
+            assert record.value_version == (0 if record.topic.has_version else None)
             assert encode_mirror_maker_record(record) == pair
         counts[line["name"], line["read"] is None] += 1
     assert min(counts.values()) > 100
@@ -60,7 +61,7 @@ def test_names() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(CorruptRecordError, match="the key is null"):
+    with pytest.raises(CorruptRecordError, match="field key: the key is null"):
         decode_mirror_maker_record(OFFSET_SYNCS, None, None)
     with pytest.raises(UnsupportedVersionError, match="Heartbeat has no known value version 1"):
         decode_mirror_maker_record(HEARTBEATS, b"\x00\x00\x00\x00", b"\x00\x01" + bytes(8))

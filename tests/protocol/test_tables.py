@@ -24,7 +24,8 @@ from offsets_log import protocol
 from offsets_log.errors import CorruptRecordError
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.schema import ArrayOf, Field, Scalar, Struct, WireType, in_versions
-from offsets_log.protocol.api import SIZE_BYTES, Api, Header, decode_header
+from offsets_log.protocol.api import MOST_EXPLAINED_BYTES, SIZE_BYTES, Api, Header, decode_header
+from offsets_log.protocol.offset_fetch import WITH_MANY_GROUPS, WITH_NAMES
 from offsets_log.protocol.registry import APIS
 from tests.sizes import examples
 
@@ -232,3 +233,29 @@ def test_a_broker_is_not_asked_in_versions_that_make_topics() -> None:
     assert APIS[3].versions == (0, 13)
     assert APIS[3].newest_of(0, 3) is None
     assert APIS[3].newest_of(0, 4) == 4
+    assert {key for key, api in APIS.items() if api.asked_from} == {3}
+
+
+def test_versions_that_stand_in_code_are_those_of_the_tables() -> None:
+    offset_fetch = APIS[9]
+    has_many = [any(row.name == "groups" for row in offset_fetch.request.fields_of(n)) for n in range(1, 11)]
+    assert has_many.index(True) + 1 == WITH_MANY_GROUPS
+    topic = {"name": "t", "topic_id": bytes(16), "partition_indexes": [1]}
+    group = {"group_id": "g", "member_id": None, "member_epoch": -1, "topics": [topic]}
+    body = {"groups": [group], "require_stable": True}
+    has_names = [b"\2t" in offset_fetch.encode_request(Header(9, n, 1, None), body) for n in range(8, 11)]
+    assert has_names.index(False) - 1 == WITH_NAMES - 8
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 100])
+def test_a_request_of_any_size_is_read_or_refused(more: int) -> None:
+    """Of a large one that is wrong it is not said where."""
+    api, size = APIS[1], MOST_EXPLAINED_BYTES + more
+    body = api.request.zeros(4) | {"topics": [{"topic": "t" * 20_000, "partitions": []}] * 3}
+    frame = api.encode_request(Header(1, 4, 7, ""), body)[SIZE_BYTES:]
+    frame += bytes(size - len(frame))
+    assert api.decode_request(frame)[1] == body
+    short = frame[:40] + bytes(20) + b"\x7f" * (size - 60)
+    with pytest.raises(CorruptRecordError) as caught:
+        api.decode_request(short)
+    assert ("not those of such a message" in str(caught.value)) == (more > 0)

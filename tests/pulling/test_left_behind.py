@@ -51,6 +51,18 @@ def test_half_written_files_of_a_run_that_was_killed_go(tmp_path: Path) -> None:
     assert copied(tmp_path) == log.raw
 
 
+@pytest.mark.parametrize("suffix", [".deleted", ".swap", ".cleaned", ".gz"])
+def test_a_copy_goes_on_behind_its_own_segments_only(suffix: str, tmp_path: Path) -> None:
+    log = Log().fill(5)
+    with Brokers(offsets_log(p0=log)).running() as brokers:
+        assert pull(brokers, tmp_path).exit_code == 0
+        (segment,) = (tmp_path / "copy").rglob("*.log")
+        segment.with_name(f"{9:020}.log{suffix}").write_bytes(b"of somebody else")
+        log.fill(2)
+        assert pull(brokers, tmp_path).exit_code == 0
+    assert segment.read_bytes() == log.raw
+
+
 def test_segments_are_as_large_as_brokers_make_those_of_the_offsets_topic() -> None:
     """``offsets.topic.segment.bytes``."""
     assert copy.SEGMENT_BYTES == 104_857_600

@@ -139,7 +139,7 @@ def test_what_somebody_moved_is_not_put_back() -> None:
     cluster, journal = fresh(), Text()
     do(cluster, journal)
     cluster.groups["c"][("orders", 0)] = Committed(6, None, "")
-    cluster.states["d"] = "Stable"
+    cluster.states["c"], cluster.states["d"] = "Empty", "Stable"
     changes = {(c.group, c.partition): (c.kind, c.applied, c.reason) for c in put_back(cluster, journal)}
     assert changes == {
         ("a", 0): ("rewound", True, None),
@@ -149,9 +149,20 @@ def test_what_somebody_moved_is_not_put_back() -> None:
         ("d", 0): ("advanced", False, "the group is Stable: stop its members first"),
     }
     assert cluster.groups["c"][("orders", 0)] == Committed(6, None, "")
-    del cluster.states["d"]
+    cluster.states["c"] = "Stable"
+    (moved, _) = put_back(cluster, journal)
+    assert moved.reason == "somebody has moved it since: it is left as it is", "nothing is to be set"
+    del cluster.states["c"], cluster.states["d"]
     again = {(c.group, c.partition): c.applied for c in put_back(cluster, journal)}
     assert again == {("c", 0): False, ("d", 0): True}, "what is put back is not put back again"
+
+
+def test_a_group_that_may_not_be_asked_is_not_put_back_and_says_why() -> None:
+    cluster, journal = fresh(), Text()
+    do(cluster, journal)
+    journal.text = journal.text.replace('"group":"d"', '"group":"secret"')
+    changes = {change.group: change.reason for change in put_back(cluster, journal)}
+    assert changes == {"a": None, "b": None, "c": None, "secret": "not allowed"}
 
 
 def test_another_policy_is_another_wish_for_what_nobody_moved() -> None:

@@ -117,7 +117,7 @@ def test_pieces_that_are_laid_end_to_end_are_the_log(log: Path) -> None:
         assert [piece.is_last for piece in pieces] == [piece.files[-1] == pieces[-1].files[-1] for piece in pieces]
 
 
-@pytest.mark.parametrize(("more", "files"), [(0, [1, 1, 1, 1]), (4, [2, 2])])
+@pytest.mark.parametrize(("more", "files"), [(0, [1, 1, 1, 1]), (2, [2, 2])])
 def test_segments_are_joined_until_they_are_three_quarters_of_a_piece(
     more: int, files: list[int], tmp_path: Path
 ) -> None:
@@ -160,6 +160,16 @@ def test_an_empty_active_segment(log: Path) -> None:
     pieces = plan_reading(SourceOptions(paths=(str(log),)))
     assert pieces[-1].log_end == 99_999_999
     ends(pieces)
+
+
+def test_an_empty_segment_holds_nothing_and_reaches_up_to_its_name(tmp_path: Path) -> None:
+    partition(tmp_path, 0, {name(0): b"", name(1): segment(1), name(2): b"", name(3): b""})
+    pieces = plan_reading(SourceOptions(paths=(str(tmp_path),)))
+    assert [len(piece.files) for piece in pieces] == [1, 1, 1, 1]
+    assert ends(pieces) == [-1, 1, 1, 2]
+    assert {piece.log_end for piece in pieces} == {3}
+    partition(tmp_path, 1, {name(0): b""})
+    assert [piece.log_end for piece in plan_reading(SourceOptions(paths=(str(tmp_path),)))][4:] == [0]
 
 
 def test_pieces_say_which_offsets_lie_before_and_behind_them(tmp_path: Path) -> None:

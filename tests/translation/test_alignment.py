@@ -167,6 +167,8 @@ def _check_answers(case: Case, codecs: tuple[str, str], wanted: range, *, is_pla
             assert len(missed(case, committed, one.later.target_offset)) <= one.later.skipped
             again = one.later.reread_at_most
             assert again is None or read_again(case, committed, one.later.target_offset)[1] <= again
+        if is_plain:
+            assert all(case.copied[seen.target_offset] == seen.source_offset for seen in one.witnesses)
         if (is_plain and not is_doubled) or one.how in (EXACT, BY_COUNT):
             assert not directly, (committed, one)
 
@@ -196,6 +198,17 @@ def test_a_source_of_several_tables_is_answered_alike(case: Case) -> None:
         patch.setattr(sight, "MOST_IN_TABLE", 5)
         patch.setattr("offsets_log.columnar.aligning.reading.ROWS", 4)
         _check(case)
+
+
+@examples(40)
+@given(cases(is_plain=False), st.integers(0, 9), st.integers(1, 3))
+def test_little_that_is_looked_at_tells_nothing_wrong(case: Case, margin: int, most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "MARGIN", margin)
+        patch.setattr(alignment, "MOST_LOOKED_AT", most)
+        patch.setattr(alignment, "REACH", margin)
+        for committed in (case.source[0][0] + 20, case.end - 1):
+            _check_answers(case, ("none", "none"), range(committed, 70), is_plain=False)
 
 
 @examples(20)
@@ -277,6 +290,23 @@ def test_changed_records_are_not_passed() -> None:
     target = [(at + 100, Said(said.time_ms, said.key, b"*") if 40 <= at < 45 else said) for at, said in unlike(0, 60)]
     assert told_of(unlike(0, 60), target, [40, 42, 45]) == [(140, EXACT, 0), (140, AT_LEAST, 5), (140, AT_LEAST, 5)]
     assert told_of(unlike(0, 45), target[:45], [40, 45]) == [(140, EXACT, 0), (140, AT_LEAST, 5)]
+
+
+def test_of_many_records_that_no_other_tells_apart_the_first_may_be_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are looked at one by one if they are not too many."""
+    target = [(at + 100, Said(said.time_ms, said.key, b"*") if 40 <= at < 45 else said) for at, said in unlike(0, 60)]
+    for most, expected in ((7, 0), (6, 5)):
+        monkeypatch.setattr(alignment, "MOST_LOOKED_AT", most)
+        assert told_of(unlike(0, 60), target, [40]) == [(140, AT_LEAST if expected else EXACT, expected)]
+
+
+def test_records_of_the_target_before_its_start_are_not_there() -> None:
+    """In the batch that the start is in, others may lie before it."""
+    source, target = unlike(0, 12), [(at + 100, said) for at, said in unlike(0, 12)]
+    with ExitStack() as stack:
+        pair = pair_of(stack, log_of(source), log_of(target), 112)
+        told = [align(replace(pair, target_start=start), [3]).told[3] for start in (103, 104, 105)]
+    assert [one.target_offset for one in told if isinstance(one, Answer)] == [103, 104, 105]
 
 
 def test_where_nothing_near_a_committed_offset_was_copied_the_source_is_read_from_its_beginning(

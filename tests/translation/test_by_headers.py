@@ -9,7 +9,7 @@ import pytest
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning.reading import Headers, RowReader
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Untold
+from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Later, Untold
 from offsets_log.translation.by_headers import ByHeaders, by_headers, in_partition
 from tests.translation.logs import Said, log_of
 
@@ -72,6 +72,10 @@ def test_a_partition_in_several() -> None:
 def test_records_of_the_targets_own_are_read_too() -> None:
     records = [said((OFFSET, little(5))), said(), said((OFFSET, little(6)))]
     assert told({0: records}, {0: [6]})[0].told == {6: Answer(101, AT_LEAST, 1)}
+    copied_again = [*records, said((OFFSET, little(5))), said((OFFSET, little(5)))]
+    answer = told({0: copied_again}, {0: [6]})[0].told[6]
+    assert answer == Answer(101, AT_LEAST, 3)
+    assert answer.later == Later(102, 2, 1)
 
 
 def test_what_is_no_offset_is_none() -> None:

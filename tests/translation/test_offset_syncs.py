@@ -52,6 +52,7 @@ def test_each_way() -> None:
     assert syncs.translate(301, plain) == Answer(206, AT_LEAST, None)
     assert syncs.translate(301, plain, 400) == Answer(206, BY_COUNT, 0)
     assert syncs.translate(310, plain, 400) == Answer(206, AT_LEAST, 9)
+    assert syncs.translate(310, plain, 205) == Answer(206, AT_LEAST, None)
     assert syncs.translate(1000, plain, 400) == Answer(206, AT_LEAST, 194)
     assert syncs.translate(1000, plain, 206) == Answer(206, BY_COUNT, 0)
     answers = [syncs.translate(offset, plain) for offset in (100, 150, 250, 299)]
@@ -66,11 +67,14 @@ def test_each_way() -> None:
     assert PartitionSyncs().translate(7, plain) is None
     assert syncs_of((1000, 1000), (1009, 1001)).translate(1003, plain) == Answer(1001, BY_COUNT, 0)
     assert syncs_of((1000, 1000), (1009, 1002)).translate(1003, plain) == Answer(1001, AT_LEAST, 1)
+    assert syncs_of((100, 10), (200, 111)).translate(150, plain) == Answer(11, AT_LEAST, 100)
+    assert syncs_of((100, 10), (200, 110), (200, 110)).translate(150, plain) == Answer(60, BY_COUNT, 0)
 
 
 def test_a_target_that_began_anew_and_a_source_read_again() -> None:
     assert syncs_of((100, 100), (200, 200), (201, 0)).translate(150, plain) == Answer(0, EXACT, 0)
     assert syncs_of((100, 100), (200, 100)).translate(150, plain) is None
+    assert syncs_of((100, 100), (200, 150), (300, 150)).translate(150, plain) is None
     again = syncs_of((100, 100), (140, 140), (121, 151))
     assert again.translate(140, plain) == Answer(152, AT_LEAST, None)
     assert again.translate(110, plain) == Answer(101, AT_LEAST, 50)
@@ -226,16 +230,21 @@ def test_checkpoints() -> None:
     point = found["g", "a.orders", 1]
     assert point.translate(49) is None
     assert point.translate(60) == Answer(47, AT_LEAST, None)
+    assert Checkpoint(0, 0, "").translate(0) == Answer(0, AT_LEAST, None)
+    assert Checkpoint(-1, 0, "").translate(0) is None
+    assert Checkpoint(0, -1, "").translate(0) is None
     gone = read_checkpoints(build(CHECKPOINTS, (0, key, values[0]), (1, key, None)), damages)
     assert gone == {}
 
 
 def test_ranges_without_transactions() -> None:
     ranges = PlainRanges()
-    for first, last, ms in ((10, 19, 5), (20, 29, 6), (40, 49, 7), (50, 59, 6)):
+    for first, last, ms in ((10, 19, 5), (20, 29, 6), (40, 49, 7), (50, 59, 6), (60, 69, 6)):
         ranges.add(first, last, ms, ms)
     assert ranges.covers(10, 30)
     assert ranges.covers(15, 16)
+    assert ranges.covers(40, 50)
+    assert ranges.covers(50, 70)
     assert not ranges.covers(9, 12)
     assert not ranges.covers(25, 41)
     assert not ranges.covers(45, 51), "the second batch is copied again"

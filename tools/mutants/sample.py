@@ -1,4 +1,7 @@
-"""Mutants of modules: what they are, and a sample of them drawn by a seed. The operators are cosmic-ray's."""
+"""Mutants of modules: what they are, and a sample of them drawn by a seed.
+
+The operators are cosmic-ray's and those of `omissions`.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,19 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
+from tools.mutants.omissions import OMISSIONS, changed
+
 LEFT_OUT = ("RemoveDecorator", "NoOp")
 """Kinds that say nothing: kernels are plain functions without their decorators, and nothing is as before."""
-OFTEN = {"ReplaceComparisonOperator": 4, "NumberReplacer": 3, "AddNot": 2, "ReplaceBinaryOperator": 2}
+OFTEN = {
+    "ReplaceComparisonOperator": 4,
+    "NumberReplacer": 3,
+    "AddNot": 2,
+    "ReplaceBinaryOperator": 2,
+    "LeaveOutStatement": 4,
+    "LeaveOutCondition": 3,
+    "OtherEdge": 3,
+}
 """Kinds that are drawn more often than once, for there is more of them."""
 MOST_DRAWS = 50
 """For one mutant: most changes of types in annotations, which are never evaluated, are drawn again."""
@@ -27,7 +40,7 @@ class Mutant:
 
     Attributes:
         module: its path.
-        kind: cosmic-ray's name of the operator.
+        kind: name of the operator.
         line: where it differs, from 1.
         was, became: that line.
         code: the whole module as it became.
@@ -42,8 +55,8 @@ class Mutant:
 
 
 def kinds() -> dict[str, list[str]]:
-    """What is done → cosmic-ray's operators that do it: of ``<`` to ``>=`` and the like one kind."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """What is done → operators that do it: of ``<`` to ``>=`` and the like one kind."""
+    found: dict[str, list[str]] = defaultdict(list, {kind: [kind] for kind in OMISSIONS})
     for name in operator_names():
         kind = name.rpartition("/")[2].partition("_")[0]
         if kind not in LEFT_OUT and not get_operator(name).arguments():
@@ -71,13 +84,17 @@ def _one(module: Path, text: str, by_kind: Mapping[str, Sequence[str]], dice: ra
     """A mutant of a module; None where the drawn kind finds nothing to change, or nothing that is evaluated."""
     (kind,) = dice.choices(list(by_kind), [OFTEN.get(kind, 1) for kind in by_kind])
     name = dice.choice(by_kind[kind])
-    operator = get_operator(name)()
-    places = sum(1 for node in ast_nodes(get_ast(text)) for _ in operator.mutation_positions(node))
-    code = mutate_code(text, operator, dice.randrange(places)) if places else None
+    code = changed(text, name, dice) if name in OMISSIONS else _mutated(text, name, dice)
     if code is None or _evaluated(code) in (None, _evaluated(text)):
         return None
     line, was, became = next(_differing(text, code))
     return Mutant(module, name.rpartition("/")[2], line, was.strip(), became.strip(), code)
+
+
+def _mutated(text: str, name: str, dice: random.Random) -> str | None:
+    operator = get_operator(name)()
+    places = sum(1 for node in ast_nodes(get_ast(text)) for _ in operator.mutation_positions(node))
+    return mutate_code(text, operator, dice.randrange(places)) if places else None
 
 
 def _differing(text: str, code: str) -> Iterator[tuple[int, str, str]]:
@@ -86,7 +103,22 @@ def _differing(text: str, code: str) -> Iterator[tuple[int, str, str]]:
 
 
 class _Evaluated(ast.NodeTransformer):
-    """Leaves out annotations, which are never evaluated, and whether a dataclass is frozen and has slots."""
+    """Leaves out what no test could see.
+
+    Annotations, which are never evaluated; whether a dataclass is frozen and has slots; that `zip` insists on equal
+    lengths; identity in place of equality, which is the same of small numbers and of None.
+    """
+
+    def visit_keyword(self, node: ast.keyword) -> ast.AST:
+        if node.arg == "strict":
+            node.value = ast.Constant(None)
+        return self.generic_visit(node)
+
+    def visit_Is(self, _: ast.Is) -> ast.AST:
+        return ast.Eq()
+
+    def visit_IsNot(self, _: ast.IsNot) -> ast.AST:
+        return ast.NotEq()
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.decorator_list = []

@@ -220,7 +220,7 @@ def _cuts(layout: Layout, pieces: int) -> list[ScanPlace]:
             place = ScanPlace(index, 0) if 2 * inside < size else ScanPlace(index + 1, 0)
         else:
             place = ScanPlace(index, inside)
-        if cuts[-1] < place < ScanPlace(len(layout.data), 0):
+        if cuts[-1] < place:
             cuts.append(place)
     return cuts
 

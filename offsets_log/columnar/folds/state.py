@@ -302,7 +302,8 @@ class ColumnarState:
 
     def group_number(self, name: str) -> int:
         """Return the number of a group, new or known."""
-        return int(self.arrays.rows[self._row(GROUP_METADATA, (name,)), a.GROUP])
+        row = self._row(GROUP_METADATA, (name,))  # first: it may exchange the arrays
+        return int(self.arrays.rows[row, a.GROUP])
 
     def carry(self, group: int) -> None:
         """Move what the arrays know of a group into its timeline, because other records follow."""

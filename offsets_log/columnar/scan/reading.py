@@ -113,7 +113,7 @@ class ScanOrder:
         reached = self._reached.setdefault(cut.segment_index, [0])
         begin = reached[bisect_right(reached, cut.position) - 1]
         position = int(_step_to(self.layout.data[cut.segment_index], begin, cut.position))
-        insort(reached, position if position >= 0 else ~position)
+        insort(reached, max(position, ~position))
         return position
 
     def fits(self, cursor: Cursor, begin: ScanPlace | None) -> bool:
