@@ -105,7 +105,7 @@ class RowReader:
             yield self._taken(state)
 
     def _taken(self, state: r.Reading) -> Rows:
-        rows = self._rows.rows[: state.count].copy()
+        rows = self._rows.up_to(state.count).copy().rows
         state.count = 0
         return rows
 

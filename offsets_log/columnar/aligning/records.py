@@ -124,7 +124,7 @@ def _is_named(data: Any, at: Any, size: Any, names: Any, asked: Any, i: Any) -> 
 
 
 @part
-def _headers(data: Any, at: Any, end: Any, names: Any, asked: Any, rows: Any, n: Any) -> Any:
+def _headers(data: Any, at: Any, end: Any, names: Any, asked: Any, row: Any) -> Any:
     """Hash the headers up to the end of a record, and note the numbers asked for; return MALFORMED if they do not fit.
 
     Their hash is added to the row's.
@@ -144,28 +144,26 @@ def _headers(data: Any, at: Any, end: Any, names: Any, asked: Any, rows: Any, n:
             if value_size > 0 and _is_named(data, key, size, names, asked, i):
                 number = _number(data, at, value_size, asked[i].form)
                 if i == 0:
-                    rows[n].source_offset = number
+                    row.source_offset = number
                 else:
-                    rows[n].source_partition = number
+                    row.source_partition = number
         if size < 2 or data[U(key)] != X or data[U(key + 1)] != DASH:
             found = _mixed(_HEADERS, _hashed(data, key, size, np.int64(1)))
-            rows[n].hash = np.int64(_mixed(U(rows[n].hash) ^ found, _hashed(data, at, value_size, np.int64(2))))
+            row.hash = np.int64(_mixed(U(row.hash) ^ found, _hashed(data, at, value_size, np.int64(2))))
         at += max(value_size, 0)
     return np.int64(oc.FINISHED) if at == end else np.int64(oc.NOT_PLAIN)
 
 
 @part
-def _record(
-    data: Any, at: Any, end: Any, least: Any, most: Any, seed: Any, names: Any, asked: Any, rows: Any, n: Any
-) -> Any:
+def _record(data: Any, at: Any, end: Any, least: Any, most: Any, seed: Any, names: Any, asked: Any, row: Any) -> Any:
     """Note the record that ``data[at:end]`` is, behind its length; OFFSET and TIME are deltas."""
-    rows[n].time, at = varlong(data, at + 1, end)
+    row.time, at = varlong(data, at + 1, end)
     if at < 0:
         return np.int64(oc.NOT_PLAIN)
     delta, at = varint(data, at, end)
     if at < 0 or delta < least or delta > most:
         return np.int64(oc.NOT_PLAIN)
-    rows[n].offset = delta
+    row.offset = delta
     size, at = varint(data, at, end)
     if at < 0 or size < -1 or size > end - at:
         return np.int64(oc.NOT_PLAIN)
@@ -173,10 +171,10 @@ def _record(
     size, at = varint(data, at + max(size, 0), end)
     if at < 0 or size < -1 or size > end - at:
         return np.int64(oc.NOT_PLAIN)
-    rows[n].hash = np.int64(_mixed(key * OTHER_MULTIPLIER, _hashed(data, at, size, seed + 1)))
-    rows[n].source_offset = -1
-    rows[n].source_partition = -1
-    return _headers(data, at + max(size, 0), end, names, asked, rows, n)
+    row.hash = np.int64(_mixed(key * OTHER_MULTIPLIER, _hashed(data, at, size, seed + 1)))
+    row.source_offset = -1
+    row.source_partition = -1
+    return _headers(data, at + max(size, 0), end, names, asked, row)
 
 
 @part
@@ -191,17 +189,17 @@ def _batch(data: Any, at: Any, source: Any, start: Any, end: Any, seed: Any, nam
         flags |= IS_APPEND_TIME
     place, least = start, np.int64(0)
     for number in range(first, first + count):
-        n = U(number)
+        row = rows[U(number)]
         size, place = varint(source, place, end)
         if place < 0 or size < LEAST_SIZE - 1 or size > end - place:
             return np.int64(oc.NOT_PLAIN)
-        if _record(source, place, place + size, least, most, seed, names, asked, rows, n) < 0:
+        if _record(source, place, place + size, least, most, seed, names, asked, row) < 0:
             return np.int64(oc.NOT_PLAIN)
         place += size
-        least = rows[n].offset + 1
-        rows[n].offset += base
-        rows[n].time = bt.time_at(data, at, rows[n].time)
-        rows[n].flags = flags
+        least = row.offset + 1
+        row.offset += base
+        row.time = bt.time_at(data, at, row.time)
+        row.flags = flags
     return count if place == end else np.int64(oc.NOT_PLAIN)
 
 

@@ -80,12 +80,12 @@ def _slot(slots: Any, value: Any) -> Any:
 def put(slots: Table[Slot], found: Longs, offsets: Longs) -> None:
     """Note at which offsets prints stand; the caller has made sure of room."""
     for n in range(len(found)):
-        at, offset = _slot(slots, found[U(n)]), offsets[U(n)]
-        if slots[at].of_print == NO_PRINT:
-            slots[at].of_print, slots[at].lowest, slots[at].highest = found[U(n)], offset, offset
+        slot, offset = slots[_slot(slots, found[U(n)])], offsets[U(n)]
+        if slot.of_print == NO_PRINT:
+            slot.of_print, slot.lowest, slot.highest = found[U(n)], offset, offset
         else:
-            slots[at].lowest = min(slots[at].lowest, offset)
-            slots[at].highest = max(slots[at].highest, offset)
+            slot.lowest = min(slot.lowest, offset)
+            slot.highest = max(slot.highest, offset)
 
 
 @kernel
@@ -94,11 +94,11 @@ def look_up(slots: Table[Slot], found: Longs, places: LongRows) -> int:
     count = 0
     for n in range(len(found)):
         i = U(n)
-        at = _slot(slots, found[i])
-        if slots[at].of_print != NO_PRINT:
-            places[i, 0] = min(places[i, 0], slots[at].lowest)
-            places[i, 1] = max(places[i, 1], slots[at].highest)
-            slots[at].is_found = 1
+        slot = slots[_slot(slots, found[i])]
+        if slot.of_print != NO_PRINT:
+            places[i, 0] = min(places[i, 0], slot.lowest)
+            places[i, 1] = max(places[i, 1], slot.highest)
+            slot.is_found = 1
             count += 1
     return count
 

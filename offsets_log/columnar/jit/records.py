@@ -99,6 +99,8 @@ Of = TypeVar("Of", bound=Record)
 class Table(Generic[Of]):
     """Records of one type.
 
+    NumPy copies structured arrays field by field, ``numbers`` at once.
+
     Args:
         rows: their number, or a structured array.
     """
@@ -129,8 +131,12 @@ class Table(Generic[Of]):
     def grown(self, count: int) -> Table[Of]:
         """Return a larger copy, with zeros behind what was there."""
         grown = Table(self.type, count)
-        grown.rows[: len(self)] = self.rows
+        grown.numbers[: len(self)] = self.numbers
         return grown
+
+    def copy(self) -> Table[Of]:
+        """Return a table of its own with the same numbers."""
+        return self.grown(len(self))
 
 
 def type_and_dimensions(annotation: Any) -> tuple[np.dtype[np.void], int]:
