@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Self
 from cli.translate_options import TranslateOptions
 from cli.translate_records import ByRecords
 from cli.translate_sides import Asking, Committed, Run, Side, is_here
-from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning.reading import NO_HEADERS, Headers
-from offsets_log.columnar.arrays import Int64s
+from offsets_log.columnar.jit.records import Rows
 from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.data_directory.share_offsets import with_log_ends
@@ -248,7 +247,7 @@ class Translation:
         """Return whether records of the source have the header already: then it tells of another copy; it is said."""
         sources = {number: copy for number, copy in self._source.copies(topic).items() if is_here(copy)}
         with ExitStack() as stack:
-            has_it = any((rows[:, r.SOURCE_OFFSET] >= 0).any() for rows in self._rows(sources, stack, headers))
+            has_it = any((rows["source_offset"] >= 0).any() for rows in self._rows(sources, stack, headers))
         if has_it:
             self._asking.doubt(f"the headers with offsets are not used for {topic}: the source's records have them too")
         return has_it
@@ -370,7 +369,7 @@ class Translation:
 
     # ---------------------------------------------------------------------------------------------------- logs
 
-    def _rows(self, copies: Mapping[int, CopiedPartition], stack: ExitStack, headers: Headers) -> Iterator[Int64s]:
+    def _rows(self, copies: Mapping[int, CopiedPartition], stack: ExitStack, headers: Headers) -> Iterator[Rows]:
         """Yield the rows of partitions one after the other."""
         reader = replace(self._reading, headers=headers).reader(stack, self._asking.note)
         for _, copy in sorted(copies.items()):

@@ -16,7 +16,7 @@ from offsets_log.columnar.cleaning import counting
 from offsets_log.columnar.cleaning import indexing as ix
 from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.cleaning import round_state as d
-from offsets_log.columnar.jit.records import Row, Table
+from offsets_log.columnar.jit.records import Rows, Table
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT
 from offsets_log.log_format.record import INT64_MAX
@@ -231,14 +231,14 @@ def bytes_of(file: LogFile) -> a.Bytes:
     return data
 
 
-def take_run(indexing: Indexing, due: Row, latest: tuple[int, int], indexed_at: int) -> None:
+def take_run(indexing: Indexing, due: Rows, latest: tuple[int, int], indexed_at: int) -> None:
     """Do as `Indexing.take_run`, at once where there are many entries, each larger than the last, and room for all."""
     if len(due) < FEW_ENTRIES or not _take_rising(indexing, due):
         indexing.take_run(due.tolist(), latest, indexed_at)
     indexing.latest, indexing.indexed_at = latest, indexed_at
 
 
-def _take_rising(indexing: Indexing, due: Row) -> bool:
+def _take_rising(indexing: Indexing, due: Rows) -> bool:
     """Append entries to both indexes; return False, with nothing done, where one may not be taken."""
     index, times = indexing.index, indexing.times
     base, end = index.base_offset, index.base_offset + MAX_OFFSETS_IN_SEGMENT

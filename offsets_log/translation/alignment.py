@@ -21,6 +21,7 @@ from offsets_log.columnar.aligning import placing as pl
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning import table as tb
 from offsets_log.columnar.aligning.reading import RowReader
+from offsets_log.columnar.jit.records import Rows
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.translation.answers import AT_LEAST, BY_TIME, EXACT, Answer, Later, Told, Untold, Witness
 from offsets_log.translation.moving import Lacking
@@ -83,7 +84,7 @@ def align(pair: Pair, committed: Sequence[int]) -> Alignment:
     return replace(found, told=told, only_here=(*(() if first is None else first.only_here), *found.only_here))
 
 
-def all_of(chunks: Iterable[a.Int64s], *, is_source: bool) -> tuple[Lacking, ...]:
+def all_of(chunks: Iterable[Rows], *, is_source: bool) -> tuple[Lacking, ...]:
     """Return the records of a partition, as its rows, that the other side does not have at all."""
     found = Lacking(tb.WHOLE), Lacking(tb.WITHOUT_TIME)
     for rows in chunks:
@@ -108,11 +109,11 @@ def _look(pair: Pair, committed: Sequence[int], made_of: int, end: int, *, is_ag
     for i, offset in enumerate(committed):
         told[offset] = placed(_told(pair, sight, i, made_of), sight.state, sight.asked[i])
         if isinstance(told[offset], Answer) and sight.around[i, 0] != pl.NONE and not sight.is_complete(i):
-            before[offset] = 0 if is_again else sight.before_lacking(i), int(sight.asked[i, pl.AFTER])
+            before[offset] = 0 if is_again else sight.before_lacking(i), int(sight.asked[i].after)
     if before:
         others = _look(pair, sorted({one for one, _ in before.values()}), made_of, end, is_again=True)
         told |= {offset: _at_least(others.told[one], after) for offset, (one, after) in before.items() if others}
-    is_copied_again = bool(sight.state[pl.COPIED_AGAIN])
+    is_copied_again = bool(sight.state.copied_again)
     return Alignment(told, (sight.only_here,), sight.source_gaps, sight.target_gaps, is_copied_again)
 
 
@@ -125,29 +126,29 @@ def _sight(pair: Pair, committed: a.Int64s, made_of: int, end: int) -> Sight:
     return look_along(pair, committed, made_of, None, end)
 
 
-def placed(one: Told, state: a.Int64s, row: a.Int64s) -> Told:
+def placed(one: Told, state: pl.Placing, row: pl.Asked) -> Told:
     """Return the same with what is known to be read before it."""
     if isinstance(one, Untold):
         return one
-    before = None if row[pl.BEFORE] == pl.NONE else int(row[pl.BEFORE])
-    is_record = bool(state[pl.PLACED] and one.target_offset <= state[pl.LAST])
-    is_own = row[pl.AFTER] == one.target_offset and _is_committed(row)
+    before = None if row.before == pl.NONE else int(row.before)
+    is_record = bool(state.placed and one.target_offset <= state.last)
+    is_own = row.after == one.target_offset and _is_committed(row)
     return replace(one, before=before, is_record=is_record, is_own=is_own, witnesses=_witnesses(row))
 
 
-def _is_committed(row: a.Int64s) -> bool:
+def _is_committed(row: pl.Asked) -> bool:
     """Whether the record of the target that is known to be unread is the one at the committed offset."""
-    return bool(row[pl.AFTER_LOWEST] == row[pl.AFTER_HIGHEST] == row[pl.COMMITTED])
+    return bool(row.after_lowest == row.after_highest == row.committed)
 
 
-def _witnesses(row: a.Int64s) -> tuple[Witness, ...]:
+def _witnesses(row: pl.Asked) -> tuple[Witness, ...]:
     return tuple(
-        Witness(int(row[lowest]), int(row[target]), is_first)
+        Witness(int(lowest), int(target), is_first)
         for target, lowest, highest, is_first in (
-            (pl.BEFORE, pl.BEFORE_LOWEST, pl.BEFORE_HIGHEST, False),
-            (pl.AFTER, pl.AFTER_LOWEST, pl.AFTER_HIGHEST, True),
+            (row.before, row.before_lowest, row.before_highest, False),
+            (row.after, row.after_lowest, row.after_highest, True),
         )
-        if row[target] != pl.NONE and row[lowest] == row[highest]
+        if target != pl.NONE and lowest == highest
     )
 
 
@@ -168,18 +169,18 @@ def _at_least(one: Told, after: int) -> Told:
 
 def _told(pair: Pair, sight: Sight, i: int, made_of: int) -> Told:
     row, state = sight.asked[i], sight.state
-    if not state[pl.PLACED]:
+    if not state.placed:
         if pair.target_end > pair.target_start:
             return Untold("no record of the target is one of the source's")
         return Answer(pair.target_end, EXACT, 0)
-    if made_of == tb.TIME_ALONE and 2 * state[pl.PLACED] < state[pl.RECORDS]:
+    if made_of == tb.TIME_ALONE and 2 * state.placed < state.records:
         return Untold("few records of the target have times of the source's")
     if sight.is_mixed(pair):
         return MIXED
     if sight.around[i, 0] == pl.NONE and not sight.is_complete(i):
-        first = row[pl.AFTER] if row[pl.UNSURE] == pl.NONE else row[pl.UNSURE]  # nothing is known of what was read
+        first = row.after if row.unsure == pl.NONE else row.unsure  # nothing is known of what was read
         return Answer(int(first), AT_LEAST, None)
-    one = _behind_all(pair, sight, row, made_of) if row[pl.AFTER] == pl.NONE else _among(pair, sight, i, made_of)
+    one = _behind_all(pair, sight, row, made_of) if row.after == pl.NONE else _among(pair, sight, i, made_of)
     is_sure = sight.is_sure(i) or (one.reread_at_most == 0 and sight.is_in_order(i))
     return one if is_sure else replace(one, how=AT_LEAST, reread_at_most=None, later=None)
 
@@ -187,39 +188,39 @@ def _told(pair: Pair, sight: Sight, i: int, made_of: int) -> Told:
 def _among(pair: Pair, sight: Sight, i: int, made_of: int) -> Answer:
     """Return the answer where a record of the target is known to be unread."""
     row = sight.asked[i]
-    again = int(sight.counts[: i + 1].sum() - row[pl.READ_BEFORE])
-    if not row[pl.UNSURE_COUNT]:
-        return Answer(int(row[pl.AFTER]), EXACT, again)
+    again = int(sight.counts[: i + 1].sum() - row.read_before)
+    if not row.unsure_count:
+        return Answer(int(row.after), EXACT, again)
     found = _settled(pair, sight, row, made_of)
     if found is None:
-        count = int(row[pl.UNSURE_COUNT])
-        found = Answer(int(row[pl.UNSURE]), AT_LEAST, count, later=Later(int(row[pl.AFTER]), 0, count))
+        count = int(row.unsure_count)
+        found = Answer(int(row.unsure), AT_LEAST, count, later=Later(int(row.after), 0, count))
     later = found.later and replace(found.later, reread_at_most=(found.later.reread_at_most or 0) + again)
     return replace(found, reread_at_most=(found.reread_at_most or 0) + again, later=later)
 
 
-def _behind_all(pair: Pair, sight: Sight, row: a.Int64s, made_of: int) -> Answer:
+def _behind_all(pair: Pair, sight: Sight, row: pl.Asked, made_of: int) -> Answer:
     """Return the answer where no record of the target is known to be unread."""
     state = sight.state
-    if row[pl.UNSURE] == pl.NONE:
+    if row.unsure == pl.NONE:
         if (found := _behind_the_last(pair, sight, made_of)) is not None:
             return found
-        end = int(state[pl.LAST]) + 1
-        is_beyond = row[pl.COMMITTED] > sight.last_source + 1  # records that were read may lack in the source's copy
+        end = int(state.last) + 1
+        is_beyond = row.committed > sight.last_source + 1  # records that were read may lack in the source's copy
         return Answer(end, AT_LEAST, None) if is_beyond or _reads_on(pair, row) else Answer(end, EXACT, 0)
-    behind = int(state[pl.RECORDS] - state[pl.RECORDS_FRONT])
-    found = _settled(pair, sight, row, made_of) or Answer(int(row[pl.UNSURE]), AT_LEAST, behind)
-    if state[pl.BELOW] > state[pl.FRONT]:
+    behind = int(state.records - state.records_front)
+    found = _settled(pair, sight, row, made_of) or Answer(int(row.unsure), AT_LEAST, behind)
+    if state.below > state.front:
         found = replace(found, how=AT_LEAST, reread_at_most=behind)
     return replace(found, later=None)  # nothing that is unread is known, and all would be missed
 
 
-def _reads_on(pair: Pair, row: a.Int64s) -> bool:
+def _reads_on(pair: Pair, row: pl.Asked) -> bool:
     """Whether the source has read records behind the last that the target has.
 
     They may follow there, and be read again: the copy may have lost its end, or the target may not have got them yet.
     """
-    high, committed = int(row[pl.BEFORE_HIGHEST]), int(row[pl.COMMITTED])
+    high, committed = int(row.before_highest), int(row.committed)
     if committed <= high + 1:
         return False
     rows = _rows(pair.source_reader, pair.source, high + 1, committed - 1)
@@ -231,23 +232,23 @@ def _behind_the_last(pair: Pair, sight: Sight, made_of: int) -> Answer | None:
 
     Of more some may be unread; of fewer some that were read may follow there.
     """
-    target = _rows(pair.reader, pair.target, int(sight.state[pl.LAST]) - REACH, int(sight.state[pl.LAST]))
+    target = _rows(pair.reader, pair.target, int(sight.state.last) - REACH, int(sight.state.last))
     source = _rows(pair.source_reader, pair.source, sight.last_source - REACH, sight.last_source)
     if target is None or source is None:
         return None
     run, count = last_run(_side(target, made_of), _side(source, made_of))
     if len(run) == count:
         return None
-    return Answer(run[count] if len(run) > count else int(sight.state[pl.LAST]) + 1, AT_LEAST, None)
+    return Answer(run[count] if len(run) > count else int(sight.state.last) + 1, AT_LEAST, None)
 
 
-def _settled(pair: Pair, sight: Sight, row: a.Int64s, made_of: int) -> Answer | None:
+def _settled(pair: Pair, sight: Sight, row: pl.Asked, made_of: int) -> Answer | None:
     """Look at the records between the last one known to be read and the first unread one; None for too many."""
-    has_before, has_after = row[pl.BEFORE] != pl.NONE, row[pl.AFTER] != pl.NONE
-    low = int(row[pl.BEFORE_LOWEST]) if has_before else sight.first_source
-    high = int(row[pl.AFTER_HIGHEST]) if has_after else sight.last_source
-    end = int(row[pl.AFTER]) if has_after else int(sight.state[pl.LAST]) + 1
-    first = int(row[pl.BEFORE]) + 1 if has_before else pair.target_start
+    has_before, has_after = row.before != pl.NONE, row.after != pl.NONE
+    low = int(row.before_lowest) if has_before else sight.first_source
+    high = int(row.after_highest) if has_after else sight.last_source
+    end = int(row.after) if has_after else int(sight.state.last) + 1
+    first = int(row.before) + 1 if has_before else pair.target_start
     source = _rows(pair.source_reader, pair.source, low, high)
     target = _rows(pair.reader, pair.target, first, end - 1)
     if source is None or target is None:
@@ -255,26 +256,26 @@ def _settled(pair: Pair, sight: Sight, row: a.Int64s, made_of: int) -> Answer | 
     found = _side(target, made_of)
     if has_after and _is_committed(row) and set(found.prints) <= set(_side(source, made_of).prints):
         return Answer(end, EXACT, 0)
-    there = ([] if has_before else [-1]) + source[:, r.OFFSET].tolist()
+    there = ([] if has_before else [-1]) + source["offset"].tolist()
     between = low if has_before else -1, high if has_after else END
-    return settle(_side(source, made_of), there, found, int(row[pl.COMMITTED]), between, end)
+    return settle(_side(source, made_of), there, found, int(row.committed), between, end)
 
 
-def _rows(reader: RowReader, log: PartitionLog, first: int, last: int) -> a.Int64s | None:
+def _rows(reader: RowReader, log: PartitionLog, first: int, last: int) -> Rows | None:
     """Return the rows of a log from an offset to another, both included; None for too many."""
-    found: list[a.Int64s] = []
+    found: list[Rows] = []
     count = 0
     for rows in reader.chunks(log, least=max(0, first)):
-        within = rows[(rows[:, r.OFFSET] >= first) & (rows[:, r.OFFSET] <= last)]
+        within = rows[(rows["offset"] >= first) & (rows["offset"] <= last)]
         found.append(within)
         count += len(within)
         if count > MOST_LOOKED_AT:
             return None
-        if rows[-1, r.OFFSET] >= last:
+        if rows["offset"][-1] >= last:
             break
-    return np.concatenate([np.zeros((0, r.COLUMNS), np.int64), *found])
+    return np.concatenate([np.zeros(0, r.Noted.dtype), *found])
 
 
-def _side(rows: a.Int64s, made_of: int) -> Side:
+def _side(rows: Rows, made_of: int) -> Side:
     data = data_of(rows)
-    return Side(data[:, r.OFFSET].tolist(), prints_of(data, made_of).tolist())
+    return Side(data["offset"].tolist(), prints_of(data, made_of).tolist())

@@ -15,6 +15,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.aligning import placing as pl
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning import table as tb
+from offsets_log.columnar.jit.records import Rows, Table
 from offsets_log.translation.alignment import placed
 from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Later, Told, Untold
 
@@ -23,8 +24,8 @@ from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Later, Told
 class _Placing:
     """Committed offsets of a partition of the source, among the records of one of the target."""
 
-    state: a.Int64s
-    asked: a.Int64s
+    state: pl.Placing
+    asked: Table[pl.Asked]
     counts: a.Int64s
     found: int = 0
 
@@ -42,9 +43,7 @@ class ByHeaders:
     told: Mapping[int, Told] = field(default_factory=dict)
 
 
-def in_partition(
-    target: int, chunks: Iterable[a.Int64s], committed: Mapping[int, Sequence[int]]
-) -> dict[int, ByHeaders]:
+def in_partition(target: int, chunks: Iterable[Rows], committed: Mapping[int, Sequence[int]]) -> dict[int, ByHeaders]:
     """Return what one partition of the target tells of those partitions of the source that it has records of.
 
     Args:
@@ -55,7 +54,7 @@ def in_partition(
         partition: _Placing(*pl.begin(np.array(sorted(set(some)), np.int64))) for partition, some in committed.items()
     }
     for rows in chunks:
-        _place(rows[rows[:, r.FLAGS] & r.IS_CONTROL == 0], target, placings)
+        _place(rows[rows["flags"] & r.IS_CONTROL == 0], target, placings)
     there = {partition: placing for partition, placing in placings.items() if placing.found}
     for placing in there.values():
         pl.end(placing.state, placing.asked, placing.counts)
@@ -73,13 +72,13 @@ def by_headers(found: Iterable[Mapping[int, ByHeaders]], partitions: Iterable[in
     return {number: _only(number, [one for one in told if number in one], split) for number in partitions}
 
 
-def _place(rows: a.Int64s, target: int, placings: Mapping[int, _Placing]) -> None:
-    sources = np.where(rows[:, r.SOURCE_PARTITION] < 0, target, rows[:, r.SOURCE_PARTITION])
-    has_header = rows[:, r.SOURCE_OFFSET] >= 0
+def _place(rows: Rows, target: int, placings: Mapping[int, _Placing]) -> None:
+    sources = np.where(rows["source_partition"] < 0, target, rows["source_partition"])
+    has_header = rows["source_offset"] >= 0
     for partition, placing in placings.items():
         own = has_header & (sources == partition)
         kept = own | ~has_header
-        offsets, source = rows[kept, r.OFFSET], rows[kept, r.SOURCE_OFFSET]
+        offsets, source = rows["offset"][kept], rows["source_offset"][kept]
         places = np.stack([np.where(source < 0, tb.NOWHERE_LOWEST, source), source], axis=1)
         placing.found += int(own.sum())
         pl.place(placing.state, placing.asked, placing.counts, np.ascontiguousarray(offsets), places)
@@ -87,23 +86,22 @@ def _place(rows: a.Int64s, target: int, placings: Mapping[int, _Placing]) -> Non
 
 def _told(placing: _Placing) -> dict[int, Told]:
     return {
-        int(row[pl.COMMITTED]): placed(_answer(placing, i, row), placing.state, row)
-        for i, row in enumerate(placing.asked)
+        int(row.committed): placed(_answer(placing, i, row), placing.state, row) for i, row in enumerate(placing.asked)
     }
 
 
-def _answer(placing: _Placing, i: int, row: a.Int64s) -> Answer:
+def _answer(placing: _Placing, i: int, row: pl.Asked) -> Answer:
     state = placing.state
-    if row[pl.AFTER] == pl.NONE:
-        if row[pl.UNSURE] == pl.NONE:
-            is_next = row[pl.BEFORE_HIGHEST] + 1 >= row[pl.COMMITTED]  # else read records may follow there
-            return Answer(int(state[pl.LAST]) + 1, *((EXACT, 0) if is_next else (AT_LEAST, None)))
-        return Answer(int(row[pl.UNSURE]), AT_LEAST, int(state[pl.RECORDS] - state[pl.RECORDS_FRONT]))
-    again = int(placing.counts[: i + 1].sum() - row[pl.READ_BEFORE])
-    if row[pl.UNSURE_COUNT]:
-        count = int(row[pl.UNSURE_COUNT])
-        return Answer(int(row[pl.UNSURE]), AT_LEAST, count + again, later=Later(int(row[pl.AFTER]), again, count))
-    return Answer(int(row[pl.AFTER]), EXACT, again)
+    if row.after == pl.NONE:
+        if row.unsure == pl.NONE:
+            is_next = row.before_highest + 1 >= row.committed  # else read records may follow there
+            return Answer(int(state.last) + 1, *((EXACT, 0) if is_next else (AT_LEAST, None)))
+        return Answer(int(row.unsure), AT_LEAST, int(state.records - state.records_front))
+    again = int(placing.counts[: i + 1].sum() - row.read_before)
+    if row.unsure_count:
+        count = int(row.unsure_count)
+        return Answer(int(row.unsure), AT_LEAST, count + again, later=Later(int(row.after), again, count))
+    return Answer(int(row.after), EXACT, again)
 
 
 def _only(partition: int, there: Sequence[Mapping[int, ByHeaders]], split: Collection[int]) -> ByHeaders:

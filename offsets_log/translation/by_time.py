@@ -51,12 +51,12 @@ def times_to_ask(
     times, counts = np.full(len(asked), NEVER), np.zeros(len(asked), np.int64)
     last = NEVER
     for rows in reader.chunks(log, least=max(start, int(asked[0]) - MARGIN)) if len(asked) else ():
-        data = rows[:, r.FLAGS] & r.IS_CONTROL == 0
-        place = np.searchsorted(asked, rows[:, r.OFFSET], "right") - 1
+        data = rows["flags"] & r.IS_CONTROL == 0
+        place = np.searchsorted(asked, rows["offset"], "right") - 1
         np.add.at(counts, place[place >= 0], 1)
         unread = data & (place >= 0)
-        np.minimum.at(times, place[unread], rows[unread, r.TIME])
-        last = int(rows[data, r.TIME][-1]) if data.any() else last
+        np.minimum.at(times, place[unread], rows["time"][unread])
+        last = int(rows["time"][data][-1]) if data.any() else last
     times, counts = np.minimum.accumulate(times[::-1])[::-1], np.cumsum(counts[::-1])[::-1]
     found: dict[int, int | Untold] = {
         offset: Untold("the source's copy does not reach there") for offset in committed if not start <= offset <= end

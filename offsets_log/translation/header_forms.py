@@ -12,13 +12,14 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning.reading import NO_HEADERS, Headers
+from offsets_log.columnar.jit.records import Rows
 from offsets_log.errors import InputError
 
 FORMS = {"le": r.LITTLE_ENDIAN, "be": r.BIG_ENDIAN, "text": r.TEXT}
 MOST_OFFSET, MOST_PARTITION = 1 << 48, 1 << 20
 """No log has more."""
 
-Chunks = Callable[[Headers], Iterator[a.Int64s]]
+Chunks = Callable[[Headers], Iterator[Rows]]
 """Reads all rows with some headers asked for."""
 
 
@@ -63,7 +64,7 @@ def _values(chunks: Chunks, name: bytes, form: int, most: int | None = None) -> 
     count = 0
     for rows in chunks(Headers(((name, form), (name, r.BIG_ENDIAN)))):
         count += 1
-        values = rows[:, [r.SOURCE_OFFSET, r.SOURCE_PARTITION]]
+        values = np.stack([rows["source_offset"], rows["source_partition"]], axis=1)
         values = values[(values >= 0).any(axis=1)]
         if len(values) or count == most:
             return values, count

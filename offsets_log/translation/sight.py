@@ -18,6 +18,7 @@ from offsets_log.columnar.aligning import placing as pl
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning import table as tb
 from offsets_log.columnar.aligning.reading import BEGINNING, RowReader, no_times
+from offsets_log.columnar.jit.records import Rows, Table
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.translation.moving import Lacking
@@ -75,7 +76,7 @@ class Pair:
     make_store: Callable[[], Store]
     target_start: int = 0
     target_end: int = 0
-    ahead: Callable[[Iterator[a.Int64s]], Iterator[a.Int64s]] = field(default=lambda chunks: chunks)
+    ahead: Callable[[Iterator[Rows]], Iterator[Rows]] = field(default=lambda chunks: chunks)
     is_same_count: bool = True
     source_end: int = 0
     is_compacted: bool = False
@@ -104,8 +105,8 @@ class Sight:
     """
 
     made_of: int
-    state: a.Int64s
-    asked: a.Int64s
+    state: pl.Placing
+    asked: Table[pl.Asked]
     counts: a.Int64s
     is_whole: bool
     has_no_times: bool
@@ -133,7 +134,7 @@ class Sight:
     @property
     def may_have_more(self) -> bool:
         """Whether records of the target that seem to be copied again may be from behind the source's end."""
-        is_again = bool(self.state[pl.BELOW] > self.state[pl.FRONT])
+        is_again = bool(self.state.below > self.state.front)
         has_equals = self.apart > 0
         return is_again or has_equals if self.made_of == tb.WITHOUT_TIME else is_again and has_equals
 
@@ -141,7 +142,7 @@ class Sight:
         """Go on with offsets of the source, which rise."""
         if not len(offsets):
             return
-        committed = self.asked[:, pl.COMMITTED]
+        committed = self.asked.rows["committed"]
         at = np.searchsorted(offsets, committed)
         self.around[at > 0, 0] = offsets[at[at > 0] - 1]
         is_first = (at < len(offsets)) & (self.around[:, 1] == pl.NONE)
@@ -166,7 +167,7 @@ class Sight:
         Args:
             is_lost: whether they lack by other than the cleaner's work, whatever the topic's policy is.
         """
-        committed = self.asked[:, pl.COMMITTED]
+        committed = self.asked.rows["committed"]
         below = np.searchsorted(first, committed) - 1
         is_below = below >= 0
         self.lacking[is_below, 0] = np.minimum(last[below[is_below]], committed[is_below] - 1)
@@ -180,7 +181,7 @@ class Sight:
         is_first = (behind < len(last)) & (self.lacking[:, 1] == pl.NONE)
         self.lacking[is_first, 1] = first[behind[is_first]]
 
-    def count(self, slots: a.Int64s) -> None:
+    def count(self, slots: Table[tb.Slot]) -> None:
         """Count what was found of a part, and what there is between; note what was not."""
         found, there = tb.share_found(slots)
         self.of_source = self.of_source[0] + found, self.of_source[1] + there
@@ -202,7 +203,7 @@ class Sight:
     def is_complete(self, i: int) -> bool:
         """Whether no record that the source lacks from a committed offset on may be one that seems to be another."""
         behind = int(self.lacking[i, 1])
-        is_far = behind - int(self.asked[i, pl.COMMITTED]) > self._reach
+        is_far = behind - int(self.asked[i].committed) > self._reach
         return behind == pl.NONE or (self._shows_equals and is_far)
 
     def before_lacking(self, i: int) -> int:
@@ -211,7 +212,7 @@ class Sight:
 
     def is_sure(self, i: int) -> bool:
         """Whether no record that the source lacks before a committed offset may be one that seems to be another."""
-        before, committed = int(self.lacking[i, 0]), int(self.asked[i, pl.COMMITTED])
+        before, committed = int(self.lacking[i, 0]), int(self.asked[i].committed)
         reach = self.apart if self.is_compacted else self._reach
         return before == pl.NONE or (self._shows_equals and committed - before > reach)
 
@@ -221,8 +222,8 @@ class Sight:
         Then no record that is lost from before is taken for an unread one: it would come before that.
         """
         row, around = self.asked[i], self.around[i, 0]
-        is_next = row[pl.BEFORE_LOWEST] == row[pl.BEFORE_HIGHEST] == around != pl.NONE
-        return bool(row[pl.AFTER] == pl.NONE or (is_next and row[pl.AFTER] < self.state[pl.LAST]))
+        is_next = row.before_lowest == row.before_highest == around != pl.NONE
+        return bool(row.after == pl.NONE or (is_next and row.after < self.state.last))
 
     def is_mixed(self, pair: Pair) -> bool:
         """Whether partitions were assigned anew: too much of one side is not on the other.
@@ -230,22 +231,22 @@ class Sight:
         What is filtered or cleaned lacks on one side only, if both have the same partitions.
         """
         found, there = self.of_source
-        behind = int(self.state[pl.RECORDS] - self.state[pl.RECORDS_FRONT])
-        between = int(self.state[pl.RECORDS] - self.state[pl.RECORDS_BEFORE]) - behind
-        lacking = [(there - found, there), (between - int(self.state[pl.PLACED]), between)]
+        behind = int(self.state.records - self.state.records_front)
+        between = int(self.state.records - self.state.records_before) - behind
+        lacking = [(there - found, there), (between - int(self.state.placed), between)]
         if not pair.is_same_count:
             return any(count > 0 for count, _ in lacking)
         return all(count > max(MOST_LACKING, total // 10) for count, total in lacking)
 
     def lacks_a_beginning(self) -> bool:
         """Whether something is behind no record that is known to be read, and one could be where it was not looked."""
-        return not self.is_whole and bool((self.asked[:, pl.BEFORE] == pl.NONE).any())
+        return not self.is_whole and bool((self.asked.rows["before"] == pl.NONE).any())
 
 
-def prints_of(rows: a.Int64s, made_of: int) -> a.Int64s:
+def prints_of(rows: Rows, made_of: int) -> a.Int64s:
     """Return the prints of data records."""
     found = np.empty(len(rows), np.int64)
-    tb.prints(rows, made_of, found)
+    tb.prints(Table(r.Noted, rows), made_of, found)
     return found
 
 
@@ -282,19 +283,19 @@ def look_along(pair: Pair, committed: a.Int64s, made_of: int, least: int | None,
         looked_up = _in_all(pair.make_store(), looked_up, following, parts, made_of, sight)
     for found in looked_up:
         is_nowhere = found[:, 3] == tb.NOWHERE_HIGHEST
-        is_old = np.logical_and.accumulate(is_nowhere) & (state[pl.PLACED] == 0)
+        is_old = np.logical_and.accumulate(is_nowhere) & (state.placed == 0)
         sight.only_here.add_of_target(found[is_nowhere, 1], is_old[is_nowhere])
         pl.place(state, asked, counts, np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 2:4]))
-    if not state[pl.PLACED]:
+    if not state.placed:
         sight.only_here.nothing_in_both()
     sight.note_end(END if sight.may_have_more else end)
     pl.end(state, asked, counts)
     return sight
 
 
-def data_of(rows: a.Int64s) -> a.Int64s:
+def data_of(rows: Rows) -> Rows:
     """Return the rows of data records."""
-    controls = rows[:, r.FLAGS] & r.IS_CONTROL != 0
+    controls = rows["flags"] & r.IS_CONTROL != 0
     return np.ascontiguousarray(rows[~controls]) if controls.any() else rows
 
 
@@ -307,19 +308,19 @@ class _Part:
     since: int = int(np.iinfo(np.int64).max)
     until: int = BEGINNING
 
-    def add(self, data: a.Int64s, found: a.Int64s) -> None:
+    def add(self, data: Rows, found: a.Int64s) -> None:
         if len(data):
-            self.chunks.append((np.ascontiguousarray(data[:, : r.OFFSET + 1]), found))
+            self.chunks.append((np.ascontiguousarray(data["offset"]), found))
             self.count += len(data)
-            self.since = min(self.since, int(data[:, r.TIME].min()))
-            self.until = max(self.until, int(data[:, r.TIME].max()))
+            self.since = min(self.since, int(data["time"].min()))
+            self.until = max(self.until, int(data["time"].max()))
 
-    def table(self) -> a.Int64s:
+    def table(self) -> Table[tb.Slot]:
         """Move the records into a table: of several parts only one is one at a time."""
         slots = tb.slots_for(self.count)
         while self.chunks:
-            rows, found = self.chunks.pop()
-            tb.put(slots, found, rows)
+            offsets, found = self.chunks.pop()
+            tb.put(slots, found, offsets)
         return slots
 
 
@@ -328,8 +329,8 @@ def _parts(pair: Pair, made_of: int, least: int, sight: Sight) -> Iterator[_Part
     part, is_first = _Part(), True
     for rows in pair.ahead(pair.source_reader.chunks(pair.source, least=least)):
         data = data_of(rows)
-        sight.note_around(rows[:, r.OFFSET])
-        sight.has_no_times |= bool((data[:, r.TIME] == NO_TIMESTAMP).any())
+        sight.note_around(rows["offset"])
+        sight.has_no_times |= bool((data["time"] == NO_TIMESTAMP).any())
         part.add(data, prints_of(data, made_of))
         if part.count > MOST_IN_TABLE:
             yield part
@@ -342,17 +343,17 @@ def _looked_up(pair: Pair, part: _Part, made_of: int, since: int, sight: Sight) 
     """Yield the target's data records: offset, print, lowest and highest offset in the source, time."""
     slots = part.table()
     for rows in pair.ahead(pair.reader.chunks(pair.target, least=pair.target_start, since=since)):
-        sight.target_gaps.note(rows[:, r.OFFSET])
+        sight.target_gaps.note(rows["offset"])
         data = data_of(rows)
-        if len(data) and data[0, r.OFFSET] < pair.target_start:
-            data = np.ascontiguousarray(data[data[:, r.OFFSET] >= pair.target_start])
+        if len(data) and data["offset"][0] < pair.target_start:
+            data = np.ascontiguousarray(data[data["offset"] >= pair.target_start])
         sight.has_no_times |= no_times(data)
         if sight.is_vain:
             return
         found = prints_of(data, made_of)
         places = tb.nowhere(len(data))
         tb.look_up(slots, found, places)
-        yield np.column_stack([data[:, r.OFFSET], found, places, data[:, r.TIME]])
+        yield np.column_stack([data["offset"], found, places, data["time"]])
     sight.count(slots)
 
 

@@ -32,6 +32,7 @@ def test_rows_of_a_table_share_its_memory() -> None:
     table[1].last = 7
     table[0] = table[1]
     assert table.rows["last"].tolist() == [7, 7]
+    table.copy()[0].last = 6
     larger = table.grown(3)
     larger[0].last = 8
     assert (len(larger), larger[2].last, table[0].last) == (3, 0, 7)

@@ -177,7 +177,8 @@ def test_partitions_are_mixed_where_more_than_20_and_a_tenth_of_both_sides_lack(
     there: int, found: int, between: int, placed: int, is_mixed: bool
 ) -> None:
     seen = sight(0, of_source=(found, there))
-    seen.state[[pl.RECORDS, pl.RECORDS_BEFORE, pl.RECORDS_FRONT, pl.PLACED]] = between + 7, 3, between + 3, placed
+    seen.state.records, seen.state.records_before = between + 7, 3
+    seen.state.records_front, seen.state.placed = between + 3, placed
     pair = Pair(*[PartitionLog(0, ())] * 2, *[None] * 3)  # type: ignore[arg-type]
     assert seen.is_mixed(pair) is is_mixed
     assert seen.is_mixed(replace(pair, is_same_count=False)) is (found < there or placed < between)
@@ -188,7 +189,7 @@ def test_a_beginning_lacks_where_not_all_was_read_and_nothing_is_known_before(
     is_whole: bool, before: int, lacks: bool
 ) -> None:
     seen = sight(3, is_whole=is_whole)
-    seen.asked[:, pl.BEFORE] = before
+    seen.asked.rows["before"] = before
     assert seen.lacks_a_beginning() is lacks
 
 

@@ -16,51 +16,72 @@ import numpy as np
 
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import LongRows, Longs
+from offsets_log.columnar.jit.records import Long, Record, Table
 
 NONE = -1
 
-# A row for each committed offset; offsets of the target are NONE for nothing.
-COMMITTED = 0
-AFTER = 1  # the first record at or behind: its offset in the target
-AFTER_LOWEST, AFTER_HIGHEST = 2, 3  # and in the source
-BEFORE = 4  # the last one below before that; without one at or behind, the last of the furthest that were copied
-BEFORE_LOWEST, BEFORE_HIGHEST = 5, 6
-UNSURE = 7  # the first unsure record behind that
-UNSURE_COUNT = 8
-READ_BEFORE = 9  # how many were below before AFTER
-SINCE_BELOW, FIRST_SINCE_BELOW, COUNT_SINCE_BELOW = 10, 11, 12  # unsure for this one alone, see NUMBER_BELOW
-SINCE_FRONT, FIRST_SINCE_FRONT, COUNT_SINCE_FRONT = 13, 14, 15
-ASKED_SIZE = 16
 
-# The state.
-NEXT = 0  # the first committed offset without AFTER
-NUMBER_BELOW = 1  # how many were below for all from there on: the last of them is
-BELOW, BELOW_LOWEST, BELOW_HIGHEST = 2, 3, 4
-UNKNOWN, UNKNOWN_COUNT = 5, 6  # of no known place, since then
-NUMBER_FRONT = 7  # which of those below came furthest in the source
-FRONT, FRONT_LOWEST, FRONT_HIGHEST = 8, 9, 10
-UNKNOWN_FRONT, UNKNOWN_FRONT_COUNT = 11, 12
-CLASS = 13  # of the last record that is not unsure
-WAITING = 14  # records of no known place since then
-RECORDS, PLACED = 15, 16
-LAST = 17  # offset of the last record
-RECORDS_FRONT = 18  # how many there were up to FRONT
-RECORDS_BEFORE = 19  # how many came before the first with a place
-COPIED_AGAIN = 20  # how many of those below came behind others that came further
-STATE_SIZE = 21
+class Asked(Record):
+    """A committed offset; offsets of the target are NONE for nothing."""
+
+    committed: Long
+    after: Long  # the first record at or behind: its offset in the target
+    after_lowest: Long  # and in the source
+    after_highest: Long
+    before: Long  # the last one below before that; without one at or behind, the last of the furthest copied
+    before_lowest: Long
+    before_highest: Long
+    unsure: Long  # the first unsure record behind that
+    unsure_count: Long
+    read_before: Long  # how many were below before `after`
+    since_below: Long  # unsure for this one alone: since which `Placing.number_below`
+    first_since_below: Long
+    count_since_below: Long
+    since_front: Long  # the same by `Placing.number_front`
+    first_since_front: Long
+    count_since_front: Long
 
 
-def begin(committed: Any) -> tuple[Any, Any, Any]:
+class Placing(Record):
+    """How far the records of the target are placed."""
+
+    next: Long  # the first committed offset without `Asked.after`
+    number_below: Long  # how many were below for all from there on: the last of them is
+    below: Long
+    below_lowest: Long
+    below_highest: Long
+    unknown: Long  # of no known place, since then
+    unknown_count: Long
+    number_front: Long  # which of those below came furthest in the source
+    front: Long
+    front_lowest: Long
+    front_highest: Long
+    unknown_front: Long
+    unknown_front_count: Long
+    of_class: Long  # of the last record that is not unsure
+    waiting: Long  # records of no known place since then
+    records: Long
+    placed: Long
+    last: Long  # offset of the last record
+    records_front: Long  # how many there were up to the front
+    records_before: Long  # how many came before the first with a place
+    copied_again: Long  # how many of those below came behind others that came further
+
+
+def begin(committed: Longs) -> tuple[Placing, Table[Asked], Longs]:
     """Return the state, the rows, and the counts by class, for committed offsets that rise."""
-    rows = np.full((len(committed), ASKED_SIZE), NONE, np.int64)
-    rows[:, COMMITTED] = committed
-    rows[:, [UNSURE_COUNT, READ_BEFORE, COUNT_SINCE_BELOW, COUNT_SINCE_FRONT]] = 0
-    state = np.full(STATE_SIZE, NONE, np.int64)
-    state[
-        [NEXT, NUMBER_BELOW, UNKNOWN_COUNT, NUMBER_FRONT, UNKNOWN_FRONT_COUNT, CLASS, WAITING, RECORDS, PLACED,
-         RECORDS_FRONT, COPIED_AGAIN]
-    ] = 0  # fmt: skip
-    return state, rows, np.zeros(len(committed) + 1, np.int64)
+    asked = Table(Asked, len(committed))
+    asked.numbers[:] = NONE
+    asked.rows["committed"] = committed
+    for name in ("unsure_count", "read_before", "count_since_below", "count_since_front"):
+        asked.rows[name] = 0
+    state = Placing()
+    for name in (
+        "below", "below_lowest", "below_highest", "unknown", "front", "front_lowest", "front_highest", "unknown_front",
+        "last", "records_before",
+    ):  # fmt: skip
+        state.rows[name] = NONE
+    return state, asked, np.zeros(len(committed) + 1, np.int64)
 
 
 @part
@@ -69,7 +90,7 @@ def _class_of(asked: Any, offset: Any) -> Any:
     low, high = np.int64(0), np.int64(len(asked))
     while low < high:
         middle = low + high >> 1
-        if asked[U(middle), COMMITTED] <= offset:
+        if asked[U(middle)].committed <= offset:
             low = middle + 1
         else:
             high = middle
@@ -87,69 +108,69 @@ def _first(one: Any, other: Any) -> Any:
 @part
 def _answer(state: Any, asked: Any, counts: Any, i: Any, offset: Any, lowest: Any, highest: Any) -> None:
     """Note the first record at or behind a committed offset, and what is before it."""
-    asked[i, AFTER], asked[i, AFTER_LOWEST], asked[i, AFTER_HIGHEST] = offset, lowest, highest
-    asked[i, BEFORE] = state[BELOW]
-    asked[i, BEFORE_LOWEST], asked[i, BEFORE_HIGHEST] = state[BELOW_LOWEST], state[BELOW_HIGHEST]
-    asked[i, UNSURE], asked[i, UNSURE_COUNT] = state[UNKNOWN], state[UNKNOWN_COUNT]
-    if asked[i, SINCE_BELOW] == state[NUMBER_BELOW]:
-        asked[i, UNSURE] = _first(asked[i, UNSURE], asked[i, FIRST_SINCE_BELOW])
-        asked[i, UNSURE_COUNT] += asked[i, COUNT_SINCE_BELOW]
+    asked[i].after, asked[i].after_lowest, asked[i].after_highest = offset, lowest, highest
+    asked[i].before = state.below
+    asked[i].before_lowest, asked[i].before_highest = state.below_lowest, state.below_highest
+    asked[i].unsure, asked[i].unsure_count = state.unknown, state.unknown_count
+    if asked[i].since_below == state.number_below:
+        asked[i].unsure = _first(asked[i].unsure, asked[i].first_since_below)
+        asked[i].unsure_count += asked[i].count_since_below
     for known in range(np.int64(i) + 1):
-        asked[i, READ_BEFORE] += counts[U(known)]
+        asked[i].read_before += counts[U(known)]
 
 
 @part
 def _doubt(state: Any, asked: Any, i: Any, offset: Any) -> None:
     """Note a record that is unsure for one committed offset."""
-    if asked[i, SINCE_BELOW] != state[NUMBER_BELOW]:
-        asked[i, SINCE_BELOW] = state[NUMBER_BELOW]
-        asked[i, FIRST_SINCE_BELOW], asked[i, COUNT_SINCE_BELOW] = offset, 0
-    asked[i, COUNT_SINCE_BELOW] += 1
-    if asked[i, SINCE_FRONT] != state[NUMBER_FRONT]:
-        asked[i, SINCE_FRONT] = state[NUMBER_FRONT]
-        asked[i, FIRST_SINCE_FRONT], asked[i, COUNT_SINCE_FRONT] = offset, 0
-    asked[i, COUNT_SINCE_FRONT] += 1
+    if asked[i].since_below != state.number_below:
+        asked[i].since_below = state.number_below
+        asked[i].first_since_below, asked[i].count_since_below = offset, 0
+    asked[i].count_since_below += 1
+    if asked[i].since_front != state.number_front:
+        asked[i].since_front = state.number_front
+        asked[i].first_since_front, asked[i].count_since_front = offset, 0
+    asked[i].count_since_front += 1
 
 
 @inlined
 def _pass(state: Any, counts: Any, known: Any, offset: Any, lowest: Any, highest: Any) -> None:
     """Note a record that is not unsure."""
     counts[U(known)] += 1
-    state[CLASS] = known
-    state[NUMBER_BELOW] += 1
-    state[BELOW], state[BELOW_LOWEST], state[BELOW_HIGHEST] = offset, lowest, highest
-    state[UNKNOWN], state[UNKNOWN_COUNT] = NONE, 0
-    if highest < state[FRONT_HIGHEST]:
-        state[COPIED_AGAIN] += 1
-    if highest > state[FRONT_HIGHEST]:
-        state[NUMBER_FRONT] += 1
-        state[RECORDS_FRONT] = state[RECORDS]
-        state[FRONT], state[FRONT_LOWEST], state[FRONT_HIGHEST] = offset, lowest, highest
-        state[UNKNOWN_FRONT], state[UNKNOWN_FRONT_COUNT] = NONE, 0
+    state.of_class = known
+    state.number_below += 1
+    state.below, state.below_lowest, state.below_highest = offset, lowest, highest
+    state.unknown, state.unknown_count = NONE, 0
+    if highest < state.front_highest:
+        state.copied_again += 1
+    if highest > state.front_highest:
+        state.number_front += 1
+        state.records_front = state.records
+        state.front, state.front_lowest, state.front_highest = offset, lowest, highest
+        state.unknown_front, state.unknown_front_count = NONE, 0
 
 
 @inlined
 def _unknown(state: Any, offset: Any) -> None:
     """Note a record of no known place."""
-    state[WAITING] += 1
-    state[UNKNOWN_COUNT] += 1
-    state[UNKNOWN_FRONT_COUNT] += 1
-    if state[UNKNOWN] == NONE:
-        state[UNKNOWN] = offset
-    if state[UNKNOWN_FRONT] == NONE:
-        state[UNKNOWN_FRONT] = offset
+    state.waiting += 1
+    state.unknown_count += 1
+    state.unknown_front_count += 1
+    if state.unknown == NONE:
+        state.unknown = offset
+    if state.unknown_front == NONE:
+        state.unknown_front = offset
 
 
 @inlined
 def _settle_waiting(state: Any, counts: Any, known: Any, lowest: Any) -> None:
     """Count records of no known place by the lowest that they may have; behind a step back that is any."""
-    at = np.int64(0) if lowest <= state[BELOW_LOWEST] else min(known, state[CLASS])
-    counts[U(at)] += state[WAITING]
-    state[WAITING] = 0
+    at = np.int64(0) if lowest <= state.below_lowest else min(known, state.of_class)
+    counts[U(at)] += state.waiting
+    state.waiting = 0
 
 
 @kernel
-def place(state: Longs, asked: LongRows, counts: Longs, offsets: Longs, places: LongRows) -> None:
+def place(state: Placing, asked: Table[Asked], counts: Longs, offsets: Longs, places: LongRows) -> None:
     """Go on with records of the target.
 
     Args:
@@ -159,40 +180,40 @@ def place(state: Longs, asked: LongRows, counts: Longs, offsets: Longs, places: 
     """
     for n in range(len(offsets)):
         offset, lowest, highest = offsets[U(n)], places[U(n), 0], places[U(n), 1]
-        state[RECORDS] += 1
-        state[LAST] = offset
+        state.records += 1
+        state.last = offset
         if lowest > highest:
             _unknown(state, offset)
             continue
-        if state[PLACED] == 0:
-            state[RECORDS_BEFORE] = state[RECORDS] - 1
-        state[PLACED] += 1
+        if state.placed == 0:
+            state.records_before = state.records - 1
+        state.placed += 1
         least = _class_of(asked, lowest)
         most = least if highest == lowest else _class_of(asked, highest)
-        if least == most or state[NEXT] < least:
+        if least == most or state.next < least:
             _settle_waiting(state, counts, least, lowest)
-        while state[NEXT] < least:
-            _answer(state, asked, counts, U(state[NEXT]), offset, lowest, highest)
-            state[NEXT] += 1
+        while state.next < least:
+            _answer(state, asked, counts, U(state.next), offset, lowest, highest)
+            state.next += 1
         if least == most:
             _pass(state, counts, least, offset, lowest, highest)
         else:
             counts[U(least)] += 1
-            for i in range(state[NEXT], len(asked)):
-                if i < most or state[UNKNOWN_COUNT] > 0 or asked[U(i), SINCE_BELOW] == state[NUMBER_BELOW]:
+            for i in range(state.next, len(asked)):
+                if i < most or state.unknown_count > 0 or asked[U(i)].since_below == state.number_below:
                     _doubt(state, asked, U(i), offset)
 
 
 @kernel
-def end(state: Longs, asked: LongRows, counts: Longs) -> None:
+def end(state: Placing, asked: Table[Asked], counts: Longs) -> None:
     """End with the last record: for committed offsets that no record is known to be at or behind."""
-    counts[U(state[CLASS])] += state[WAITING]
-    state[WAITING] = 0
-    for n in range(state[NEXT], len(asked)):
+    counts[U(state.of_class)] += state.waiting
+    state.waiting = 0
+    for n in range(state.next, len(asked)):
         i = U(n)
-        asked[i, BEFORE] = state[FRONT]
-        asked[i, BEFORE_LOWEST], asked[i, BEFORE_HIGHEST] = state[FRONT_LOWEST], state[FRONT_HIGHEST]
-        asked[i, UNSURE], asked[i, UNSURE_COUNT] = state[UNKNOWN_FRONT], state[UNKNOWN_FRONT_COUNT]
-        if asked[i, SINCE_FRONT] == state[NUMBER_FRONT]:
-            asked[i, UNSURE] = _first(asked[i, UNSURE], asked[i, FIRST_SINCE_FRONT])
-            asked[i, UNSURE_COUNT] += asked[i, COUNT_SINCE_FRONT]
+        asked[i].before = state.front
+        asked[i].before_lowest, asked[i].before_highest = state.front_lowest, state.front_highest
+        asked[i].unsure, asked[i].unsure_count = state.unknown_front, state.unknown_front_count
+        if asked[i].since_front == state.number_front:
+            asked[i].unsure = _first(asked[i].unsure, asked[i].first_since_front)
+            asked[i].unsure_count += asked[i].count_since_front

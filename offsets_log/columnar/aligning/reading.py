@@ -10,6 +10,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.aligning import records as r
+from offsets_log.columnar.jit.records import Rows, Table
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import Damage
@@ -38,12 +39,12 @@ class Headers:
 
     asked: Sequence[tuple[bytes, int]] = ((b"x-original-offset", r.ANY_FORM), (b"x-source-partition", r.ANY_FORM))
 
-    def arrays(self) -> tuple[a.Bytes, a.Int64s]:
+    def arrays(self) -> tuple[a.Bytes, Table[r.Header]]:
         """Return them as the kernel takes them."""
         names = b"".join(name for name, _ in self.asked)
         begins = np.cumsum([0, *(len(name) for name, _ in self.asked)])[:-1]
         rows = [(at, len(name), form) for at, (name, form) in zip(begins, self.asked, strict=True)]
-        return np.frombuffer(names, np.uint8), np.array(rows, np.int64)
+        return np.frombuffer(names, np.uint8), Table(r.Header, np.array(rows, r.Header.dtype))
 
 
 NO_HEADERS = Headers()
@@ -64,9 +65,9 @@ class RowReader:
     headers: Headers = NO_HEADERS
     on_damage: Callable[[Damage], None] = lambda damage: None
     release: Callable[[Buffer, int, int], None] = lambda buffer, begin, end: None
-    _rows: a.Int64s = field(default_factory=lambda: np.zeros((ROWS, r.COLUMNS), np.int64))
+    _rows: Table[r.Noted] = field(default_factory=lambda: Table(r.Noted, ROWS))
 
-    def chunks(self, log: PartitionLog, *, least: int = 0, since: int = BEGINNING) -> Iterator[a.Int64s]:
+    def chunks(self, log: PartitionLog, *, least: int = 0, since: int = BEGINNING) -> Iterator[Rows]:
         """Yield the rows of a log in chunks, in the order of offsets.
 
         Args:
@@ -75,60 +76,60 @@ class RowReader:
         """
         layout = Layout(log.since(least))
         names, asked = self.headers.arrays()
-        state = np.zeros(r.STATE_SIZE, np.int64)
-        state[[r.LEAST, r.SINCE, r.LAST_OFFSET]] = least, since, -1
+        state = r.Reading()
+        state.least, state.since, state.last_offset = least, since, -1
         for index, data in enumerate(layout.data):
-            state[[r.AT, r.WINDOW_COUNT, r.WINDOW_NEXT]] = 0
+            state.at = state.window_count = state.window_next = 0
             released = 0
-            while state[r.AT] < len(data):
-                if state[r.AT] - released > RELEASED_AT_ONCE:
-                    self.release(layout.log.segments[index].buffer, released, int(state[r.AT]))
-                    released = int(state[r.AT])
+            while state.at < len(data):
+                if state.at - released > RELEASED_AT_ONCE:
+                    self.release(layout.log.segments[index].buffer, released, int(state.at))
+                    released = int(state.at)
                 outcome = r.note(
                     state, data, self.scanner.window, self.scanner.table, self.seed, names, asked, self._rows
                 )
                 match outcome:
                     case oc.NEEDS_WINDOW:
-                        state[r.WINDOW_COUNT] = self.scanner.fill_window(data, int(state[r.AT]), len(data))
-                        state[r.WINDOW_NEXT] = 0
+                        state.window_count = self.scanner.fill_window(data, int(state.at), len(data))
+                        state.window_next = 0
                     case oc.NEEDS_RECORDS:
-                        self._rows = np.zeros((int(state[r.NEEDED]), r.COLUMNS), np.int64)
+                        self._rows = Table(r.Noted, int(state.needed))
                     case oc.FULL:
                         yield self._taken(state)
                     case oc.NOT_PLAIN:
-                        if state[r.COUNT]:
+                        if state.count:
                             yield self._taken(state)
                         yield from self._slow_path(layout, index, state)
             self.release(layout.log.segments[index].buffer, released, len(data))
-        if state[r.COUNT]:
+        if state.count:
             yield self._taken(state)
 
-    def _taken(self, state: a.Int64s) -> a.Int64s:
-        rows = self._rows[: state[r.COUNT]].copy()
-        state[r.COUNT] = 0
+    def _taken(self, state: r.Reading) -> Rows:
+        rows = self._rows.up_to(state.count).copy().rows
+        state.count = 0
         return rows
 
-    def _slow_path(self, layout: Layout, index: int, state: a.Int64s) -> Iterator[a.Int64s]:
+    def _slow_path(self, layout: Layout, index: int, state: r.Reading) -> Iterator[Rows]:
         """Read one batch with `log_format`, or go on behind what is damaged."""
-        begin = int(state[r.AT])
-        for item, last_offset in layout.walk.items(index, begin, int(state[r.LAST_OFFSET])):
+        begin = int(state.at)
+        for item, last_offset in layout.walk.items(index, begin, int(state.last_offset)):
             if isinstance(item, Damage):
                 self.on_damage(item)
             elif isinstance(item, RecordBatch) and item.position > begin:
-                state[r.AT] = item.position
+                state.at = item.position
                 return
             elif isinstance(item, RecordBatch):
-                state[r.AT], state[r.LAST_OFFSET] = item.position + item.size_bytes, last_offset
-                if last_offset >= state[r.LEAST]:
-                    state[r.SINCE] = BEGINNING
+                state.at, state.last_offset = item.position + item.size_bytes, last_offset
+                if last_offset >= state.least:
+                    state.since = BEGINNING
                     yield from self._rows_of(item, layout.log.segments[index].file)
                 return
-        state[r.AT] = len(layout.data[index])
+        state.at = len(layout.data[index])
 
-    def _rows_of(self, batch: RecordBatch, file: str) -> Iterator[a.Int64s]:
+    def _rows_of(self, batch: RecordBatch, file: str) -> Iterator[Rows]:
         """Yield the rows of one batch: its records are written anew, plainly, for the kernel."""
         if batch.is_control:
-            yield np.array([[batch.base_offset, -1, -1, r.IS_CONTROL | r.IS_TRANSACTIONAL, -1, -1]], np.int64)
+            yield np.array([(batch.base_offset, -1, -1, r.IS_CONTROL | r.IS_TRANSACTIONAL, -1, -1)], r.Noted.dtype)
             return
         records = []
         for item in iter_records(batch):
@@ -142,7 +143,7 @@ class RowReader:
         flags = r.IS_TRANSACTIONAL * batch.is_transactional + r.IS_APPEND_TIME * (batch.timestamp_type == "log_append")
         plain = RowReader(self.scanner, self.seed, self.headers)
         for rows in plain.chunks(_log_of(records)):
-            rows[:, r.FLAGS] |= flags
+            rows["flags"] |= flags
             yield rows
 
 
@@ -156,7 +157,7 @@ def _log_of(records: Sequence[Record]) -> PartitionLog:
     return PartitionLog(None, (Segment("", None, b"".join(build_batch([record]) for record in records)),))
 
 
-def no_times(rows: a.Int64s) -> bool:
+def no_times(rows: Rows) -> bool:
     """Whether some record of a chunk has no time of its producer."""
-    data = rows[:, r.FLAGS] & r.IS_CONTROL == 0
-    return bool((data & ((rows[:, r.TIME] == bt.NO_TIME) | (rows[:, r.FLAGS] & r.IS_APPEND_TIME != 0))).any())
+    data = rows["flags"] & r.IS_CONTROL == 0
+    return bool((data & ((rows["time"] == bt.NO_TIME) | (rows["flags"] & r.IS_APPEND_TIME != 0))).any())

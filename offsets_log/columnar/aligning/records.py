@@ -13,33 +13,51 @@ import numpy as np
 
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Number
+from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import MULTIPLIER, OTHER_MULTIPLIER, be32, be64, hash_bytes, varint, varlong
 
-# Columns of a row.
-OFFSET, TIME, HASH, FLAGS, SOURCE_OFFSET, SOURCE_PARTITION = range(6)
-COLUMNS = 6
 
-# Bits of FLAGS.
+class Noted(Record):
+    """A record that is noted."""
+
+    offset: Long
+    time: Long
+    hash: Long
+    flags: Long
+    source_offset: Long
+    source_partition: Long
+
+
 IS_CONTROL = 1
 IS_TRANSACTIONAL = 2
 IS_APPEND_TIME = 4
+"""Bits of the flags."""
 
-# The state of a reading.
-AT = 0
-COUNT = 1  # rows that are noted
-LEAST = 2  # records below this offset are passed over
-SINCE = 3  # batches are passed over up to the first with a record of this time or later
-LAST_OFFSET = 4
-WINDOW_COUNT = 5  # batches in the window's table
-WINDOW_NEXT = 6
-NEEDED = 7  # rows for one batch
-STATE_SIZE = 8
 
-# Columns of what headers are asked for.
-NAME_AT, NAME_SIZE, FORM = range(3)
+class Reading(Record):
+    """The state of a reading."""
+
+    at: Long
+    count: Long  # rows that are noted
+    least: Long  # records below this offset are passed over
+    since: Long  # batches are passed over up to the first with a record of this time or later
+    last_offset: Long
+    window_count: Long  # batches in the window's table
+    window_next: Long
+    needed: Long  # rows for one batch
+
+
+class Header(Record):
+    """A header whose number is asked for."""
+
+    name_at: Long
+    name_size: Long
+    form: Long
+
+
 LITTLE_ENDIAN, BIG_ENDIAN, TEXT, ANY_FORM = range(4)
 
 X, DASH = ord("x"), ord("-")
@@ -96,9 +114,9 @@ def _number(data: Any, at: Any, size: Any, form: Any) -> Any:
 
 @part
 def _is_named(data: Any, at: Any, size: Any, names: Any, asked: Any, i: Any) -> Any:
-    if size != asked[i, NAME_SIZE]:
+    if size != asked[i].name_size:
         return False
-    begin = asked[i, NAME_AT]
+    begin = asked[i].name_at
     for j in range(size):  # noqa: SIM110 - a kernel
         if data[U(at + j)] != names[U(begin + j)]:
             return False
@@ -106,7 +124,7 @@ def _is_named(data: Any, at: Any, size: Any, names: Any, asked: Any, i: Any) -> 
 
 
 @part
-def _headers(data: Any, at: Any, end: Any, names: Any, asked: Any, rows: Any, n: Any) -> Any:
+def _headers(data: Any, at: Any, end: Any, names: Any, asked: Any, row: Any) -> Any:
     """Hash the headers up to the end of a record, and note the numbers asked for; return MALFORMED if they do not fit.
 
     Their hash is added to the row's.
@@ -124,26 +142,28 @@ def _headers(data: Any, at: Any, end: Any, names: Any, asked: Any, rows: Any, n:
             return np.int64(oc.NOT_PLAIN)
         for i in range(len(asked)):
             if value_size > 0 and _is_named(data, key, size, names, asked, i):
-                rows[n, SOURCE_OFFSET + i] = _number(data, at, value_size, asked[i, FORM])
+                number = _number(data, at, value_size, asked[i].form)
+                if i == 0:
+                    row.source_offset = number
+                else:
+                    row.source_partition = number
         if size < 2 or data[U(key)] != X or data[U(key + 1)] != DASH:
             found = _mixed(_HEADERS, _hashed(data, key, size, np.int64(1)))
-            rows[n, HASH] = np.int64(_mixed(U(rows[n, HASH]) ^ found, _hashed(data, at, value_size, np.int64(2))))
+            row.hash = np.int64(_mixed(U(row.hash) ^ found, _hashed(data, at, value_size, np.int64(2))))
         at += max(value_size, 0)
     return np.int64(oc.FINISHED) if at == end else np.int64(oc.NOT_PLAIN)
 
 
 @part
-def _record(
-    data: Any, at: Any, end: Any, least: Any, most: Any, seed: Any, names: Any, asked: Any, rows: Any, n: Any
-) -> Any:
+def _record(data: Any, at: Any, end: Any, least: Any, most: Any, seed: Any, names: Any, asked: Any, row: Any) -> Any:
     """Note the record that ``data[at:end]`` is, behind its length; OFFSET and TIME are deltas."""
-    rows[n, TIME], at = varlong(data, at + 1, end)
+    row.time, at = varlong(data, at + 1, end)
     if at < 0:
         return np.int64(oc.NOT_PLAIN)
     delta, at = varint(data, at, end)
     if at < 0 or delta < least or delta > most:
         return np.int64(oc.NOT_PLAIN)
-    rows[n, OFFSET] = delta
+    row.offset = delta
     size, at = varint(data, at, end)
     if at < 0 or size < -1 or size > end - at:
         return np.int64(oc.NOT_PLAIN)
@@ -151,10 +171,10 @@ def _record(
     size, at = varint(data, at + max(size, 0), end)
     if at < 0 or size < -1 or size > end - at:
         return np.int64(oc.NOT_PLAIN)
-    rows[n, HASH] = np.int64(_mixed(key * OTHER_MULTIPLIER, _hashed(data, at, size, seed + 1)))
-    rows[n, SOURCE_OFFSET] = -1
-    rows[n, SOURCE_PARTITION] = -1
-    return _headers(data, at + max(size, 0), end, names, asked, rows, n)
+    row.hash = np.int64(_mixed(key * OTHER_MULTIPLIER, _hashed(data, at, size, seed + 1)))
+    row.source_offset = -1
+    row.source_partition = -1
+    return _headers(data, at + max(size, 0), end, names, asked, row)
 
 
 @part
@@ -169,45 +189,44 @@ def _batch(data: Any, at: Any, source: Any, start: Any, end: Any, seed: Any, nam
         flags |= IS_APPEND_TIME
     place, least = start, np.int64(0)
     for number in range(first, first + count):
-        n = U(number)
+        row = rows[U(number)]
         size, place = varint(source, place, end)
         if place < 0 or size < LEAST_SIZE - 1 or size > end - place:
             return np.int64(oc.NOT_PLAIN)
-        if _record(source, place, place + size, least, most, seed, names, asked, rows, n) < 0:
+        if _record(source, place, place + size, least, most, seed, names, asked, row) < 0:
             return np.int64(oc.NOT_PLAIN)
         place += size
-        least = rows[n, OFFSET] + 1
-        rows[n, OFFSET] += base
-        rows[n, TIME] = bt.time_at(data, at, rows[n, TIME])
-        rows[n, FLAGS] = flags
+        least = row.offset + 1
+        row.offset += base
+        row.time = bt.time_at(data, at, row.time)
+        row.flags = flags
     return count if place == end else np.int64(oc.NOT_PLAIN)
 
 
 @inlined
 def _control(state: Any, data: Any, at: Any, rows: Any) -> None:
-    n = U(state[COUNT])
-    for column in range(COLUMNS):
-        rows[n, column] = -1
-    rows[n, OFFSET] = be64(data, at)
-    rows[n, TIME] = bt.max_timestamp(data, at)
-    rows[n, FLAGS] = IS_CONTROL | IS_TRANSACTIONAL
-    state[COUNT] += 1
+    row = rows[U(state.count)]
+    row.offset = be64(data, at)
+    row.time = bt.max_timestamp(data, at)
+    row.flags = IS_CONTROL | IS_TRANSACTIONAL
+    row.hash = row.source_offset = row.source_partition = -1
+    state.count += 1
 
 
 @inlined
 def _is_passed_over(state: Any, data: Any, at: Any) -> Any:
     """Whether a batch is before all that is asked for."""
-    if bt.last_offset(data, at) < state[LEAST]:
+    if bt.last_offset(data, at) < state.least:
         return True
     if bt.is_older(data, at) or bt.attributes_of(data, at) & bt.TIMESTAMP_TYPE_MASK:
         return False
-    return be64(data, at + bt.MAX_TIMESTAMP) < state[SINCE]
+    return be64(data, at + bt.MAX_TIMESTAMP) < state.since
 
 
 @kernel
 def note(
-    state: Longs, data: Bytes, window: Bytes, table: LongRows, seed: Number, names: Bytes, asked: LongRows,
-    rows: LongRows,
+    state: Reading, data: Bytes, window: Bytes, table: LongRows, seed: Number, names: Bytes, asked: Table[Header],
+    rows: Table[Noted],
 ) -> int:  # fmt: skip
     """Note the records of a segment's batches from a position on.
 
@@ -215,18 +234,18 @@ def note(
         FINISHED at the segment's end; FULL where no room is left for the next batch; NEEDS_RECORDS if it never is;
         NEEDS_WINDOW; NOT_PLAIN at a batch that only the slow path reads.
     """
-    while state[AT] < len(data):
-        at = state[AT]
+    while state.at < len(data):
+        at = state.at
         size = bt.size_at(data, at, np.int64(len(data)))
-        if size < 0 or bt.last_offset(data, at) < be64(data, at) or be64(data, at) <= state[LAST_OFFSET]:
+        if size < 0 or bt.last_offset(data, at) < be64(data, at) or be64(data, at) <= state.last_offset:
             return oc.NOT_PLAIN
         if not _is_passed_over(state, data, at):
             outcome = _take(state, data, at, size, window, table, np.int64(seed), names, asked, rows)
             if outcome != oc.FINISHED:
                 return int(outcome)
-            state[SINCE] = bt.INT64_MIN
-        state[LAST_OFFSET] = bt.last_offset(data, at)
-        state[AT] = at + size
+            state.since = bt.INT64_MIN
+        state.last_offset = bt.last_offset(data, at)
+        state.at = at + size
     return oc.FINISHED
 
 
@@ -236,7 +255,7 @@ def _take(state: Any, data: Any, at: Any, size: Any, window: Any, table: Any, se
     if bt.is_older(data, at) or bt.batch_at(data, at, np.int64(len(data))) < 0:
         return np.int64(oc.NOT_PLAIN)
     if bt.attributes_of(data, at) & bt.CONTROL_MASK:
-        if state[COUNT] >= len(rows):
+        if state.count >= len(rows):
             return np.int64(oc.FULL)
         _control(state, data, at, rows)
         return np.int64(oc.FINISHED)
@@ -245,27 +264,17 @@ def _take(state: Any, data: Any, at: Any, size: Any, window: Any, table: Any, se
         return np.int64(oc.FINISHED)
     source, start, end = data, at + bt.HEADER_SIZE, at + size
     if bt.attributes_of(data, at) & bt.CODEC_MASK:
-        place = _find(state, table, at)
+        place = dp.find_in_window(state, table, at)
         if place < 0:
             return np.int64(oc.NEEDS_WINDOW)
         source, start, end = window, table[place, dp.BEGIN], table[place, dp.END]
     if end < 0 or count < 0 or count * LEAST_SIZE > end - start:
         return np.int64(oc.NOT_PLAIN)
-    if count > len(rows) - state[COUNT]:
-        state[NEEDED] = count
-        return np.int64(oc.NEEDS_RECORDS if state[COUNT] == 0 else oc.FULL)
-    found = _batch(data, at, source, start, end, seed, names, asked, rows, state[COUNT])
+    if count > len(rows) - state.count:
+        state.needed = count
+        return np.int64(oc.NEEDS_RECORDS if state.count == 0 else oc.FULL)
+    found = _batch(data, at, source, start, end, seed, names, asked, rows, state.count)
     if found < 0:
         return np.int64(oc.NOT_PLAIN)
-    state[COUNT] += count
+    state.count += count
     return np.int64(oc.FINISHED)
-
-
-@inlined
-def _find(state: Any, table: Any, at: Any) -> Any:
-    """Return where a batch stands in the window's table; −1 if it does not."""
-    place = state[WINDOW_NEXT]
-    while place < state[WINDOW_COUNT] and table[place, dp.BATCH_AT] < at:
-        place += 1
-    state[WINDOW_NEXT] = place
-    return place if place < state[WINDOW_COUNT] and table[place, dp.BATCH_AT] == at else np.int64(-1)

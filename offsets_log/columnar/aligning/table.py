@@ -14,6 +14,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.jit.compiled import U, inlined, kernel
 from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.columnar.wire.primitives import MULTIPLIER, OTHER_MULTIPLIER
 
 Bools = npt.NDArray[np.bool_]
@@ -21,9 +22,16 @@ Bools = npt.NDArray[np.bool_]
 # What prints are made of.
 WHOLE, WITHOUT_TIME, TIME_ALONE = range(3)
 
-# Columns of a slot.
-PRINT, LOWEST, HIGHEST, IS_FOUND = range(4)
-SLOT = 4
+
+class Slot(Record):
+    """A print, the offsets between which it stands, and whether it was looked up."""
+
+    of_print: Long
+    lowest: Long
+    highest: Long
+    is_found: Long
+
+
 NO_PRINT = 0
 """In an empty slot."""
 
@@ -40,22 +48,22 @@ def _mixed(value: Any) -> Any:
 
 
 @kernel
-def prints(rows: LongRows, made_of: Number, found: Longs) -> None:
+def prints(rows: Table[r.Noted], made_of: Number, found: Longs) -> None:
     """Make the prints of data records; `found` takes one a row."""
     for n in range(len(rows)):
         i = U(n)
         value = U(0)
         if made_of != WITHOUT_TIME:
-            value = _mixed(U(rows[i, r.TIME]) + U(0x9E3779B97F4A7C15))
+            value = _mixed(U(rows[i].time) + U(0x9E3779B97F4A7C15))
         if made_of != TIME_ALONE:
-            value = _mixed(value ^ U(rows[i, r.HASH]))
+            value = _mixed(value ^ U(rows[i].hash))
         value = _mixed(value)
         found[i] = np.int64(value) if value != U(NO_PRINT) else np.int64(1)
 
 
-def slots_for(count: int) -> a.Int64s:
+def slots_for(count: int) -> Table[Slot]:
     """Return an empty table for so many prints."""
-    return np.zeros((1 << max(10, (4 * count // 3).bit_length()), SLOT), np.int64)
+    return Table(Slot, 1 << max(10, (4 * count // 3).bit_length()))
 
 
 @inlined
@@ -63,59 +71,62 @@ def _slot(slots: Any, value: Any) -> Any:
     """Return the slot of a print, or the empty one where it belongs."""
     mask = np.int64(len(slots) - 1)
     at = value & mask
-    while slots[U(at), PRINT] != NO_PRINT and slots[U(at), PRINT] != value:
+    while slots[U(at)].of_print != NO_PRINT and slots[U(at)].of_print != value:
         at = at + 1 & mask
     return U(at)
 
 
 @kernel
-def put(slots: LongRows, found: Longs, rows: LongRows) -> None:
+def put(slots: Table[Slot], found: Longs, offsets: Longs) -> None:
     """Note at which offsets prints stand; the caller has made sure of room."""
     for n in range(len(found)):
-        at, offset = _slot(slots, found[U(n)]), rows[U(n), r.OFFSET]
-        if slots[at, PRINT] == NO_PRINT:
-            slots[at, PRINT], slots[at, LOWEST], slots[at, HIGHEST] = found[U(n)], offset, offset
+        slot, offset = slots[_slot(slots, found[U(n)])], offsets[U(n)]
+        if slot.of_print == NO_PRINT:
+            slot.of_print, slot.lowest, slot.highest = found[U(n)], offset, offset
         else:
-            slots[at, LOWEST] = min(slots[at, LOWEST], offset)
-            slots[at, HIGHEST] = max(slots[at, HIGHEST], offset)
+            slot.lowest = min(slot.lowest, offset)
+            slot.highest = max(slot.highest, offset)
 
 
 @kernel
-def look_up(slots: LongRows, found: Longs, places: LongRows) -> int:
+def look_up(slots: Table[Slot], found: Longs, places: LongRows) -> int:
     """Widen the places of records, int64[n, 2] of lowest and highest offset, by what the table has; return how many."""
     count = 0
     for n in range(len(found)):
         i = U(n)
-        at = _slot(slots, found[i])
-        if slots[at, PRINT] != NO_PRINT:
-            places[i, 0] = min(places[i, 0], slots[at, LOWEST])
-            places[i, 1] = max(places[i, 1], slots[at, HIGHEST])
-            slots[at, IS_FOUND] = 1
+        slot = slots[_slot(slots, found[i])]
+        if slot.of_print != NO_PRINT:
+            places[i, 0] = min(places[i, 0], slot.lowest)
+            places[i, 1] = max(places[i, 1], slot.highest)
+            slot.is_found = 1
             count += 1
     return count
 
 
-def share_found(slots: a.Int64s) -> tuple[int, int]:
+def share_found(slots: Table[Slot]) -> tuple[int, int]:
     """Return how many prints were looked up, and how many there are between the first and the last of these."""
-    found = slots[slots[:, IS_FOUND] != 0]
+    rows = slots.rows
+    found = rows[rows["is_found"] != 0]
     if not len(found):
         return 0, 0
-    first, last = found[:, LOWEST].min(), found[:, HIGHEST].max()
-    between = (slots[:, PRINT] != NO_PRINT) & (slots[:, LOWEST] >= first) & (slots[:, HIGHEST] <= last)
+    first, last = found["lowest"].min(), found["highest"].max()
+    between = (rows["of_print"] != NO_PRINT) & (rows["lowest"] >= first) & (rows["highest"] <= last)
     return len(found), int(between.sum())
 
 
-def not_found(slots: a.Int64s) -> tuple[a.Int64s, Bools]:
+def not_found(slots: Table[Slot]) -> tuple[a.Int64s, Bools]:
     """Return the prints that stand once and were not looked up, and which of them stand before all that were."""
-    is_found = slots[:, IS_FOUND] != 0
-    first = slots[is_found, LOWEST].min() if is_found.any() else NOWHERE_LOWEST
-    left = slots[(slots[:, PRINT] != NO_PRINT) & (slots[:, LOWEST] == slots[:, HIGHEST]) & ~is_found]
-    return left[:, PRINT], left[:, LOWEST] < first
+    rows = slots.rows
+    is_found = rows["is_found"] != 0
+    first = rows["lowest"][is_found].min() if is_found.any() else NOWHERE_LOWEST
+    left = rows[(rows["of_print"] != NO_PRINT) & (rows["lowest"] == rows["highest"]) & ~is_found]
+    return left["of_print"], left["lowest"] < first
 
 
-def spread(slots: a.Int64s) -> tuple[int, int]:
+def spread(slots: Table[Slot]) -> tuple[int, int]:
     """Return how many prints a table has, and how far apart the offsets of one lie at most."""
-    return int((slots[:, PRINT] != NO_PRINT).sum()), int((slots[:, HIGHEST] - slots[:, LOWEST]).max())
+    rows = slots.rows
+    return int((rows["of_print"] != NO_PRINT).sum()), int((rows["highest"] - rows["lowest"]).max())
 
 
 def nowhere(count: int) -> a.Int64s:

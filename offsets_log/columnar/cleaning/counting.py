@@ -8,7 +8,6 @@ import numpy as np
 
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
-from offsets_log.columnar.cleaning.plain import find_in_window
 from offsets_log.columnar.jit.compiled import kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows
 from offsets_log.columnar.wire import batches as bt
@@ -23,7 +22,7 @@ def _count_at(round_state: Any, data: Any, at: Any, staged: Any, window: Any, ta
         return be32(data, at + bt.RECORDS_COUNT), np.int64(oc.FINISHED)
     if bt.attributes_of(data, at) & bt.CODEC_MASK == 0:
         return np.int64(1), np.int64(oc.FINISHED)
-    place = find_in_window(round_state, table, at)
+    place = dp.find_in_window(round_state, table, at)
     if place < 0:
         return np.int64(0), np.int64(oc.NEEDS_WINDOW)
     start, end = table[place, dp.BEGIN], table[place, dp.END]

@@ -16,19 +16,9 @@ from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.cleaning.indexing import newest_at
 from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.scan.staging import first_not_before
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64
-
-
-@inlined
-def find_in_window(round_state: Any, table: Any, at: Any) -> Any:
-    """Return the place of a batch in the window; −1 if it is not there."""
-    place = first_not_before(table, round_state.window_next, round_state.window_count, at)
-    round_state.window_next = place
-    is_there = place < round_state.window_count and table[place, dp.BATCH_AT] == at
-    return place if is_there else np.int64(-1)
 
 
 @inlined
@@ -178,7 +168,7 @@ def plain_at(
         return np.int64(oc.PAUSED)
     round_state.in_window = attributes & bt.CODEC_MASK != 0
     if round_state.in_window:
-        place = find_in_window(round_state, table, at)
+        place = dp.find_in_window(round_state, table, at)
         if place < 0:
             return np.int64(oc.NEEDS_WINDOW)
         source, start, stop = window, table[place, dp.BEGIN], table[place, dp.END]

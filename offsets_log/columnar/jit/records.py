@@ -12,13 +12,14 @@ To NumPy and to numba it is a structured type of int64, `Record.dtype`; here as 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 Longs = npt.NDArray[np.int64]
-Row = npt.NDArray[np.void]
+Rows = npt.NDArray[np.void]
 
 
 class Long:
@@ -83,7 +84,7 @@ class Record:
         self.numbers: Longs = np.zeros(self.dtype.itemsize // 8, np.int64) if numbers is None else numbers
 
     @property
-    def rows(self) -> Row:
+    def rows(self) -> Rows:
         """The record as a structured array without dimensions, in the same memory."""
         return self.numbers.view(self.dtype).reshape(())
 
@@ -98,15 +99,17 @@ Of = TypeVar("Of", bound=Record)
 class Table(Generic[Of]):
     """Records of one type.
 
+    NumPy copies structured arrays field by field, ``numbers`` at once.
+
     Args:
         rows: their number, or a structured array.
     """
 
     __slots__ = ("numbers", "rows", "type")
 
-    def __init__(self, of: type[Of], rows: int | Row) -> None:
+    def __init__(self, of: type[Of], rows: int | Rows) -> None:
         self.type = of
-        self.rows: Row = np.zeros(rows, of.dtype) if isinstance(rows, int) else rows
+        self.rows: Rows = np.zeros(rows, of.dtype) if isinstance(rows, int) else rows
         self.numbers: Longs = self.rows.view(np.int64).reshape(len(self.rows), of.dtype.itemsize // 8)
 
     def __len__(self) -> int:
@@ -118,6 +121,9 @@ class Table(Generic[Of]):
     def __setitem__(self, i: int | np.integer[Any], record: Of) -> None:
         self.numbers[i] = record.numbers
 
+    def __iter__(self) -> Iterator[Of]:
+        return map(self.type, self.numbers)
+
     def up_to(self, count: int | np.integer[Any]) -> Table[Of]:
         """Return the first records, in the same memory."""
         return Table(self.type, self.rows[:count])
@@ -125,8 +131,12 @@ class Table(Generic[Of]):
     def grown(self, count: int) -> Table[Of]:
         """Return a larger copy, with zeros behind what was there."""
         grown = Table(self.type, count)
-        grown.rows[: len(self)] = self.rows
+        grown.numbers[: len(self)] = self.numbers
         return grown
+
+    def copy(self) -> Table[Of]:
+        """Return a table of its own with the same numbers."""
+        return self.grown(len(self))
 
 
 def type_and_dimensions(annotation: Any) -> tuple[np.dtype[np.void], int]:

@@ -183,18 +183,10 @@ def _stage_records(
 @inlined
 def find_in_window(scan_state: Any, table: Any, at: Any) -> Any:
     """Return the place of a batch in the window, NOTHING if it is not there."""
-    place = first_not_before(table, scan_state[a.WINDOW_NEXT], scan_state[a.WINDOW_COUNT], at)
+    place = dp.first_not_before(table, scan_state[a.WINDOW_NEXT], scan_state[a.WINDOW_COUNT], at)
     scan_state[a.WINDOW_NEXT] = place
     is_there = place < scan_state[a.WINDOW_COUNT] and table[place, dp.BATCH_AT] == at
     return place if is_there else np.int64(a.NOTHING)
-
-
-@inlined
-def first_not_before(table: Any, place: Any, count: Any, at: Any) -> Any:
-    """Return the place, from one on, of the first batch of the window that does not stand before a position."""
-    while place < count and table[place, dp.BATCH_AT] < at:
-        place += 1
-    return place
 
 
 @inlined

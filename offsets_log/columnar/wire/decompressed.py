@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.jit.compiled import U, kernel
+from offsets_log.columnar.jit.compiled import U, inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Number, Words
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompress as dc
@@ -21,6 +21,22 @@ BATCH_AT = 0  # position of the batch in the segment
 BEGIN = 1  # of its records in the window
 END = 2  # NOT_PLAIN if they are not there
 COLUMNS = 3
+
+
+@inlined
+def first_not_before(table: Any, place: Any, count: Any, at: Any) -> Any:
+    """Return the place, from one on, of the first batch of the window that does not stand before a position."""
+    while place < count and table[place, BATCH_AT] < at:
+        place += 1
+    return place
+
+
+@inlined
+def find_in_window(state: Any, table: Any, at: Any) -> Any:
+    """Return the place of a batch in the window, −1 if it is not there; the state is where it was last looked for."""
+    place = first_not_before(table, state.window_next, state.window_count, at)
+    state.window_next = place
+    return place if place < state.window_count and table[place, BATCH_AT] == at else np.int64(-1)
 
 
 @kernel
