@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from itertools import islice, product
+from collections.abc import Callable, Sequence
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -297,10 +297,14 @@ OF_ONE_GROUP = ("commit", "pending", "classic", "removed", *(f"{n}{sign}" for n 
 
 
 def all_runs(steps: tuple[str, ...], length: int, before: tuple[str, ...] = ()) -> PartitionLog:
-    """All runs of so many steps, each of a group and a producer of its own: first the first step of each, and so on."""
+    """All runs of so many steps."""
+    return log_of_runs([(*before, *run) for run in product(steps, repeat=length)])
+
+
+def log_of_runs(runs: Sequence[Sequence[str]]) -> PartitionLog:
+    """Runs, each of a group and a producer of its own: first the first step of each, and so on."""
     log = LogBuilder()
-    runs = [(*before, *run) for run in product(steps, repeat=length)]
-    for turn in range(len(before) + length):
+    for turn in range(len(runs[0])):
         for number, run in enumerate(runs):
             take_step(log, run[turn], f"g{number}", 100 + number)
     return log.log
@@ -327,6 +331,18 @@ def test_every_run_of_three_records_of_members() -> None:
     log = all_runs(OF_MEMBERS, 3, ("5+", "8+"))
     expected = construct_answer(log, PROFILES["modern"])
     for pieces in (1, 4):
+        assert columnar_answer(log, PROFILES["modern"], pieces=pieces) == expected
+
+
+def test_many_longer_runs_of_records_of_one_group() -> None:
+    """Most are of members as coordinators write them, for a group with anything else in it is read again."""
+    dice, leaving = random.Random(7), ("8-", "7-", "5-")
+    steps = [*[("3+",), ("6+",), ("7+",), ("8+",)] * 2, ("5+", "8+"), ("n5+", "n8+"), leaving, ("n8-", "n7-", "n5-")]
+    steps += [(step,) for step in (*OF_ONE_GROUP, "n5-", "n7+", "n8+")]
+    runs = [list(chain.from_iterable(dice.choices(steps, k=9)))[:9] for _ in range(so_many(700))]
+    log = log_of_runs(runs)
+    expected = construct_answer(log, PROFILES["modern"])
+    for pieces in (1, 3, 7):
         assert columnar_answer(log, PROFILES["modern"], pieces=pieces) == expected
 
 
