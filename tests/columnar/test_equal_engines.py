@@ -274,12 +274,8 @@ def take_step(log: LogBuilder, step: str, name: str, producer: int) -> None:
         case _:
             member_id, number, is_value = step[:-2] or "m", int(step[-2]), step.endswith("+")
             value = {5: STRINGS, 7: {"topic_partitions": []}, 3: {"epoch": 2}, 6: {"assignment_epoch": 2}, 8: CURRENT}
-            log.newer(
-                number,
-                value[number] if is_value else None,
-                group=name,
-                member_id=member_id if number in (5, 7, 8) else None,
-            )
+            of_member = {"member_id": member_id} if number in (5, 7, 8) else {}
+            log.newer(number, value[number] if is_value else None, group=name, **of_member)
 
 
 STRINGS = {"client_id": "c", "client_host": "h", "rack_id": None, "subscribed_topic_names": []}
