@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from itertools import islice, product
+from collections.abc import Callable, Sequence
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -274,12 +274,8 @@ def take_step(log: LogBuilder, step: str, name: str, producer: int) -> None:
         case _:
             member_id, number, is_value = step[:-2] or "m", int(step[-2]), step.endswith("+")
             value = {5: STRINGS, 7: {"topic_partitions": []}, 3: {"epoch": 2}, 6: {"assignment_epoch": 2}, 8: CURRENT}
-            log.newer(
-                number,
-                value[number] if is_value else None,
-                group=name,
-                member_id=member_id if number in (5, 7, 8) else None,
-            )
+            of_member = {"member_id": member_id} if number in (5, 7, 8) else {}
+            log.newer(number, value[number] if is_value else None, group=name, **of_member)
 
 
 STRINGS = {"client_id": "c", "client_host": "h", "rack_id": None, "subscribed_topic_names": []}
@@ -297,10 +293,14 @@ OF_ONE_GROUP = ("commit", "pending", "classic", "removed", *(f"{n}{sign}" for n 
 
 
 def all_runs(steps: tuple[str, ...], length: int, before: tuple[str, ...] = ()) -> PartitionLog:
-    """All runs of so many steps, each of a group and a producer of its own: first the first step of each, and so on."""
+    """All runs of so many steps."""
+    return log_of_runs([(*before, *run) for run in product(steps, repeat=length)])
+
+
+def log_of_runs(runs: Sequence[Sequence[str]]) -> PartitionLog:
+    """Runs, each of a group and a producer of its own: first the first step of each, and so on."""
     log = LogBuilder()
-    runs = [(*before, *run) for run in product(steps, repeat=length)]
-    for turn in range(len(before) + length):
+    for turn in range(len(runs[0])):
         for number, run in enumerate(runs):
             take_step(log, run[turn], f"g{number}", 100 + number)
     return log.log
@@ -327,6 +327,18 @@ def test_every_run_of_three_records_of_members() -> None:
     log = all_runs(OF_MEMBERS, 3, ("5+", "8+"))
     expected = construct_answer(log, PROFILES["modern"])
     for pieces in (1, 4):
+        assert columnar_answer(log, PROFILES["modern"], pieces=pieces) == expected
+
+
+def test_many_longer_runs_of_records_of_one_group() -> None:
+    """Most are of members as coordinators write them, for a group with anything else in it is read again."""
+    dice, leaving = random.Random(7), ("8-", "7-", "5-")
+    steps = [*[("3+",), ("6+",), ("7+",), ("8+",)] * 2, ("5+", "8+"), ("n5+", "n8+"), leaving, ("n8-", "n7-", "n5-")]
+    steps += [(step,) for step in (*OF_ONE_GROUP, "n5-", "n7+", "n8+")]
+    runs = [list(chain.from_iterable(dice.choices(steps, k=9)))[:9] for _ in range(so_many(700))]
+    log = log_of_runs(runs)
+    expected = construct_answer(log, PROFILES["modern"])
+    for pieces in (1, 3, 7):
         assert columnar_answer(log, PROFILES["modern"], pieces=pieces) == expected
 
 

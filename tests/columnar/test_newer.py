@@ -69,6 +69,18 @@ def test_what_a_member_took_in_the_piece_before_is_its_own_until_given_back(seco
     assert columnar_answer(log.log, MODERN, pieces=2) == expected
 
 
+@pytest.mark.parametrize("pieces", range(1, 8))
+def test_what_a_member_took_again_is_its_own_in_all_pieces_behind(pieces: int) -> None:
+    """``J-20``: the last records alone would not tell, for it leaves afterwards."""
+    log = LogBuilder()
+    joined = [record(5, "g", "m", 1), record(7, "g", "m", 1), record(8, "g", "m", 1), record(5, "g", "n", 1)]
+    for step in (*joined, *[record(8, "g", "m", 1)] * 3, *TAKE, *LEAVE):
+        log.add(step)
+    expected = construct_answer(log.log, MODERN)
+    assert [problem.rule for problem in expected["problems"]] == ["J-20"]
+    assert columnar_answer(log.log, MODERN, pieces=pieces) == expected
+
+
 @pytest.mark.parametrize("is_removed", [True, False])
 def test_a_group_is_read_again_where_the_next_piece_has_a_record_of_a_classic_one(is_removed: bool) -> None:
     """``J-22``: in a batch that is read on the slow path, for it has a record of an unknown type; both pieces are as
