@@ -216,7 +216,8 @@ class Array(c.Construct):  # type: ignore[misc]
     """A count, then that many elements; −1 is null if ``nullable``. An element takes at least one byte.
 
     Args:
-        is_repeated: whether readers may give the same object again for equal bytes (`readers.remembered`).
+        is_repeated: whether readers may give the same objects again for equal bytes (`readers.remembered`): the
+            array, or elements of it.
     """
 
     def __init__(
@@ -246,7 +247,8 @@ class Array(c.Construct):  # type: ignore[misc]
         return obj
 
     def reader(self) -> readers.Reader:
-        return readers.array(readers.part(self.length), self._elements(), nullable=self.nullable)
+        whole = readers.array(readers.part(self.length), self._elements(), nullable=self.nullable)
+        return readers.remembered(whole) if self.is_repeated else whole
 
     def writer(self) -> writers.Writer:
         element = self.element

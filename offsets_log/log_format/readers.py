@@ -23,7 +23,7 @@ class NotPlainError(Exception):
 
 
 HEAD_BYTES = 48
-"""A remembered element is found by this many of its first bytes: a client id and a UUID fit."""
+"""What is remembered is found by this many of its first bytes: a client id and a UUID fit."""
 MOST_BYTES_REMEMBERED = 1 << 24
 NOT_KNOWN: tuple[bytes, Any] = (b"", None)
 
@@ -183,9 +183,9 @@ def array(length: Reader, elements: Elements, *, nullable: bool) -> Reader:
 
 
 def remembered(element: Reader) -> Reader:
-    """Return a reader that remembers elements, and gives the same value again for the same bytes.
+    """Return a reader that remembers what it read, and gives the same value again for the same bytes.
 
-    The value must depend on the element's own bytes only, not on what stands behind them.
+    The value must depend on its own bytes only, not on what stands behind them.
     """
     known: dict[bytes, tuple[bytes, Any]] = {}
     size_bytes = 0
@@ -197,10 +197,10 @@ def remembered(element: Reader) -> Reader:
         if raw and data.startswith(raw, at):
             return value, at + len(raw)
         value, end = element(data, at)
-        size_bytes += end - at
+        size_bytes += len(head) + end - at
         if size_bytes > MOST_BYTES_REMEMBERED:
             known.clear()
-            size_bytes = end - at
+            size_bytes = len(head) + end - at
         known[head] = data[at:end], value
         return value, end
 

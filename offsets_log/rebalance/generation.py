@@ -108,6 +108,11 @@ class Generation:
     flapping: tuple[GenerationMember, ...] = ()
 
     @property
+    def has_same_members(self) -> bool:
+        """Whether its record has the very members of the one before: nobody joined or left."""
+        return self.previous is not None and self.previous.members is self.members
+
+    @property
     def changes_members_only(self) -> bool:
         """Whether only a static member came back under another member id: nothing was assigned (``G-8``, ``W-11``)."""
         return self.previous is not None and self._follows(self.previous) and self.previous.kind == self.kind

@@ -52,10 +52,13 @@ class StormWatch:
             while (self.recent[0].timestamp_ms or 0) < entry.timestamp_ms - self.limits.window_ms:
                 self.recent.popleft()
             if len(self.recent) >= self.limits.generations:
-                for each in self.recent:
+                for each in reversed(self.recent):
+                    if each.is_storm:
+                        break  # as all before it
                     each.is_storm = True
-        self._gone |= {_who(member) for member in entry.left}
-        entry.flapping = tuple(member for member in entry.joined if self._flaps(member, entry.timestamp_ms))
+        if not entry.has_same_members:
+            self._gone.update(map(_who, entry.left))
+            entry.flapping = tuple([member for member in entry.joined if self._flaps(member, entry.timestamp_ms)])
 
     def _flaps(self, member: GenerationMember, timestamp_ms: int | None) -> bool:
         """Return whether a member that joins has come back too often."""

@@ -140,6 +140,7 @@ class PartitionReader:
         self._holes_at: dict[str, int] = {}
         self._number: dict[str, int | None] = {}
         self._units: dict[str, dict[bytes, list[Unit] | None]] = {}  # by protocol type and bytes, which logs repeat
+        self._made_of: dict[str, list[dict[str, Any]]] = {}  # rows of a classic group's last entry
         self._targets: dict[str, dict[str, tuple[dict[str, Any], list[Unit]]]] = {}  # by group and member, likewise
 
     def saw(self, record_offset: int) -> None:
@@ -156,7 +157,9 @@ class PartitionReader:
     def read(self, place: RecordPlace, record: CoordinatorRecord) -> None:
         """Read a group's record."""
         group_id = record.group
-        fold = self._folds.setdefault(group_id, GroupFold(group_id, self._profile))
+        fold = self._folds.get(group_id)
+        if fold is None:
+            fold = self._folds[group_id] = GroupFold(group_id, self._profile)
         try:
             fold.replay(record)
         except ReplayError:  # as in a replay: that record is left out
@@ -195,6 +198,10 @@ class PartitionReader:
             return
         entry = self._open(place, group, group.generation)
         entry.protocol_type, entry.protocol, entry.leader = group.protocol_type, group.protocol, group.leader
+        before = entry.previous
+        if before is not None and before.members is entry.members and before.protocol_type == entry.protocol_type:
+            entry.assignment = before.assignment
+            return
         units = self._units.setdefault(group.protocol_type or "", {})
         for member_id, member in group.members.items():
             data = member.metadata["assignment"]
@@ -239,13 +246,25 @@ class PartitionReader:
             number=number,
             timestamp_ms=place.record.timestamp_ms if place.record.timestamp_ms >= 0 else None,
             state=group.state(self._profile),
-            members=_members(group, entries[-1].members if is_alive else {}),
+            members=self._members(group, entries[-1].members if is_alive else {}),
             previous=entries[-1] if is_alive else None,
-            skipped=() if before is None else tuple(range(before + 1, min(number, before + MAX_SKIPPED))),
+            skipped=() if before is None or number == before + 1 else _numbers_between(before, number),
             skipped_certainly=holes == self._holes,
         )
         self._add(entries, entry)
         return entry
+
+    def _members(self, group: Group, before: dict[str, GenerationMember]) -> dict[str, GenerationMember]:
+        """Return the members as they are now; what is unchanged is the same object."""
+        made_of, self._made_of[group.group_id] = self._made_of.get(group.group_id), group.rows
+        if before and group.kind == CLASSIC and made_of is group.rows:
+            return before
+        return {
+            member_id: same
+            if (same := before.get(member_id)) is not None and same.row == member.metadata
+            else GenerationMember(member_id, member.metadata)
+            for member_id, member in group.members.items()
+        }
 
     def _end_life(self, place: RecordPlace, group_id: str) -> None:
         entries = self._generations.get(group_id)
@@ -269,14 +288,8 @@ class PartitionReader:
         self._holes_at[entry.group_id] = self._holes
 
 
-def _members(group: Group, before: Mapping[str, GenerationMember]) -> dict[str, GenerationMember]:
-    """Return the members as they are now; a member that is unchanged is the same object."""
-    return {
-        member_id: same
-        if (same := before.get(member_id)) is not None and same.row == member.metadata
-        else GenerationMember(member_id, member.metadata)
-        for member_id, member in group.members.items()
-    }
+def _numbers_between(before: int, number: int) -> tuple[int, ...]:
+    return tuple(range(before + 1, min(number, before + MAX_SKIPPED)))
 
 
 def _target(kind: str, value: dict[str, Any]) -> list[Unit]:

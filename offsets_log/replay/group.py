@@ -52,6 +52,7 @@ class Group:
         kind: ``classic``, ``consumer``, ``share`` or ``streams``.
         has_record: False for a group that exists only because of its offsets (``J-6``, ``L-36``).
         protocol_type, protocol, leader, generation, current_state_timestamp_ms: fields of a classic group.
+        rows: of a classic group the rows of its record that ``members`` were made of.
         group_epoch, assignment_epoch, targets, regular_expressions: fields of the newer kinds; targets by member id.
         topology, validated_topology_epoch: fields of a streams group.
         partition_epochs: a consumer group's partition → epoch at which it is held (``J-20``).
@@ -64,6 +65,7 @@ class Group:
     protocol_type: str | None = None
     protocol: str | None = None
     leader: str | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list, repr=False)
     generation: int = 0
     current_state_timestamp_ms: int | None = None
     group_epoch: int = 0

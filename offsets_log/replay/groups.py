@@ -78,7 +78,8 @@ class GroupFold:
     def replay(self, record: CoordinatorRecord) -> None:
         """Replay one record. Raises `ReplayError` where a load would end."""
         if record.record_type == GROUP_METADATA:
-            self.group = None if record.value is None else classic_group(self.group_id, record.value, self.profile)
+            value, before = record.value, self.group
+            self.group = None if value is None else classic_group(self.group_id, value, self.profile, before)
         else:
             branch = BRANCHES[record.record_type]
             group = self._existing(branch.kind, record)
@@ -123,31 +124,43 @@ class GroupFold:
 # ------------------------------------------------------------------------------------------------ type 2
 
 
-def classic_group(group_id: str, value: dict[str, Any], profile: Profile) -> Group:
-    """Build the group that a type 2 value describes (``L-24``–``L-32``, ``J-14``). Raises `ReplayError`."""
-    members: dict[str, Member] = {}
-    instance_ids: set[str] = set()
-    for row in value["members"]:
-        instance_id = row.get("group_instance_id")
-        if instance_id is not None and profile.refuses_duplicate_instance_ids:
-            if instance_id in instance_ids:
-                raise ReplayError(f"two members of {group_id!r} have the instance id {instance_id!r}", rule="L-31")
-            instance_ids.add(instance_id)
-        members[row["member_id"]] = Member(row["member_id"], metadata=row)
+def classic_group(group_id: str, value: dict[str, Any], profile: Profile, before: Group | None = None) -> Group:
+    """Build the group that a type 2 value describes (``L-24``–``L-32``, ``J-14``). Raises `ReplayError`.
+
+    Args:
+        before: the group so far; if its record has the very same rows, it is not asked again who its members are.
+    """
+    rows = value["members"]
+    known = before.members if before is not None and before.rows is rows else None
+    members = _classic_members(group_id, rows, profile) if known is None else known
     timestamp = value.get("current_state_timestamp", -1)
     leader = value["leader"]
-    if leader is None and value["members"]:
-        leader = value["members"][0]["member_id"]  # L-26
+    if leader is None and rows:
+        leader = rows[0]["member_id"]  # L-26
     return Group(
         group_id,
         CLASSIC,
         members=members,
+        rows=rows,
         protocol_type=value["protocol_type"] or None,  # L-25
         protocol=value["protocol"],
         leader=leader,
         generation=value["generation"],
         current_state_timestamp_ms=None if timestamp == -1 else timestamp,
     )
+
+
+def _classic_members(group_id: str, rows: list[dict[str, Any]], profile: Profile) -> dict[str, Member]:
+    members: dict[str, Member] = {}
+    instance_ids: set[str] = set()
+    for row in rows:
+        instance_id = row.get("group_instance_id")
+        if instance_id is not None and profile.refuses_duplicate_instance_ids:
+            if instance_id in instance_ids:
+                raise ReplayError(f"two members of {group_id!r} have the instance id {instance_id!r}", rule="L-31")
+            instance_ids.add(instance_id)
+        members[row["member_id"]] = Member(row["member_id"], metadata=row)
+    return members
 
 
 # ------------------------------------------------------------------------------------- the newer kinds

@@ -117,7 +117,7 @@ def to_base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode("ascii")
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
