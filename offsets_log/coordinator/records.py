@@ -14,7 +14,9 @@ from offsets_log.log_format.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.primitives import ZERO_UUID, Uuid
 from offsets_log.log_format.record import Record
+from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from offsets_log.messages.schema import default_of
 from offsets_log.replay.expiry import GROUP_TOMBSTONES
 from offsets_log.replay.group import CLASSIC, SHARE, Group
 from offsets_log.replay.partial import GroupTopicPartition
@@ -66,7 +68,7 @@ def offset_record(
     version = writes.offset_value_version
     if version > 0 and expire_timestamp_ms is not None:
         version = EXPLICIT_RETENTION_VERSION
-    value: dict[str, Any] = {
+    value: dict[str, Any] = {field.name: default_of(field) for field in OFFSET_COMMIT_VALUE.fields} | {
         "offset": commit.committed_offset,
         "leader_epoch": NO_LEADER_EPOCH if commit.leader_epoch is None else commit.leader_epoch,
         "metadata": commit.metadata or "",

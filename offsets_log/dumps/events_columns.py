@@ -243,31 +243,43 @@ def _message(message: Message, version: int, table: pa.Table) -> pa.BinaryArray:
 
 def _field(field: Field, table: pa.Table, flexible: bool) -> pa.BinaryArray:
     column = table[COLUMN_OF_FIELD.get(field.name, field.name)]
+    if column.null_count:
+        if field.name not in ("leader_epoch", "expire_timestamp"):
+            raise ValueError(f"{field.name} is null")
+        column = column.fill_null(-1)
+    return _scalars(field, column, flexible)
+
+
+def _scalars(field: Field, column: pa.ChunkedArray, flexible: bool) -> pa.BinaryArray:
+    """Encode the values of a field, none of them null."""
     assert isinstance(field.type, Scalar)
     if field.type.name in INT_TYPES:
-        if column.null_count and field.name not in ("leader_epoch", "expire_timestamp"):
-            raise ValueError(f"{field.name} is null")
-        return _fixed(column.cast(pa.int64()).fill_null(-1).to_numpy(), INT_TYPES[field.type.name])
+        return _fixed(column.cast(pa.int64()).to_numpy(), INT_TYPES[field.type.name])
+    if field.type is UUID:
+        ids = column.cast(pa.string()).combine_chunks().dictionary_encode()
+        distinct = [bytes(Uuid.from_text(text)) for text in ids.dictionary.to_pylist()]
+        return pa.array(distinct, pa.binary()).take(ids.indices)
     if field.type is not STRING:
-        raise ValueError(f"{field.name} is neither a number nor a text")
+        raise ValueError(f"{field.name} is neither a number, an id nor a text")
     text = column.cast(pa.string()).cast(pa.binary()).combine_chunks()
     lengths = _lengths(text)
-    if text.null_count or (len(lengths) and lengths.max() > MAX_STRING):
-        raise ValueError(f"{field.name} is null or too long")
+    if len(lengths) and lengths.max() > MAX_STRING:
+        raise ValueError(f"{field.name} is too long")
     return _join(_uvarints(lengths + 1) if flexible else _fixed(lengths, ">i2"), text)
 
 
 def _tags(fields: list[Field], table: pa.Table) -> pa.BinaryArray:
-    """Encode the section of tagged fields: at most one, a topic id, which is left out where it is null."""
-    if not fields:
-        return _constant(b"\0", len(table))
-    (field,) = fields
-    if field.type is not UUID:
-        raise ValueError(f"{field.name} is no topic id")
-    ids = table[field.name].combine_chunks().cast(pa.string()).dictionary_encode()
-    head = bytes((1, field.tag or 0, len(Uuid(16))))
-    sections = [head + Uuid.from_text(text) for text in ids.dictionary.to_pylist()]
-    return pc.fill_null(pa.array(sections, pa.binary()).take(ids.indices), pa.scalar(b"\0", pa.binary()))
+    """Encode the section of tagged fields, in the order of their tags; a field is left out where it is null."""
+    counts, parts = np.zeros(len(table), np.int64), []
+    for field in sorted(fields, key=lambda field: field.tag or 0):
+        column = table[COLUMN_OF_FIELD[field.name]]
+        is_there = column.is_valid().to_numpy()
+        counts += is_there
+        values = _scalars(field, column.drop_null(), flexible=True)
+        tags = _uvarints(np.full(len(values), field.tag or 0))
+        place = pa.array(np.cumsum(is_there) - 1, mask=~is_there)
+        parts.append(pc.fill_null(_join(tags, _uvarints(_lengths(values)), values).take(place), EMPTY))
+    return _join(_uvarints(counts), *parts)
 
 
 # ------------------------------------------------------------------------------------- columns of bytes

@@ -9,11 +9,14 @@ import pyarrow.parquet as pq
 
 from offsets_log.columnar.events.rows import event_row
 from offsets_log.columnar.events.tables import table_of_events
+from offsets_log.coordinator.config import Writes
+from offsets_log.coordinator.records import OffsetCommit, offset_record
 from offsets_log.dumps import events_parquet
 from offsets_log.dumps.formats import build_segments
 from offsets_log.events import Event
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
-from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record, encode_coordinator_record
+from offsets_log.messages.schema import default_of
 from offsets_log.pipeline import iter_events
 from tests.builders import LogBuilder
 from tests.columnar.test_events import assert_equal
@@ -25,12 +28,13 @@ VALUES = ["", "me", "ü"] if COMMITTER.default == "" else [0, 7, -1]
 
 def main(what: str, *paths: str) -> None:
     """Do what is asked."""
-    {"keeps": keeps, "reads": reads}[what](*map(Path, paths))
+    {"keeps": keeps, "reads": reads, "commits": commits}[what](*map(Path, paths))
 
 
 def committed(committer: Any, version: int) -> tuple[bytes, bytes | None]:
     """Return the record of an offset commit with this field, if the version has it."""
-    value = {"offset": 5, "leader_epoch": 2, "metadata": "m", "commit_timestamp": 7, "topic_id": bytes(16)}
+    value = {field.name: default_of(field) for field in OFFSET_COMMIT_VALUE.fields}
+    value |= {"offset": 5, "leader_epoch": 2, "metadata": "m", "commit_timestamp": 7}
     return encode_coordinator_record(
         CoordinatorRecord(
             record_type=1,
@@ -64,3 +68,12 @@ def reads(table: Path, expected: Path) -> None:
     events_parquet.bytes_of_row = None  # type: ignore[assignment]
     assert repr(answer(table, "compact", "--orphans")) == expected.read_text()
     assert [by_rows(row) for row in pq.read_table(table).to_pylist() if row["error"] is None]
+
+
+def commits() -> None:
+    """A coordinator, which knows no value for the field, writes its default."""
+    writes = Writes(2, offset_value_version=5)
+    record = offset_record(writes, ("g", "t", 0), OffsetCommit(committed_offset=5), 7, None)
+    value = decode_coordinator_record(*encode_coordinator_record(record)).value
+    assert value is not None
+    assert value["committer"] == COMMITTER.default

@@ -62,6 +62,12 @@ from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import GroupEvent, Timeline
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, offset_row
 
+VALUE_COLUMNS = tuple(
+    column.name
+    for column in COMPACT_COLUMNS
+    if column.name not in ("group", "topic", "partition", "record_offset", "offsets_partition")
+)
+"""Columns that an offset commit's value tells."""
 NAMES_BASE64 = ("group_base64", "topic_base64", "metadata_base64")
 PARTIAL_COLUMNS = (
     Column("kind", "string", "kind of the row; see the module's docstring"),
@@ -232,7 +238,7 @@ def _value_columns(layout: Layout, state: ColumnarState, scanner: Scanner, place
         offset_row(value, None) | {"producer_id": value.producer_id, "producer_epoch": value.producer_epoch}
         for value in values
     ]
-    names = [*(column.name for column in COMPACT_COLUMNS[3:9]), *NAMES_BASE64, "producer_id", "producer_epoch"]
+    names = [*VALUE_COLUMNS, *NAMES_BASE64, "producer_id", "producer_epoch"]
     return {name: pa.array([row.get(name) for row in rows], SCHEMA.field(name).type) for name in names}
 
 
