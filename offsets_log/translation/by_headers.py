@@ -17,6 +17,7 @@ from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning import table as tb
 from offsets_log.translation.alignment import placed
 from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Later, Told, Untold
+from offsets_log.translation.unread import Gaps
 
 
 @dataclass(slots=True)
@@ -36,30 +37,34 @@ class ByHeaders:
     Attributes:
         target_partition: to which the source's went; None where it went to none.
         told: committed offset → answer.
+        gaps: offsets that the target's partition does not have.
     """
 
     target_partition: int | None
     told: Mapping[int, Told] = field(default_factory=dict)
+    gaps: Gaps = field(default_factory=Gaps, compare=False)
 
 
 def in_partition(
-    target: int, chunks: Iterable[a.Int64s], committed: Mapping[int, Sequence[int]]
+    target: int, chunks: Iterable[a.Int64s], committed: Mapping[int, Sequence[int]], gaps: Gaps
 ) -> dict[int, ByHeaders]:
     """Return what one partition of the target tells of those partitions of the source that it has records of.
 
     Args:
         chunks: its rows (`columnar.aligning.records`).
+        gaps: takes the offsets that it does not have.
         committed: partition of the source → committed offsets.
     """
     placings = {
         partition: _Placing(*pl.begin(np.array(sorted(set(some)), np.int64))) for partition, some in committed.items()
     }
     for rows in chunks:
+        gaps.note(rows[:, r.OFFSET])
         _place(rows[rows[:, r.FLAGS] & r.IS_CONTROL == 0], target, placings)
     there = {partition: placing for partition, placing in placings.items() if placing.found}
     for placing in there.values():
         pl.end(placing.state, placing.asked, placing.counts)
-    return {partition: ByHeaders(target, _told(placing)) for partition, placing in there.items()}
+    return {partition: ByHeaders(target, _told(placing), gaps) for partition, placing in there.items()}
 
 
 def by_headers(found: Iterable[Mapping[int, ByHeaders]], partitions: Iterable[int]) -> dict[int, ByHeaders]:
@@ -95,10 +100,11 @@ def _told(placing: _Placing) -> dict[int, Told]:
 def _answer(placing: _Placing, i: int, row: a.Int64s) -> Answer:
     state = placing.state
     if row[pl.AFTER] == pl.NONE:
+        is_next = row[pl.BEFORE_HIGHEST] + 1 >= row[pl.COMMITTED]  # else read records may follow there
         if row[pl.UNSURE] == pl.NONE:
-            is_next = row[pl.BEFORE_HIGHEST] + 1 >= row[pl.COMMITTED]  # else read records may follow there
             return Answer(int(state[pl.LAST]) + 1, *((EXACT, 0) if is_next else (AT_LEAST, None)))
-        return Answer(int(row[pl.UNSURE]), AT_LEAST, int(state[pl.RECORDS] - state[pl.RECORDS_FRONT]))
+        again = int(state[pl.RECORDS] - state[pl.RECORDS_FRONT]) if is_next else None
+        return Answer(int(row[pl.UNSURE]), AT_LEAST, again)
     again = int(placing.counts[: i + 1].sum() - row[pl.READ_BEFORE])
     if row[pl.UNSURE_COUNT]:
         count = int(row[pl.UNSURE_COUNT])
