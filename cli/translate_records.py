@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
 
 from cli.translate_sides import Asking, Committed, Side, is_here
 from offsets_log.data_directory.copied_logs import CopiedPartition
-from offsets_log.disk.translating import Aligned, Alone, Made, Reading, SentPartition
+from offsets_log.disk.translating import Aligned, Alone, Headed, Made, Reading, SentPartition
 from offsets_log.disk.user_logs import open_user_log
 from offsets_log.errors import Damage, InputError
 from offsets_log.translation.alignment import MIXED, Alignment
 from offsets_log.translation.answers import Told, Untold
+from offsets_log.translation.by_headers import ByHeaders, by_headers
 from offsets_log.translation.moving import Lacking, are_moved
 from offsets_log.translation.unread import Gaps, doubts_of, is_cleaned, move_back, uncounted
 
@@ -69,6 +72,8 @@ class ByRecords:
             if is_asked and is_here(there[number])
         ]
         for made in self._asking.run(asked):
+            for damage in made.damages:
+                self._asking.note(damage)
             yield from made.value or ()
 
     def __call__(self, topic: str, target: str, committed: Committed) -> dict[int, tuple[int, dict[int, Told]]]:
@@ -80,17 +85,43 @@ class ByRecords:
                 continue
             try:
                 alignment = self._asking.take(made)
-                lost = self._gaps(self._source, sources[number], alignment.source_gaps)
-                lost += self._gaps(self._target, targets[number], alignment.target_gaps)
-                for one in () if made.damages else lost:  # a gap may be what is damaged, and is noted
-                    self._asking.note(one)
-                told = uncounted(alignment.told) if lost or made.damages else alignment.told
+                told = self._counted(
+                    made,
+                    alignment.told,
+                    (self._source, sources[number], alignment.source_gaps),
+                    (self._target, targets[number], alignment.target_gaps),
+                )
                 told = dict.fromkeys(told, MIXED) if self.is_moved(topic) else told
                 again = alignment.is_copied_again
                 found[number] = number, self.moved_back(targets[number], told, is_copied_again=again)
             except InputError as error:
                 found[number] = number, dict.fromkeys(some, Untold(str(error)))
         return found
+
+    def by_headers(
+        self, target: str, asked: Mapping[int, Headed], committed: Committed
+    ) -> dict[int, tuple[int, Mapping[int, Told]]]:
+        """Return what headers tell of partitions, by those of the target that have them. Raises InputError."""
+        targets = self._target.copies(target)
+        found: list[dict[int, ByHeaders]] = []
+        for number, made in zip(asked, self._asking.run([*asked.values()]), strict=True):
+            side, copy, there = self._target, targets[number], self._asking.take(made)
+            told = {of: self._counted(made, one.told, (side, copy, one.gaps)) for of, one in there.items()}
+            found.append({of: replace(one, told=told[of]) for of, one in there.items()})
+        return {
+            number: (one.target_partition, one.told)
+            for number, one in by_headers(found, committed).items()
+            if one.target_partition is not None
+        }
+
+    def _counted(
+        self, made: Made[Any], told: Mapping[int, Told], *gaps: tuple[Side, CopiedPartition, Gaps]
+    ) -> Mapping[int, Told]:
+        """Return answers that count nothing where something could not be read; note what lacks."""
+        lost = [damage for one in gaps for damage in self._gaps(*one)]
+        for damage in () if made.damages else lost:  # a gap may be what is damaged, and is noted
+            self._asking.note(damage)
+        return uncounted(told) if lost or made.damages else told
 
     def moved_back(
         self, copy: CopiedPartition, told: Mapping[int, Told], *, is_copied_again: bool = False

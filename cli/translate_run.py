@@ -28,7 +28,6 @@ from offsets_log.messages.mirror_maker import CHECKPOINTS, OFFSET_SYNCS, MirrorM
 from offsets_log.rows.tables import Row
 from offsets_log.translation import map_file
 from offsets_log.translation.answers import Answer, Told, Untold, Witness, better, is_exact
-from offsets_log.translation.by_headers import by_headers
 from offsets_log.translation.by_syncs import by_checkpoints
 from offsets_log.translation.by_time import by_times
 from offsets_log.translation.checking import contradiction, is_held, witnesses_of
@@ -235,13 +234,12 @@ class Translation:
             if self._has_header_itself(topic, headers):
                 return {}
             reading = replace(self._reading, headers=headers)
-            asked = [Headed(SentPartition.of(copy), committed, reading) for _, copy in sorted(targets.items())]
-            found = by_headers(map(self._asking.take, self._asking.run(asked)), committed)
+            asked = {
+                number: Headed(SentPartition.of(copy), committed, reading) for number, copy in sorted(targets.items())
+            }
+            return self._by_records.by_headers(target, asked, committed)
         except InputError as error:
             return {number: (number, dict.fromkeys(some, Untold(str(error)))) for number, some in committed.items()}
-        return {
-            number: (place, one.told) for number, one in found.items() if (place := one.target_partition) is not None
-        }
 
     def _has_header_itself(self, topic: str, headers: Headers) -> bool:
         """Return whether records of the source have the header already: then it tells of another copy; it is said."""

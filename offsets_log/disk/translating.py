@@ -30,6 +30,7 @@ from offsets_log.translation.by_time import times_to_ask
 from offsets_log.translation.moving import Lacking
 from offsets_log.translation.offset_syncs import PartitionSyncs
 from offsets_log.translation.sight import Pair
+from offsets_log.translation.unread import Gaps
 
 T = TypeVar("T")
 OnDamage = Callable[[Damage], None]
@@ -179,8 +180,8 @@ class Headed(Question[dict[int, ByHeaders]]):
 
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, ByHeaders]:
         reader = self.reading.reader(stack, on_damage)
-        chunks = ahead(reader.chunks(self.target.open(stack)))
-        return in_partition(self.target.partition, chunks, self.committed)
+        log = self.target.open(stack)
+        return in_partition(self.target.partition, ahead(reader.chunks(log)), self.committed, Gaps.of(log))
 
 
 @dataclass(frozen=True, slots=True)

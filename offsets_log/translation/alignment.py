@@ -172,7 +172,8 @@ def _told(pair: Pair, sight: Sight, i: int, made_of: int) -> Told:
     if not state.placed:
         if pair.target_end > pair.target_start:
             return Untold("no record of the target is one of the source's")
-        return Answer(pair.target_end, EXACT, 0)
+        is_all = sight.lacking[i, 0] == pl.NONE and not _reads_on(pair, row)
+        return Answer(pair.target_end, *((EXACT, 0) if is_all else (AT_LEAST, None)))
     if made_of == tb.TIME_ALONE and 2 * state.placed < state.records:
         return Untold("few records of the target have times of the source's")
     if sight.is_mixed(pair):
@@ -212,6 +213,8 @@ def _behind_all(pair: Pair, sight: Sight, row: pl.Asked, made_of: int) -> Answer
     found = _settled(pair, sight, row, made_of) or Answer(int(row.unsure), AT_LEAST, behind)
     if state.below > state.front:
         found = replace(found, how=AT_LEAST, reread_at_most=behind)
+    if _reads_on(pair, row):
+        found = replace(found, how=AT_LEAST, reread_at_most=None)
     return replace(found, later=None)  # nothing that is unread is known, and all would be missed
 
 

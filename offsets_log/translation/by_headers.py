@@ -18,6 +18,7 @@ from offsets_log.columnar.aligning import table as tb
 from offsets_log.columnar.jit.records import Rows, Table
 from offsets_log.translation.alignment import placed
 from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Later, Told, Untold
+from offsets_log.translation.unread import Gaps
 
 
 @dataclass(slots=True)
@@ -37,28 +38,34 @@ class ByHeaders:
     Attributes:
         target_partition: to which the source's went; None where it went to none.
         told: committed offset → answer.
+        gaps: offsets that the target's partition does not have.
     """
 
     target_partition: int | None
     told: Mapping[int, Told] = field(default_factory=dict)
+    gaps: Gaps = field(default_factory=Gaps, compare=False)
 
 
-def in_partition(target: int, chunks: Iterable[Rows], committed: Mapping[int, Sequence[int]]) -> dict[int, ByHeaders]:
+def in_partition(
+    target: int, chunks: Iterable[Rows], committed: Mapping[int, Sequence[int]], gaps: Gaps
+) -> dict[int, ByHeaders]:
     """Return what one partition of the target tells of those partitions of the source that it has records of.
 
     Args:
         chunks: its rows (`columnar.aligning.records`).
+        gaps: takes the offsets that it does not have.
         committed: partition of the source → committed offsets.
     """
     placings = {
         partition: _Placing(*pl.begin(np.array(sorted(set(some)), np.int64))) for partition, some in committed.items()
     }
     for rows in chunks:
+        gaps.note(rows["offset"])
         _place(rows[rows["flags"] & r.IS_CONTROL == 0], target, placings)
     there = {partition: placing for partition, placing in placings.items() if placing.found}
     for placing in there.values():
         pl.end(placing.state, placing.asked, placing.counts)
-    return {partition: ByHeaders(target, _told(placing)) for partition, placing in there.items()}
+    return {partition: ByHeaders(target, _told(placing), gaps) for partition, placing in there.items()}
 
 
 def by_headers(found: Iterable[Mapping[int, ByHeaders]], partitions: Iterable[int]) -> dict[int, ByHeaders]:
@@ -93,10 +100,11 @@ def _told(placing: _Placing) -> dict[int, Told]:
 def _answer(placing: _Placing, i: int, row: pl.Asked) -> Answer:
     state = placing.state
     if row.after == pl.NONE:
+        is_next = row.before_highest + 1 >= row.committed  # else read records may follow there
         if row.unsure == pl.NONE:
-            is_next = row.before_highest + 1 >= row.committed  # else read records may follow there
             return Answer(int(state.last) + 1, *((EXACT, 0) if is_next else (AT_LEAST, None)))
-        return Answer(int(row.unsure), AT_LEAST, int(state.records - state.records_front))
+        again = int(state.records - state.records_front) if is_next else None
+        return Answer(int(row.unsure), AT_LEAST, again)
     again = int(placing.counts[: i + 1].sum() - row.read_before)
     if row.unsure_count:
         count = int(row.unsure_count)

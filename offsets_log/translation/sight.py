@@ -270,14 +270,14 @@ def look_along(pair: Pair, committed: a.Int64s, made_of: int, least: int | None,
         lacking=lacking,
         is_compacted=pair.is_compacted,
         lost=lost_of(pair.source.since(max(0, least or 0))) if pair.is_compacted else (),
-        source_gaps=Gaps.of(pair.source),
-        target_gaps=Gaps.of(pair.target),
+        source_gaps=Gaps.of(pair.source, max(0, least or 0)),
     )
     parts = _parts(pair, made_of, max(0, least or 0), sight)
     part = next(parts)
     following = next(parts, None)
     is_timed = least is not None and following is None and made_of != tb.WITHOUT_TIME and part.count > 0
     since = part.since if is_timed else BEGINNING
+    sight.target_gaps = Gaps.of(pair.target, pair.target_start if since == BEGINNING else None)
     looked_up = _looked_up(pair, part, made_of, since, sight)
     if following is not None:
         looked_up = _in_all(pair.make_store(), looked_up, following, parts, made_of, sight)

@@ -62,9 +62,14 @@ class Gaps:
     _last: int | None = None
 
     @classmethod
-    def of(cls, log: PartitionLog) -> Gaps:
-        """Return those of a log, before its offsets are noted."""
-        return cls([one.base_offset for one in log.segments if one.base_offset is not None])
+    def of(cls, log: PartitionLog, first: int | None = 0) -> Gaps:
+        """Return those of a log, before its offsets are noted.
+
+        Args:
+            first: offsets from there on are; None where that is not known.
+        """
+        bases = [one.base_offset for one in log.segments if one.base_offset is not None]
+        return cls(bases, _last=max(first, bases[0]) - 1 if bases and first is not None else None)
 
     def note(self, offsets: a.Int64s) -> tuple[a.Int64s, a.Int64s]:
         """Go on with offsets of the log, which rise; return the gaps: the first offset of each, and the one behind."""

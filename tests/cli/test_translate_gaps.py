@@ -9,7 +9,7 @@ import pytest
 from offsets_log.messages.mirror_maker import OFFSET_SYNCS
 from tests.cli.test_translate import RECORDS, SHIFT, run, told, write_log, write_segments, write_source
 from tests.data_directories.test_metadata_log import ONE, log, topic, value
-from tests.translation.logs import Said, log_of
+from tests.translation.logs import Said, log_of, with_header
 from tests.translation.test_offset_syncs import build, sync
 
 
@@ -98,3 +98,40 @@ def test_syncs_tell_no_bound_where_the_target_lacks_its_end(tmp_path: Path) -> N
     again.mkdir()
     _, rows = run(source, again, "--target", target)
     assert told(rows) == {"g": ("orders", 1001, "at least", None)}
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_first_segment_that_is_empty_is_told(tmp_path: Path, side: str) -> None:
+    source = write_source(tmp_path / "source", {("g", "orders", 0): 90})
+    for name in ("source", "target"):
+        write_log(tmp_path / name / "orders-0", RECORDS[50:], 50)
+        if name == side:
+            write_log(tmp_path / name / "orders-0", [], 0)
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert (result.exit_code, rows[0]["target_offset"] <= 90) == (3, True)
+    assert "offsets from 0 to 49 are in no segment" in result.stderr
+
+
+def test_gaps_are_told_where_headers_tell_offsets(tmp_path: Path) -> None:
+    """Copies that came again may lack there: nothing is counted."""
+    source = write_source(tmp_path / "source", {("g", "orders", 0): 42})
+    records = [with_header(one, "x-original-offset", at.to_bytes(8, "little")) for at, one in enumerate(RECORDS)]
+    records[45] = with_header(RECORDS[40], "x-original-offset", (40).to_bytes(8, "little"))
+    for first in (0, 80):
+        write_log(tmp_path / "target" / "orders-0", records[first : first + 60 - first // 2], first)
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert (result.exit_code, told(rows)) == (3, {"g": ("orders", 42, "at least", None)})
+    assert "offsets from 60 to 79 are in no segment" in result.stderr
+
+
+def test_damage_in_a_partition_that_one_side_has_alone_is_told(tmp_path: Path) -> None:
+    """Records that lack in others may be there, beside one that is."""
+    source = write_source(tmp_path / "source", {("g", "orders", 0): 42})
+    write_log(source / "orders-0", RECORDS)
+    write_log(tmp_path / "target" / "orders-0", RECORDS[:50] + RECORDS[51:])
+    write_log(tmp_path / "target" / "orders-1", [RECORDS[50], Said(0, None, b"last")], batch=1)
+    file = tmp_path / "target" / "orders-1" / f"{0:020}.log"
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    result, _ = run(source, tmp_path, "--target", tmp_path / "target")
+    assert result.exit_code == 3
+    assert str(file) in result.stderr

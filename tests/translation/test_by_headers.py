@@ -11,6 +11,7 @@ from offsets_log.columnar.aligning.reading import Headers, RowReader
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Later, Untold
 from offsets_log.translation.by_headers import ByHeaders, by_headers, in_partition
+from offsets_log.translation.unread import Gaps
 from tests.translation.logs import Said, log_of
 
 OFFSET, PARTITION = "x-original-offset", "x-source-partition"
@@ -30,7 +31,7 @@ def told(
     with ExitStack() as stack:
         reader = RowReader(stack.enter_context(Scanner()), 7, headers or Headers())
         chunks = {n: reader.chunks(log_of(enumerate(some, 100), codec="lz4")) for n, some in logs.items()}
-        return by_headers([in_partition(n, some, committed) for n, some in chunks.items()], committed)
+        return by_headers([in_partition(n, some, committed, Gaps()) for n, some in chunks.items()], committed)
 
 
 def test_offsets_as_bytes_or_digits() -> None:
@@ -76,6 +77,12 @@ def test_records_of_the_targets_own_are_read_too() -> None:
     answer = told({0: copied_again}, {0: [6]})[0].told[6]
     assert answer == Answer(101, AT_LEAST, 3)
     assert answer.later == Later(102, 2, 1)
+
+
+def test_what_was_read_may_follow_at_the_end() -> None:
+    """The copy may lack its end: nothing is counted there."""
+    found = told({0: [said((OFFSET, little(5))), said()]}, {0: [6, 8]})[0].told
+    assert found == {6: Answer(101, AT_LEAST, 1), 8: Answer(101, AT_LEAST, None)}
 
 
 def test_what_is_no_offset_is_none() -> None:

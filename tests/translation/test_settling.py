@@ -47,6 +47,9 @@ def again(at: int, count: int, surely: int) -> Answer:
         pytest.param(source(1, None, 3, 4), target(1, 2, 3, 4), 2, again(101, 1, 102), id="a hole it may fill"),
         pytest.param(source(1, 2, 3, 4), target(1, 2, 77, 4), 2, Answer(102, EXACT, 0), id="an unread one was changed"),
         pytest.param(source(1, 2, 3, 4), target(1, 77, 3, 4), 2, again(101, 1, 102), id="a read one may be changed"),
+        pytest.param(
+            source(9, 9), target(77, 9), 1, Answer(100, AT_LEAST, 2, later=Later(102, 0, 2)), id="an equal one may be"
+        ),
         pytest.param(source(1, None, None, 4), target(1, 2, 4), 2, again(101, 1, 102), id="half a hole"),
         pytest.param(source(9, 9, 9), target(9, 9, 9), 1, again(100, 3, 103), id="nothing but equal ones"),
         pytest.param(source(1, 9, 2), target(1, 9, 9, 2), 2, Answer(103, EXACT, 0), id="copied again"),
