@@ -34,7 +34,7 @@ from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.replay.partition_for import partition_for
 from tests.conftest import json_lines
-from tests.coordinator.broker import QUICK, free_port
+from tests.coordinator.broker import free_port, quick
 from tests.repairing.trial_cases import Case, Difference, Given, Made, answers_of, ends_of_load, states_of
 from tests.repairing.under_broker import Answer, put_under, topic_id
 
@@ -240,7 +240,7 @@ class Trials:
 
     def _java(self, output: Any, *arguments: str) -> None:
         path = f"{self.libs}/*{os.pathsep}{self.work / 'classes'}"
-        command = ("java", "-Xmx700m", *QUICK, "-cp", path, *arguments)
+        command = ("java", "-Xmx700m", *quick(self.libs), "-cp", path, *arguments)
         subprocess.run(command, timeout=SECONDS, stdout=output, stderr=subprocess.STDOUT, cwd=self.work, check=True)
 
 
