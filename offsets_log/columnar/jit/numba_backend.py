@@ -1,8 +1,8 @@
 """Compile kernels to machine code by numba: the only module that knows numba, imported only to compile.
 
 Processes that compile import it before any kernel: there the decorators of `compiled` return what numba makes of a
-part, and for an instruction its intrinsic. Only public names of numba and llvmlite are used, and one private option:
-``_nrt``.
+part, and for an instruction its intrinsic. Only public names of numba and llvmlite are used, one private option,
+``_nrt``, and two methods that code is made without where they are not found: `_make_no_code_of_parts`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, codegen, types
 from numba.extending import intrinsic
 
 from offsets_log.columnar.jit.compiled import (
     C_FUNCTIONS,
     INSTRUCTIONS,
     IS_CHECKED,
+    IS_COMPILING,
     LEVEL,
     PARTS,
     ChangedError,
@@ -44,6 +45,7 @@ _JIT: Any = numba.njit
 _CGUTILS: Any = cgutils
 _NUMBA: Any = numba
 _CARRAY = _NUMBA.carray
+_CODEGEN: Any = codegen
 _POINTER: Any = types.CPointer
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 """Kernels make no arrays: they need no reference counts, which would cost more than the work."""
@@ -161,6 +163,28 @@ def _intrinsics() -> dict[str, Any]:
 
 # ------------------------------------------------------------------------------------------- compilation
 
+ENTRY = "entry_"
+
+
+def _make_no_code_of_parts() -> None:
+    """Stop numba from making machine code of each part, which nobody runs: it is made of a kernel with all its parts.
+
+    Code whose every index is checked is made to be run a few times: its parts are optimized once too, in their kernel.
+    """
+    optimize = _CODEGEN.CPUCodeLibrary._optimize_final_module
+
+    def optimize_kernel(library: Any) -> None:
+        if library.name.startswith(ENTRY):
+            optimize(library)
+
+    _CODEGEN.JITCodeLibrary._finalize_specific = lambda library: None
+    if IS_CHECKED:
+        _CODEGEN.CPUCodeLibrary._optimize_final_module = optimize_kernel
+
+
+if IS_COMPILING:
+    _make_no_code_of_parts()
+
 
 @functools.cache
 def compiled_part(function: Callable[..., Any]) -> Any:
@@ -210,7 +234,7 @@ def _assembly_of(function: Callable[..., Any], kinds: Sequence[Kind]) -> tuple[s
     answer = f"    {call}\n    return 0" if is_silent else f"    return int64({call})"
     inner = _JIT(nogil=True, forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, **_OPTIONS)(function)
     scope: dict[str, Any] = {"kernel": inner, "carray": _CARRAY, "int64": np.int64}
-    name = f"entry_{function.__name__}"
+    name = f"{ENTRY}{function.__name__}"
     exec(f"def {name}({', '.join(parameters)}):\n{answer}\n", scope)
     made = _JIT(no_cfunc_wrapper=True, no_cpython_wrapper=True, error_model="numpy")(scope[name])
     made.compile(tuple(parameter_types))
