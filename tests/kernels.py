@@ -34,11 +34,12 @@ class Compiling:
 def compile_all(*, checked: bool = compiled.IS_CHECKED, niceness: int = 0) -> Compiling:
     """Start the process that compiles all kernels, unless another that tests these sources has."""
     name = hashlib.sha256(bytes(ROOT)).hexdigest()[:16]
-    lock = compiled._cache_base() / "offsets-log" / "kernels" / f".tests-{name}{'-checked' * checked}.lock"
+    base = compiled._cache_base()
+    lock = base / "offsets-log" / "kernels" / f".tests-{name}{'-checked' * checked}.lock"
     with lock.open("ab") as file:
         if _is_ours(file.fileno(), fcntl.LOCK_EX):  # and that of a process that is given the file, as long as it lives
             command = (sys.executable, "-m", "tests.kernels", str(niceness))
-            mode = {CHECKED: "1" if checked else "0"}
+            mode = {CHECKED: str(int(checked)), "OFFSETS_LOG_CACHE": str(base)}
             _STARTED.append(
                 subprocess.Popen(
                     command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL,
