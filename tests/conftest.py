@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import signal
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from offsets_log.columnar.jit import compiled
-from offsets_log.columnar.warm import WITH
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from tests import kernels
 
 PACKED = Path(__file__).parent / "recordings"
 VECTORS = Path(__file__).parent / "vectors"
@@ -45,28 +43,31 @@ TOGETHER = tuple(
     for name in ("following", "equality", "engine", "programs", "data_directories", "clean", "missing_log", "translate")
 )
 """Files whose tests share a session of Spark, which takes long to start: one worker runs all of them."""
-APART = ("tests/columnar/test_modes.py", "tests/repairing/test_real_broker.py")
+MODES = "tests/columnar/test_modes.py"
+APART = (MODES, "tests/repairing/test_real_broker.py")
 """Files with tests so long that several workers share them; of other files one worker has all tests."""
 FIRST = (
-    *TOGETHER,
-    "tests/columnar/test_modes.py",
-    "tests/test_packaging.py",
-    "tests/restore/test_live.py",
     "tests/repairing/test_real_broker.py",
-    "tests/columnar/test_compiled.py",
+    "tests/restore/test_live.py",
+    "tests/translation/test_share_starts.py",
+    "tests/restore/test_rights.py",
+    *TOGETHER,
+    MODES,
+    "tests/test_packaging.py",
     "tests/spark/test_cluster.py",
+    "tests/columnar/test_compiled.py",
     "tests/restore/test_round_trip.py",
+    "tests/translation/test_live.py",
     "tests/spark/test_in_order.py",
     "tests/restore/test_secure.py",
     "tests/pulling/test_live.py",
-    "tests/restore/test_rights.py",
     "tests/coordinator/test_real_broker.py",
-    "tests/translation/test_live.py",
     "tests/cleaner/test_real_broker.py",
     "tests/test_docs.py",
     "tests/restore/test_secrets.py",
 )
-"""Files that take so long that no worker may begin with them last: the longest first."""
+"""Files that take so long that no worker may begin with them last: those that wait for brokers while kernels are
+compiled, then the longest."""
 LAST = ("tests/cleaner/", "tests/columnar/", "tests/investigate/")
 """Where most kernels are used."""
 
@@ -108,6 +109,8 @@ SLOW = (
     "tests/disk/test_archives.py::test_unpack_mutated_archive_gives_folders_or_input_error",
     "tests/dumps/test_dump_log.py",
     "tests/dumps/test_dump_log_in_bulk.py",
+    "tests/dumps/test_new_fields.py",
+    "tests/fuzz/test_fuzz.py::test_hostile_data_directories_give_answers_or_problems",
     "tests/messages/test_java_strings.py::test_strings_decode_as_the_installed_java",
     "tests/pulling/test_interrupted.py::test_brokers_come_and_go_and_the_copy_is_whole",
     "tests/repairing/test_repair.py::test_hostile_segments_become_logs_with_nothing_to_repair",
@@ -115,6 +118,8 @@ SLOW = (
     "tests/report/test_report.py::test_names_cannot_leave_their_place",
     "tests/report/test_report.py::test_ten_thousand_groups_make_a_page",
     "tests/serving/test_incomplete.py",
+    "tests/serving/test_recordings.py",
+    "tests/serving/test_serve.py",
     "tests/spark/",
     "tests/test_benchmarks.py",
     "tests/test_docs.py",
@@ -171,19 +176,17 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Kernels that are not kept are compiled beside a run of many tests: all in one process instead of one in each."""
+    """Kernels that are not kept are compiled beside a run of many tests: by one process for all workers."""
     if len(session.items) < MANY or compiled.IS_PYTHON or session.config.option.collectonly:
         return
-    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    module, _, name = [*WITH][number % len(WITH)].rpartition(".")  # workers begin at different ends
-    compiled.compile_beside(but=getattr(import_module(f"{compiled.PACKAGE}.{module}"), name))
+    compiled._BESIDE.append(kernels.compile_all())
+    if any(item.nodeid.startswith(MODES) for item in session.items) and not compiled.IS_CHECKED:
+        kernels.compile_all(checked=True, niceness=kernels.IN_THE_BACKGROUND)
 
 
 def pytest_sessionfinish() -> None:
     """What no test has needed is not compiled."""
-    for process in compiled._BESIDE:
-        process.kill()
-        process.wait()
+    kernels.stop()
 
 
 def _is_of_slow_recording(item: pytest.Item) -> bool:

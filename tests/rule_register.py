@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from offsets_log.rules import ID, rules
@@ -72,7 +72,7 @@ def shown_ids() -> dict[str, set[str]]:
     """Id → modules that have it in a string which is no docstring: what rows and messages can show."""
     found: dict[str, set[str]] = {}
     for name, text in sources(*PACKAGES):
-        tree = ast.parse(text)
+        tree = ast.parse(text if CITED.search(text) else "")
         documentation = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in documentation:
@@ -90,12 +90,12 @@ def why_not_held(id_: str, test: str) -> str | None:
     file = ROOT / path
     if not file.is_file() or not path.startswith("tests/") or not re.fullmatch(r"test_.*\.py", file.name):
         return f"{path} is no file of tests"
-    return why_no_proof(id_, name, file.read_text(encoding="utf-8"))
+    return why_no_proof(id_, name, _text(file))
 
 
 def why_no_proof(id_: str, name: str, text: str) -> str | None:
     """The same of a module's text."""
-    tree = ast.parse(text)
+    tree = _parsed(text)
     function = _functions(tree).get(name)
     if function is None or not name.startswith("test_"):
         return f"there is no test {name}"
@@ -108,9 +108,8 @@ def why_no_proof(id_: str, name: str, text: str) -> str | None:
     return None
 
 
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+_text = cache(partial(Path.read_text, encoding="utf-8"))
+_parsed = cache(ast.parse)
 
 
 def _functions(tree: ast.Module) -> dict[str, Function]:
@@ -157,7 +156,7 @@ def _helper(name: str, tree: ast.Module) -> tuple[Function, ast.Module] | None:
             path = ROOT / (node.module.replace(".", "/") + ".py")
             original = next((alias.name for alias in node.names if (alias.asname or alias.name) == name), None)
             if original is not None and path.is_file():
-                other = _tree(path)
+                other = _parsed(_text(path))
                 helper = _functions(other).get(original)
                 return None if helper is None else (helper, other)
     return None

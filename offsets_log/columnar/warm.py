@@ -48,13 +48,13 @@ def kernels() -> Iterator[Kernel[Any]]:
         yield from (item for item in found if isinstance(item, Kernel) and item.__module__ == name)
 
 
-def warm(largest: str) -> None:
+def warm(largest: str = "") -> None:
     """Have all kernels compiled but one, those that go with it first.
 
     Args:
-        largest: by its module and name.
+        largest: by its module and name; without one, all are compiled, in the order of `WITH`.
     """
-    rooms = WITH[largest]
+    rooms = WITH[largest] if largest else tuple(room for item in WITH.items() for room in (item[0], *item[1]))
     for name in _modules():
         stamp_of(name)  # of the texts before they are imported
 

@@ -62,5 +62,5 @@ def test_both_engines_are_equal(mode: str) -> None:
     if mode == PLAIN_PYTHON:
         environment["OFFSETS_LOG_EXAMPLES"] = environment.get("OFFSETS_LOG_EXAMPLES") or "0.25"
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert done.returncode == 0, f"{done.returncode}: {done.stdout[-3000:]}\n{done.stderr[-6000:]}"
     assert " passed" in done.stdout

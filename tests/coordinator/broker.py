@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -75,6 +76,18 @@ def download(folder: Path, artifacts: Sequence[tuple[str, str, str]]) -> None:
         (Path(work) / "libs").rename(folder)
 
 
+def quick(libs: Path) -> tuple[str, ...]:
+    """Options of Java for processes that live for seconds: classes are taken as the first broker has left them."""
+    archive = _archive(libs)
+    return (*QUICK, f"-XX:SharedArchiveFile={archive}") if archive.exists() else QUICK
+
+
+def _archive(libs: Path) -> Path:
+    """Where classes of Kafka are kept as this machine's Java has read and verified them: half the time of a start."""
+    java = shutil.which("java")
+    return libs / f"classes-{Path(java).resolve().stat().st_mtime_ns if java else 0}.jsa"
+
+
 def free_port() -> int:
     """A port of the loopback interface that nobody listens on."""
     with socket.socket() as listener:
@@ -113,7 +126,7 @@ class Broker:
         self._java(60, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self.properties))
 
     def _java(self, seconds: int, *arguments: str) -> None:
-        self._run(seconds, "java", *QUICK, "-cp", f"{self.libs}/*{os.pathsep}{self.classes}", *arguments)
+        self._run(seconds, "java", *quick(self.libs), "-cp", f"{self.libs}/*{os.pathsep}{self.classes}", *arguments)
 
     def _run(self, seconds: int, *command: str) -> None:
         ran = subprocess.run(command, timeout=seconds, capture_output=True, text=True, check=False)
@@ -122,15 +135,11 @@ class Broker:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """The broker up, and surely down afterwards."""
-        command = [
-            "java",
-            "-Xmx512m",
-            *QUICK,
-            "-cp",
-            f"{self.libs}/*",
-            "kafka.Kafka",
-            str(self.properties),
-        ]
+        archive = _archive(self.libs)
+        made = archive.with_name(f".{archive.name}-{self.port}")
+        keeps = () if archive.exists() else ("-XX:+IgnoreUnrecognizedVMOptions", f"-XX:ArchiveClassesAtExit={made}")
+        java = ("java", "-Xmx512m", *quick(self.libs), *keeps)
+        command = (*java, "-cp", f"{self.libs}/*", "kafka.Kafka", str(self.properties))
         with self.output.open("ab") as output:
             process = self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self.work)
             try:
@@ -139,10 +148,13 @@ class Broker:
             finally:
                 process.terminate()
                 try:
-                    process.wait(30)
+                    is_whole = process.wait(30) != -signal.SIGKILL
+                    if is_whole and made.exists():
+                        made.replace(archive)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+                    made.unlink(missing_ok=True)
 
     def _wait_for_port(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_SECONDS

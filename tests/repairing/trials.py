@@ -23,6 +23,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.replay.partition_for import partition_for
 from tests.conftest import json_lines
-from tests.coordinator.broker import QUICK, free_port
+from tests.coordinator.broker import free_port, quick
 from tests.repairing.trial_cases import Case, Difference, Given, Made, answers_of, ends_of_load, states_of
 from tests.repairing.under_broker import Answer, put_under, topic_id
 
@@ -46,6 +47,8 @@ ROUNDS = ("clean", "surgery")
 NEW_OFFSET = 18
 """That the broker is given last for each new group."""
 SECONDS = 3600
+AT_ONCE = 2
+"""Brokers that are asked beside each other: each waits most of the time, for its own cleaner."""
 
 
 class Trials:
@@ -61,7 +64,7 @@ class Trials:
         self._by_cleaning: dict[Path, set[Difference]] = {}
         self._templates: dict[int, Path] = {}
         work.mkdir(parents=True, exist_ok=True)
-        self._ports = free_port(), free_port()
+        self._ports = [(free_port(), free_port()) for _ in range(AT_ONCE)]
         _run("javac", "-cp", f"{libs}/*", "-d", str(work / "classes"), str(SOURCE))
 
     def add(self, folder: Path, rotations: Sequence[int]) -> None:
@@ -151,16 +154,26 @@ class Trials:
 
     def run(self) -> None:
         """All that were added; what differs is in `mismatches` and `explained`."""
-        questions, answers = self.work / "questions.json", self.work / "answers.jsonl"
-        questions.write_text(json.dumps(self._questions))
-        with (self.work / "broker.log").open("wb") as output:
-            self._java(output, "Trials", str(self._properties(self._data(4), 4)), str(questions), str(answers))
-        for line, case in zip(answers.read_text().splitlines(), self._cases, strict=True):
-            answered = json.loads(line)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            found = [*pool.map(self._asked, range(AT_ONCE))]
+        for i, case in enumerate(self._cases):
+            answered = found[i % AT_ONCE][i // AT_ONCE]
             self.counts["brokers"] += 1
             self.counts["partitions cleaned by the broker"] += answered["cleaned"]
             self.counts["groups"] += len(answered["groups"])
             self._compare(case, answered)
+
+    def _asked(self, number: int) -> list[dict[str, Any]]:
+        """What brokers answer one after the other, over every other log that was added."""
+        asked = self._questions[number::AT_ONCE]
+        questions, answers = self.work / f"questions-{number}.json", self.work / f"answers-{number}.jsonl"
+        questions.write_text(json.dumps(asked))
+        properties = self._properties(self._data(4), 4, number)
+        with (self.work / f"broker-{number}.log").open("wb") as output:
+            self._java(output, "Trials", str(properties), str(questions), str(answers))
+        found = [*json_lines(answers.read_text())]
+        assert len(found) == len(asked)
+        return found
 
     def _compare(self, case: Case, answered: dict[str, Any]) -> None:
         first, second = ({tuple(row) for row in answered[which]} for which in ("first", "second"))
@@ -208,8 +221,8 @@ class Trials:
     def _data(self, partitions: int) -> Path:
         return self.work / f"template-{partitions}"
 
-    def _properties(self, data: Path, partitions: int) -> Path:
-        port, controller = self._ports
+    def _properties(self, data: Path, partitions: int, number: int = 0) -> Path:
+        port, controller = self._ports[number]
         settings: dict[str, Any] = {
             "process.roles": "broker,controller",
             "node.id": 1,
@@ -234,13 +247,13 @@ class Trials:
             "share.coordinator.state.topic.replication.factor": 1,
             "share.coordinator.state.topic.min.isr": 1,
         }
-        properties = self.work / f"server-{partitions}.properties"
+        properties = self.work / f"server-{partitions}-{number}.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         return properties
 
     def _java(self, output: Any, *arguments: str) -> None:
         path = f"{self.libs}/*{os.pathsep}{self.work / 'classes'}"
-        command = ("java", "-Xmx700m", *QUICK, "-cp", path, *arguments)
+        command = ("java", "-Xmx700m", *quick(self.libs), "-cp", path, *arguments)
         subprocess.run(command, timeout=SECONDS, stdout=output, stderr=subprocess.STDOUT, cwd=self.work, check=True)
 
 

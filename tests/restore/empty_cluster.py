@@ -7,10 +7,10 @@ from pathlib import Path
 
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from tests.coordinator.broker import Broker
+from tests.coordinator.broker import Broker, quick
 
 TOOL = """#!/bin/sh
-exec java -XX:TieredStopAtLevel=1 -cp '{libs}/*' org.apache.kafka.tools.consumer.group.ConsumerGroupCommand "$@"
+exec java {options} -cp '{libs}/*' org.apache.kafka.tools.consumer.group.{tool} "$@"
 """
 
 
@@ -38,7 +38,11 @@ def create_topics(broker: Broker, spans: Mapping[tuple[str, int], tuple[int, int
 
 def consumer_groups_tool(libs: Path, folder: Path) -> Path:
     """kafka-consumer-groups.sh: the tool's own class, without the scripts around it."""
-    tool = folder / "kafka-consumer-groups.sh"
-    tool.write_text(TOOL.format(libs=libs))
-    tool.chmod(0o755)
-    return tool
+    return write_tool(libs, folder / "kafka-consumer-groups.sh", "ConsumerGroupCommand")
+
+
+def write_tool(libs: Path, file: Path, tool: str) -> Path:
+    """A script that runs a tool's class."""
+    file.write_text(TOOL.format(libs=libs, options=" ".join(quick(libs)), tool=tool))
+    file.chmod(0o755)
+    return file

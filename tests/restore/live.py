@@ -93,7 +93,7 @@ def committed(real: broker.Broker, groups: Sequence[str]) -> Groups:
 def read_on(real: broker.Broker, group: str, protocol: str) -> list[int]:
     """What a Java consumer of a group reads until nothing comes any more, as numbers in order."""
     settings = ("group.protocol=" + protocol, "auto.offset.reset=none", "enable.auto.commit=false")
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{real.libs}/*"]
+    command = ["java", *broker.quick(real.libs), "-cp", f"{real.libs}/*"]
     command += ["org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", server(real)]
     command += ["--topic", "orders", "--group", group, "--timeout-ms", str(READ_MS)]
     command += [word for setting in settings for word in ("--consumer-property", setting)]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from offsets_log.translation import alignment, sight
 from offsets_log.translation.alignment import align
 from offsets_log.translation.answers import AT_LEAST, AT_MOST, BY_COUNT, BY_TIME, EXACT, Answer
+from tests.sizes import so_many
 from tests.translation.logs import MARKER, Said, log_of, pair_of
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -32,7 +33,7 @@ def examples(count: int) -> Callable[[Callable[..., None]], Callable[..., None]]
     return settings(
         deadline=None,
         phases=PHASES,
-        max_examples=count * max(1, MORE),
+        max_examples=so_many(count) * max(1, MORE),
         derandomize=not MORE,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

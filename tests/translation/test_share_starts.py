@@ -20,10 +20,10 @@ from offsets_log.restore.target import Committed
 from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Untold
 from offsets_log.translation.share_starts import asked_of
 from offsets_log.translation.translated_plan import Place, translated_plan
-from tests.coordinator.broker import Broker
+from tests.coordinator.broker import Broker, quick
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.restore import live
-from tests.restore.empty_cluster import TOOL
+from tests.restore.empty_cluster import write_tool
 from tests.restore.plans import plan_of, row
 from tests.translation.test_live import NOT_COPIED, fill
 
@@ -106,7 +106,7 @@ def starts(real: Broker, group: str) -> dict[int, int]:
 
 def read_shared(real: Broker, group: str, most: int) -> list[int]:
     """What Java's share consumer reads and accepts, as numbers in order, until it has so many or none come."""
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{real.libs}/*"]
+    command = ["java", *quick(real.libs), "-cp", f"{real.libs}/*"]
     command += ["org.apache.kafka.tools.consumer.ConsoleShareConsumer", "--bootstrap-server", live.server(real)]
     command += ["--topic", "orders", "--group", group, "--timeout-ms", str(live.READ_MS), "--max-messages", str(most)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -153,9 +153,7 @@ def test_share_groups_go_on_at_the_right_record(tmp_path: Path) -> None:
 
 def follow(plan: Path, real: Broker) -> None:
     """Run the commands of README.txt for share groups as they stand there."""
-    tool = plan / "kafka-share-groups.sh"
-    tool.write_text(TOOL.format(libs=real.libs).replace("ConsumerGroupCommand", "ShareGroupCommand"))
-    tool.chmod(0o755)
+    write_tool(real.libs, plan / "kafka-share-groups.sh", "ShareGroupCommand")
     text = (plan / "README.txt").read_text().replace("HOST:PORT", live.server(real))
     commands = re.findall(r"^  (sh share-groups/.*)$", text, re.MULTILINE)
     assert [command.split()[-1] for command in commands] == ["--dry-run", "--execute"]

@@ -1,0 +1,69 @@
+"""All kernels compiled once, by one process beside a run of tests, however many processes run tests."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from offsets_log.columnar.jit import compiled
+
+ROOT = Path(__file__).parents[1]
+CHECKED = "NUMBA_BOUNDSCHECK"
+IN_THE_BACKGROUND = 10
+"""How much such a process gives way to tests, whose turn for its code comes late."""
+
+_STARTED: list[subprocess.Popen[bytes]] = []
+
+
+class Compiling:
+    """A process that compiles, as `subprocess.Popen` for those who did not start it: it holds a lock while it lives."""
+
+    def __init__(self, lock: Path) -> None:
+        self.lock = lock
+
+    def poll(self) -> int | None:
+        """None while it lives."""
+        with self.lock.open("ab") as file:
+            return 0 if _is_ours(file.fileno(), fcntl.LOCK_SH) else None
+
+
+def compile_all(*, checked: bool = compiled.IS_CHECKED, niceness: int = 0) -> Compiling:
+    """Start the process that compiles all kernels, unless another that tests these sources has."""
+    name = hashlib.sha256(bytes(ROOT)).hexdigest()[:16]
+    base = compiled._cache_base()
+    lock = base / "offsets-log" / "kernels" / f".tests-{name}{'-checked' * checked}.lock"
+    with lock.open("ab") as file:
+        if _is_ours(file.fileno(), fcntl.LOCK_EX):  # and that of a process that is given the file, as long as it lives
+            command = (sys.executable, "-m", "tests.kernels", str(niceness))
+            mode = {CHECKED: str(int(checked)), "OFFSETS_LOG_CACHE": str(base)}
+            _STARTED.append(
+                subprocess.Popen(
+                    command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL,
+                    env={**os.environ, **mode},
+                )
+            )  # fmt: skip
+    return Compiling(lock)
+
+
+def _is_ours(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def stop() -> None:
+    """End what was started here: what no test has needed is not compiled."""
+    for process in _STARTED:
+        process.kill()
+        process.wait()
+
+
+if __name__ == "__main__":
+    os.nice(int(sys.argv[1]))
+    os.execve(sys.executable, (sys.executable, "-m", compiled.WARM), compiled._environment())
