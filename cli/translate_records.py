@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from cli.translate_sides import Asking, Committed, Side, is_here
@@ -119,8 +120,10 @@ class ByRecords:
     ) -> Mapping[int, Told]:
         """Return answers that count nothing where something could not be read; note what lacks."""
         lost = [damage for one in gaps for damage in self._gaps(*one)]
-        for damage in () if made.damages else lost:  # a gap may be what is damaged, and is noted
-            self._asking.note(damage)
+        damaged = {Path(one.error.file).parent for one in made.damages if one.error.file is not None}
+        for damage in lost:
+            if Path(str(damage.error.file)) not in damaged:  # else it may be what is damaged, and is noted
+                self._asking.note(damage)
         return uncounted(told) if lost or made.damages else told
 
     def moved_back(

@@ -79,7 +79,7 @@ def settle(
     if latest is None or earliest is None:
         return None
     is_read_lacking = _lacks(there, committed) or any(
-        between[0] < offset < committed and (one not in last or places.of_print[one][-1] >= committed)
+        between[0] < offset < committed and (one not in last or len(places.of_print[one]) > 1)
         for offset, one in zip(source.offsets, source.prints, strict=True)
     )
     must_be_unread = [

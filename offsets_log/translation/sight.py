@@ -211,19 +211,26 @@ class Sight:
         return max(0, int(self.lacking[i, 1]) - self._reach - 1) if self._shows_equals else 0
 
     def is_sure(self, i: int) -> bool:
-        """Whether no record that the source lacks before a committed offset may be one that seems to be another."""
+        """Whether no record that the source lacks before a committed offset may be one that seems to be another.
+
+        A cleaned one may be equal to a later one of its key, and what the cleaner left does not show how far apart such
+        lie; without times that may be anywhere.
+        """
         before, committed = int(self.lacking[i, 0]), int(self.asked[i].committed)
-        reach = self.apart if self.is_compacted else self._reach
-        return before == pl.NONE or (self._shows_equals and committed - before > reach)
+        shows_equals = self._shows_equals and not (self.is_compacted and self.made_of == tb.WITHOUT_TIME)
+        return before == pl.NONE or (shows_equals and committed - before > self._reach)
 
     def is_in_order(self, i: int) -> bool:
         """Whether the target has the source's last record before a committed offset right before the first unread one.
 
-        Then no record that is lost from before is taken for an unread one: it would come before that.
+        Then no record that is lost from before that one is taken for an unread one: it would come before it.
         """
         row, around = self.asked[i], self.around[i, 0]
-        is_next = row.before_lowest == row.before_highest == around != pl.NONE
-        return bool(row.after == pl.NONE or (is_next and row.after < self.state.last))
+        if row.after == pl.NONE:
+            return bool(row.unsure == pl.NONE)
+        is_last = around != pl.NONE and around > self.lacking[i, 0]
+        is_next = is_last and row.before_lowest == row.before_highest == around
+        return bool(is_next and row.after < self.state.last)
 
     def is_mixed(self, pair: Pair) -> bool:
         """Whether partitions were assigned anew: too much of one side is not on the other.

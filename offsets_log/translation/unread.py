@@ -146,7 +146,9 @@ def _moved(one: Told, offset: int) -> Answer:
 def uncounted(told: Mapping[int, Told]) -> dict[int, Told]:
     """Return answers behind which something could not be read: it may be what their groups have read."""
     return {
-        offset: replace(one, how=AT_LEAST, reread_at_most=None)
+        offset: replace(
+            one, how=AT_LEAST, reread_at_most=None, later=one.later and replace(one.later, reread_at_most=None)
+        )
         if isinstance(one, Answer) and (one.how == AT_LEAST or one.reread_at_most)
         else one
         for offset, one in told.items()

@@ -135,3 +135,14 @@ def test_damage_in_a_partition_that_one_side_has_alone_is_told(tmp_path: Path) -
     result, _ = run(source, tmp_path, "--target", tmp_path / "target")
     assert result.exit_code == 3
     assert str(file) in result.stderr
+
+
+def test_gaps_of_one_side_are_told_beside_damage_of_the_other(tmp_path: Path) -> None:
+    source = write_source(tmp_path / "source", {("g", "orders", 0): 42})
+    file = write_log(source / "orders-0", RECORDS) / f"{0:020}.log"
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    write_segments(tmp_path / "target" / "orders-0", (0, 20, 40, 80))
+    result, _ = run(source, tmp_path, "--target", tmp_path / "target")
+    assert result.exit_code == 3
+    assert str(file) in result.stderr
+    assert "offsets from 1060 to 1079 are in no segment" in result.stderr

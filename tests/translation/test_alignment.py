@@ -323,9 +323,23 @@ def test_where_nothing_near_a_committed_offset_was_copied_the_source_is_read_fro
 
 
 def test_a_target_cleaned_as_the_source_begins_at_the_answer() -> None:
-    """What was committed lies before all that the cleaner left: the first record there is the first unread one."""
+    """What was committed lies before all that the cleaner left: the first record may be the copy of a cleaned one."""
     source, target = unlike(2030, 2400), [(at - 1660, said) for at, said in unlike(2030, 2400)]
-    assert told_of(source, target, [1623], is_compacted=True) == [(370, EXACT, 0)]
+    assert told_of(source, target, [1623], is_compacted=True) == [(370, AT_LEAST, None)]
+
+
+def test_a_cleaned_record_before_an_offset_may_be_equal_to_one_behind_it() -> None:
+    said = [Said(1000, b"k%d" % (at % 3), b"v") if at in (3, 6) else one for at, one in unlike(0, 40)]
+    source = [(at, one) for at, one in enumerate(said) if at != 3]
+    target = [(at + 100, one) for at, one in enumerate(said)]
+    told = told_of(source, target, [3, 4, 7], is_compacted=True)
+    assert told == [(103, EXACT, 0), (103, AT_LEAST, None), (107, EXACT, 0)]
+
+
+def test_what_follows_the_copy_of_a_record_that_may_be_a_lost_one_may_be_read() -> None:
+    """The target ends with copies of two lost records, of which the first is equal to the source's last one."""
+    last, lost = Said(1000, b"k", b"same"), Said(1000, b"k", None)
+    assert told_of([(6, last)], [(103, last), (104, lost)], [7]) == [(104, AT_LEAST, None)]
 
 
 def test_nothing_beside_lost_records_is_skipped() -> None:

@@ -50,6 +50,9 @@ def again(at: int, count: int, surely: int) -> Answer:
         pytest.param(
             source(9, 9), target(77, 9), 1, Answer(100, AT_LEAST, 2, later=Later(102, 0, 2)), id="an equal one may be"
         ),
+        pytest.param(
+            source(9, 9, 2), target(9, 77, 2), 2, again(101, 1, 102), id="one of several equal ones may be changed"
+        ),
         pytest.param(source(1, None, None, 4), target(1, 2, 4), 2, again(101, 1, 102), id="half a hole"),
         pytest.param(source(9, 9, 9), target(9, 9, 9), 1, again(100, 3, 103), id="nothing but equal ones"),
         pytest.param(source(1, 9, 2), target(1, 9, 9, 2), 2, Answer(103, EXACT, 0), id="copied again"),
@@ -156,11 +159,15 @@ def test_how_far_equal_records_lie_apart_is_known_of_enough_that_go_on_far_enoug
         assert seen.is_sure(0) is is_far
 
 
-def test_before_an_offset_a_compacted_source_shows_itself_how_far_equal_records_lie_apart() -> None:
-    seen = sight(2000, first_source=0, last_source=9000, prints=300, apart=10, is_compacted=True)
-    for gap, is_sure in ((1990, False), (1989, True)):
+@pytest.mark.parametrize(("made_of", "is_sure"), [(tb.WHOLE, True), (tb.WITHOUT_TIME, False)])
+def test_a_compacted_source_does_not_show_how_far_cleaned_records_were_from_equal_ones(
+    made_of: int, is_sure: bool
+) -> None:
+    facts = {"first_source": 0, "last_source": 9000, "prints": 300, "apart": 10, "is_compacted": True}
+    seen = sight(2000, made_of=made_of, **facts)
+    for gap, is_far in ((1990, False), (976, False), (975, is_sure)):
         seen.lacking[0, 0] = gap
-        assert seen.is_sure(0) is is_sure
+        assert seen.is_sure(0) is is_far
 
 
 @pytest.mark.parametrize(

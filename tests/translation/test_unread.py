@@ -8,8 +8,8 @@ import google_crc32c
 
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.translation.answers import AT_LEAST, BY_TIME, EXACT, Answer
-from offsets_log.translation.unread import OFFSETS_END, Stretch, move_back, unread
+from offsets_log.translation.answers import AT_LEAST, BY_TIME, EXACT, Answer, Later
+from offsets_log.translation.unread import OFFSETS_END, Stretch, move_back, uncounted, unread
 from tests.translation.logs import Said
 
 SPANS = [(0, 99)]
@@ -74,3 +74,12 @@ def test_nothing_moves_before_the_logs_start() -> None:
     assert move_back({0: one}, target, 2)[0] == {0: Answer(2, AT_LEAST, None)}
     assert move_back({0: one}, target, 4)[0] == {0: one}
     assert move_back({0: replace(one, before=3)}, target, 0)[0] == {0: one}
+
+
+def test_nothing_is_counted_beside_what_could_not_be_read() -> None:
+    """Neither for those who may miss records."""
+    told = uncounted({1: Answer(10, AT_LEAST, 5, later=Later(14, 2, 4)), 2: Answer(20, EXACT, 0)})
+    assert told == {1: Answer(10, AT_LEAST, None), 2: Answer(20, EXACT, 0)}
+    one = told[1]
+    assert isinstance(one, Answer)
+    assert one.later == Later(14, None, 4)
