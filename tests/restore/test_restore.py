@@ -138,6 +138,18 @@ def test_wrong_usage(plan: Path, tmp_path: Path) -> None:
         assert CliRunner().invoke(main, words).exit_code == 2, words
 
 
+def test_a_directory_in_place_of_the_plan_is_told_which_file(plan: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "rescued").mkdir()
+    plan.rename(tmp_path / "rescued" / "plan.json")
+    for directory, hint in (
+        ("rescued", f"give {tmp_path}/rescued/plan.json"),
+        ("empty", "offsets-log rescue makes it"),
+    ):
+        result = CliRunner().invoke(main, ["restore", str(tmp_path / directory), "--bootstrap-server", "h:1"])
+        assert (result.exit_code, hint in result.stderr) == (2, True), result.stderr
+
+
 def test_the_choices_are_the_librarys() -> None:
     assert (restore.LEADER_EPOCHS, restore.OUT_OF_RANGE) == (policy.LEADER_EPOCHS, policy.OUT_OF_RANGE)
 
