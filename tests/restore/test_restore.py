@@ -240,6 +240,15 @@ def test_offsets_outside_and_topics_made_anew_are_said(plan: Path, cluster: Fake
     ]
 
 
+def test_what_is_outside_is_told_the_way_in(plan: Path, cluster: FakeCluster) -> None:
+    cluster.logs[("orders", 0)] = LOG._replace(log_start_offset=6)
+    plan.write_text(json.dumps(plan_of(row("idle"))))
+    assert run(plan).stderr.splitlines() == [
+        "1 offset is outside the cluster's logs: --out-of-range earliest or latest sets the log's start or end",
+        "1 offset: 0 would be committed, 0 as they should be, 1 refused; nothing was done",
+    ]
+
+
 def test_a_long_cell_does_not_widen_a_table(plan: Path, cluster: FakeCluster) -> None:
     plan.write_text(json.dumps(plan_of(row("g" * 3900, metadata="\x1b" * 3900))))
     lines = run(plan, "-o", "table").stdout.splitlines()
