@@ -10,7 +10,7 @@ import click
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
-from offsets_log.words import counted, shown_time
+from offsets_log.words import counted, shown_duration, shown_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 @click.option(
     "--stale",
     type=Duration(),
-    help="Only groups that a broker would delete and that have written nothing for this long, such as 30d, with the "
-    "command line that deletes them.",
+    help="Only groups that a broker would delete and that have written nothing for this long, such as 30d (a number "
+    "alone is milliseconds), with the command line that deletes them.",
 )
 @LAG
 @click.option(
@@ -99,7 +99,8 @@ def command(
             all_rows = rows
             old = [row for row in all_rows if g.is_stale(row, now_ms - stale)]
             rows = [row for row in old if g.can_be_deleted(row)]
-            count = f"{len(rows)} of {count} can be deleted at {shown_time(now_ms)}"
+            silent = f"wrote nothing for {shown_duration(stale)}"
+            count = f"{len(rows)} of {count} {silent} and can be deleted at {shown_time(now_ms)}"
             if len(old) > len(rows):
                 kept = counted(len(old) - len(rows), "group is as old but has", "groups are as old but have")
                 session.account.say(

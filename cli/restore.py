@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -17,13 +18,22 @@ LEADER_EPOCHS = ("drop", "keep", "if-valid")
 OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
 
 
+def _plan_file(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+    """Return the path of a plan; fail for a directory, which may be one that `rescue` made."""
+    if path is not None and Path(path).is_dir():
+        plan = Path(path, "plan.json")
+        found = f"give {plan}" if plan.is_file() else "offsets-log rescue makes it from a log"
+        raise click.BadParameter(f"{path!r} is a directory; the plan is a file, plan.json: {found}", ctx, param)
+    return path
+
+
 @click.command(
     "restore",
     epilog="Examples: offsets-log restore rescued/plan.json --bootstrap-server localhost:9092 · "
     "offsets-log restore rescued/plan.json --bootstrap-server localhost:9092 -g 'billing-*' --execute · "
     "offsets-log restore --undo rescued/restore-journal.jsonl --bootstrap-server localhost:9092 --execute",
 )
-@click.argument("plan", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.argument("plan", required=False, type=click.Path(exists=True), callback=_plan_file)
 @BOOTSTRAP_SERVER
 @COMMAND_CONFIG
 @GROUP

@@ -141,7 +141,8 @@ class Run:
             self.say(words)
         counts = self._counts()
         if not ended_by:
-            self.say(counts + ("" if self.asked.execute else "; nothing was done: --execute does it"))
+            hint = ": --execute does it" if self._changed() else ""
+            self.say(counts + ("" if self.asked.execute else f"; nothing was done{hint}"))
             return
         path, left = self.asked.journal_path, self.total - len(self.changes)
         after = (
@@ -151,6 +152,10 @@ class Run:
         )
         say(f"{ended_by}: {counts}{after}")
 
+    def _changed(self) -> int:
+        """Return how many offsets are, or would be, set."""
+        return sum(change.reason is None and change.kind not in (DONE, UNCHANGED, LEFT) for change in self.changes)
+
     def _counts(self) -> str:
         """Return counts of the offsets that were processed."""
         verb = "committed" if self.asked.undo is None else "put back"
@@ -158,9 +163,8 @@ class Run:
         done = sum(change.reason is None and change.kind == DONE for change in self.changes)
         same = sum(change.reason is None and change.kind == UNCHANGED for change in self.changes)
         left = sum(change.reason is None and change.kind == LEFT for change in self.changes)
-        changed = len(self.changes) - refused - done - same - left
         return (
-            f"{counted(self.total, 'offset')}: {changed} {verb if self.asked.execute else f'would be {verb}'}, "
+            f"{counted(self.total, 'offset')}: {self._changed()} {verb if self.asked.execute else f'would be {verb}'}, "
             f"{same} as they should be, {refused} refused"
             + (f", {left} left as asked" if left else "")
             + (f", {done} set by an earlier run and moved since, which are left alone" if done else "")
@@ -174,10 +178,14 @@ class Run:
                 f"{counted(other, 'offset is', 'offsets are')} of topics with another topic id than the plan's, "
                 "which were made anew: the same offset may be another record there"
             )
-        moved = [change for change in self.changes if change.range == OUTSIDE and change.reason is None]
+        outside = [change for change in self.changes if change.range == OUTSIDE]
+        moved = [change for change in outside if change.reason is None]
         if moved:
             count = counted(len(moved), "offset is", "offsets are")
             yield f"{count} outside the cluster's logs: {self.asked.out_of_range}, as asked"
+        if outside and self.asked.out_of_range == "refuse":
+            count = counted(len(outside), "offset is", "offsets are")
+            yield f"{count} outside the cluster's logs: --out-of-range earliest or latest sets the log's start or end"
         if self.asked.leader_epochs == "keep" and any(change.wanted and change.wanted.leader_epoch for change in moved):
             yield "leader epochs that the cluster never had keep a consumer waiting: --leader-epochs drop"
 

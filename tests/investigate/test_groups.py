@@ -92,6 +92,13 @@ def test_stale_lists_what_a_broker_deletes_and_nothing_else(tmp_path: Path) -> N
     assert rows(folder, "--now", last + 30 * DAY_MS, "--stale", "31d") == []
 
 
+@pytest.mark.parametrize(("given", "shown"), [("30", "30 ms"), ("30d", "30d"), ("720h", "30d")])
+def test_stale_says_how_long_was_meant(given: str, shown: str, tmp_path: Path) -> None:
+    folder = folder_of(LogBuilder().commit(1, group="g"), tmp_path)
+    result = run(folder, "--now", TIME + 40 * DAY_MS, "--stale", given, "-o", "jsonl")
+    assert f"1 of 1 group wrote nothing for {shown} and can be deleted at" in result.stderr
+
+
 def test_damage_is_no_silence(tmp_path: Path) -> None:
     folder = folder_of(LogBuilder().commit(1, group="g"), tmp_path)
     file = folder / "__consumer_offsets-0" / "00000000000000000000.log"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
+from offsets_log.columnar.folds import known
 from offsets_log.log_format.batch import decode_batch_header
 from offsets_log.log_format.building import build_batch, empty_batch
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.embedded import expand_subscription
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.replay import fold, partial
 from offsets_log.replay.expiry import subscribed_topics
-from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, PROFILES, RELEASES, Profile
+from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, PROFILES, RELEASES, WAYS, Profile
 from offsets_log.replay.topic_names import TopicNames, is_named_in, topic_names_in
 from offsets_log.rows.groups import group_row
 from tests.builders import TIME, LogBuilder, member, record_bytes
@@ -111,6 +116,15 @@ CASES: list[tuple[str, LogBuilder, dict[str, int], dict[str, int], dict[str, int
 def test_rule(case: tuple[Any, ...]) -> None:
     _, built, *expected = case
     assert [built.served(profile) for profile in ALL] == expected
+
+
+def test_every_switch_of_offsets_is_a_way() -> None:
+    """Releases whose ways are the same share a state: a rule that another switch decided would be the wrong one."""
+    switches = {switch.name for switch in fields(Profile)}
+    for code in (partial, fold, known.rules_of):
+        asked = set(re.findall(r"profile\.(\w+)", inspect.getsource(code))) & switches
+        assert asked
+        assert asked <= set(WAYS), code
 
 
 def test_transactional_is_the_bit_or_the_producer_id() -> None:

@@ -138,6 +138,18 @@ def test_wrong_usage(plan: Path, tmp_path: Path) -> None:
         assert CliRunner().invoke(main, words).exit_code == 2, words
 
 
+def test_a_directory_in_place_of_the_plan_is_told_which_file(plan: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "rescued").mkdir()
+    plan.rename(tmp_path / "rescued" / "plan.json")
+    for directory, hint in (
+        ("rescued", f"give {tmp_path}/rescued/plan.json"),
+        ("empty", "offsets-log rescue makes it"),
+    ):
+        result = CliRunner().invoke(main, ["restore", str(tmp_path / directory), "--bootstrap-server", "h:1"])
+        assert (result.exit_code, hint in result.stderr) == (2, True), result.stderr
+
+
 def test_the_choices_are_the_librarys() -> None:
     assert (restore.LEADER_EPOCHS, restore.OUT_OF_RANGE) == (policy.LEADER_EPOCHS, policy.OUT_OF_RANGE)
 
@@ -225,6 +237,15 @@ def test_offsets_outside_and_topics_made_anew_are_said(plan: Path, cluster: Fake
         "1 offset is of topics with another topic id than the plan's, which were made anew: the same offset may be "
         "another record there",
         "1 offset is outside the cluster's logs: earliest, as asked",
+    ]
+
+
+def test_what_is_outside_is_told_the_way_in(plan: Path, cluster: FakeCluster) -> None:
+    cluster.logs[("orders", 0)] = LOG._replace(log_start_offset=6)
+    plan.write_text(json.dumps(plan_of(row("idle"))))
+    assert run(plan).stderr.splitlines() == [
+        "1 offset is outside the cluster's logs: --out-of-range earliest or latest sets the log's start or end",
+        "1 offset: 0 would be committed, 0 as they should be, 1 refused; nothing was done",
     ]
 
 
