@@ -335,7 +335,7 @@ def test_many_longer_runs_of_records_of_one_group() -> None:
     dice, leaving = random.Random(7), ("8-", "7-", "5-")
     steps = [*[("3+",), ("6+",), ("7+",), ("8+",)] * 2, ("5+", "8+"), ("n5+", "n8+"), leaving, ("n8-", "n7-", "n5-")]
     steps += [(step,) for step in (*OF_ONE_GROUP, "n5-", "n7+", "n8+")]
-    runs = [list(chain.from_iterable(dice.choices(steps, k=9)))[:9] for _ in range(so_many(700))]
+    runs = [list(chain.from_iterable(dice.choices(steps, k=9)))[:9] for _ in range(so_many(500))]
     log = log_of_runs(runs)
     expected = construct_answer(log, PROFILES["modern"])
     for pieces in (1, 3, 7):

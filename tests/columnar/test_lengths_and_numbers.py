@@ -198,6 +198,7 @@ def test_a_header_says_the_same_to_kernels(raw: bytes) -> None:
         "producer_of": batch.producer_id,
         "producer_epoch": batch.producer_epoch,
         "base_sequence": batch.base_sequence,
+        "leader_epoch": batch.partition_leader_epoch,
         "checksum_of": batch.crc,
         "is_older": batch.magic < 2,
     }

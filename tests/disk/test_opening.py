@@ -246,3 +246,32 @@ def test_a_tar_tells_when_its_files_were_written(seconds):
         archive.addfile(info, io.BytesIO(segment(0)))
     (folder,) = unpack("a.tar", out.getvalue())
     assert folder.modified_ms == ({name(0): int(seconds * 1000)} if 0 <= seconds <= 1 << 33 else {})
+
+
+@pytest.mark.parametrize(
+    ("paths", "is_chosen"),
+    [
+        (["__consumer_offsets-0"], False),
+        (["__consumer_offsets-0/0.log"], True),
+        (["__consumer_offsets-0/0.log", "__consumer_offsets-0/2.log"], False),
+        (["backup"], False),
+        (["backup/0.log"], True),
+    ],
+)
+def test_of_files_that_are_named_nothing_is_missing_unless_they_are_all(paths, is_chosen, tmp_path):
+    """Whether they are all is not known of a directory that tells no partition."""
+    partition(tmp_path, 0, {name(0): segment(0, 1), name(2): segment(2)})
+    (tmp_path / "backup").mkdir()
+    (tmp_path / "backup" / name(0)).write_bytes(segment(0))
+    named = [path.replace("0.log", name(0)).replace("2.log", name(2)) for path in paths]
+    with open_logs([str(tmp_path / path) for path in named]) as disk:
+        assert [log.selection is not None for log in disk.logs] == [is_chosen]
+
+
+def test_a_segment_that_is_a_link_to_what_no_rule_looks_at_is_told(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", mode="w") as archive:
+        info = tarfile.TarInfo(f"__consumer_offsets-3/{name(0)}")
+        info.type, info.linkname = tarfile.LNKTYPE, "snapshots/1.bin"
+        archive.addfile(info)
+    with pytest.raises(InputError, match=r"is a link to snapshots/1.bin"), open_logs([str(tmp_path / "a.tar")]):
+        pass

@@ -185,3 +185,11 @@ def test_schema_registry() -> None:
 )
 def test_schema_registry_text_that_is_no_answer(text: bytes) -> None:
     assert list(expand_subscription("sr", "v0", text) or ()) == ["error"]
+
+
+@pytest.mark.parametrize(("count", "is_read"), [(100, True), (101, False)])
+def test_schema_registry_text_has_at_most_100_brackets(count: int, is_read: bool) -> None:
+    """Python's parser goes as deep as they are."""
+    nested = {"a": json.loads("[" * (count - 1) + "]" * (count - 1))}
+    found = expand_subscription("sr", "v0", json.dumps(nested).encode())
+    assert (found == nested) == is_read

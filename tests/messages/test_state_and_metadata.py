@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from offsets_log.errors import CorruptRecordError, OffsetsLogError, UnknownRecordTypeError, UnsupportedVersionError
 from offsets_log.log_format.control_record import CONTROL_TYPES
+from offsets_log.log_format.primitives import UVARINT
 from offsets_log.messages.cluster_metadata.config_names import is_sensitive
 from offsets_log.messages.cluster_metadata.control import (
     CONTROL_MESSAGES,
@@ -226,3 +227,15 @@ def test_hostile_values(data: st.DataObject) -> None:
             state = decode_state_record(line["log"], bytes_of(line, "key"), cut)
             json.dumps(state.value_json())
             assert decode_state_record(line["log"], *encode_state_record(state)) == state
+
+
+@pytest.mark.parametrize(("api_key", "version"), [(0x7FFF, 0), (0, 0x7FFF), (0x8000, 0), (0, 0x8000)])
+def test_an_api_key_and_its_version_have_15_bits(api_key: int, version: int) -> None:
+    value = b"\1" + b"".join(UVARINT.build(number) for number in (api_key, version)) + b"body"
+    if max(api_key, version) < 0x8000:
+        record = decode_metadata_record(value)
+        assert (record.api_key, record.version, record.raw) == (api_key, version, b"body")
+        assert encode_metadata_record(record) == value
+    else:
+        with pytest.raises(CorruptRecordError, match="out of range"):
+            decode_metadata_record(value)

@@ -236,6 +236,10 @@ def test_a_broker_is_not_asked_in_versions_that_make_topics() -> None:
     assert {key for key, api in APIS.items() if api.asked_from} == {3}
 
 
+def test_both_tables_of_an_api_have_the_same_versions() -> None:
+    assert [api.name for api in APIS.values() if api.request.versions != api.response.versions] == []
+
+
 def test_versions_that_stand_in_code_are_those_of_the_tables() -> None:
     offset_fetch = APIS[9]
     has_many = [any(row.name == "groups" for row in offset_fetch.request.fields_of(n)) for n in range(1, 11)]

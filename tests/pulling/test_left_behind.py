@@ -51,7 +51,7 @@ def test_half_written_files_of_a_run_that_was_killed_go(tmp_path: Path) -> None:
     assert copied(tmp_path) == log.raw
 
 
-@pytest.mark.parametrize("suffix", [".deleted", ".swap", ".cleaned", ".gz"])
+@pytest.mark.parametrize("suffix", [".swap", ".gz"])
 def test_a_copy_goes_on_behind_its_own_segments_only(suffix: str, tmp_path: Path) -> None:
     log = Log().fill(5)
     with Brokers(offsets_log(p0=log)).running() as brokers:

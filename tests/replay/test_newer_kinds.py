@@ -8,7 +8,7 @@ import pytest
 
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.replay.coordinator_state import CoordinatorState
-from offsets_log.replay.profile import MODERN
+from offsets_log.replay.profile import MODERN, RELEASES
 from tests.builders import LogBuilder, record_bytes
 
 KINDS = {
@@ -39,6 +39,14 @@ def load(*records: tuple[int, dict[str, Any] | None]) -> CoordinatorState:
     for record_type, value in records:
         built.add(record_bytes(record_type, key_of(record_type), value_of(record_type, value), 0))
     return built.load(MODERN)
+
+
+@pytest.mark.parametrize(("release", "epoch"), [("4.2", 0), ("4.3", 1)])
+@pytest.mark.parametrize("record_type", [5, 7, 10, 13, 19, 21])
+def test_a_group_has_epochs_from_its_first_record_on(record_type: int, release: str, epoch: int) -> None:
+    built = LogBuilder().add(record_bytes(record_type, key_of(record_type), value_of(record_type, {}), 0))
+    group = built.load(RELEASES[release]).groups["g"]
+    assert (group.group_epoch, group.assignment_epoch) == (epoch, epoch)
 
 
 @pytest.mark.parametrize("record_type", KINDS)

@@ -19,7 +19,7 @@ from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_
 from offsets_log.replay import fold, partial
 from offsets_log.replay.expiry import subscribed_topics
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, PROFILES, RELEASES, WAYS, Profile
-from offsets_log.replay.topic_names import TopicNames, is_named_in, topic_names_in
+from offsets_log.replay.topic_names import TopicNames, is_named_in, topic_id_mark, topic_names_in
 from offsets_log.rows.groups import group_row
 from tests.builders import TIME, LogBuilder, member, record_bytes
 
@@ -376,3 +376,8 @@ def test_a_commit_of_a_topic_id_that_is_known_names_nothing_new(known: int, more
     key, value = record_bytes(1, {"group": "g", "topic": "t", "partition": 0}, fields | {"topic_id": topic_id}, 4)
     assert value is not None
     assert is_named_in(key, value + more, {bytes(15) + bytes([known]): "t"}) == may_name
+
+
+def test_where_a_topic_id_stands_in_an_undecoded_commit() -> None:
+    """Behind its tag and its size since version 4; in a version that nobody knows anywhere."""
+    assert [topic_id_mark(1, version) for version in (0, 3, 4, 5)] == [None, None, b"\0\x10", b""]

@@ -201,7 +201,7 @@ def test_a_source_of_several_tables_is_answered_alike(case: Case) -> None:
         _check(case)
 
 
-@examples(40)
+@examples(25)
 @given(cases(is_plain=False), st.integers(0, 9), st.integers(1, 3))
 def test_little_that_is_looked_at_tells_nothing_wrong(case: Case, margin: int, most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

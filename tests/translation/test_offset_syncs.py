@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsets_log.disk.translating import Synced
 from offsets_log.errors import Damage
 from offsets_log.log_format.building import build_batch, build_marker
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -18,7 +19,7 @@ from offsets_log.messages.mirror_maker import (
     MirrorMakerTopic,
     encode_mirror_maker_record,
 )
-from offsets_log.translation.answers import AT_LEAST, BY_COUNT, EXACT, Answer, Later
+from offsets_log.translation.answers import AT_LEAST, BY_COUNT, EXACT, Answer, Later, Untold
 from offsets_log.translation.offset_syncs import (
     Checkpoint,
     PartitionSyncs,
@@ -69,6 +70,12 @@ def test_each_way() -> None:
     assert syncs_of((1000, 1000), (1009, 1002)).translate(1003, plain) == Answer(1001, AT_LEAST, 1)
     assert syncs_of((100, 10), (200, 111)).translate(150, plain) == Answer(11, AT_LEAST, 100)
     assert syncs_of((100, 10), (200, 110), (200, 110)).translate(150, plain) == Answer(60, BY_COUNT, 0)
+
+
+def test_without_a_copy_nothing_is_counted_between_two_syncs() -> None:
+    told = Synced(syncs_of((100, 10), (200, 110)), [99, 100, 150], None, None).run().value
+    expected = {99: Untold("it is before all offset syncs"), 100: Answer(10, EXACT, 0), 150: Answer(11, AT_LEAST, 99)}
+    assert told == expected
 
 
 def test_a_target_that_began_anew_and_a_source_read_again() -> None:
