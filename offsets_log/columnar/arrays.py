@@ -33,15 +33,17 @@ SLOW_PATH = -2
 """Instead of a batch: the value was read by `log_format`; the index is its place in a list."""
 
 # A row of ``rows``.
-KEY_AT = 0  # in the arena; the size stands in the 4 bytes before
-TARGET = 1  # the row of the same GroupTopicPartition; of a type 2 key IS_GROUP
-GROUP = 2
-RECORD_OFFSET = 3  # of the committed offset, NEVER without one
-APPLIED_OFFSET = 4  # where it took effect
-BATCH = 5  # where its batch begins in the log, or SLOW_PATH
-INDEX = 6  # among the batch's records
-TOMBSTONE_OFFSET = 7  # of the last one that ends committed values
-ROW_SIZE = 8
+(
+    KEY_AT,  # in the arena; the size stands in the 4 bytes before
+    TARGET,  # the row of the same GroupTopicPartition; of a type 2 key IS_GROUP
+    GROUP,
+    RECORD_OFFSET,  # of the committed offset, NEVER without one
+    APPLIED_OFFSET,  # where it took effect
+    BATCH,  # where its batch begins in the log, or SLOW_PATH
+    INDEX,  # among the batch's records
+    TOMBSTONE_OFFSET,  # of the last one that ends committed values
+    ROW_SIZE,
+) = range(9)
 IS_GROUP = -1
 SIZE_BYTES = 4
 
@@ -53,22 +55,24 @@ MEMBER = APPLIED_OFFSET  # the row of the member's own key
 IS_REMOVED = TOMBSTONE_OFFSET  # whether the last record is a tombstone
 
 # A row of ``groups``.
-NAME_AT = 0
-METADATA_OFFSET = 1  # of the last type 2 record, NEVER without one
-METADATA_BATCH = 2
-METADATA_INDEX = 3
-IS_TOMBSTONE = 4  # the last type 2 record
-VALUE_OFFSET = 5  # of the last offset value, whatever became of it
-NEWER_KIND = 6  # of the records of a newer kind, 0 without one
-NEWER_SINCE = 7  # offset of the first
-NEWER_LAST = 8  # of the last
-NEWER_FLAGS = 9
-ANCHOR_OFFSET = 10  # of a value that made the group, NEVER without one
-ANCHOR_BATCH = 11
-ANCHOR_INDEX = 12
-VALUE_BEFORE = 13  # offset of an offset value between the type 2 record and the first of a newer kind, NEVER without
-FIRST_OFFSET_OF_GROUP = 14  # of the first record that names it, NEVER while none is known
-GROUP_SIZE = 15
+(
+    NAME_AT,
+    METADATA_OFFSET,  # of the last type 2 record, NEVER without one
+    METADATA_BATCH,
+    METADATA_INDEX,
+    IS_TOMBSTONE,  # the last type 2 record
+    VALUE_OFFSET,  # of the last offset value, whatever became of it
+    NEWER_KIND,  # of the records of a newer kind, 0 without one
+    NEWER_SINCE,  # offset of the first
+    NEWER_LAST,  # of the last
+    NEWER_FLAGS,
+    ANCHOR_OFFSET,  # of a value that made the group, NEVER without one
+    ANCHOR_BATCH,
+    ANCHOR_INDEX,
+    VALUE_BEFORE,  # offset of an offset value between the type 2 record and the first of a newer kind, NEVER without
+    FIRST_OFFSET_OF_GROUP,  # of the first record that names it, NEVER while none is known
+    GROUP_SIZE,
+) = range(16)
 
 # Regions of ``overflow``: each has a place in the scan state where it begins, and one for its room in entries.
 PRODUCER_ID, HEAD_OFFSET, HEAD_COMMITS, NEWEST, OLDEST = range(5)
@@ -126,55 +130,73 @@ REGIONS = (
 )
 
 # Places in the scan state: what kernels change.
-AT = 0
-LAST_OFFSET = 1  # of the last batch accepted
-END_OFFSET = 2
-CHECKED = 3  # where a batch begins that is known to be whole and right
-CHECKED_SIZE = 4
-STAGED = 5  # records read and not yet replayed
-FLUSHED = 6  # of these, replayed
-IN_WINDOW = 7  # whether the staged records stand in decompressed bytes
-WINDOW_NEXT = 8  # the next batch of the window
-ROWS = 9
-ARENA_USED = 10
-GROUPS = 11
-PRODUCERS = 12
-OPENED = 13
-OPEN_COUNT = 14
-FREE = 15  # first free open record
-CANCELLED = 16
-NAMED = 17
-BATCHES = 18
-RECORDS = 19
-FIRST_OFFSET = 20
-MISSING = 21
-RESOLUTION = 22  # how many transactions were resolved
-SEED = 23
-# Where the regions of ``overflow`` begin, and their room.
 (
-    GROUP_SLOTS_AT, PRODUCER_SLOTS_AT, OWNED_SLOTS_AT, PRODUCERS_AT, OPENED_AT, CANCELLED_AT, MORE_AT, NAMED_AT,
-    UNENDED_AT, OWNED_AT, TOLD_AT, KEPT_AT,
-) = range(24, 36)  # fmt: skip
-(
-    GROUP_SLOTS_ROOM, PRODUCER_SLOTS_ROOM, OWNED_SLOTS_ROOM, PRODUCERS_ROOM, OPENED_ROOM, CANCELLED_ROOM, MORE_ROOM,
-    NAMED_ROOM, UNENDED_ROOM, OWNED_ROOM, TOLD_ROOM, KEPT_ROOM,
-) = range(36, 48)  # fmt: skip
-# What a scan is told.
-STOP = 48
-SEGMENT = 49  # where the segment begins in the log
-BASE_OFFSET = 50  # of the segment, NOTHING if its name tells none
-FOLLOWING = 51  # base offset of the segment behind it, NOTHING without one
-UNTIL_OFFSET = 52
-UNTIL_TIME = 53
-RULES = 54
-BY_BIT = 55  # whether the transactional bit tells a transaction, else a producer id does
-PAUSE = 56  # bytes of one call
-WINDOW_COUNT = 57  # batches in the window
-OWNED = 58
-TOLD = 59
-KEPT = 60
-# What `primitives.walk` notes and needs.
-NOTES = 61
+    AT,
+    LAST_OFFSET,  # of the last batch accepted
+    END_OFFSET,
+    CHECKED,  # where a batch begins that is known to be whole and right
+    CHECKED_SIZE,
+    STAGED,  # records read and not yet replayed
+    FLUSHED,  # of these, replayed
+    IN_WINDOW,  # whether the staged records stand in decompressed bytes
+    WINDOW_NEXT,  # the next batch of the window
+    ROWS,
+    ARENA_USED,
+    GROUPS,
+    PRODUCERS,
+    OPENED,
+    OPEN_COUNT,
+    FREE,  # first free open record
+    CANCELLED,
+    NAMED,
+    BATCHES,
+    RECORDS,
+    FIRST_OFFSET,
+    MISSING,
+    RESOLUTION,  # how many transactions were resolved
+    SEED,
+    # Where the regions of ``overflow`` begin, and their room.
+    GROUP_SLOTS_AT,
+    PRODUCER_SLOTS_AT,
+    OWNED_SLOTS_AT,
+    PRODUCERS_AT,
+    OPENED_AT,
+    CANCELLED_AT,
+    MORE_AT,
+    NAMED_AT,
+    UNENDED_AT,
+    OWNED_AT,
+    TOLD_AT,
+    KEPT_AT,
+    GROUP_SLOTS_ROOM,
+    PRODUCER_SLOTS_ROOM,
+    OWNED_SLOTS_ROOM,
+    PRODUCERS_ROOM,
+    OPENED_ROOM,
+    CANCELLED_ROOM,
+    MORE_ROOM,
+    NAMED_ROOM,
+    UNENDED_ROOM,
+    OWNED_ROOM,
+    TOLD_ROOM,
+    KEPT_ROOM,
+    # What a scan is told.
+    STOP,
+    SEGMENT,  # where the segment begins in the log
+    BASE_OFFSET,  # of the segment, NOTHING if its name tells none
+    FOLLOWING,  # base offset of the segment behind it, NOTHING without one
+    UNTIL_OFFSET,
+    UNTIL_TIME,
+    RULES,
+    BY_BIT,  # whether the transactional bit tells a transaction, else a producer id does
+    PAUSE,  # bytes of one call
+    WINDOW_COUNT,  # batches in the window
+    OWNED,
+    TOLD,
+    KEPT,
+    # What `primitives.walk` notes and needs.
+    NOTES,
+) = range(62)
 NOTES_SIZE = 8
 STACK = NOTES + NOTES_SIZE
 FRAME_SIZE = 3
@@ -234,19 +256,21 @@ CODE = OTHER_PROGRAMS + RECORD_TYPES
 """From here on the programs."""
 
 # Columns of ``staged``: records read and not yet replayed. `batches.records_of` fills the first.
-KEY = 0  # position of its bytes
-KEY_SIZE = 1
-VALUE_AT = 2  # position of its bytes
-VALUE_SIZE = 3  # NOTHING for a tombstone
-OFFSET = 4
-TIMESTAMP_DELTA = 5  # of magic 0 and 1 the time itself
-RECORD_AT = 6  # position of its length; of magic 0 and 1 that of its batch in the segment
-KIND = 7
-STAGED_BATCH = 8
-STAGED_INDEX = 9
-STAGED_PRODUCER = 10
-TOPIC_ID_AT = 11  # position of its bytes
-STAGED_SIZE = 12
+(
+    KEY,  # position of its bytes
+    KEY_SIZE,
+    VALUE_AT,  # position of its bytes
+    VALUE_SIZE,  # NOTHING for a tombstone
+    OFFSET,
+    TIMESTAMP_DELTA,  # of magic 0 and 1 the time itself
+    RECORD_AT,  # position of its length; of magic 0 and 1 that of its batch in the segment
+    KIND,
+    STAGED_BATCH,
+    STAGED_INDEX,
+    STAGED_PRODUCER,
+    TOPIC_ID_AT,  # position of its bytes
+    STAGED_SIZE,
+) = range(13)
 VALUE, TOMBSTONE, COMMIT, ABORT, PASSED = range(5)
 """Kinds of staged records; PASSED were taken care of otherwise."""
 

@@ -8,8 +8,6 @@ names    one row for each name that was met, of whatever: the numbers are those 
 chosen   one row for each batch chosen, with the run of batches before it that were passed by
 told     one row for each wanted record of these, where these are asked for, with the run of records before it that
          were passed by; their keys and values are in ``copied``
-
-Over 400 lines: one kernel and the records it fills, which mean nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -25,74 +23,49 @@ from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64, uvarint, walk
 
-
-class Name(Record):
-    """What is known of a name."""
-
-    as_group: Long  # a verdict
-    as_topic: Long
-    topic_of_id: Long  # where the name is a topic id: what was last said of it, see `_said`; 0 is nothing
-
-
+# Columns of ``names``.
+AS_GROUP, AS_TOPIC = range(2)  # a verdict
+TOPIC_OF_ID = 2  # where the name is a topic id: what was last said of it, see `_said`; 0 is nothing
+NAME_SIZE = 3
 UNDECIDED, UNWANTED, WANTED = range(3)
 """Verdicts on a name."""
 FOLLOWED, MARKED = range(2)
 """What is known of a producer, instead of the offset of its head: its markers are wanted, or its first one was."""
 
+# What is asked, and how far it is, in ``counts``.
+(
+    TYPES,  # a bit for each record type that is wanted
+    BY_TOPIC,  # whether topics are asked for, too
+    WITH_NAMES,  # whether a record is wanted that says of a topic id what was not said of it before
+    WITH_MARKERS,  # whether markers are wanted of producers that wrote what was chosen
+    WITH_BATCHES,  # whether every batch has a row
+    CHOSEN,  # rows
+    CHOSEN_AT,  # the batch that was last found to hold a wanted record
+    FIRST,  # the first record passed by, NOTHING without one
+    NEXT,  # the offset behind the last one
+    HAS_HOLES,  # whether offsets between these are left out
+    IS_BARE,  # whether the records of what is chosen are told, but those of control batches
+    TOLD,  # records told
+    USED,  # bytes of their copy
+    FIRST_MARKERS,  # whether each producer's first marker is wanted, too
+    NAMES_TOLD,  # records of newer kinds that name topics: behind each one commits may say something new again
+    LOOKED_AT,  # the batch whose records were last looked at
+    COUNTS,
+) = range(17)
 
-class Choosing(Record):
-    """What is asked, and how far it is."""
+# Columns of both: a run of records that were passed by, as in ``counts``.
+RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES = range(3)
 
-    types: Long  # a bit for each record type that is wanted
-    by_topic: Long  # whether topics are asked for, too
-    with_names: Long  # whether a record is wanted that says of a topic id what was not said of it before
-    with_markers: Long  # whether markers are wanted of producers that wrote what was chosen
-    with_batches: Long  # whether every batch has a row
-    chosen: Long  # rows
-    chosen_at: Long  # the batch that was last found to hold a wanted record
-    first: Long  # the first record passed by, NOTHING without one
-    next: Long  # the offset behind the last one
-    has_holes: Long  # whether offsets between these are left out
-    is_bare: Long  # whether the records of what is chosen are told, but those of control batches
-    told: Long  # records told
-    used: Long  # bytes of their copy
-    first_markers: Long  # whether each producer's first marker is wanted, too
-    names_told: Long  # records of newer kinds that name topics: behind each commits may say something new again
-    looked_at: Long  # the batch whose records were last looked at
+# More columns of ``chosen``; AT is NOTHING where only a run is told. The run is behind the last record that is told.
+BATCH_AT, BATCH_SIZE, IS_CHOSEN, TOLD_END, CHOSEN_SIZE = range(3, 8)
 
-
-class Run(Record):
-    """A run of records that were passed by, as in `Choosing`."""
-
-    first_passed: Long
-    next_offset: Long
-    has_holes: Long
-
-
-class Chosen(Run):
-    """A batch; where only a run is told it stands at NOTHING. The run is behind the last record that is told."""
-
-    batch_at: Long
-    batch_size: Long
-    is_chosen: Long
-    told_end: Long
-
-
-class Told(Run):
-    """A record of what is chosen, and where its key and value are copied to."""
-
-    offset: Long
-    time: Long
-    time_delta: Long
-    key_at: Long
-    key_size: Long
-    value_size: Long
+# More columns of ``told``: a record of what is chosen, and where its key and value are copied to.
+TOLD_OFFSET, TOLD_TIME, TOLD_TIME_DELTA, TOLD_KEY, TOLD_KEY_SIZE, TOLD_VALUE_SIZE, TOLD_SIZE = range(3, 10)
 
 
 TOPIC_ID_SIZE = 16
@@ -118,28 +91,28 @@ def _verdict(
 ) -> Any:  # fmt: skip
     """Return the verdict on a key; NEEDS_ROOM."""
     is_commit = number < a.COMMIT_TYPES
-    if counts.types >> number & 1 == 0 or (counts.by_topic and not is_commit):
+    if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
     group = _number_of(
         scan_state, slots, rows, groups, arena, overflow, names, data, group_at, be16(data, group_at - 2)
     )
     if group < 0:
         return group
-    verdict = names[group].as_group
-    if verdict == UNWANTED or not counts.by_topic:
+    verdict = names[group, AS_GROUP]
+    if verdict == UNWANTED or not counts[BY_TOPIC]:
         return verdict
     topic = _number_of(
         scan_state, slots, rows, groups, arena, overflow, names, data, topic_at, be16(data, topic_at - 2)
     )
     if topic < 0:
         return topic
-    return verdict if names[topic].as_topic == WANTED else names[topic].as_topic
+    return verdict if names[topic, AS_TOPIC] == WANTED else names[topic, AS_TOPIC]
 
 
 @inlined
 def _said(counts: Any, topic: Any) -> Any:
     """Return what a commit says of a topic id: the topic's number, and the newer records before that named topics."""
-    return counts.names_told << 32 | topic + 1
+    return counts[NAMES_TOLD] << 32 | topic + 1
 
 
 @part
@@ -165,10 +138,10 @@ def _names_anew(
     mark = id_at - MARK_SIZE
     is_usual = id_at + TOPIC_ID_SIZE == end and data[U(mark)] == 1 and data[U(mark + 1)] == 0
     if not is_usual or data[U(mark + 2)] != TOPIC_ID_SIZE:
-        names[topic_id].topic_of_id = 0
+        names[topic_id, TOPIC_OF_ID] = 0
         return np.int64(WANTED)
-    is_known = names[topic_id].topic_of_id == _said(counts, topic)
-    names[topic_id].topic_of_id = _said(counts, topic)
+    is_known = names[topic_id, TOPIC_OF_ID] == _said(counts, topic)
+    names[topic_id, TOPIC_OF_ID] = _said(counts, topic)
     return np.int64(UNWANTED if is_known else WANTED)
 
 
@@ -193,9 +166,9 @@ def _lists_name_anew(
             topic = _number_of(scan_state, slots, rows, groups, arena, overflow, names, data, text_at, size - 1)
             if topic_id < 0 or topic < 0:
                 return np.int64(oc.NEEDS_ROOM)
-            if names[topic_id].topic_of_id != _said(counts, topic):
-                names[topic_id].topic_of_id = _said(counts, topic)
-                counts.chosen_at = scan_state[a.AT]
+            if names[topic_id, TOPIC_OF_ID] != _said(counts, topic):
+                names[topic_id, TOPIC_OF_ID] = _said(counts, topic)
+                counts[CHOSEN_AT] = scan_state[a.AT]
                 verdict = np.int64(WANTED)
             at = text_at + size - 1
             if lists % LIST_KINDS == TOPICS_WITH_PARTITIONS:
@@ -224,11 +197,11 @@ def _look_at_record(
     verdict = _verdict(
         counts, scan_state, slots, rows, groups, arena, overflow, names, data, number, group_at, topic_at
     )
-    if verdict < 0 or not counts.with_names:
+    if verdict < 0 or not counts[WITH_NAMES]:
         return verdict
     if number >= a.KEY_TYPES and newer.TYPES[number, newer.NAMES] and staged[i, a.KIND] == a.VALUE:
         if LISTS[U(number)] == 0:
-            counts.names_told += 1
+            counts[NAMES_TOLD] += 1
             return np.int64(WANTED)
         at, end = staged[i, a.VALUE_AT] + 2, staged[i, a.VALUE_AT] + staged[i, a.VALUE_SIZE]
         named = _lists_name_anew(
@@ -248,22 +221,22 @@ def _look(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
     staged: Any, source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
-    """Set ``counts.chosen_at`` if the staged batch is chosen; return why this cannot be decided yet.
+    """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet.
 
     Records that are not wanted become PASSED; none does where the batch was looked at before, because what was new then
     is known now.
     """
     if bt.attributes_of(data, at) & bt.CONTROL_MASK:
         head = producer_at(scan_state, staged[0, a.STAGED_PRODUCER]) + a.HEAD_OFFSET
-        if counts.with_markers and overflow[head] == FOLLOWED:
-            counts.chosen_at = at
-        elif counts.first_markers and overflow[head] == a.NOTHING:
-            counts.chosen_at = at
+        if counts[WITH_MARKERS] and overflow[head] == FOLLOWED:
+            counts[CHOSEN_AT] = at
+        elif counts[FIRST_MARKERS] and overflow[head] == a.NOTHING:
+            counts[CHOSEN_AT] = at
             overflow[head] = MARKED
         return np.int64(oc.FINISHED)
     outcome = np.int64(oc.FINISHED)
-    is_again = counts.looked_at == at
-    counts.looked_at = at
+    is_again = counts[LOOKED_AT] == at
+    counts[LOOKED_AT] = at
     for number in range(scan_state[a.STAGED]):
         verdict = _look_at_record(
             counts, scan_state, slots, rows, groups, arena, overflow, names, source, staged, U(number)
@@ -271,12 +244,12 @@ def _look(
         if verdict < 0:
             return verdict
         if verdict == WANTED:
-            counts.chosen_at = at
+            counts[CHOSEN_AT] = at
         elif verdict == UNDECIDED:
             outcome = np.int64(oc.NEEDS_VERDICT)
         elif not is_again:
             staged[U(number), a.KIND] = a.PASSED
-    if counts.chosen_at == at and counts.with_markers and not _follow(scan_state, overflow, bt.producer_of(data, at)):
+    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(scan_state, overflow, bt.producer_of(data, at)):
         return np.int64(oc.NEEDS_ROOM)
     return outcome
 
@@ -300,33 +273,33 @@ def follow(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
 @inlined
 def _pass(counts: Any, offset: Any) -> None:
     """Add a record to the run of those passed by."""
-    if counts.first == a.NOTHING:
-        counts.first = offset
-        counts.has_holes = 0
-    elif offset != counts.next:
-        counts.has_holes = 1
-    counts.next = offset + 1
+    if counts[FIRST] == a.NOTHING:
+        counts[FIRST] = offset
+        counts[HAS_HOLES] = 0
+    elif offset != counts[NEXT]:
+        counts[HAS_HOLES] = 1
+    counts[NEXT] = offset + 1
 
 
 @inlined
-def _end_run(counts: Any, row: Any) -> None:
+def _end_run(counts: Any, table: Any, row: Any) -> None:
     """Note the run in a row of ``chosen`` or ``told``, and begin another."""
-    row.first_passed = counts.first
-    row.next_offset = counts.next
-    row.has_holes = counts.has_holes
-    counts.first = a.NOTHING
+    table[row, RUN_FIRST] = counts[FIRST]
+    table[row, RUN_NEXT] = counts[NEXT]
+    table[row, RUN_HAS_HOLES] = counts[HAS_HOLES]
+    counts[FIRST] = a.NOTHING
 
 
 @inlined
 def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
     """Add a row, and end the run before it."""
-    row = chosen[U(counts.chosen)]
-    row.batch_at = at
-    row.batch_size = size
-    row.is_chosen = is_chosen
-    row.told_end = counts.told
-    counts.chosen += 1
-    _end_run(counts, row)
+    row = U(counts[CHOSEN])
+    chosen[row, BATCH_AT] = at
+    chosen[row, BATCH_SIZE] = size
+    chosen[row, IS_CHOSEN] = is_chosen
+    chosen[row, TOLD_END] = counts[TOLD]
+    counts[CHOSEN] += 1
+    _end_run(counts, chosen, row)
 
 
 @part
@@ -336,22 +309,22 @@ def _tell(counts: Any, scan_state: Any, staged: Any, source: Any, data: Any, at:
     for number in range(scan_state[a.STAGED]):
         i = U(number)
         size += staged[i, a.KEY_SIZE] + max(staged[i, a.VALUE_SIZE], np.int64(0))
-    if counts.told + scan_state[a.STAGED] > len(told) or counts.used + size > len(copied):
+    if counts[TOLD] + scan_state[a.STAGED] > len(told) or counts[USED] + size > len(copied):
         return False
     time, is_counted = bt.base_time(data, at)
     for number in range(scan_state[a.STAGED]):
-        i, row = U(number), told[U(counts.told)]
+        i, row = U(number), U(counts[TOLD])
         if staged[i, a.KIND] == a.PASSED:
             _pass(counts, np.int64(staged[i, a.OFFSET]))
             continue
-        _end_run(counts, row)
-        row.offset = staged[i, a.OFFSET]
-        row.time = time
-        row.time_delta = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
-        row.key_at = counts.used
-        row.key_size = staged[i, a.KEY_SIZE]
-        row.value_size = staged[i, a.VALUE_SIZE]
-        counts.told += 1
+        _end_run(counts, told, row)
+        told[row, TOLD_OFFSET] = staged[i, a.OFFSET]
+        told[row, TOLD_TIME] = time
+        told[row, TOLD_TIME_DELTA] = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
+        told[row, TOLD_KEY] = counts[USED]
+        told[row, TOLD_KEY_SIZE] = staged[i, a.KEY_SIZE]
+        told[row, TOLD_VALUE_SIZE] = staged[i, a.VALUE_SIZE]
+        counts[TOLD] += 1
         _copy(counts, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], copied)
         _copy(counts, source, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], copied)
     return True
@@ -360,8 +333,8 @@ def _tell(counts: Any, scan_state: Any, staged: Any, source: Any, data: Any, at:
 @inlined
 def _copy(counts: Any, source: Any, start: Any, size: Any, copied: Any) -> None:
     for i in range(size):
-        copied[U(counts.used + i)] = source[U(start + i)]
-    counts.used += max(size, np.int64(0))
+        copied[U(counts[USED] + i)] = source[U(start + i)]
+    counts[USED] += max(size, np.int64(0))
 
 
 @inlined
@@ -381,11 +354,11 @@ def _choose(
         )  # fmt: skip
     if outcome != oc.FINISHED:
         return outcome
-    is_chosen = counts.chosen_at == at
-    is_told = is_chosen and counts.is_bare and bt.attributes_of(data, at) & bt.CONTROL_MASK == 0
+    is_chosen = counts[CHOSEN_AT] == at
+    is_told = is_chosen and counts[IS_BARE] and bt.attributes_of(data, at) & bt.CONTROL_MASK == 0
     if is_told and not _tell(counts, scan_state, staged, source, data, at, told, copied):
         return np.int64(oc.NEEDS_COPY)
-    if is_chosen or counts.with_batches:
+    if is_chosen or counts[WITH_BATCHES]:
         _add(counts, chosen, at, size, is_chosen)
     if not is_chosen:
         for number in range(scan_state[a.STAGED]):
@@ -396,16 +369,16 @@ def _choose(
 
 @kernel
 def choose(
-    counts: Choosing, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    names: Table[Name], staged: LongRows, data: Bytes, window: Bytes, table: LongRows, chosen: Table[Chosen],
-    told: Table[Told], copied: Bytes,
+    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
+    names: LongRows, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, chosen: LongRows, told: LongRows,
+    copied: Bytes,
 ) -> Any:  # fmt: skip
     """Choose batches of a segment from ``scan_state[AT]`` on; return why it stopped, with a row for all it passed."""
     begin = scan_state[a.AT]
-    counts.chosen = counts.told = counts.used = 0
+    counts[CHOSEN] = counts[TOLD] = counts[USED] = 0
     outcome = np.int64(oc.FINISHED)
     while outcome == oc.FINISHED and scan_state[a.AT] < scan_state[a.STOP]:
-        if scan_state[a.AT] - begin >= scan_state[a.PAUSE] or counts.chosen + 1 >= len(chosen):
+        if scan_state[a.AT] - begin >= scan_state[a.PAUSE] or counts[CHOSEN] + 1 >= len(chosen):
             outcome = np.int64(oc.PAUSED)
         else:
             outcome = np.int64(
@@ -415,6 +388,6 @@ def choose(
                 )
             )  # fmt: skip
     scan_state[a.STAGED] = 0
-    if counts.first != a.NOTHING:
+    if counts[FIRST] != a.NOTHING:
         _add(counts, chosen, np.int64(a.NOTHING), np.int64(0), False)
     return outcome

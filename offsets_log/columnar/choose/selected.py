@@ -18,7 +18,6 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.choose import choice as ch
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.events import EVERYTHING, BareBatch, BatchStart, LogEvent, Passed, Until, batch_events
@@ -67,7 +66,7 @@ class Bare:
     """
 
     place: tuple[int, int, int]
-    told: Sequence[tuple[int, ...]]
+    told: Sequence[list[int]]
     copied: bytes
     passed: Sequence[Passed]
 
@@ -120,17 +119,17 @@ def events_of(order: ScanOrder, item: Item, wants: Callable[[Record], bool] | No
         yield BatchStart(segment, batch, batch.base_offset)
 
 
-def _counts(selection: Selection) -> ch.Choosing:
+def _counts(selection: Selection) -> a.Int64s:
     """Return a selection in the form the kernel takes."""
     types = {*range(a.KEY_TYPES, a.RECORD_TYPES), *(selection.record_types or range(a.KEY_TYPES))}
-    counts = ch.Choosing()
-    counts.types = sum(1 << number for number in types)
-    counts.by_topic = selection.topic is not None
-    counts.with_names = selection.with_names
-    counts.with_markers = selection.with_markers
-    counts.with_batches = selection.with_batches
-    counts.is_bare = selection.is_bare
-    counts.chosen_at = counts.looked_at = counts.first = a.NOTHING
+    counts = np.zeros(ch.COUNTS, np.int64)
+    counts[ch.TYPES] = sum(1 << number for number in types)
+    counts[ch.BY_TOPIC] = selection.topic is not None
+    counts[ch.WITH_NAMES] = selection.with_names
+    counts[ch.WITH_MARKERS] = selection.with_markers
+    counts[ch.WITH_BATCHES] = selection.with_batches
+    counts[ch.IS_BARE] = selection.is_bare
+    counts[[ch.CHOSEN_AT, ch.LOOKED_AT, ch.FIRST]] = a.NOTHING
     return counts
 
 
@@ -197,7 +196,7 @@ def items_of_piece(
         reading = _WholeReading(order, cursor, scanner)
     else:
         reading = _SelectedReading(order, cursor, scanner, replace(selection, is_bare=False))
-        reading.counts.first_markers = selection.with_markers
+        reading.counts[ch.FIRST_MARKERS] = selection.with_markers
     yield from reading.items(end, lambda size_bytes: None)
 
 
@@ -261,9 +260,9 @@ class _SelectedReading(_ItemReading):
         self.selection = selection
         self.state = ColumnarState(MODERN, release=order.release, with_newer=True)
         self.counts = _counts(selection)
-        self.names = Table(ch.Name, len(self.state.arrays.groups))
-        self.chosen = Table(ch.Chosen, room.batches)
-        self.told = Table(ch.Told, room.batches if selection.is_bare else 0)
+        self.names = np.zeros((len(self.state.arrays.groups), ch.NAME_SIZE), np.int64)
+        self.chosen = np.zeros((room.batches, ch.CHOSEN_SIZE), np.int64)
+        self.told = np.zeros((room.batches if selection.is_bare else 0, ch.TOLD_SIZE), np.int64)
         self.copied = np.zeros(room.size_bytes if selection.is_bare else 0, np.uint8)
         self._decided = 0
         for producer_id in selection.producers:
@@ -286,8 +285,8 @@ class _SelectedReading(_ItemReading):
                     self._grow()
                 case oc.NEEDS_VERDICT:
                     self._decide()
-                case oc.NEEDS_COPY if not self.counts.told:
-                    self.told = Table(ch.Told, 2 * len(self.told))
+                case oc.NEEDS_COPY if not self.counts[ch.TOLD]:
+                    self.told = np.zeros((2 * len(self.told), ch.TOLD_SIZE), np.int64)
                     self.copied = np.zeros(2 * len(self.copied), np.uint8)
                 case oc.NEEDS_COPY:
                     pass  # what was copied was taken
@@ -295,10 +294,10 @@ class _SelectedReading(_ItemReading):
                     return outcome
 
     def _take_chosen(self, index: int, data: a.Bytes) -> None:
-        told = self.told.rows[: self.counts.told].tolist()
-        copied = self.copied[: self.counts.used].tobytes()
+        told = self.told[: self.counts[ch.TOLD]].tolist()
+        copied = self.copied[: self.counts[ch.USED]].tobytes()
         begin = 0
-        for *run, at, size, is_chosen, end in self.chosen.rows[: self.counts.chosen].tolist():
+        for *run, at, size, is_chosen, end in self.chosen[: self.counts[ch.CHOSEN]].tolist():
             if is_chosen and end > begin:
                 self.ready.append(Bare((index, at, at + size), told[begin:end], copied, _passed(run)))
                 begin = end
@@ -311,7 +310,7 @@ class _SelectedReading(_ItemReading):
     def take(self, index: int, batch: RecordBatch) -> None:
         super().take(index, batch)
         if self.selection.with_names and any(isinstance(it, Record) and may_name(it) for it in iter_records(batch)):
-            self.names.rows["topic_of_id"] = 0
+            self.names[:, ch.TOPIC_OF_ID] = 0
         if self.selection.with_markers and not batch.is_control:
             self._follow(batch.producer_id)
 
@@ -322,13 +321,14 @@ class _SelectedReading(_ItemReading):
     def _grow(self) -> None:
         """Make room for more names and producers."""
         self.state.grow()
-        self.names = self.names.grown(len(self.state.arrays.groups))
+        names = np.zeros((len(self.state.arrays.groups), ch.NAME_SIZE), np.int64)
+        names[: len(self.names)] = self.names
+        self.names = names
 
     def _decide(self) -> None:
         """Decide on each name that is new."""
         s = self.state.arrays
         new = slice(self._decided, int(s.scan_state[a.GROUPS]))
         texts = [decode_string(s.text_at(at)) for at in s.groups[new, a.NAME_AT].tolist()]
-        for name, text in zip(range(self._decided, new.stop), texts, strict=True):
-            self.names[name].as_group, self.names[name].as_topic = _verdicts(self.selection, text)
+        self.names[new, : ch.TOPIC_OF_ID] = [_verdicts(self.selection, text) for text in texts]
         self._decided = new.stop

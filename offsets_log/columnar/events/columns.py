@@ -53,10 +53,12 @@ IS_GROUP, IS_TOPIC, IS_TOPIC_ID, IS_KEY = range(4)
 
 # Of ``counts``: rows, entries, bytes of the arena, bytes of each text, entries of each kind, staged bytes; and as 0 or
 # 1, whether batches have rows.
-ROWS = 0
-ENTRIES = 1
-ARENA_USED = 2
-TEXTS_USED = 3
+(
+    ROWS,
+    ENTRIES,
+    ARENA_USED,
+    TEXTS_USED,
+) = range(4)
 NUMBERED = TEXTS_USED + TEXTS
 STAGED_BYTES = NUMBERED + IS_KEY
 HAS_BATCHES = STAGED_BYTES + 1

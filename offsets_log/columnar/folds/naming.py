@@ -29,14 +29,16 @@ NOBODYS_NAME = b"\xff"
 """No name in a key is this: it is not UTF-8, and no length."""
 
 # ``counts``: what a count goes by, and where it is; `tally` has more of it.
-PER = 0
-HOUR = 1  # the latest
-HOURS_WRITER = 2
-HOLDER = 3  # whom the record being counted is counted for, where holders are
-WHY = 4  # what Python is asked
-ASKED = 5  # of what: the number of a name, or how many bytes of ``text``
-NAMES_TOLD = 6  # how often a topic id was named
-FIRST_OF_TALLY = 7
+(
+    PER,
+    HOUR,  # the latest
+    HOURS_WRITER,
+    HOLDER,  # whom the record being counted is counted for, where holders are
+    WHY,  # what Python is asked
+    ASKED,  # of what: the number of a name, or how many bytes of ``text``
+    NAMES_TOLD,  # how often a topic id was named
+    FIRST_OF_TALLY,
+) = range(8)
 
 PER_GROUP, PER_TOPIC, PER_PARTITION, PER_NAMES, PER_KEY, PER_LOG, PER_HOUR, PER_HOUR_AND_NAMES = range(8)
 """Names are a group and a topic, a key is that with a partition: `put_names`. Up to `PER_KEY` a key has one writer."""

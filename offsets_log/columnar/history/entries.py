@@ -80,13 +80,17 @@ OPEN_SIZE = 2
 """1 + the newest entry, and the number of entries."""
 
 # Of ``counts``.
-ENTRIES = 0
-TEXT_USED = 1
-ALL_ANSWERED = 2  # whether groups that do not exist are answered for, too
-OF_GROUP, OF_TIME = 3, 4  # of the record that something is asked for: its group, when it was written
-MEMBERS = 5
-WAITING, WAITING_USED = 6, 7
-COUNTS = 8
+(
+    ENTRIES,
+    TEXT_USED,
+    ALL_ANSWERED,  # whether groups that do not exist are answered for, too
+    OF_GROUP,
+    OF_TIME,  # of the record that something is asked for: its group, when it was written
+    MEMBERS,
+    WAITING,
+    WAITING_USED,
+    COUNTS,
+) = range(9)
 
 # Columns of ``waiting``; the size of a value is below 0 for a tombstone.
 OF, OFFSET, KEY_SIZE, VALUE_SIZE = range(4)

@@ -19,13 +19,15 @@ from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint, walk
 
 # Columns of the table that `gather` fills.
-KEY = 0  # position of its bytes in the copy
-KEY_SIZE = 1
-VALUE = 2
-VALUE_SIZE = 3
-PRODUCER_ID = 4
-PRODUCER_EPOCH = 5
-COLUMNS = 6
+(
+    KEY,  # position of its bytes in the copy
+    KEY_SIZE,
+    VALUE,
+    VALUE_SIZE,
+    PRODUCER_ID,
+    PRODUCER_EPOCH,
+    COLUMNS,
+) = range(7)
 
 
 @inlined

@@ -17,10 +17,12 @@ from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompress as dc
 
 # Columns of the window's table.
-BATCH_AT = 0  # position of the batch in the segment
-BEGIN = 1  # of its records in the window
-END = 2  # NOT_PLAIN if they are not there
-COLUMNS = 3
+(
+    BATCH_AT,  # position of the batch in the segment
+    BEGIN,  # of its records in the window
+    END,  # NOT_PLAIN if they are not there
+    COLUMNS,
+) = range(4)
 
 
 @inlined
