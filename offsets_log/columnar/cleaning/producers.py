@@ -25,6 +25,7 @@ ENDED = 1  # transactions that ended
 TOLD_SIZE = 2
 
 CLOSED = -1  # all batches of producers are for Python
+NOTED = -2  # only where they are is noted, in the first column of transactions that ended
 
 
 @part
@@ -36,6 +37,10 @@ def take(told: Any, producers: Any, ended: Any, data: Any, at: Any) -> Any:
     base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
     if told[COUNT] == CLOSED or base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1:
         return False
+    if told[COUNT] == NOTED:
+        ended[U(told[ENDED]), 0] = at
+        told[ENDED] += 1
+        return True
     row = _row_of(told, producers, be64(data, at + bt.PRODUCER_ID))
     if row < 0:
         return False
