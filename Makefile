@@ -17,7 +17,7 @@ help:
 	@echo "make test-fast  what says most in little time: no Java, no browser, few recordings"
 	@echo "make check  formatting, lint, types, import contracts, dead code"
 	@echo "make docs   write the generated pages of docs/ and what sessions print, and build the site"
-	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments (WHAT=segments, engines, lines, repair, data-directory, requests)"
+	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments (WHAT=segments, engines, lines, repair, clean, data-directory, requests)"
 	@echo "make mutants put small faults in, MUTANTS=$(MUTANTS) a subject, and tell which no test notices (SEED=$(SEED))"
 	@echo "make bench  measure the commands and others on a generated log"
 

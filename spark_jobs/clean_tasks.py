@@ -80,8 +80,9 @@ class StepsWork(NamedTuple):
     def run(self) -> Steps:
         """Return what `steps_of` returns."""
         indexing = Indexing.of(self.file.base_offset, self.file.size_bytes)
-        follower = Follower(self.file, indexing, NEWEST) if self.in_bulk else None
-        return steps_of(self.file, self.start, self.begins, follower)
+        noted: list[int] = []
+        follower = Follower(self.file, indexing, NEWEST, notes=noted.extend) if self.in_bulk else None
+        return steps_of(self.file, self.start, self.begins, follower, noted)
 
 
 class CopyWork(NamedTuple):

@@ -8,13 +8,13 @@ these in the log's order (`StoredStart`). The driver itself reads what is not so
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any, ClassVar
+from functools import lru_cache, partial
+from typing import Any
 
-from offsets_log.broker.batches import HEADER_UP_TO_MAGIC, FileBatch
+from offsets_log.broker.batches import HEADER_UP_TO_MAGIC, FileBatch, entry_at
 from offsets_log.broker.indexes import INDEX_INTERVAL_BYTES, OffsetIndex, TimeIndex, TransactionIndex
 from offsets_log.broker.leader_epochs import LeaderEpochs, assign
 from offsets_log.broker.log_file import LogFile
@@ -126,7 +126,6 @@ class Recovered:
 class _Noting(ProducerState):
     """A producer state that only notes batches."""
 
-    can_be_lent: ClassVar[bool] = False
     batches: list[tuple[int, int, bytes]] = field(default_factory=list)
 
     def append(self, batch: FileBatch) -> Completed | None:
@@ -134,11 +133,19 @@ class _Noting(ProducerState):
         self.batches.append((batch.position, batch.offset, bytes(batch.view[batch.position : end])))
         return None
 
+    def append_all(self, file: LogFile, positions: Sequence[int]) -> None:
+        """Append whole batches of a file."""
+        for position in positions:
+            batch = entry_at(file.file, file.view, position, file.size_bytes)
+            assert batch is not None
+            self.append(batch)
+
 
 def recovered(file: LogFile, index_interval_bytes: int, *, in_bulk: bool) -> Recovered | None:
     """Recover a segment; return None if a broker would not simply cut it where it is damaged."""
     producers, epochs = _Noting(Snapshots({}), map_end_offset=-1), LeaderEpochs()
-    recovery = SegmentRecovery(file, producers, epochs, index_interval_bytes, in_bulk)
+    notes = partial(producers.append_all, file)
+    recovery = SegmentRecovery(file, producers, epochs, index_interval_bytes, in_bulk, notes)
     try:
         recovery.run()
     except OffsetsLogError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -61,7 +62,7 @@ class ProducerTable:
     @staticmethod
     def _can_be_lent(state: ProducerState) -> bool:
         """Whether all is in the entries, of which there are few: no open transactions share their first offset."""
-        if not state.can_be_lent or len(state.entries) > MOST_PRODUCERS:
+        if len(state.entries) > MOST_PRODUCERS:
             return False
         return len(state.ongoing) == sum(one.first_offset >= 0 for one in state.entries.values()) and all(
             state.entries[producer_id].first_offset == first for first, producer_id in state.ongoing.items()
@@ -94,6 +95,26 @@ class ProducerTable:
             }
 
 
+Notes = Callable[[Sequence[int]], None]
+"""Takes the positions of batches."""
+
+
+class ProducerNotes(ProducerTable):
+    """Lets kernels pass over batches of producers, and tells where these are."""
+
+    def __init__(self, notes: Notes) -> None:
+        super().__init__(None)
+        self.arrays[0].count = pr.NOTED
+        self._notes = notes
+
+    def take_ended(self) -> list[AbortedTransaction]:
+        """Tell of the batches since the last call."""
+        told, _, ended = self.arrays
+        self._notes(ended.rows["producer_id"][: told.ended].tolist())
+        told.ended = 0
+        return []
+
+
 @dataclass(slots=True)
 class Follower:
     """Follows the batches of a segment.
@@ -102,6 +123,7 @@ class Follower:
         takes: what does not end a run, see `indexing.follow`.
         producers: what is known of producers, told of their batches (call `give_back` before looking at it); None where
             batches of producers end a run.
+        notes: takes the batches of producers in the place of these.
         begin: how many bytes the segment has before the file's view.
         until_offset: a batch that holds it or a later one ends a run.
         next_offset: the offset after the last batch of the runs so far; None before the first.
@@ -114,6 +136,7 @@ class Follower:
     indexing: Indexing
     takes: int
     producers: ProducerState | None = None
+    notes: Notes | None = None
     begin: int = 0
     until_offset: int = INT64_MAX
     next_offset: int | None = None
@@ -127,7 +150,7 @@ class Follower:
 
     def __post_init__(self) -> None:
         self._data = bytes_of(self.file)
-        self._table = ProducerTable(self.producers)
+        self._table = ProducerTable(self.producers) if self.notes is None else ProducerNotes(self.notes)
 
     def give_back(self) -> None:
         """Write what the runs so far did to producers back into their state."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import google_crc32c
 
@@ -126,9 +126,6 @@ class ProducerState:
         completed: first offset of each transaction read to its end → its marker's offset, until the high watermark is
             beyond.
     """
-
-    can_be_lent: ClassVar[bool] = True
-    """Whether kernels may take batches in its place."""
 
     snapshots: Snapshots
     entries: Producers = field(default_factory=dict)

@@ -17,7 +17,7 @@ from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import ProducerState
 
 if TYPE_CHECKING:
-    from offsets_log.broker.bulk import Follower
+    from offsets_log.broker.bulk import Follower, Notes
 
 
 @dataclass(slots=True)
@@ -27,6 +27,7 @@ class SegmentRecovery:
     Attributes:
         in_bulk: whether a kernel reads plain batches.
         valid_bytes: position of the first bad batch, or the end.
+        notes: takes batches of producers that are read in bulk, in the place of ``producers``.
         indexing: the file's indexes, as they are being rebuilt.
     """
 
@@ -35,6 +36,7 @@ class SegmentRecovery:
     leader_epochs: LeaderEpochs
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
     in_bulk: bool = False
+    notes: Notes | None = None
     valid_bytes: int = 0
     indexing: Indexing = field(init=False)
 
@@ -64,7 +66,7 @@ class SegmentRecovery:
         from offsets_log.broker.bulk import Follower
         from offsets_log.columnar.cleaning.indexing import BY_LAST_OFFSET
 
-        return Follower(self.file, self.indexing, BY_LAST_OFFSET, producers=self.producers)
+        return Follower(self.file, self.indexing, BY_LAST_OFFSET, producers=self.producers, notes=self.notes)
 
     def _next(self, follower: Follower | None) -> FileBatch | None:
         """Return the next batch that is not read in bulk."""

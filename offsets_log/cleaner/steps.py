@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from offsets_log.broker.batches import HEADER_UP_TO_MAGIC, FileBatch
+from offsets_log.broker.batches import HEADER_UP_TO_MAGIC, FileBatch, entry_in_memory
 from offsets_log.broker.indexes import AbortedTransaction
 from offsets_log.broker.log_file import LogFile
 from offsets_log.cleaner.batches import batches
@@ -96,18 +96,27 @@ class Steps:
         self.taken.append((batch.position, batch.offset, bytes(batch.view[batch.position : end])))
 
 
-def steps_of(file: LogFile, start: int, begins: Begins, follower: Follower | None = None) -> Steps:
+def steps_of(
+    file: LogFile, start: int, begins: Begins, follower: Follower | None = None, noted: Sequence[int] = ()
+) -> Steps:
     """Return the steps of a segment from a position on, up to what cannot be read, where cleaning it fails.
 
     Args:
-        follower: passes over runs of batches without a producer.
+        follower: passes over runs of batches.
+        noted: gets the positions of those of them that have a producer.
     """
-    steps = Steps(file.base_offset)
+    steps, view, taken = Steps(file.base_offset), file.view, 0
 
     def passing(position: int) -> int:
+        nonlocal taken
         if follower is None:
             return position
         end = follower.follow(position, last_offset=max(steps.last_offset, file.base_offset - 1))
+        for at in noted[taken:]:
+            batch = entry_in_memory(file.file, view, at, file.size_bytes)
+            assert batch is not None
+            steps.note(batch, begins)
+        taken = len(noted)
         if end > position and follower.next_offset is not None:
             steps.last_offset = max(steps.last_offset, follower.next_offset - 1)
         return end

@@ -4,6 +4,7 @@ segments   what reads them never fails otherwise than it may (`mutation.check_se
 engines    the kernels make of them what the construct path makes
 lines      the same of their text in every format
 repair     what is repaired is whole, and loads (`tests.repairing`)
+clean      by hand, in bulk and in threads the same is left, in which `check` finds nothing new (`tests.fuzz.cleaned`)
 data-directory   commands over a whole data directory in which one file is another (`tests.fuzz.data_directory`)
 requests   requests to ``serve`` are answered or refused, never with another's answer (`tests.fuzz.requests`)
 
@@ -23,10 +24,15 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from itertools import islice
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
+from offsets_log.cleaner import bulk_threads
+from offsets_log.columnar.folds import replay
+from tests.fuzz.cleaned import check_cleaned, hostile_logs
 from tests.fuzz.data_directory import check_data_directory, hostile_directories
 from tests.fuzz.engines import check_engines, check_lines
 from tests.fuzz.mutation import check_segment, hostile_segments, recorded_segments, seeds_of
@@ -46,6 +52,7 @@ CHECKS: dict[str, Callable[[bytes], tuple[int, int]]] = {
     "engines": check_engines,
     "lines": check_lines,
     "repair": check_repaired,
+    "clean": check_cleaned,
     "data-directory": check_data_directory,
     "requests": check_request,
 }
@@ -61,7 +68,30 @@ def _inputs(what: str, seed: int) -> Iterator[bytes]:
             return hostile_directories(seed)
         case "requests":
             return hostile_requests(seed)
+        case "clean":
+            return hostile_logs(SEEDS, seed)
+        case "repair":
+            return chain.from_iterable(zip(hostile_segments(SEEDS, seed), hostile_logs(SEEDS, seed), strict=True))
     return hostile_segments(SEEDS, seed)
+
+
+class InThisThread(ThreadPoolExecutor):
+    """A pool that works when it is given something: to wait for threads takes longer than small logs do."""
+
+    def submit(self, work: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        """Do it, or keep what it raises."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*given, **named))
+        except Exception as error:  # noqa: BLE001 - whoever asks for the result gets it
+            future.set_exception(error)
+        return future
+
+
+def in_this_thread() -> None:
+    """Let kernels' pools start no threads."""
+    for module in (bulk_threads, replay):
+        module.ThreadPoolExecutor = InThisThread  # type: ignore[attr-defined]
 
 
 def _too_slow(signum: int, frame: FrameType | None) -> None:
@@ -73,6 +103,7 @@ def _work(job: tuple[int, int, str]) -> tuple[int, int, int, int]:
     seed, inputs, what = job
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     signal.signal(signal.SIGPROF, _too_slow)
+    in_this_thread()
     events = damages = findings = 0
     for number, data in enumerate(islice(_inputs(what, seed), inputs)):
         signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_INPUT if number else SECONDS_AT_FIRST)

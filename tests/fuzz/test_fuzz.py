@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.cleaned import check_cleaned, hostile_logs
 from tests.fuzz.data_directory import check_data_directory, hostile_directories
 from tests.fuzz.mutation import RECORDINGS, check_segment, hostile_segments, recorded_segments, seeds_of
 from tests.fuzz.requests import check_request, hostile_requests
+from tests.repairing.repaired import check_repaired
 
 KEPT = Path(__file__).parent / "crashers"
 CRASHERS = sorted(KEPT.glob("*.log"))
@@ -37,6 +39,15 @@ def test_hostile_data_directories_give_answers_or_problems() -> None:
     kept = [path.read_bytes() for path in sorted(KEPT.glob("*.json"))]
     found = [check_data_directory(data) for data in (*kept, *islice(hostile_directories(1), 40))]
     assert 0 < sum(told for _, told in found) < sum(asked for asked, _ in found)
+
+
+def test_hostile_logs_are_cleaned_alike_on_all_paths() -> None:
+    """And repaired: what is left is whole."""
+    seeds = seeds_of(recorded_segments([RECORDINGS / f"{name}.tar.xz" for name in NAMES]))
+    logs = [*islice(hostile_logs(seeds, 1), 60)]
+    failed = sum(check_cleaned(data)[1] for data in logs)
+    assert 10 < failed < 50
+    assert sum(check_repaired(data)[0] for data in logs[:10]) > 20
 
 
 def test_hostile_requests_are_answered_or_refused() -> None:

@@ -85,9 +85,10 @@ def must_hold(log: PartitionLog, release: str | None = None) -> tuple[Repaired, 
     _holds_for_check(again, release)
     assert {bool(left_out)} == {bool(done.left_out)}
     assert sum(one.pieces for one in done.left_out.values()) == len(left_out)
-    second, files_again, _ = repaired(again, release)
-    assert files_again == files, "there is nothing to repair any more"
-    assert not second.left_out
+    for in_bulk in (False, True):
+        second, files_again, _ = _repaired(again, release, in_bulk=in_bulk)
+        assert files_again == files, "there is nothing to repair any more"
+        assert not second.left_out
     return done, files
 
 

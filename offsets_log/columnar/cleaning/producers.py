@@ -45,6 +45,8 @@ class Told(Record):
 
 CLOSED = -1
 """Instead of a count: all batches of producers are for Python."""
+NOTED = -2
+"""Instead of a count: only where such batches are is noted, as the producers of transactions that ended."""
 
 
 @part
@@ -56,6 +58,10 @@ def take(told: Any, producers: Any, ended: Any, data: Any, at: Any) -> Any:
     base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
     if told.count == CLOSED or base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1:
         return False
+    if told.count == NOTED:
+        ended[U(told.ended)].producer_id = at
+        told.ended += 1
+        return True
     row = _row_of(told, producers, be64(data, at + bt.PRODUCER_ID))
     if row < 0:
         return False

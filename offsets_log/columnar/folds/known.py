@@ -88,6 +88,7 @@ def newer_layouts(profile: Profile, release: Release | None) -> dict[int, Messag
     return layouts
 
 
+@cache
 def newer_programs(profile: Profile, release: Release | None) -> dict[tuple[int, int | None], Program]:
     """Return the programs of the newer kinds, as `plain_programs`, and those of layouts they do not have."""
     programs: dict[tuple[int, int | None], Program] = {}
