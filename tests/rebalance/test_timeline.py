@@ -188,6 +188,25 @@ def test_a_deleted_group_begins_again() -> None:
     assert [member.member_id for member in entries[2].joined] == ["b"]
 
 
+def test_members_that_a_record_repeats_join_again_only_if_they_were_gone() -> None:
+    gone = CoordinatorRecord(record_type=2, key={"group": "g"})
+    records = [generation(1, "a"), generation(2, "a"), generation(3, "a", "b"), generation(4, "a"), gone]
+    records += [generation(1, "a"), generation(2), generation(3, "a")]
+    entries = timeline_of(*((offset, offset, [record]) for offset, record in enumerate(records))).generations["g"]
+    mark_storms(entries, Limits())
+    rows = [rebalance_row(entry) for entry in entries]
+    told = [tuple("".join(member["member_id"] for member in row[name]) for name in ("joined", "left")) for row in rows]
+    assert told == [("a", ""), ("", ""), ("b", ""), ("", "b"), ("", "a"), ("a", ""), ("", "a"), ("a", "")]
+    assert [row["flapping"] for row in rows] == [[]] * 7 + [["a"]]
+
+
+def test_the_same_bytes_are_another_assignment_in_another_protocol() -> None:
+    row = member_row("m") | {"assignment": b"\0\0\0\0\0\1\0\1t\0\0\0\1\0\0\0\7\xff\xff\xff\xff"}
+    records = [classic_group("g", [row], kind=kind) for kind in ("consumer", "consumer", "other")]
+    entries = timeline_of(*((offset, offset, [record]) for offset, record in enumerate(records))).generations["g"]
+    assert [entry.assignment["m"] for entry in entries] == [[("t", 7)], [("t", 7)], []]
+
+
 def test_a_tombstone_of_an_unknown_group_is_no_entry() -> None:
     gone = CoordinatorRecord(record_type=2, key={"group": "g"})
     assert list(timeline_of((0, 10, [gone]))) == []
