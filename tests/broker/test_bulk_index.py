@@ -12,14 +12,14 @@ from offsets_log.broker.bulk import FEW_ENTRIES, take_run
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import Indexing
 from offsets_log.columnar.cleaning.round_state import Due
-from offsets_log.columnar.jit.records import Row
+from offsets_log.columnar.jit.records import Rows
 from offsets_log.log_format.record import INT64_MAX
 
 STEP = st.sampled_from([1, 1, 1, 2, 900, 0, -1, 1 << 31, 1 << 62])
 START = st.sampled_from([0, 5, -1, 1 << 31, -(1 << 63), INT64_MAX])
 
 
-def rows_of(due: list[list[int]]) -> Row:
+def rows_of(due: list[list[int]]) -> Rows:
     return np.array([tuple(row) for row in due], Due.dtype)
 
 

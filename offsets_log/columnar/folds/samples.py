@@ -99,17 +99,17 @@ def thin(samples: Samples, shift: int, most: int, *, first_shift: int = FIRST_SH
     Returns:
         How many are kept, and the width.
     """
-    held = np.flatnonzero(samples[:, RECORDS])
-    if not len(held):
+    if not samples[:, RECORDS].all():
+        kept = np.flatnonzero(samples[:, RECORDS])
+        _keep(samples, kept)
+        samples = samples[: len(kept)]
+    if not len(samples):
         return 0, shift
-    held = _small(held)
-    tags, times, offsets = (samples[:, column].take(held) for column in (TAG, TIME, RECORD_OFFSET))
-    lines = _small(tags >> LINE_AT)
+    lines, times, offsets = _small(samples[:, TAG] >> LINE_AT), samples[:, TIME], samples[:, RECORD_OFFSET]
     order = _small(_by_line(lines))
-    in_line = lines.take(order)
-    is_other, settled = _steps(in_line), in_line <= LINE_MASK
-    in_time = times.take(order)
-    is_in_order = not _falls(is_other, offsets.take(order)) and not _falls(is_other, in_time)
+    is_other, settled = _steps(lines[order]), lines[order] <= LINE_MASK
+    in_time = times[order]
+    is_in_order = not _falls(is_other, offsets[order]) and not _falls(is_other, in_time)
     if not is_in_order:  # times go back, as they may
         in_time = times[np.lexsort((times, lines))]
     shift = _width(is_other, in_time, settled, shift, most, first_shift)
@@ -117,11 +117,9 @@ def thin(samples: Samples, shift: int, most: int, *, first_shift: int = FIRST_SH
         order = np.lexsort((offsets, times >> shift, lines))
         in_time = times[order]
     begins = np.flatnonzero(_begins(is_other, in_time >> shift))
-    del tags, times, offsets, lines, in_line, in_time, is_other, settled
-    held = held.take(order)
-    records = np.add.reduceat(samples[:, RECORDS].take(held), begins)
-    lasts = held[np.append(begins[1:], len(held)) - 1]
-    samples[: len(begins)] = samples.take(lasts, axis=0)  # a row at a time: each is somewhere else in memory
+    del lines, in_time, is_other, settled
+    records = np.add.reduceat(samples[order, RECORDS], begins)
+    _keep(samples, order[np.append(begins[1:], len(order)) - 1])
     samples[: len(begins), RECORDS] = records
     return len(begins), shift
 
@@ -146,6 +144,12 @@ def _width(is_other: Flags, times: Samples, settled: Flags, shift: int, most: in
             break
         shift = wider
     return shift
+
+
+def _keep(samples: Samples, places: Numbers) -> None:
+    """Move rows to the front, column by column: no second copy of them all is made."""
+    for column in range(COLUMNS):
+        samples[: len(places), column] = samples[places, column]
 
 
 def _steps(values: Numbers) -> Flags:
