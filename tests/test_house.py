@@ -7,6 +7,7 @@ import fnmatch
 import re
 import subprocess
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TypeGuard
 
@@ -29,6 +30,34 @@ def test_a_long_module_says_why_it_is_one() -> None:
     texts = {name: text for name, text in modules().items() if REASON in text}
     said = {name for name, text in texts.items() if REASON in (ast.get_docstring(ast.parse(text)) or "")}
     assert said == {name for name, text in modules().items() if len(text.splitlines()) > MOST_LINES}
+
+
+def test_no_module_imports_in_a_circle() -> None:
+    """Within functions neither; names of types may. Of kernels, how they are declared and compiled is one contract."""
+    texts = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in modules()}
+    needs = {
+        module: {one if (one := f"{origin}.{item}") in texts else origin for origin, item in _imports(modules()[name])}
+        for module, name in texts.items()
+    }
+    needs["offsets_log.columnar.jit.compiled"].discard("offsets_log.columnar.jit.numba_backend")
+    TopologicalSorter({module: found & texts.keys() - {module} for module, found in needs.items()}).prepare()
+
+
+def _imports(text: str) -> set[tuple[str, str]]:
+    """Modules, and the names that are imported from them, but for types."""
+    tree = ast.parse(text)
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    return {
+        (node.module, item.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in for_types
+        for item in node.names
+    }
 
 
 def test_docstrings_name_no_document_that_is_not_there() -> None:
