@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +18,7 @@ from offsets_log.errors import OutputError
 
 
 def open_files() -> int:
+    gc.collect()  # of what other tests have left
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
