@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from offsets_log.log_format.partition_log import PartitionLog, Segment
     from offsets_log.repairing.comparing import Compared
     from offsets_log.repairing.left_out import LeftOut
+    from offsets_log.repairing.unloadable import Unloadable
     from offsets_log.replay.releases import Release
     from offsets_log.rows.tables import Row
 
@@ -163,9 +164,7 @@ class _Repairing:
 
     def repair(self, log: PartitionLog) -> Row:
         """Repair one partition, and make its folder in the directory."""
-        from offsets_log.repairing.refusals import find_unloadable
         from offsets_log.repairing.result import repair_row
-        from offsets_log.repairing.unloadable import NOTHING
         from offsets_log.repairing.writing import repair
 
         partition = partition_of(log)
@@ -175,7 +174,7 @@ class _Repairing:
             done = repair(
                 log,
                 self._folders.begin(partition) if made is None else made.write,
-                unloadable=NOTHING if self._release is None else find_unloadable(log, self._release, in_bulk=in_bulk),
+                unloadable=self._find_unloadable(log, in_bulk=in_bulk),
                 tell=self._leave_out,
                 miss=self._session.account.tell,
                 advance=self._session.account.advance,
@@ -187,6 +186,19 @@ class _Repairing:
             if self._release is not None and made is not None:
                 compared = self._compare(log, made.log, self._release, in_bulk=in_bulk)
         return repair_row(done, compared)
+
+    def _find_unloadable(self, log: PartitionLog, *, in_bulk: bool) -> Unloadable:
+        """Return what is left out because it ends a load, if that is asked for."""
+        from functools import partial
+
+        from offsets_log.disk.scratch import mapped
+        from offsets_log.repairing.refusals import find_unloadable
+        from offsets_log.repairing.unloadable import NOTHING
+
+        if self._release is None:
+            return NOTHING
+        with ExitStack() as scratch:
+            return find_unloadable(log, self._release, in_bulk=in_bulk, join=partial(mapped, scratch))
 
     def _leave_out(self, left_out: LeftOut) -> None:
         if left_out.is_told_as_damage:

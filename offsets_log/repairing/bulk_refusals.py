@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from offsets_log.broker.bulk import ANY_EPOCH
+from offsets_log.cleaner.folder import FolderFile
 from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.replay import Replayed, replay_logs
@@ -12,10 +13,11 @@ from offsets_log.columnar.materialize.timelines import timelines
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Seen
 from offsets_log.events import Event, LogEvent
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.repairing.left_out import LeftOut
 from offsets_log.repairing.picking import Picking
 from offsets_log.repairing.unloadable import Unloadable
+from offsets_log.repairing.writing import Join, repair
 from offsets_log.replay.coordinator_state import finish, settle_groups
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.partial import PartialState
@@ -25,21 +27,36 @@ from offsets_log.replay.refusal import verdict_on
 from offsets_log.replay.releases import Release
 
 
-def problems_in_bulk(log: PartitionLog, release: Release) -> list[Problem] | None:
-    """Return what ends the load; None if something in the log is left out for another reason.
+def problems_in_bulk(log: PartitionLog, release: Release, join: Join = b"".join) -> list[Problem] | None:
+    """Return what ends the load of what stays of a log; None if the log begins behind its first segment's beginning.
 
     A record that is refused though it can be decoded changes its group in a replay, but not in a log without it.
+
+    Args:
+        join: makes the segments that stay if something is left out for another reason.
     """
     if (log.checkpoints.log_start_offset or 0) > (log.segments[0].base_offset or 0):
         return None
     picking = Picking(log, Unloadable(release), leader_epoch=ANY_EPOCH, in_bulk=True)
     if any(isinstance(item, LeftOut) for item in picking.items()):
-        return None
+        log = _left(log, release, join)
     (replayed,) = replay_logs([log], release.profile, note=lambda log: _ignore)
     refused = replayed.state.problems
     groups = {problem.group for problem in refused if problem.group is not None}
     others = [problem for problem in _of_groups(replayed) if problem.group not in groups]
     return [*refused, *others, *(_of_refused(log, groups, release.profile) if groups else ())]
+
+
+def _left(log: PartitionLog, release: Release, join: Join) -> PartitionLog:
+    """Return what stays of a log."""
+    segments: list[Segment] = []
+
+    def emit(file: FolderFile) -> None:
+        if file.name.endswith(".log"):
+            segments.append(Segment(file.name, int(file.name[:20]), join(file.pieces)))
+
+    repair(log, emit, unloadable=Unloadable(release), in_bulk=True)
+    return PartitionLog(log.offsets_partition, tuple(segments))
 
 
 def _ignore(seen: Seen) -> None:

@@ -11,6 +11,7 @@ from offsets_log.log_format.partition_log import NOTHING_TOLD, PartitionLog
 from offsets_log.repairing.picked import Picked
 from offsets_log.repairing.picking import Picking
 from offsets_log.repairing.unloadable import Unloadable
+from offsets_log.repairing.writing import Join
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.partial import PartialState
@@ -19,16 +20,17 @@ from offsets_log.replay.refusal import verdict_on
 from offsets_log.replay.releases import Release
 
 
-def find_unloadable(log: PartitionLog, release: Release, *, in_bulk: bool = False) -> Unloadable:
+def find_unloadable(log: PartitionLog, release: Release, *, in_bulk: bool = False, join: Join = b"".join) -> Unloadable:
     """Return what ends the load on a release in a log whose damage was left out.
 
     Such a record is left out before the next one is looked at: without it, later records of its group may be sound.
 
     Args:
-        in_bulk: by kernels if nothing else is left out, which is worth their start for a large log.
+        in_bulk: by kernels, which is worth their start for a large log.
+        join: makes the segments that stay if something else is left out; kernels read these.
     """
     problems: dict[int, Problem] = {}
-    if in_bulk and (found := _in_bulk(log, release)) is not None:
+    if in_bulk and (found := _in_bulk(log, release, join)) is not None:
         return Unloadable(release, found)
     state = PartialState(release.profile)
     start = log.checkpoints.log_start_offset or 0
@@ -39,10 +41,10 @@ def find_unloadable(log: PartitionLog, release: Release, *, in_bulk: bool = Fals
     return Unloadable(release, _ending(problems, finish(state).problems))
 
 
-def _in_bulk(log: PartitionLog, release: Release) -> dict[int, Problem] | None:
+def _in_bulk(log: PartitionLog, release: Release, join: Join) -> dict[int, Problem] | None:
     from offsets_log.repairing.bulk_refusals import problems_in_bulk
 
-    found = problems_in_bulk(log, release)
+    found = problems_in_bulk(log, release, join)
     return None if found is None else _ending({}, found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import entry_at
@@ -29,6 +29,7 @@ from offsets_log.log_format.batch import (
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from offsets_log.log_format.segment import Buffer
 from offsets_log.repairing.left_out import LeftOut, Sum
 from offsets_log.repairing.picked import Picked, Run
 from offsets_log.repairing.picking import Picking
@@ -41,6 +42,8 @@ Emit = Callable[[FolderFile], None]
 Tell = Callable[[LeftOut], None]
 Miss = Callable[[Missing], None]
 Advance = Callable[[int], None]
+Join = Callable[[Iterable[Buffer]], Buffer]
+"""Puts the pieces of a file together."""
 
 
 @dataclass(slots=True)

@@ -170,6 +170,23 @@ def test_a_group_is_sound_without_a_record_that_is_refused() -> None:
         assert problems_in_bulk(builder.log, release) is not None
 
 
+def test_kernels_find_the_records_that_end_a_load_in_what_stays_of_a_damaged_log() -> None:
+    """A record of another kind ends it, unless it, or its group's first record, was in the broken batch (``J-19``)."""
+    builder = LogBuilder().group(group="g").commit(1).newer(3, {"epoch": 1}, group="g").group(group="n")
+    builder.newer(3, {"epoch": 1}, group="n").commit(4)
+    release = release_named("4.3.0")
+    found = []
+    for broken in range(len(builder.batches)):
+        batches = list(builder.batches)
+        batches[broken] = batches[broken][:-1] + bytes([batches[broken][-1] ^ 0xFF])
+        log = log_of(*batches)
+        assert problems_in_bulk(log, release) is not None
+        in_bulk = find_unloadable(log, release, in_bulk=True)
+        assert in_bulk == find_unloadable(log, release)
+        found.append(sorted(in_bulk.problems))
+    assert found == [[4], [2, 4], [4], [2], [2], [2, 4]], "the second record of another kind, of groups g and n"
+
+
 def test_batches_that_a_release_does_not_read_are_left_out_whole() -> None:
     """``records:M1``."""
     builder = LogBuilder().add(UNREADABLE, magic=1).commit(1)
