@@ -190,7 +190,7 @@ def command(
         raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
     with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         _tell_of_others(session, settings)
-        folders = PartitionFolders(session, to, topic_id, stack)
+        folders = PartitionFolders(None if to is None else session.engine.place(to, stack), topic_id)
         cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack, folders)
         rows = [cleaning.clean(of_topic(log, topic_id)) for log in session.inputs.logs]
         changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})

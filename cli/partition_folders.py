@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ import click
 from cli.options import AS_PARTITION, OFFSETS_PARTITION, QUIET, SHOW_PROGRESS, report_option
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.cleaner.folder import FolderFile
     from offsets_log.cleaner.round import Round
     from offsets_log.disk.folders import Place
@@ -59,18 +57,13 @@ class PartitionFolders:
     """The folders of a run, in a new directory beside the inputs.
 
     Args:
-        to: the directory; None to write nothing, as with --dry-run.
+        place: the directory; None to write nothing, as with --dry-run.
         topic_id: the topic's id in the cluster that gets the folders.
-        stack: the directory appears when it closes.
-
-    Attributes:
-        place: the directory, or None.
     """
 
-    def __init__(self, session: Session, to: str | None, topic_id: str | None, stack: ExitStack) -> None:
-        self._topic_id = topic_id
+    def __init__(self, place: Place | None, topic_id: str | None) -> None:
+        self.place, self._topic_id = place, topic_id
         self._told: list[tuple[int, Checkpoints]] = []
-        self.place: Place | None = None if to is None else session.engine.place(to, stack)
 
     def folder(self, partition: int) -> Path | None:
         """Return where a partition's folder is made; None if nothing is written."""

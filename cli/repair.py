@@ -118,7 +118,7 @@ def command(
         session.account.tells_brokers = True
         if quarantine is not None:
             _refuse_inside_inputs(quarantine, paths, session.inputs.files)
-        folders = PartitionFolders(session, to, topic_id, stack)
+        folders = PartitionFolders(None if to is None else session.engine.place(to, stack), topic_id)
         repairing = _Repairing(session, drop_unloadable, folders)
         rows = [repairing.repair(of_topic(log, topic_id)) for log in session.inputs.logs]
         folders.write_beside()

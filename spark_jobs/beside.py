@@ -38,11 +38,12 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment, batches_of
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 from offsets_log.rows.tables import Column, Row
+from spark_jobs.files import FoundFile
 from spark_jobs.fold import memory
 from spark_jobs.joined import joined_logs
 from spark_jobs.options import SourceOptions, matcher
 from spark_jobs.source import schema_text
-from spark_jobs.stores import FoundFile, FoundLogs, Options, find_logs, is_parquet, path_here
+from spark_jobs.stores import FoundLogs, Options, find_logs, is_parquet, path_here
 from spark_jobs.tasks import Made, choose, chosen_events, plan
 
 STORED_AT_ONCE = 32

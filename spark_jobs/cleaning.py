@@ -55,8 +55,8 @@ from spark_jobs.clean_tasks import (
     RoundWork,
     StepsWork,
 )
+from spark_jobs.files import FoundFile
 from spark_jobs.stored import Recovered, StoredFile, StoredStart, all_stored, stored_file, to_recover
-from spark_jobs.stores import FoundFile
 
 ONE_TASK_BELOW_BYTES = 4 << 20
 """Logs smaller than this are not worth a shuffle."""

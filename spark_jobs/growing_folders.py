@@ -26,7 +26,8 @@ from offsets_log.disk.reader import open_logs
 from offsets_log.errors import InputError
 from offsets_log.following.growth import SegmentFile
 from offsets_log.rows.tables import partition_name
-from spark_jobs.stores import Options, open_store, path_here, path_in_store
+from spark_jobs.files import open_store, path_in_store
+from spark_jobs.stores import Options, path_here
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
 from offsets_log.log_format.segment import PLAUSIBLE, Buffer
-from spark_jobs.stores import FoundFile, FoundLog
+from spark_jobs.files import FoundFile
+from spark_jobs.stores import FoundLog
 
 SPLIT_BYTES = 128 << 20
 TAIL_BYTES = 1 << 18

@@ -24,7 +24,7 @@ from offsets_log.broker.segment_recovery import SegmentRecovery
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from spark_jobs.stores import FoundFile
+from spark_jobs.files import FoundFile
 
 FILES_OPEN = 2
 """How many files of a network store a process keeps open: each is as large as a segment."""

@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.errors import InputError
 from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.segment import NO_PIECES, Pieces
-
-if TYPE_CHECKING:
-    from spark_jobs.stores import FoundFile
+from spark_jobs.files import FoundFile
 
 BLOCK_BYTES = 1 << 14
 """So much of a file is read at once, in bytes."""

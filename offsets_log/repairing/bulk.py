@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +21,8 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
 from offsets_log.repairing.left_out import LeftOut
 from offsets_log.repairing.picked import LAST_OFFSET, Picked, Run
+from offsets_log.repairing.picking import Picking
 from offsets_log.replay.profile import MODERN
-
-if TYPE_CHECKING:
-    from offsets_log.repairing.picking import Picking
 
 Found = Picked | Run | LeftOut | Missing
 
@@ -35,8 +32,11 @@ MOST_DOUBTS = 1 << 10
 """How many batches of a run may be noted as not understood."""
 
 
-def picked_in_bulk(picking: Picking) -> Iterator[Found]:
-    """Yield what `Picking.items` yields, with runs of batches in the place of single ones."""
+def items_in_bulk(picking: Picking) -> Iterator[Found]:
+    """Yield what `Picking.items` yields, with runs of batches in the place of single ones where a kernel tells them."""
+    if not picking.unloadable.reads_newest:
+        yield from picking.items()
+        return
     order = ScanOrder(picking.log, EVERYTHING, None)
     cursor = order.begin(ScanPlace(0, 0)) or Cursor(ScanPlace(0, 0), -1, 0, entered=0)
     found: deque[Found] = deque()

@@ -14,6 +14,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Seen
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.repairing.bulk import items_in_bulk
 from offsets_log.repairing.left_out import LeftOut
 from offsets_log.repairing.picking import Picking
 from offsets_log.repairing.unloadable import Unloadable
@@ -37,8 +38,8 @@ def problems_in_bulk(log: PartitionLog, release: Release, join: Join = b"".join)
     """
     if (log.checkpoints.log_start_offset or 0) > (log.segments[0].base_offset or 0):
         return None
-    picking = Picking(log, Unloadable(release), leader_epoch=ANY_EPOCH, in_bulk=True)
-    if any(isinstance(item, LeftOut) for item in picking.items()):
+    picking = Picking(log, Unloadable(release), leader_epoch=ANY_EPOCH)
+    if any(isinstance(item, LeftOut) for item in items_in_bulk(picking)):
         log = _left(log, release, join)
     (replayed,) = replay_logs([log], release.profile, note=lambda log: _ignore)
     refused = replayed.state.problems

@@ -57,7 +57,6 @@ class Picking:
         end_offset: the end of the whole log, even if its last batches are left out: a leader goes on writing there.
         segment: the segment of the last batch picked.
         leader_epoch: the latest one, set by the code that takes the batches.
-        in_bulk: whether runs of batches are picked by a kernel.
     """
 
     log: PartitionLog
@@ -67,7 +66,6 @@ class Picking:
     end_offset: int = 0
     segment: Segment | None = None
     leader_epoch: int = -1
-    in_bulk: bool = False
 
     def __post_init__(self) -> None:
         last = self.log.segments[-1].base_offset or 0
@@ -75,11 +73,6 @@ class Picking:
 
     def items(self) -> Iterator[Picked | Run | LeftOut | Missing]:
         """Yield what stays, what is left out, and what is missing, in log order."""
-        if self.in_bulk and self.unloadable.reads_newest:
-            from offsets_log.repairing.bulk import picked_in_bulk
-
-            yield from picked_in_bulk(self)
-            return
         yield from missing_before(self.log)
         entered, read_until, is_broken = self.log.segments[0], self.log.segments[0].base_offset or 0, False
         for segment, item in iter_log(self.log):

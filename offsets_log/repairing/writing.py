@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import entry_at
@@ -110,8 +110,8 @@ def repair(
         advance: takes numbers of bytes that were read.
         in_bulk: whether to use kernels for whole batches, which is worth their start for a large log.
     """
-    repairing = _Repairing(log, emit, unloadable, in_bulk=in_bulk)
-    for item in repairing.picking.items():
+    repairing = _Repairing(log, emit, unloadable)
+    for item in _items(repairing.picking, in_bulk=in_bulk):
         match item:
             case Picked():
                 repairing.take(item)
@@ -129,12 +129,20 @@ def repair(
     return repairing.done
 
 
+def _items(picking: Picking, *, in_bulk: bool) -> Iterator[Picked | Run | LeftOut | Missing]:
+    if not in_bulk:
+        return picking.items()
+    from offsets_log.repairing.bulk import items_in_bulk
+
+    return items_in_bulk(picking)
+
+
 class _Repairing:
     """Writes picked batches into new segments."""
 
-    def __init__(self, log: PartitionLog, emit: Emit, unloadable: Unloadable, *, in_bulk: bool) -> None:
+    def __init__(self, log: PartitionLog, emit: Emit, unloadable: Unloadable) -> None:
         self.done = Repaired(log)
-        self.picking = Picking(log, unloadable, in_bulk=in_bulk)
+        self.picking = Picking(log, unloadable)
         self._emit = emit
         self._writer: SegmentWriter | None = None
         self._segment: Segment | None = None

@@ -27,8 +27,9 @@ from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.user_partitions import UserPartition
 from spark_jobs import jobs
 from spark_jobs.__main__ import main as spark_jobs_main
+from spark_jobs.files import FoundFile
 from spark_jobs.stored_partitions import BLOCK_BYTES, StoredPartition
-from spark_jobs.stores import FoundFile, find_logs
+from spark_jobs.stores import find_logs
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.data_directories.test_log_ends import batches, index_of
 from tests.spark.stores import s3_server
