@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from offsets_log.columnar.jit import compiled
+from offsets_log.columnar.jit import instructions
 from offsets_log.columnar.jit.numba_backend import compiled_part
 
 Array = np.ndarray[Any, Any]
@@ -21,8 +21,10 @@ ZERO, ONE, NO_VALUE = np.int64(0), np.int64(1), np.int64(-1)
 # Kept in a file beside this one, and made anew when this file changes, not when those it takes functions from do.
 kernel = numba.njit(nogil=True, error_model="numpy", cache=True)
 part = numba.njit(nogil=True, error_model="numpy")
-crc32c_word, crc32c_byte = compiled_part(compiled.crc32c_word), compiled_part(compiled.crc32c_byte)
-load64 = compiled_part(compiled.load64)
+crc32c_word, crc32c_byte, load64 = (
+    compiled_part(function, is_inlined=True, is_instruction=True)
+    for function in (instructions.crc32c_word, instructions.crc32c_byte, instructions.load64)
+)
 
 
 @part

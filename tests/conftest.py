@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from offsets_log.columnar.jit import compiled
+from offsets_log.columnar.jit import compiled, modes
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from tests import kernels
 
@@ -177,10 +177,10 @@ def pytest_configure() -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Kernels that are not kept are compiled beside a run of many tests: by one process for all workers."""
-    if len(session.items) < MANY or compiled.IS_PYTHON or session.config.option.collectonly:
+    if len(session.items) < MANY or modes.IS_PYTHON or session.config.option.collectonly:
         return
     compiled._BESIDE.append(kernels.compile_all())
-    if any(item.nodeid.startswith(MODES) for item in session.items) and not compiled.IS_CHECKED:
+    if any(item.nodeid.startswith(MODES) for item in session.items) and not modes.IS_CHECKED:
         kernels.compile_all(checked=True, niceness=kernels.IN_THE_BACKGROUND)
 
 

@@ -9,7 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from offsets_log.columnar.jit import compiled
+from offsets_log.columnar.jit import compiled, modes
+from offsets_log.columnar.jit.keeping import cache_base
 
 ROOT = Path(__file__).parents[1]
 CHECKED = "NUMBA_BOUNDSCHECK"
@@ -31,10 +32,10 @@ class Compiling:
             return 0 if _is_ours(file.fileno(), fcntl.LOCK_SH) else None
 
 
-def compile_all(*, checked: bool = compiled.IS_CHECKED, niceness: int = 0) -> Compiling:
+def compile_all(*, checked: bool = modes.IS_CHECKED, niceness: int = 0) -> Compiling:
     """Start the process that compiles all kernels, unless another that tests these sources has."""
     name = hashlib.sha256(bytes(ROOT)).hexdigest()[:16]
-    base = compiled._cache_base()
+    base = cache_base()
     lock = base / "offsets-log" / "kernels" / f".tests-{name}{'-checked' * checked}.lock"
     with lock.open("ab") as file:
         if _is_ours(file.fileno(), fcntl.LOCK_EX):  # and that of a process that is given the file, as long as it lives

@@ -12,7 +12,8 @@ from importlib import import_module
 from pkgutil import walk_packages
 from typing import Any
 
-from offsets_log.columnar.jit.compiled import PACKAGE, Kernel, place_of, stamp_of
+from offsets_log.columnar.jit.compiled import Kernel
+from offsets_log.columnar.jit.sources import MACHINE, PACKAGE, place_of, stamp_of
 
 WITH = {
     "folds.offsets.scan": (
@@ -38,7 +39,7 @@ WITH = {
 def _modules() -> Iterator[str]:
     """Return the names of all modules that may hold kernels; only packages are imported."""
     names = (module.name for module in walk_packages(import_module(PACKAGE).__path__, f"{PACKAGE}."))
-    return (name for name in names if name not in (__name__, f"{PACKAGE}.warm", f"{PACKAGE}.jit.numba_backend"))
+    return (name for name in names if name not in (__name__, f"{PACKAGE}.warm", MACHINE))
 
 
 def kernels() -> Iterator[Kernel[Any]]:

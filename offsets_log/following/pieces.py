@@ -14,7 +14,8 @@ from offsets_log.columnar.folds.offsets import scan
 from offsets_log.columnar.folds.replay import Piece as BulkPiece
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.writers import Count, WritersState
-from offsets_log.columnar.jit.compiled import IS_PYTHON, Kernel, is_kept
+from offsets_log.columnar.jit.compiled import Kernel, is_kept
+from offsets_log.columnar.jit.modes import IS_PYTHON
 from offsets_log.columnar.materialize.partial import partial_state
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note, ScanOrder

@@ -13,8 +13,9 @@ import pytest
 import xxhash
 
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.jit.compiled import IS_PYTHON, kernel
+from offsets_log.columnar.jit.compiled import kernel
 from offsets_log.columnar.jit.kinds import Bytes, Number, Words
+from offsets_log.columnar.jit.modes import IS_PYTHON
 from offsets_log.columnar.wire import decompress as d
 from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format.compression import CODECS, LZ4_BLOCK_SIZES, LZ4_MAGIC, LZ4_STORED

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from offsets_log.columnar.jit.compiled import IS_CHECKED, IS_PYTHON, place_of
+from offsets_log.columnar.jit.modes import IS_CHECKED, IS_PYTHON
+from offsets_log.columnar.jit.sources import place_of
 from offsets_log.columnar.warm import WITH, kernels
 from offsets_log.columnar.wire.decompressed import plan
 
@@ -145,7 +146,7 @@ def test_kernels_of_a_package_in_an_archive_are_told_by_its_contents(tmp_path: P
                 text = path.read_text() + (more if path.name == "staging.py" else "")
                 made.writestr(str(path.relative_to(ROOT)), text)
         asked = (
-            "from offsets_log.columnar.jit.compiled import stamp_of as s, __file__ as f; assert '.zip' in f; "
+            "from offsets_log.columnar.jit.sources import stamp_of as s, __file__ as f; assert '.zip' in f; "
             "print([s('offsets_log.columnar.' + m) for m in ('folds.replay', 'history.kernels', 'jit.kinds')])"
         )
         command = [sys.executable, "-c", f"import sys; sys.path.insert(0, 'package.zip'); {asked}"]
@@ -159,9 +160,9 @@ def test_kernels_of_a_package_in_an_archive_are_told_by_its_contents(tmp_path: P
 @pytest.mark.parametrize(
     "make",
     [
-        "compiled.stamp_of(MODULE)\ndp = import_module(MODULE)\ncompiled._compile(dp.plan, cache / place)",
-        "numba_backend.main(MODULE, 'plan', str(cache / f'plan-{compiled.stamp_of(MODULE)}'))",
-        "stamp = compiled.stamp_of(MODULE)\nedit()\ncompiled.stamp_of.cache_clear()\ncompiled._source.cache_clear()\n"
+        "sources.stamp_of(MODULE)\ndp = import_module(MODULE)\ncompiled._compile(dp.plan, cache / place)",
+        "numba_backend.main(MODULE, 'plan', str(cache / f'plan-{sources.stamp_of(MODULE)}'))",
+        "stamp = sources.stamp_of(MODULE)\nedit()\nsources.stamp_of.cache_clear()\nsources._source.cache_clear()\n"
         "numba_backend.main(MODULE, 'plan', str(cache / f'plan-{stamp}'))",
         "numba_backend.code_of = lambda *of: ('entry', b'code')\nwarm.WITH['scan.interner.register'] = ()\n"
         "warm.import_module = lambda name: edit() or import_module(name)\nwarm.warm('scan.interner.register')",
@@ -177,11 +178,11 @@ from importlib import import_module
 from pathlib import Path
 sys.path.insert(0, {str(tmp_path)!r})
 from offsets_log.columnar import warm
-from offsets_log.columnar.jit import compiled, numba_backend
+from offsets_log.columnar.jit import compiled, keeping, numba_backend, sources
 assert compiled.__file__.startswith({str(tmp_path)!r})
 
 MODULE, place = "offsets_log.columnar.wire.decompressed", "plan"
-cache = compiled._cache_base() / "offsets-log" / "kernels"
+cache = keeping.cache_base() / "offsets-log" / "kernels"
 
 def edit():
     with Path("{tmp_path}/offsets_log/columnar/jit/kinds.py").open("a") as source:
@@ -194,7 +195,7 @@ def code_of(function, kinds):
 numba_backend.code_of = code_of
 try:
     exec({make!r})
-except compiled.ChangedError as error:
+except sources.ChangedError as error:
     assert "edited" in str(error)
 else:
     raise AssertionError

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.jit.compiled import IS_PYTHON
+from offsets_log.columnar.jit.modes import IS_PYTHON
 from offsets_log.columnar.wire import decompress as d
 from offsets_log.columnar.wire import libraries as lib
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, LEGACY_HEADER_SIZE, RecordBatch

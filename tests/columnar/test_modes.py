@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from offsets_log.columnar.jit.compiled import IS_CHECKED, IS_PYTHON
+from offsets_log.columnar.jit.modes import IS_CHECKED, IS_PYTHON
 
 EQUAL = "tests/columnar/test_equal_engines.py"
 WRITERS = "tests/columnar/test_writers.py"

@@ -16,7 +16,8 @@ from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history import groups as gr
-from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import has_room, intern_group, intern_producer

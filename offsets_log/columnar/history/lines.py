@@ -12,7 +12,8 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as e
-from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, LongPlanes, LongRows, Longs, Number
 from offsets_log.columnar.sinks import writers as wr
 from offsets_log.columnar.wire import batches as bt

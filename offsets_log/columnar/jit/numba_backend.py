@@ -7,7 +7,6 @@ part, and for an instruction its intrinsic. Only public names of numba and llvml
 
 from __future__ import annotations
 
-import functools
 import importlib
 import platform
 import sys
@@ -24,20 +23,11 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from offsets_log.columnar.jit.compiled import (
-    C_FUNCTIONS,
-    INSTRUCTIONS,
-    IS_CHECKED,
-    LEVEL,
-    PARTS,
-    ChangedError,
-    Kernel,
-    check_sources,
-    keep,
-    packed,
-    stamp_of,
-)
+from offsets_log.columnar.jit.keeping import keep, packed
 from offsets_log.columnar.jit.kinds import Kind
+from offsets_log.columnar.jit.linking import C_FUNCTIONS
+from offsets_log.columnar.jit.modes import IS_CHECKED, LEVEL
+from offsets_log.columnar.jit.sources import MACHINE, ChangedError, check_sources, stamp_of
 
 _LOCK = threading.Lock()
 _JIT: Any = numba.njit
@@ -162,14 +152,13 @@ def _intrinsics() -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------- compilation
 
 
-@functools.cache
-def compiled_part(function: Callable[..., Any]) -> Any:
+def compiled_part(function: Callable[..., Any], *, is_inlined: bool, is_instruction: bool = False) -> Any:
     """Return what numba makes of a part."""
-    intrinsics = _intrinsics()
-    if function in INSTRUCTIONS and function.__name__ in intrinsics:
+    intrinsics = _intrinsics() if is_instruction else {}
+    if function.__name__ in intrinsics:
         return intrinsics[function.__name__]
     options = {**_OPTIONS, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-    return _JIT(nogil=True, forceinline=PARTS[function], **options)(function)
+    return _JIT(nogil=True, forceinline=is_inlined, **options)(function)
 
 
 def code_of(function: Callable[..., Any], kinds: Sequence[Kind]) -> tuple[str, bytes]:
@@ -249,7 +238,7 @@ def main(module: str, name: str, file: str) -> None:
     stamp = stamp_of(module)  # before it is imported
     if not file.endswith(stamp):
         raise ChangedError(f"{module} was edited meanwhile: start again")
-    kernel: Kernel[Any] = getattr(importlib.import_module(module), name)
+    kernel: Any = getattr(importlib.import_module(module), name)
     made = packed(*code_of(kernel.function, kernel.kinds))
     check_sources(module)
     with suppress(OSError):
@@ -258,6 +247,4 @@ def main(module: str, name: str, file: str) -> None:
 
 
 if __name__ == "__main__":
-    from offsets_log.columnar.jit import numba_backend  # kernels know it by this name
-
-    numba_backend.main(*sys.argv[1:])
+    importlib.import_module(MACHINE).main(*sys.argv[1:])  # by the name that kernels know it by

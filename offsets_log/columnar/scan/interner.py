@@ -17,7 +17,8 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.jit.compiled import U, inlined, kernel, load64, part
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.instructions import load64
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.wire.primitives import MULTIPLIER, be16, hash_bytes, walk
 

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.jit.compiled import U, crc32c_byte, crc32c_word, inlined, load64, part
+from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.instructions import crc32c_byte, crc32c_word, load64
 from offsets_log.columnar.wire import messages as ms
 from offsets_log.columnar.wire.primitives import be16, be32, be64, varint, varlong
 from offsets_log.log_format import batch as b

@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.jit.compiled import IS_PYTHON, U, inlined, instruction, load64, part
+from offsets_log.columnar.jit.compiled import U, inlined, instruction, part
+from offsets_log.columnar.jit.instructions import load64
+from offsets_log.columnar.jit.modes import IS_PYTHON
 from offsets_log.columnar.wire import libraries as lib
 from offsets_log.columnar.wire.libraries import address, call
 from offsets_log.log_format.compression import LZ4_MAGIC, MAX_DECOMPRESSED_BYTES, XERIAL_HEADER, XERIAL_MAGIC

@@ -15,7 +15,8 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.jit.compiled import U, crc_tables, inlined, load64, part
+from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.instructions import crc_tables, load64
 from offsets_log.columnar.wire.primitives import be32, be64
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.compression import CODEC_MASK

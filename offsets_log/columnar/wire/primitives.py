@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.jit.compiled import U, inlined, load64, part
+from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.instructions import load64
 from offsets_log.columnar.wire import programs as p
 
 MALFORMED = -1

@@ -1,0 +1,86 @@
+"""The user's folder of machine code that is kept."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from offsets_log.columnar.jit.sources import place_of, stamp_of
+
+Kept = tuple[str, bytes]
+"""The name of a kernel's entry, and its code."""
+
+
+@functools.cache
+def cache_base() -> Path:
+    """Return the user's cache folder, if nobody else can write to it; else one that is removed with the process."""
+    base = os.environ.get("OFFSETS_LOG_CACHE") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    with suppress(OSError, RuntimeError):
+        found = Path(base).expanduser().absolute()
+        folder = found / "offsets-log" / "kernels"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.stat()
+        if status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(folder, os.W_OK):
+            return found
+    passing = tempfile.TemporaryDirectory(prefix="offsets-log-")
+    atexit.register(passing.cleanup)
+    (Path(passing.name) / "offsets-log" / "kernels").mkdir(parents=True)
+    return Path(passing.name)
+
+
+def file_of(function: Callable[..., Any]) -> Path:
+    return cache_base() / "offsets-log" / "kernels" / f"{place_of(function)}-{stamp_of(function.__module__)}"
+
+
+@contextmanager
+def one_at_a_time(file: Path) -> Iterator[None]:
+    """Wait while another process makes a file, so that it then exists; if nothing can be kept, nobody waits."""
+    lock = file.with_name(f".{file.name}.lock")
+    with ExitStack() as stack:
+        with suppress(OSError):
+            held = stack.enter_context(lock.open("wb"))
+            fcntl.flock(held, fcntl.LOCK_EX)
+            stack.callback(lock.unlink, missing_ok=True)
+        yield
+
+
+def read(file: Path) -> Kept | None:
+    """Return the entry and the code of a kernel; None if it is not kept, or is damaged."""
+    try:
+        return unpacked(file.read_bytes())
+    except OSError:
+        return None
+
+
+def packed(symbol: str, code: bytes) -> bytes:
+    """Return a kernel's code as it is kept: after the name of its entry, after a digest of both."""
+    kept = symbol.encode() + b"\n" + code
+    return hashlib.sha256(kept).hexdigest().encode() + b"\n" + kept
+
+
+def unpacked(data: bytes) -> Kept | None:
+    digest, _, kept = data.partition(b"\n")
+    if digest != hashlib.sha256(kept).hexdigest().encode():
+        return None
+    symbol, _, code = kept.partition(b"\n")
+    return symbol.decode(), code
+
+
+def keep(file: Path, data: bytes) -> None:
+    """Write what `packed` returned, whole or not at all."""
+    with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".", delete=False) as made:
+        try:
+            made.write(data)
+            made.flush()
+        except OSError:
+            Path(made.name).unlink()
+            raise
+    Path(made.name).replace(file)
