@@ -17,6 +17,7 @@ from offsets_log.log_format.record import Record
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, finish
 from offsets_log.replay.profile import Profile
+from offsets_log.rows.activity import Activity
 from offsets_log.rows.survey import Survey
 
 if TYPE_CHECKING:
@@ -310,6 +311,20 @@ class Engine:
         seen = {id(log): Survey.of(log) for log in self.inputs.logs}
         for replayed in self.replay_in_bulk(profile, seen):
             yield finished(replayed, seen[id(replayed.log)], whole_groups=whole_groups)
+
+    def load_active(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Mapping[str, int]]]:
+        """Yield every partition as `load_all` does, and when its groups last wrote, in epoch milliseconds."""
+        if not self.is_bulk:
+            for log in self.inputs.logs:
+                activity = Activity()
+                yield log, self.load(log, profile, activity), activity.last_ms
+            return
+        from offsets_log.columnar.folds.replay import Replay
+
+        for replayed in self.replay_in_bulk(profile, replay=partial(Replay, notes_activity=True)):
+            log, state, _ = finished(replayed, Survey.of(replayed.log), whole_groups=True)
+            shown = state.showing(self.inputs.shows_group, self.inputs.shows_topic)
+            yield log, shown, replayed.state.last_activity()
 
     def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
         """Yield every partition as `load_all` does, with what else was noted of its records; in bulk only."""

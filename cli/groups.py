@@ -13,13 +13,8 @@ from cli.options import PROFILE, Duration, Output, ReadOptions, Time, output_opt
 from offsets_log.words import counted, shown_duration, shown_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cli.session import Session
     from offsets_log.data_directory.copied_logs import CopiedLogs
-    from offsets_log.log_format.partition_log import PartitionLog
-    from offsets_log.replay.coordinator_state import CoordinatorState
-    from offsets_log.replay.profile import Profile
     from offsets_log.rows.tables import Row
 
 
@@ -89,7 +84,7 @@ def command(
     with open_session(reading, output, needs=set() if stale is None else g.NEEDED_FOR_DELETION) as session:
         rows: list[Row] = []
         logs = lag_logs(session, lag)
-        for log, state, last_ms in _states(session, PROFILES[profile]):
+        for log, state, last_ms in session.engine.load_active(PROFILES[profile]):
             rows += with_lags(logs, state, g.groups_rows(state, log.offsets_partition, last_ms, now_ms))
         rows = _with_share_offsets(session, rows, logs)
         rows.sort(key=g.groups_row_order)
@@ -139,17 +134,3 @@ def _with_share_offsets(session: Session, rows: list[Row], logs: CopiedLogs | No
     found = share_offsets_of(session, logs)
     told = {} if found is None else group_share_offsets(found.rows(), with_lag=logs is not None)
     return [row | told.get(row["group"], {}) if row["type"] == SHARE else row for row in rows]
-
-
-def _states(session: Session, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, dict[str, int]]]:
-    """Yield each partition as a load leaves it, and when its groups last wrote."""
-    from offsets_log.investigate.groups import Activity
-
-    if session.engine.is_bulk:
-        counting = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
-        for log, state, _ in session.engine.load_all(profile):
-            yield log, state, counting.engine.count_in_bulk(log, "group").last_activity()
-        return
-    for log in session.inputs.logs:
-        activity = Activity()
-        yield log, session.engine.load(log, profile, activity), activity.last_ms

@@ -111,10 +111,11 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
 
 def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writers, list[Row]]:
     """Collect everything while the events of each partition pass by."""
-    from offsets_log.investigate.groups import Activity, groups_rows
+    from offsets_log.investigate.groups import groups_rows
     from offsets_log.investigate.writers import Writers, count_writers
     from offsets_log.replay.coordinator_state import finish
     from offsets_log.replay.fold import replay_into
+    from offsets_log.rows.activity import Activity
     from offsets_log.rows.survey import Survey
 
     writers, rows = Writers("group"), []

@@ -6,7 +6,7 @@ damage, missing log and tails come with the rows, and are reported in the same w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -189,6 +189,14 @@ class SparkEngine(Engine):
             self._tell_of(log, joined, found)
             joined.tell(found)
             yield log, found, joined.holdings()
+
+    def load_active(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Mapping[str, int]]]:
+        """Implement `Engine.load_active`: who wrote is a shuffle of its own, whose notes are those of the other."""
+        reading = self.inputs.reading
+        quiet = self.inputs.bounded(reading.until_offset, reading.until_time)
+        counting = self.of(quiet, self.account.aside(quiet))
+        for log, state, _ in self.load_all(profile):
+            yield log, state, counting.count_in_bulk(log, "group").last_activity()
 
     def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
         """Implement `Engine.count_in_bulk`; the first call counts all logs."""

@@ -71,8 +71,9 @@ IS_REMOVED = TOMBSTONE_OFFSET  # whether the last record is a tombstone
     ANCHOR_INDEX,
     VALUE_BEFORE,  # offset of an offset value between the type 2 record and the first of a newer kind, NEVER without
     FIRST_OFFSET_OF_GROUP,  # of the first record that names it, NEVER while none is known
+    ACTIVE_MS,  # when it last wrote, NEVER while no time is known or asked for
     GROUP_SIZE,
-) = range(16)
+) = range(17)
 
 # Regions of ``overflow``: each has a place in the scan state where it begins, and one for its room in entries.
 PRODUCER_ID, HEAD_OFFSET, HEAD_COMMITS, NEWEST, OLDEST = range(5)
@@ -252,7 +253,8 @@ FORMATS_AT = INSPECTED_AT + INSPECTED_KINDS  # where the first batch of each for
 IS_READ_AGAIN = FORMATS_AT + FORMAT_IDS  # batches up to STOP were found whole before, and groups replayed
 NEEDED = IS_READ_AGAIN + 1  # records of the batch for which there was no room
 OTHER_PROGRAMS = NEEDED + 1  # by record type: of the layout that other releases write under the same version
-CODE = OTHER_PROGRAMS + RECORD_TYPES
+NOTES_ACTIVITY = OTHER_PROGRAMS + RECORD_TYPES  # whether it is asked for when groups last wrote
+CODE = NOTES_ACTIVITY + 1
 """From here on the programs."""
 
 # Columns of ``staged``: records read and not yet replayed. `batches.records_of` fills the first.
@@ -271,6 +273,8 @@ CODE = OTHER_PROGRAMS + RECORD_TYPES
     TOPIC_ID_AT,  # position of its bytes
     STAGED_SIZE,
 ) = range(13)
+STAGED_ROW = RECORD_AT
+"""In the place of that, once a record was replayed: the row of its raw key."""
 VALUE, TOMBSTONE, COMMIT, ABORT, PASSED = range(5)
 """Kinds of staged records; PASSED were taken care of otherwise."""
 

@@ -22,7 +22,6 @@ from offsets_log.columnar.scan.reading import Note, ScanOrder
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, batch_events
 from offsets_log.following.growth import Piece, moved
-from offsets_log.investigate.groups import Activity
 from offsets_log.investigate.growing_history import GrowingHistory
 from offsets_log.investigate.writers import plain
 from offsets_log.log_format.batch import RecordBatch
@@ -31,6 +30,7 @@ from offsets_log.log_format.record import Record
 from offsets_log.pipeline import replay
 from offsets_log.replay.partial import PartialState
 from offsets_log.replay.profile import MODERN, Profile
+from offsets_log.rows.activity import Activity
 from offsets_log.rows.batch_bytes import counted
 
 BULK_FROM_BYTES = 1 << 20

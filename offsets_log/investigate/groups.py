@@ -1,9 +1,4 @@
-"""Find which groups exist, what they are, and which have not been used for long (`groups`, `where --of`).
-
-A group's *activity* is a record with a value that it wrote: a commit, even a transactional one, or a record of the
-group itself. Tombstones do not count: expiry and administrators write them. The time is the record's own; a record of
-magic 0 has none, and the commit's is taken.
-"""
+"""Find which groups exist, what they are, and which have not been used for long (`groups`, `where --of`)."""
 
 from __future__ import annotations
 
@@ -12,8 +7,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from offsets_log.events import Event, LogEvent
-from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS
@@ -46,32 +39,6 @@ FOLLOWING = {
     "is_transactional": {"pending"},
 }
 """A column of `compact` or `decode` that a source lacks → the columns here that depend on it."""
-
-
-class Activity:
-    """When each group of an offsets partition last wrote.
-
-    Attributes:
-        last_ms: group → epoch ms.
-    """
-
-    def __init__(self) -> None:
-        self.last_ms: dict[str, int] = {}
-
-    def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """Note the times of records while passing events on to a replay."""
-        for event in events:
-            if isinstance(event, Event) and event.decoded is not None and event.decoded.value is not None:
-                time_ms = event.record.timestamp_ms
-                if time_ms == NO_TIMESTAMP:
-                    time_ms = event.decoded.value.get("commit_timestamp", NO_TIMESTAMP)
-                self.saw(event.decoded.group, time_ms)
-            yield event
-
-    def saw(self, group: str, time_ms: int) -> None:
-        """Note that a group wrote at a time."""
-        if time_ms > self.last_ms.get(group, NO_TIMESTAMP):
-            self.last_ms[group] = time_ms
 
 
 def groups_rows(

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.columnar.folds import replay as folds_replay
+from offsets_log.columnar.folds.replay import Replay, replay_logs
 from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_log
 from offsets_log.columnar.shuffle.counts import join_writers, writers_bytes, writers_of
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.investigate.bulk_clients import HeldWriters
 from offsets_log.investigate.bulk_writers import BulkWriters
-from offsets_log.investigate.groups import Activity
 from offsets_log.investigate.writers import Writers, count_writers, top_rows
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -27,6 +27,8 @@ from offsets_log.log_format.record import Record
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, Embedded, encode_embedded
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import iter_events
+from offsets_log.replay.profile import MODERN
+from offsets_log.rows.activity import Activity
 from tests.builders import TIME, LogBuilder, member, record_bytes
 from tests.columnar import test_newer
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
@@ -97,13 +99,26 @@ def test_recordings(name: str, per: str, recording: Callable[[str], Path]) -> No
 def test_last_activity_of_groups(name: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
         for log in read_partitions(directory).values():
-            activity = Activity()
-            for _ in activity.watch(iter_events(log)):
-                pass
-            for pieces in (1, 3):
-                assert (
-                    count_log(log, "group", note=lambda seen: None, pieces=pieces).last_activity() == activity.last_ms
-                )
+            assert_activity(log)
+
+
+def test_last_activity_in_hostile_logs() -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    for data in islice(hostile_segments(seeds, 19), so_many(200)):
+        assert_activity(PartitionLog(0, (Segment("fuzz.log", 0, data),)))
+
+
+def assert_activity(log: PartitionLog) -> Activity:
+    """A replay and a count know when groups last wrote, in one piece or several."""
+    activity = Activity()
+    for _ in activity.watch(iter_events(log)):
+        pass
+    kind = partial(Replay, notes_activity=True)
+    for pieces in (1, 3):
+        counted = count_log(log, "group", note=lambda seen: None, pieces=pieces)
+        (replayed,) = replay_logs([log], MODERN, note=lambda log: lambda seen: None, pieces=pieces, replay=kind)
+        assert counted.last_activity() == replayed.state.last_activity() == activity.last_ms
+    return activity
 
 
 def test_a_commit_without_a_time_was_made_at_its_own() -> None:
@@ -112,11 +127,7 @@ def test_a_commit_without_a_time_was_made_at_its_own() -> None:
     raw_key, raw_value = record_bytes(1, key, value | {"leader_epoch": -1}, 3)
     batch = build_batch([Record(offset=0, timestamp_ms=-1, key=raw_key, value=raw_value)])
     log = PartitionLog(0, (Segment("f", 0, batch),))
-    activity = Activity()
-    for _ in activity.watch(iter_events(log)):
-        pass
-    assert activity.last_ms == {"g": TIME}
-    assert count_log(log, "group", note=lambda seen: None).last_activity() == activity.last_ms
+    assert assert_activity(log).last_ms == {"g": TIME}
 
 
 @EACH_PER

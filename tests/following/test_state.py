@@ -19,7 +19,7 @@ from offsets_log.following.generations import FollowedGenerations, GenerationsAs
 from offsets_log.following.groups import AGE, FollowedGroups, GroupsAsked
 from offsets_log.following.offsets import FollowedOffsets, OffsetsAsked
 from offsets_log.investigate import growing_history
-from offsets_log.investigate.groups import Activity, groups_rows
+from offsets_log.investigate.groups import groups_rows
 from offsets_log.investigate.history import Entry, History, history_row
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.completeness import Missing
@@ -29,6 +29,7 @@ from offsets_log.rebalance.storms import Limits, mark_storms
 from offsets_log.rebalance.timeline import Timelines
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import PROFILES
+from offsets_log.rows.activity import Activity
 from offsets_log.rows.tables import Row, committed_rows
 from tests.conftest import json_lines, read_partition
 from tests.following.grown import Follower, growing, rolled

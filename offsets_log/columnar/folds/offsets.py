@@ -13,16 +13,13 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.folds import census, inspection, newer
+from offsets_log.columnar.folds import activity, census, inspection, newer
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, intern, intern_newer, is_at
 from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
-
-STAGED_ROW = a.RECORD_AT
-"""Column of ``staged``, in place of what staging has there: the row of the raw key of a record that was replayed."""
 
 # Bits of the rules: what `replay.profile.Profile` says.
 LATEST_BY_RECORD = 1
@@ -323,7 +320,7 @@ def flush(
             )  # fmt: skip
             if row < 0:
                 return row
-            staged[i, STAGED_ROW] = row
+            staged[i, a.STAGED_ROW] = row
             batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]
             if rows[U(row), a.TARGET] < 0:
                 if not _replay_group(scan_state, rows, groups, overflow, row, staged, i, data):
@@ -362,5 +359,7 @@ def scan(
             census.count(scan_state, overflow, staged, source, data, count)
         if scan_state[a.IS_INSPECTED]:
             inspection.count(scan_state, overflow, staged, source, data, count)
+        if scan_state[a.NOTES_ACTIVITY]:
+            activity.note_all(scan_state, rows, groups, staged, source, data, count)
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome

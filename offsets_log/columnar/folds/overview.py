@@ -12,8 +12,8 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.folds import activity, newer, sampling, tally
 from offsets_log.columnar.folds import naming as nm
-from offsets_log.columnar.folds import newer, sampling, tally
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
@@ -24,7 +24,7 @@ from offsets_log.columnar.wire.primitives import be16, be64
 
 OF_KEY = a.KEY_AT
 """The first column of ``latest`` with facts of the key's line, in place of what a replay has there."""
-OF_GROUP = tally.COMMITTED_MS + 1
+OF_GROUP = tally.OTHER_FACTS
 """The first column of ``writers`` with facts of the group's line."""
 assert OF_GROUP + sampling.LINE_COLUMNS <= tally.WRITER_SIZE
 WAITING = a.UNENDED_OFFSET
@@ -39,8 +39,8 @@ def waiting_at(scan_state: Any, producer: Any) -> Any:
 
 @part
 def _note_data(
-    counts: Any, scan_state: Any, rows: Any, overflow: Any, staged: Any, source: Any, data: Any, writers: Any,
-    minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any, number: Any,
+    counts: Any, scan_state: Any, rows: Any, groups: Any, overflow: Any, staged: Any, source: Any, data: Any,
+    writers: Any, minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any, number: Any,
 ) -> None:  # fmt: skip
     """Note a record that was replayed, unless the slow path could not read its key."""
     i = U(number)
@@ -49,7 +49,7 @@ def _note_data(
     kind = staged[i, a.KIND]
     row, target, writer = np.int64(a.NOTHING), np.int64(a.NOTHING), np.int64(nm.NOBODY)
     if kind != a.PASSED:
-        row = staged[i, fold.STAGED_ROW]
+        row = staged[i, a.STAGED_ROW]
         target = rows[U(row), a.TARGET]
         writer = rows[U(row), a.GROUP] + 1
     tally.count_staged(
@@ -57,6 +57,8 @@ def _note_data(
     )
     if row < 0:
         return
+    if kind == a.VALUE:
+        activity.note(groups, rows[U(row), a.GROUP], staged, i, source, time)
     record_type, offset = be16(source, staged[i, a.KEY]), staged[i, a.OFFSET]
     value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
     is_null, told = kind == a.TOMBSTONE, np.int64(0)
@@ -81,8 +83,8 @@ def _note_data(
 
 @inlined
 def _note(
-    counts: Any, scan_state: Any, rows: Any, overflow: Any, staged: Any, source: Any, data: Any, writers: Any,
-    minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any,
+    counts: Any, scan_state: Any, rows: Any, groups: Any, overflow: Any, staged: Any, source: Any, data: Any,
+    writers: Any, minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any,
 ) -> None:  # fmt: skip
     """Note what was staged and replayed; there is room."""
     for number in range(count):
@@ -95,8 +97,8 @@ def _note(
             sampling.settle(commits, overflow, waiting_at(scan_state, staged[i, a.STAGED_PRODUCER]), kind == a.COMMIT)
         else:
             _note_data(
-                counts, scan_state, rows, overflow, staged, source, data, writers, minutes, latest, book, commits,
-                generations, count, number,
+                counts, scan_state, rows, groups, overflow, staged, source, data, writers, minutes, latest, book,
+                commits, generations, count, number,
             )  # fmt: skip
 
 
@@ -123,21 +125,9 @@ def scan(
         if flushed != oc.FINISHED:
             return flushed
         _note(
-            counts,
-            scan_state,
-            rows,
-            overflow,
-            staged,
-            source,
-            data,
-            writers,
-            minutes,
-            latest,
-            book,
-            commits,
-            generations,
-            count,
-        )
+            counts, scan_state, rows, groups, overflow, staged, source, data, writers, minutes, latest, book, commits,
+            generations, count,
+        )  # fmt: skip
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome
 

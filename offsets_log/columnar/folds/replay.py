@@ -84,6 +84,8 @@ class Piece(Reading):
                 self.state.saw_batch(event.base_offset)
             elif isinstance(event, Event):
                 self.scan_state[a.RECORDS] += 1
+                if self.scan_state[a.NOTES_ACTIVITY]:
+                    self.state.note_activity(event)
             yield event
 
     def _key_on_slow_path(self, index: int) -> None:
@@ -119,6 +121,7 @@ class Replay:
     Args:
         log: its segments must stay open.
         pieces: how many; fewer where the log is short.
+        notes_activity: whether states are to know when groups last wrote.
 
     Attributes:
         piece: the kind of pieces.
@@ -134,9 +137,10 @@ class Replay:
         until: Until = EVERYTHING,
         release: tuple[int, int] | None = None,
         pieces: int = 1,
+        notes_activity: bool = False,
     ) -> None:
         self.order = ScanOrder(log, until, release)
-        self.profile = profile
+        self.profile, self.notes_activity = profile, notes_activity
         self.how: dict[str, Any] = {"until": until, "release": release}
         self.cuts = _cuts(self.order.layout, pieces)
 
@@ -152,7 +156,9 @@ class Replay:
         Args:
             with_newer: what it is in `ColumnarState`, if that kind of state has it.
         """
-        return ColumnarState(self.profile, **self.how, with_newer=with_newer)
+        state = ColumnarState(self.profile, **self.how, with_newer=with_newer)
+        state.arrays.scan_state[a.NOTES_ACTIVITY] = self.notes_activity
+        return state
 
     def _replay_piece(self, cut: ScanPlace, end: ScanPlace, advance: Advance) -> _Part:
         cursor = self.order.begin(cut)

@@ -23,8 +23,9 @@ from offsets_log.columnar.jit.compiled import kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.wire.primitives import be16
-from offsets_log.events import EVERYTHING, Until
+from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.log_format import primitives
+from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.messages.registry import (
     RECORD_TYPES,
     CoordinatorRecord,
@@ -35,6 +36,7 @@ from offsets_log.replay.partial import EndTransactionMarker, GroupTopicPartition
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import GroupEvent
+from offsets_log.rows.activity import activity_of
 from offsets_log.rows.survey import Survey
 
 SUMS = [a.BATCHES, a.RECORDS, a.MISSING, a.GAPS]
@@ -305,6 +307,18 @@ class ColumnarState:
         row = self._row(GROUP_METADATA, (name,))  # first: it may exchange the arrays
         return int(self.arrays.rows[row, a.GROUP])
 
+    def note_activity(self, event: Event) -> None:
+        """Note when a group wrote a record that was read on the slow path."""
+        if (found := activity_of(event)) is not None:
+            group = self.group_number(plain(found[0]))
+            self.arrays.groups[group, a.ACTIVE_MS] = max(self.arrays.groups[group, a.ACTIVE_MS], found[1])
+
+    def last_activity(self) -> dict[str, int]:
+        """Group → when it last wrote, if that was to be noted (`rows.activity`)."""
+        s = self.arrays
+        active = s.groups[: s.scan_state[a.GROUPS], [a.NAME_AT, a.ACTIVE_MS]].tolist()
+        return {s.text_at(name_at).decode(): time_ms for name_at, time_ms in active if time_ms > NO_TIMESTAMP}
+
     def carry(self, group: int) -> None:
         """Move what the arrays know of a group into its timeline, because other records follow."""
         events = self.events.setdefault(group, [])
@@ -433,6 +447,7 @@ class ColumnarState:
         )
         order = np.zeros(r.scan_state[a.OPENED], np.int64)
         merge.join_producers(s.scan_state, s.rows, s.overflow, r.scan_state, r.overflow, numbers, before, order)
+        self.join_activity(right, numbers[1])
         self.join_counts(r.scan_state)
         self.values += right.values
         self.problems += right.problems
@@ -455,6 +470,12 @@ class ColumnarState:
         needed["owned_slots"] = slots
         if any(room[name] < size for name, size in needed.items()):
             self._lay_out({name: max(size, needed.get(name, 0)) for name, size in room.items()})
+
+    def join_activity(self, right: ColumnarState, numbers: a.Int64s) -> None:
+        """Join when groups last wrote in the run that follows; the numbers are those of its groups here."""
+        theirs = right.arrays.groups[: right.arrays.scan_state[a.GROUPS], a.ACTIVE_MS]
+        numbers, ours = numbers[: len(theirs)], self.arrays.groups[:, a.ACTIVE_MS]
+        ours[numbers] = np.maximum(ours[numbers], theirs)
 
     def join_counts(self, theirs: a.Int64s) -> None:
         """Join the counts of the run that follows."""

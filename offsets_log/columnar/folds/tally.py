@@ -15,14 +15,14 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.folds import activity
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import offsets as fold
-from offsets_log.columnar.folds import sampling
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be16, be64
+from offsets_log.columnar.wire.primitives import be64
 
 # Columns of a row, in the place of a replay's.
 LAST_OFFSET = a.RECORD_OFFSET  # what the latest record commits
@@ -35,11 +35,8 @@ LAST = nm.LAST
 RECORDS, COMMITS, TOMBSTONES, NOOP_COMMITS, BYTES, GARBAGE_BYTES, FIRST_MS, LAST_MS, TIMED, MINUTE, MINUTE_COMMITS = (
     range(11)
 )
-ACTIVE, ACTIVE_MS = 11, 12  # bits: whether a record with a value has a time; and the latest of these
-COMMITTED_MS = 13  # of commits whose record has no time, the latest time that the commit itself has
+OTHER_FACTS = 11  # from here on there is room for what others know of a writer
 WRITER_SIZE = 16
-HAS_RECORD_TIME, HAS_COMMIT_TIME = 1, 2
-"""Bits of ACTIVE: which of the two times is known."""
 RUN_SIZE = 3
 
 # ``counts``: what a count goes by is in `naming`.
@@ -67,14 +64,6 @@ def end_minute(counts: Any, writers: Any, minutes: Any, writer: Any) -> Any:
     writers[writer, MINUTE_COMMITS] = 0
     counts[RUNS] = used + 1
     return True
-
-
-@inlined
-def note_active(writers: Any, writer: Any, bit: Any, column: Any, time: Any) -> None:
-    """Note that a record with a value was written at a time; the bit says which, the column has the latest."""
-    one = U(writer)
-    writers[one, column] = max(writers[one, column], time) if writers[one, ACTIVE] & bit else time
-    writers[one, ACTIVE] |= bit
 
 
 @inlined
@@ -130,8 +119,6 @@ def count_record(
         writers[one, TIMED] = 1
         writers[one, FIRST_MS] = time if is_first else min(writers[one, FIRST_MS], time)
         writers[one, LAST_MS] = time if is_first else max(writers[one, LAST_MS], time)
-        if kind != a.TOMBSTONE:
-            note_active(writers, writer, np.int64(HAS_RECORD_TIME), np.int64(ACTIVE_MS), time)
     if row >= 0:
         _supersede(counts, rows, writers, U(row), writer, is_commit, offset, size)
     return True
@@ -191,10 +178,6 @@ def count_staged(
             kind = np.int64(a.PASSED)
     if not count_record(counts, rows, writers, minutes, row, writer, kind, offset, size, time):
         return False
-    if kind == a.VALUE and time == nm.NO_TIME:
-        record_type = be16(source, staged[i, a.KEY])
-        committed = sampling.commit_time(source, record_type, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE])
-        note_active(writers, writer, np.int64(HAS_COMMIT_TIME), np.int64(COMMITTED_MS), committed)
     counts[COUNTED_BYTES] += size
     counts[BATCH_SUM] += weight
     return True
@@ -246,6 +229,8 @@ def flush(
                 )  # fmt: skip
             if not is_counted:
                 return oc.NEEDS_ROOM
+            if scan_state[a.NOTES_ACTIVITY] and kind == a.VALUE:
+                activity.note(groups, writer, staged, i, source, time)
         scan_state[a.FLUSHED] = last
     scan_state[a.STAGED] = 0
     scan_state[a.FLUSHED] = 0
@@ -300,10 +285,6 @@ def join_writers(writers: LongRows, right_writers: LongRows, numbers: Longs) -> 
             writers[one, TIMED] = 1
             writers[one, FIRST_MS] = earliest if is_first else min(writers[one, FIRST_MS], earliest)
             writers[one, LAST_MS] = latest if is_first else max(writers[one, LAST_MS], latest)
-        if right_writers[i, ACTIVE] & HAS_RECORD_TIME:
-            note_active(writers, one, np.int64(HAS_RECORD_TIME), np.int64(ACTIVE_MS), right_writers[i, ACTIVE_MS])
-        if right_writers[i, ACTIVE] & HAS_COMMIT_TIME:
-            note_active(writers, one, np.int64(HAS_COMMIT_TIME), np.int64(COMMITTED_MS), right_writers[i, COMMITTED_MS])
 
 
 @kernel

@@ -59,7 +59,6 @@ class Counting(ColumnarState):
     Attributes:
         counts, writers, minutes: see `tally`.
         accepted_bytes: size of the batches that the kernel took.
-        untimed: group → latest commit time, of records without a time that were read on the slow path.
     """
 
     def __init__(self, profile: Profile, per: int, **how: Any) -> None:
@@ -69,7 +68,7 @@ class Counting(ColumnarState):
         self.writers = np.zeros((a.LEAST_KEYS, tally.WRITER_SIZE), np.int64)
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.accepted_bytes = 0
-        self.untimed: dict[str, int] = {}
+        self.arrays.scan_state[a.NOTES_ACTIVITY] = per == nm.PER_GROUP
 
     # ------------------------------------------------------------------------------------ counting
 
@@ -105,9 +104,6 @@ class Counting(ColumnarState):
             kind = a.TOMBSTONE if record.is_tombstone else a.VALUE if record.is_offset_commit else a.PASSED
             offset = record.value["offset"] if kind == a.VALUE and record.value is not None else 0
         time_ms = time_of(event.record)
-        if time_ms is None and record is not None and record.value is not None:
-            group, found = plain(record.group), record.value.get("commit_timestamp", nm.NO_TIME)
-            self.untimed[group] = max(self.untimed.get(group, nm.NO_TIME), found)
         while not self._count(record, row, kind, offset, size_bytes, nm.NO_TIME if time_ms is None else time_ms):
             self.grow()
 
@@ -138,22 +134,8 @@ class Counting(ColumnarState):
         tally.join_writers(self.writers, right.writers[: right.writers_count], numbers)
         self.counts[tally.COUNTED_BYTES] += right.counts[tally.COUNTED_BYTES]
         self.accepted_bytes += right.accepted_bytes
-        self.untimed |= {group: max(ms, self.untimed.get(group, ms)) for group, ms in right.untimed.items()}
 
     # ------------------------------------------------------------------------------------- answers
-
-    def last_activity(self) -> dict[str, int]:
-        """Group → time of its newest record with a value, where groups are counted (`investigate.groups`)."""
-        found = dict(self.untimed)
-        active = self.writers[: self.writers_count, [tally.ACTIVE, tally.ACTIVE_MS, tally.COMMITTED_MS]].tolist()
-        for raw, (known, *times) in zip(self.writer_names(), active, strict=True):
-            if raw == nm.NOBODYS_NAME:
-                continue
-            name = raw.decode()
-            for bit, time_ms in zip((tally.HAS_RECORD_TIME, tally.HAS_COMMIT_TIME), times, strict=True):
-                if known & bit:
-                    found[name] = max(time_ms, found.get(name, time_ms))
-        return {group: time_ms for group, time_ms in found.items() if time_ms > nm.NO_TIME}
 
     def written(self) -> dict[str, tuple[int, int]]:
         """Group → how many records and bytes it wrote, where groups are counted."""
@@ -243,6 +225,7 @@ class WritersState(TakesNothing, Counting):
         self._join_writers(right, numbers[1])
         rows = right.arrays.rows[: right.arrays.scan_state[a.ROWS]]
         tally.join_rows(self.arrays.rows, self.writers, rows, numbers[0], numbers[1])
+        self.join_activity(right, numbers[1])
         self.join_counts(right.arrays.scan_state)
         return self
 

@@ -213,6 +213,7 @@ def intern_group(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: 
     groups[group, a.FIRST_OFFSET_OF_GROUP] = a.NEVER
     groups[group, a.ANCHOR_OFFSET] = a.NEVER
     groups[group, a.VALUE_BEFORE] = a.NEVER
+    groups[group, a.ACTIVE_MS] = a.NEVER
     return group
 
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
@@ -125,7 +124,6 @@ def writers_bytes(state: WritersState) -> bytes:
     runs = summed(state.runs())
     s = state.arrays
     rows, groups, arena = (int(s.scan_state[place]) for place in (a.ROWS, a.GROUPS, a.ARENA_USED))
-    names = list(state.untimed)
     made = io.BytesIO()
     np.savez(
         made,
@@ -136,8 +134,6 @@ def writers_bytes(state: WritersState) -> bytes:
         writers=state.writers[:groups],
         runs=runs,
         sizes=np.array([state.counts[nm.PER], state.counts[tally.COUNTED_BYTES], state.accepted_bytes], np.int64),
-        untimed=np.array([state.untimed[name] for name in names], np.int64),
-        names=np.frombuffer(json.dumps(names).encode(), np.uint8),
     )
     return made.getvalue()
 
@@ -154,7 +150,6 @@ def writers_of(data: bytes) -> WritersState:
     state.counts[tally.RUNS] = len(state.minutes)
     state.counts[tally.COUNTED_BYTES] = counted_bytes
     state.accepted_bytes = accepted_bytes
-    state.untimed = dict(zip(json.loads(found["names"].tobytes()), found["untimed"].tolist(), strict=True))
     return state
 
 
