@@ -179,12 +179,16 @@ class Run:
                 "which were made anew: the same offset may be another record there"
             )
         outside = [change for change in self.changes if change.range == OUTSIDE]
-        moved = [change for change in outside if change.reason is None]
+        there = sum(change.kind == UNCHANGED for change in outside)
+        refused = sum(change.kind != UNCHANGED and change.reason is not None for change in outside)
+        moved = [change for change in outside if change.kind != UNCHANGED and change.reason is None]
+        if there:
+            yield f"{counted(there, 'offset is', 'offsets are')} outside the cluster's logs, and set there already"
         if moved:
             count = counted(len(moved), "offset is", "offsets are")
             yield f"{count} outside the cluster's logs: {self.asked.out_of_range}, as asked"
-        if outside and self.asked.out_of_range == "refuse":
-            count = counted(len(outside), "offset is", "offsets are")
+        if refused and self.asked.out_of_range == "refuse":
+            count = counted(refused, "offset is", "offsets are")
             yield f"{count} outside the cluster's logs: --out-of-range earliest or latest sets the log's start or end"
         if self.asked.leader_epochs == "keep" and any(change.wanted and change.wanted.leader_epoch for change in moved):
             yield "leader epochs that the cluster never had keep a consumer waiting: --leader-epochs drop"

@@ -90,8 +90,10 @@ class _Sight:
             range=wished.range,
             same_topic=_is_same(row.get("topic_id"), now.topic_id),
             is_share=is_share_row(row),
-            reason=_name_refusal(row) or problem or self._topic_refusal(row) or wished.refusal,
+            reason=_name_refusal(row) or problem or self._topic_refusal(row),
         )
+        if change.reason is None and change.kind != UNCHANGED:  # what is there already needs no commit
+            change.reason = wished.refusal
         if change.reason is None and change.kind != UNCHANGED and self.policy.leaves(wished.wanted, found):
             change.kind = LEFT
         elif change.reason is None and entry is not None:
