@@ -218,6 +218,8 @@ def _both(
             if since.from_time is not None and reading.until_time is None:
                 for words in session.inputs.iter_timeless():
                     session.account.say(words)
+            if since.from_time is not None and (beyond := session.inputs.beyond(since.from_time)):
+                session.account.say(beyond)
             before = [state for _, state, _ in earlier.engine.load_all(rules)]
             after = _loaded(session, rules, decide)
             comparison = _Comparison(session, profile, session.inputs.topic_ids)

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cli.bulk import is_large
 from cli.options import ReadOptions
 from offsets_log.disk.beside import Beside
 from offsets_log.disk.folder import DirectoryName
@@ -24,7 +26,7 @@ from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.messages.other_topic import is_of_another_topic
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.rows.tables import partition_name
-from offsets_log.words import counted
+from offsets_log.words import counted, shown_time
 
 WHAT_TO_GIVE = f"Give a broker's data directory (log.dirs), or of its directories those named {OFFSETS_TOPIC}-N"
 
@@ -142,13 +144,41 @@ class Inputs(Beside):
             )
 
     def iter_idle_bounds(self) -> Iterator[str]:
-        """Yield a sentence for each bound without effect: its partition is not there, or its records have no time."""
+        """Yield a sentence for each bound that cuts nothing, or all: its partition is not there, it is beyond the log,
+        records have no time."""
         found = {log.offsets_partition for log in self.logs}
         for partition, offset in self.reading.until_offset:
             if partition is not None and partition not in found:
                 yield f"--until-offset {partition}:{offset} has no effect: no such offsets partition was found"
         if self.reading.until_time is not None:
             yield from self.iter_timeless()
+            if words := self.beyond(self.reading.until_time):
+                yield words
+
+    def beyond(self, time_ms: int) -> str | None:
+        """Say that a moment is before the logs begin or after they end; None for any other, or if that is not known.
+
+        Raises:
+            OffsetsLogError: a file cannot be read.
+        """
+        if self._times is None or self._times[0] <= time_ms <= self._times[1]:
+            return None
+        begin, end = map(shown_time, self._times)
+        where = f"begin at {begin}" if time_ms < self._times[0] else f"end at {end}"
+        return f"{shown_time(time_ms)}: the logs of the offsets topic {where}"
+
+    @cached_property
+    def _times(self) -> tuple[int, int] | None:
+        """The times of the first and the last batch of all logs; None where finding the last would be reading all."""
+        from offsets_log.serving.log_reader import times_of
+
+        is_quick = all(
+            f"{segment.base_offset or 0:020}.index" in log.beside or not is_large(segment.size_bytes)
+            for log in self.logs
+            for segment in log.segments[-1:]
+        )
+        is_here = self.reading.engine == "local" and "timestamp_ms" not in self.missing_columns
+        return times_of(self.logs) if is_here and is_quick else None
 
     def iter_timeless(self) -> Iterator[str]:
         """Yield a sentence for each log that begins with records without a time, which no time can bound."""
