@@ -215,11 +215,11 @@ def _both(
         needs |= {"record_offset"} if since.from_offset else set()
         with open_session(reading, output, needs=needs) as session:
             earlier = session.bounded(since.from_offset, since.from_time)
-            if since.from_time is not None and reading.until_time is None:
-                for words in session.inputs.iter_timeless():
-                    session.account.say(words)
-            if since.from_time is not None and (beyond := session.inputs.beyond(since.from_time)):
-                session.account.say(beyond)
+            if since.from_time is not None:
+                told = set(session.inputs.iter_idle_bounds())
+                for words in session.inputs.iter_beyond(since.from_time):
+                    if words not in told:
+                        session.account.say(words)
             before = [state for _, state, _ in earlier.engine.load_all(rules)]
             after = _loaded(session, rules, decide)
             comparison = _Comparison(session, profile, session.inputs.topic_ids)

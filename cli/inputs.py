@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cli.bulk import is_large
 from cli.options import ReadOptions
 from offsets_log.disk.beside import Beside
 from offsets_log.disk.folder import DirectoryName
@@ -29,6 +28,9 @@ from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted, shown_time
 
 WHAT_TO_GIVE = f"Give a broker's data directory (log.dirs), or of its directories those named {OFFSETS_TOPIC}-N"
+
+WALKED_BYTES = 4 << 20
+"""The largest segment whose headers are all read to find its last batch; for others an index tells where that is."""
 
 
 class Inputs(Beside):
@@ -151,9 +153,13 @@ class Inputs(Beside):
             if partition is not None and partition not in found:
                 yield f"--until-offset {partition}:{offset} has no effect: no such offsets partition was found"
         if self.reading.until_time is not None:
-            yield from self.iter_timeless()
-            if words := self.beyond(self.reading.until_time):
-                yield words
+            yield from self.iter_beyond(self.reading.until_time)
+
+    def iter_beyond(self, time_ms: int) -> Iterator[str]:
+        """Yield a sentence for each log that no time can bound, and one if the time is before or after all logs."""
+        yield from self.iter_timeless()
+        if words := self.beyond(time_ms):
+            yield words
 
     def beyond(self, time_ms: int) -> str | None:
         """Say that a moment is before the logs begin or after they end; None for any other, or if that is not known.
@@ -173,7 +179,7 @@ class Inputs(Beside):
         from offsets_log.serving.log_reader import times_of
 
         is_quick = all(
-            f"{segment.base_offset or 0:020}.index" in log.beside or not is_large(segment.size_bytes)
+            f"{segment.base_offset or 0:020}.index" in log.beside or segment.size_bytes <= WALKED_BYTES
             for log in self.logs
             for segment in log.segments[-1:]
         )
