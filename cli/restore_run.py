@@ -14,7 +14,7 @@ from cli.inputs import matcher
 from offsets_log.cluster import admin
 from offsets_log.disk.journal import growing_file
 from offsets_log.errors import ClusterLostError, InputError
-from offsets_log.restore.apply import restore
+from offsets_log.restore.apply import NO_TOPIC, restore
 from offsets_log.restore.changes import DONE, LEFT, UNCHANGED, Change, Note
 from offsets_log.restore.journal import Journal, JournalNote, read_journal
 from offsets_log.restore.plan import decode_plan
@@ -176,7 +176,13 @@ class Run:
         if other := sum(change.same_topic is False for change in self.changes):
             yield (
                 f"{counted(other, 'offset is', 'offsets are')} of topics with another topic id than the plan's, "
-                "which were made anew: the same offset may be another record there"
+                "which were made anew: the same offset may be another record there; offsets-log translate finds it"
+            )
+        if absent := {change.topic for change in self.changes if change.reason == NO_TOPIC}:
+            yield (
+                f"{counted(len(absent), 'topic is', 'topics are')} not on the cluster, or not shown to this user: make "
+                f"{'it' if len(absent) == 1 else 'them'} first, with as many partitions as README.txt beside the plan "
+                "lists"
             )
         outside = [change for change in self.changes if change.range == OUTSIDE]
         there = sum(change.kind == UNCHANGED for change in outside)

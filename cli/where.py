@@ -54,7 +54,7 @@ class ReaderOptions:
     "--offsets-topic-partitions",
     metavar="N",
     type=click.IntRange(min=1),
-    help=f"How many partitions __consumer_offsets has; by default {DEFAULT_PARTITIONS}, with a word about it.",
+    help=f"How many partitions __consumer_offsets has; by default {DEFAULT_PARTITIONS}, which is then said.",
 )
 @click.option(
     "--of",
@@ -73,7 +73,7 @@ class ReaderOptions:
             "--topic-partitions",
             metavar="N",
             type=click.IntRange(min=1),
-            help=f"How many partitions the topic of --key has; by default {DEFAULT_PARTITIONS}, with a word about it.",
+            help=f"How many partitions the topic of --key has; by default {DEFAULT_PARTITIONS}, which is then said.",
         ),
         click.option(
             "--partitioner",

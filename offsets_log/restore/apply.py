@@ -14,6 +14,7 @@ from offsets_log.restore.target import NO_GROUP, UNKNOWN, Offsets, Target, Topic
 from offsets_log.rows.tables import Row
 from offsets_log.words import counted
 
+NO_TOPIC = "the cluster has no such topic"
 SINCE = "moved since an interrupted run was to set it; another --journal sets it all the same"
 
 
@@ -104,7 +105,7 @@ class _Sight:
     def _topic_refusal(self, row: Row) -> str | None:
         partitions = self.topics.get(row["topic"])
         if partitions is None:
-            return "the cluster has no such topic"
+            return NO_TOPIC
         if not 0 <= row["partition"] < partitions:
             return f"the cluster's topic has {counted(partitions, 'partition')}"
         return None
