@@ -292,7 +292,8 @@ def _say_if_reversed(session: Session, part: ComparedPartition) -> None:
     if before is not None and after is not None and after < before and not is_dump:  # a paste may end anywhere
         session.account.say(
             f"offsets partition {partition_name(part.offsets_partition)} ends at record offset {before} in A and "
-            f"already at {after} in B: B is the older copy there, and the changes shown happened the other way round"
+            f"already at {after} in B: if both are of one log, B is the older copy, and the changes shown happened the "
+            "other way round"
         )
 
 

@@ -54,7 +54,7 @@ def command(
     DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing or
     doubtful, and the commands. Offsets that a tool would refuse or change are in DIR/left-out.jsonl. From a data
     directory with __share_group_state, DIR/share-groups has where share groups start, and which records are
-    delivered to them again.
+    delivered to them again. If no group or topic here is one of -g and -t, DIR is not written.
 
     With --target or --bootstrap-server the cluster that is to get the offsets is judged, by a copy of it or live, and
     nothing in it is changed: topics and partitions that it lacks, offsets outside its logs, topics made anew, groups

@@ -71,10 +71,16 @@ def test_a_time_beyond_the_logs_is_told_with_their_own(command: str) -> None:
         ("2026-11-21T05:35:55.832Z", f"begin at {begin}"),
         ("2026-11-21T05:37:20.059Z", f"end at {end}"),
     ):
-        told = [line for line in run(command, LOG, option, asked).stderr.splitlines() if "the logs of" in line]
-        assert [line.partition(": ")[2] for line in told] == (
-            [f"the logs of the offsets topic {where}"] if where else []
-        )
+        told = [line for line in run(command, LOG, option, asked).stderr.splitlines() if "the logs " in line]
+        assert [line.partition(": ")[2] for line in told] == ([f"the logs {where}"] if where else [])
+
+
+@pytest.mark.parametrize(
+    ("bound", "told"), [("3:157", ""), ("3:158", "the log ends"), ("283", ""), ("284", "all logs end")]
+)
+def test_an_offset_beyond_the_logs_is_told(bound: str, told: str) -> None:
+    said = [line for line in run("compact", LOG, "--until-offset", bound).stderr.splitlines() if "no effect" in line]
+    assert said == ([f"--until-offset {bound} has no effect: {told} before"] if told else [])
 
 
 def test_a_directory_in_a_groups_place_is_told() -> None:
