@@ -52,7 +52,6 @@ FIRST = (
     "tests/translation/test_share_starts.py",
     "tests/restore/test_rights.py",
     *TOGETHER,
-    MODES,
     "tests/test_packaging.py",
     "tests/spark/test_cluster.py",
     "tests/columnar/test_compiled.py",
@@ -149,6 +148,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than processors: a worker often waits for a broker, for Spark or for a kernel."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def unit_of(nodeid: str) -> str:
     """What one worker runs without the others: all files of `TOGETHER`, a test of `APART`, or the tests of a file."""
     file = nodeid.partition("::")[0]
@@ -158,7 +163,9 @@ def unit_of(nodeid: str) -> str:
 def turn_of(nodeid: str) -> int:
     """When a test's turn comes: of lower ones first."""
     file = nodeid.partition("::")[0]
-    return FIRST.index(file) if file in FIRST else len(FIRST) + file.startswith(LAST)
+    if file == MODES:  # which waits until all of its kernels are compiled
+        return len(FIRST) + 1
+    return FIRST.index(file) if file in FIRST else len(FIRST) + 2 * file.startswith(LAST)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,7 +17,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.repairing.bulk import items_in_bulk
 from offsets_log.repairing.left_out import LeftOut
 from offsets_log.repairing.picking import Picking
-from offsets_log.repairing.unloadable import Unloadable
+from offsets_log.repairing.unloadable import Problems, Unloadable
 from offsets_log.repairing.writing import Join, repair
 from offsets_log.replay.coordinator_state import finish, settle_groups
 from offsets_log.replay.fold import replay_into
@@ -28,8 +28,12 @@ from offsets_log.replay.refusal import verdict_on
 from offsets_log.replay.releases import Release
 
 
-def problems_in_bulk(log: PartitionLog, release: Release, join: Join = b"".join) -> list[Problem] | None:
-    """Return what ends the load of what stays of a log; None if the log begins behind its first segment's beginning.
+def problems_in_bulk(
+    log: PartitionLog, release: Release, known: Problems, join: Join = b"".join
+) -> list[Problem] | None:
+    """Return what ends the load of what stays without what is known to end it.
+
+    None if the log begins behind the beginning of its first segment.
 
     A record that is refused though it can be decoded changes its group in a replay, but not in a log without it.
 
@@ -38,17 +42,18 @@ def problems_in_bulk(log: PartitionLog, release: Release, join: Join = b"".join)
     """
     if (log.checkpoints.log_start_offset or 0) > (log.segments[0].base_offset or 0):
         return None
-    picking = Picking(log, Unloadable(release), leader_epoch=ANY_EPOCH)
+    profile, unloadable = release.profile, Unloadable(release, known)
+    picking = Picking(log, unloadable, leader_epoch=ANY_EPOCH)
     if any(isinstance(item, LeftOut) for item in items_in_bulk(picking)):
-        log = _left(log, release, join)
-    (replayed,) = replay_logs([log], release.profile, note=lambda log: _ignore)
+        log = _left(log, unloadable, join)
+    (replayed,) = replay_logs([log], profile, note=lambda log: _ignore)
     refused = replayed.state.problems
     groups = {problem.group for problem in refused if problem.group is not None}
     others = [problem for problem in _of_groups(replayed) if problem.group not in groups]
-    return [*refused, *others, *(_of_refused(log, groups, release.profile) if groups else ())]
+    return [*refused, *others, *(_of_refused(log, groups, profile) if groups else ())]
 
 
-def _left(log: PartitionLog, release: Release, join: Join) -> PartitionLog:
+def _left(log: PartitionLog, unloadable: Unloadable, join: Join) -> PartitionLog:
     """Return what stays of a log."""
     segments: list[Segment] = []
 
@@ -56,7 +61,7 @@ def _left(log: PartitionLog, release: Release, join: Join) -> PartitionLog:
         if file.name.endswith(".log"):
             segments.append(Segment(file.name, int(file.name[:20]), join(file.pieces)))
 
-    repair(log, emit, unloadable=Unloadable(release), in_bulk=True)
+    repair(log, emit, unloadable=unloadable, in_bulk=True)
     return PartitionLog(log.offsets_partition, tuple(segments))
 
 

@@ -10,7 +10,7 @@ from offsets_log.events import BatchEnd, BatchStart, LogEvent, decode_event
 from offsets_log.log_format.partition_log import NOTHING_TOLD, PartitionLog
 from offsets_log.repairing.picked import Picked
 from offsets_log.repairing.picking import Picking
-from offsets_log.repairing.unloadable import Unloadable
+from offsets_log.repairing.unloadable import Problems, Unloadable
 from offsets_log.repairing.writing import Join
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.fold import replay_into
@@ -23,29 +23,42 @@ from offsets_log.replay.releases import Release
 def find_unloadable(log: PartitionLog, release: Release, *, in_bulk: bool = False, join: Join = b"".join) -> Unloadable:
     """Return what ends the load on a release in a log whose damage was left out.
 
-    Such a record is left out before the next one is looked at: without it, later records of its group may be sound.
+    The search is repeated without what it has found: batches that had the same offsets may stay then.
 
     Args:
         in_bulk: by kernels, which is worth their start for a large log.
         join: makes the segments that stay if something else is left out; kernels read these.
     """
-    problems: dict[int, Problem] = {}
-    if in_bulk and (found := _in_bulk(log, release, join)) is not None:
-        return Unloadable(release, found)
-    state = PartialState(release.profile)
-    start = log.checkpoints.log_start_offset or 0
-    picking = Picking(log, Unloadable(release))
-    replay_into(state, _loaded(picking, release, start, problems), on_damage=_ignore)
-    if picking.end_offset < start:  # it makes no sense, and is not repeated
-        return find_unloadable(replace(log, checkpoints=NOTHING_TOLD), release)
-    return Unloadable(release, _ending(problems, finish(state).problems))
+    known: dict[int, Problem] = {}
+    while True:
+        found = _in_bulk(log, release, known, join) if in_bulk else None
+        if found is None:
+            found = _one_by_one(log, release, known)
+        if found.keys() <= known.keys():
+            return Unloadable(release, known)
+        known = found | known
 
 
-def _in_bulk(log: PartitionLog, release: Release, join: Join) -> dict[int, Problem] | None:
+def _in_bulk(log: PartitionLog, release: Release, known: Problems, join: Join) -> dict[int, Problem] | None:
     from offsets_log.repairing.bulk_refusals import problems_in_bulk
 
-    found = problems_in_bulk(log, release, join)
+    found = problems_in_bulk(log, release, known, join)
     return None if found is None else _ending({}, found)
+
+
+def _one_by_one(log: PartitionLog, release: Release, known: Problems) -> dict[int, Problem]:
+    """Return what ends the load of what stays without what is known to end it.
+
+    Such a record is left out before the next one is looked at: without it, later records of its group may be sound.
+    """
+    problems: dict[int, Problem] = {}
+    state = PartialState(release.profile)
+    start = log.checkpoints.log_start_offset or 0
+    picking = Picking(log, Unloadable(release, known))
+    replay_into(state, _loaded(picking, release, start, problems), on_damage=_ignore)
+    if picking.end_offset < start:  # it makes no sense, and is not repeated
+        return _one_by_one(replace(log, checkpoints=NOTHING_TOLD), release, known)
+    return _ending(problems, finish(state).problems)
 
 
 def _ending(problems: dict[int, Problem], found: Iterable[Problem]) -> dict[int, Problem]:

@@ -11,6 +11,9 @@ from offsets_log.replay.problem import Problem
 from offsets_log.replay.refusal import refusal_of_batch
 from offsets_log.replay.releases import Release
 
+Problems = Mapping[int, Problem]
+"""Record offset → the problem that ends the load there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unloadable:
@@ -18,11 +21,11 @@ class Unloadable:
 
     Attributes:
         release: the release; None if everything counts as loadable.
-        problems: record offset → the problem that ends the load there.
+        problems: the records that end it.
     """
 
     release: Release | None = None
-    problems: Mapping[int, Problem] = field(default_factory=dict)
+    problems: Problems = field(default_factory=dict)
 
     @property
     def most_batch_bytes(self) -> int | None:

@@ -7,7 +7,7 @@ A name comes from the user, from the topics' own folders, or from records that h
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -97,9 +97,9 @@ class Resolved:
         inferred: names found by elimination only.
     """
 
-    partitions: list[tuple[str, int]] = field(default_factory=list)
-    unresolved: list[tuple[str, int]] = field(default_factory=list)
-    inferred: list[str] = field(default_factory=list)
+    partitions: list[tuple[str, int]]
+    unresolved: list[tuple[str, int]]
+    inferred: list[str]
 
 
 class TopicNames:

@@ -23,7 +23,7 @@ from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import Holdings, finish
 from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.survey import Survey
-from tests.builders import LogBuilder
+from tests.builders import LogBuilder, record_bytes
 from tests.columnar.test_equal_engines import CRASHERS, OF_ONE_KEY, SEEDS, STEPS, all_runs, build
 from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
@@ -86,6 +86,15 @@ def assert_equal(
 def test_every_short_run_of_one_key_and_producer(profile: str) -> None:
     """Transactions that are open, ended, and ended in the piece that follows."""
     assert_equal(all_runs(OF_ONE_KEY, 3), profile, pieces=(1, 3))
+
+
+def test_only_offsets_wait_for_the_end_of_a_transaction() -> None:
+    """Records of groups that lie in one are no part of it."""
+    log = LogBuilder().commit(1, producer=7)
+    log.add(record_bytes(2, {"group": "g"}, None, 3), **log.transaction(8))
+    *_, found, _, _ = by_construct(log.log, "modern", EVERYTHING)
+    assert list(found.open_transactions) == [7]
+    assert_equal(log.log)
 
 
 @EACH_PROFILE

@@ -239,6 +239,9 @@ def test_to_an_empty_group_of_a_newer_kind_anybody_commits(kind: str) -> None:
     cache = loaded_with("g", *newer_group("g", kind=kind))
     assert commit_error(cache) is Errors.NONE
     assert cache.fetch_offsets("g") == {("t", 0): STABLE}
+    assert commit_error(cache, MemberIdentity("m", None, 0)) is Errors.UNKNOWN_MEMBER_ID, (
+        "who says to be a member is one"
+    )
 
 
 def test_a_share_group_has_no_offsets() -> None:

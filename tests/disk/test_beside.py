@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from offsets_log.disk.beside import Beside
-from offsets_log.disk.folder import Folder, matters_in
+from offsets_log.disk.folder import CHECKPOINTS, Folder, broken_checkpoints, matters_in
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.reader import open_logs
 from tests.disk.logs import name, partition, segment
@@ -54,6 +54,15 @@ def test_a_partition_in_an_archive_is_all_of_its_log_and_files_that_are_named_ar
     for given, is_whole in ((tmp_path / "a.tar", True), (directory, True), (directory / name(6), False)):
         with open_logs([str(given)]) as disk:
             assert (disk.logs[0].selection is None) is is_whole
+
+
+@pytest.mark.parametrize("file", CHECKPOINTS.values())
+def test_each_checkpoint_is_told_of_that_says_nothing(file: str) -> None:
+    """Whether the others are there or not (``CL-48``)."""
+    (said,) = broken_checkpoints(
+        Folder("data/__consumer_offsets-0/", "__consumer_offsets-0", above={file: lambda: b"1"})
+    )
+    assert said.startswith(f"data/{file} is broken")
 
 
 def test_files_of_a_packed_partition_are_read_wherever_they_lie() -> None:

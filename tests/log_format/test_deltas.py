@@ -47,6 +47,14 @@ def test_deltas_are_those_of_the_records(steps: list[tuple[int, int, bytes]]) ->
     assert deltas(b"before" + body + b"after", len(records), begin=6, end=6 + len(body)) == expected
 
 
+def test_numbers_as_long_as_they_can_be_are_read() -> None:
+    """Also those that fewer bytes would tell."""
+    numbers = b"\0" + b"\xfe" + 8 * b"\xff" + b"\1" + b"\x82" + 3 * b"\x80" + b"\0"
+    rest = b"\1\1\0"
+    size = 2 * len(numbers + rest)
+    assert deltas(bytes((size | 0x80, *3 * b"\x80", 0)) + numbers + rest, 1) == [(1, (1 << 63) - 1)]
+
+
 def test_bytes_and_counts_that_do_not_fit_are_refused() -> None:
     body = body_of([Record(offset=at, timestamp_ms=at, key=b"k", value=b"v" * 40) for at in range(3)])
     assert deltas(b"", 0) == []

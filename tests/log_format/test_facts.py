@@ -67,6 +67,11 @@ def test_whose_clock_the_timestamps_are_of(magic: int, attributes: int, told: st
     assert batch.timestamp_type == told
 
 
+@pytest.mark.parametrize(("magic", "told"), [(0, "none"), (1, "log_append"), (2, "log_append")])
+def test_a_batch_is_built_with_times_of_the_log_where_its_format_has_them(magic: int, told: str) -> None:
+    assert decode_batch_header(build_batch([ONE], magic=magic, timestamp_type="log_append")).timestamp_type == told
+
+
 # ------------------------------------------------------------------------------------------------- as a load reads
 
 

@@ -263,3 +263,4 @@ def test_a_request_of_any_size_is_read_or_refused(more: int) -> None:
     with pytest.raises(CorruptRecordError) as caught:
         api.decode_request(short)
     assert ("not those of such a message" in str(caught.value)) == (more > 0)
+    assert str(caught.value.field).startswith("FetchRequest")

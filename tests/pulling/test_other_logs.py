@@ -56,6 +56,15 @@ def test_a_topic_made_anew_is_told(tmp_path: Path) -> None:
     assert copied(tmp_path) == before
 
 
+def test_a_topic_made_anew_is_told_of_where_its_log_is_shorter(tmp_path: Path) -> None:
+    log = Log().fill(20)
+    with Brokers(offsets_log(p0=log), topic_ids={OFFSETS: Uuid(b"a" * 16)}).running() as brokers:
+        first_pull(brokers, tmp_path)
+        brokers.topic_ids = {OFFSETS: Uuid(b"b" * 16)}
+        log.truncate(12)
+        assert "the topic was made anew" in problem(pull(brokers, tmp_path))
+
+
 def test_another_cluster_is_refused(tmp_path: Path) -> None:
     with Brokers(offsets_log(p0=Log().fill(20))).running() as brokers:
         before = first_pull(brokers, tmp_path)

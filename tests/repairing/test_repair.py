@@ -157,7 +157,7 @@ def test_kernels_find_the_records_that_end_a_load(name: str, recording: Callable
     for directory in log_directories(recording(name)):
         for log in read_partitions(directory).values():
             for release in map(release_named, filter(None, RELEASES)):
-                found = problems_in_bulk(log, release)
+                found = problems_in_bulk(log, release, {})
                 assert found is None or find_unloadable(log, release, in_bulk=True) == find_unloadable(log, release)
 
 
@@ -167,7 +167,7 @@ def test_a_group_is_sound_without_a_record_that_is_refused() -> None:
         release = release_named(name)
         found = find_unloadable(builder.log, release, in_bulk=True)
         assert found == find_unloadable(builder.log, release)
-        assert problems_in_bulk(builder.log, release) is not None
+        assert problems_in_bulk(builder.log, release, {}) is not None
 
 
 def test_kernels_find_the_records_that_end_a_load_in_what_stays_of_a_damaged_log() -> None:
@@ -180,11 +180,26 @@ def test_kernels_find_the_records_that_end_a_load_in_what_stays_of_a_damaged_log
         batches = list(builder.batches)
         batches[broken] = batches[broken][:-1] + bytes([batches[broken][-1] ^ 0xFF])
         log = log_of(*batches)
-        assert problems_in_bulk(log, release) is not None
+        assert problems_in_bulk(log, release, {}) is not None
         in_bulk = find_unloadable(log, release, in_bulk=True)
         assert in_bulk == find_unloadable(log, release)
         found.append(sorted(in_bulk.problems))
     assert found == [[4], [2, 4], [4], [2], [2], [2, 4]], "the second record of another kind, of groups g and n"
+
+
+def test_what_stays_because_something_else_ends_a_load_is_looked_at_too() -> None:
+    """A message within another, whose offset is one of a batch that is left out."""
+    key, value = UNREADABLE
+    first = build_batch([Record(offset=5, timestamp_ms=1, key=key, value=value)], last_offset=9)
+    within = [
+        Record(offset=8, timestamp_ms=1, key=key, value=value),
+        Record(offset=10, timestamp_ms=1, key=OFFSET[0], value=OFFSET[1]),
+    ]
+    second = build_batch(within, magic=1, compression="gzip")
+    log, release = log_of(first, second), release_named("2.8.0")
+    for in_bulk in (False, True):
+        assert sorted(find_unloadable(log, release, in_bulk=in_bulk).problems) == [5, 8]
+    must_hold(log, "2.8.0")
 
 
 def test_batches_that_a_release_does_not_read_are_left_out_whole() -> None:

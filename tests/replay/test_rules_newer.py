@@ -160,6 +160,8 @@ def test_epochs_begin_at_one_in_4_3_and_at_zero_before() -> None:
         assert all(member.member_epoch == 0 for member in group.members.values())
     before = answers[0][0].load(RELEASES["4.2"]).groups["g"]
     assert (before.group_epoch, before.assignment_epoch) == (5, 0)
+    of_members_only = log().newer(5, CONSUMER_MEMBER, member_id="m").load(RELEASES["4.2"]).groups["g"]
+    assert (of_members_only.group_epoch, of_members_only.assignment_epoch) == (0, 0)
 
 
 def test_a_member_is_removed_only_after_its_current_assignment_even_if_it_had_none() -> None:

@@ -147,6 +147,16 @@ def test_a_copy_of_the_target(data: Path, tmp_path: Path) -> None:
     assert "target.jsonl" in (tmp_path / "rescued" / "README.txt").read_text()
 
 
+def test_topics_of_a_copied_target_that_were_made_anew(data: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    for file in other.glob("orders-*/partition.metadata"):
+        file.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
+    assert run(data, "--target", other, "--to", tmp_path / "rescued").exit_code == 3
+    judged = read_json_lines(tmp_path / "rescued" / "target.jsonl")
+    assert {found["topic"] for found in judged if "another topic" in found["problems"]} == {"orders"}
+
+
 def test_a_copy_without_the_offsets_topic(data: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(data, other, ignore=shutil.ignore_patterns("__*"))

@@ -190,6 +190,7 @@ HEAD = (
         (HEAD + "{}\n", "j: line 2 is none of a restore journal: 'event'"),
         (HEAD + '{"event":"before"}\n', "j: line 2 is none of a restore journal: 'group'"),
         (HEAD.replace('_version":1', '_version":2'), "j: line 1: it is no journal that this version reads"),
+        (HEAD + HEAD.replace("restore journal", "plan"), "j: line 2: it is no journal that this version reads"),
         (HEAD + HEAD.replace("one", "two"), "j: line 2: this run was on another cluster than those before"),
     ],
 )
