@@ -134,7 +134,7 @@ def command(
         if format_name == "parquet":
             from cli.parquet import write_offsets
 
-            write_offsets(session, output, rows, shown)
+            write_offsets(session, output, rows, shown, alone)
             return
         names = [*(column.name for column in COMPACT_COLUMNS), "unstable"]
         names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names

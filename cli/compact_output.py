@@ -54,11 +54,7 @@ def write_committed(
     if not shown.unstable:
         say_of_unstable(session, sum(row.pop("unstable") or 0 for row in rows))
         names = [name for name in names if name != "unstable"]
-    if alone:
-        session.account.say(
-            f"{counted(alone, 'offset')} of open transactions {'is' if alone == 1 else 'are'} not among these, for "
-            "nothing is committed there yet: offsets-log rebuild --table pending"
-        )
+    say_of_alone(session, alone)
     if shown.lag is not None:
         from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
 
@@ -77,6 +73,15 @@ def write_committed(
         f"{shown.profile}",
         found=len(rows) + alone,
     )
+
+
+def say_of_alone(session: Session, count: int) -> None:
+    """Report keys that have a pending offset and no committed one, and so no row."""
+    if count:
+        session.account.say(
+            f"{counted(count, 'offset')} of open transactions {'is' if count == 1 else 'are'} not among these, for "
+            "nothing is committed there yet: offsets-log rebuild --table pending"
+        )
 
 
 def say_of_unstable(session: Session, count: int) -> None:
