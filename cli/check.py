@@ -62,8 +62,8 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--now",
     type=Time(),
-    help="Until when ages of open transactions and commits are counted: epoch ms, ISO 8601 (UTC), or 2h ago; by "
-    "default the newest record's time.",
+    help="Until when ages of open transactions and commits are counted: epoch ms, ISO 8601 (UTC), or 2h for two "
+    "hours ago; by default the newest record's time.",
 )
 @SHUTDOWN
 @STRANDED

@@ -99,7 +99,9 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @click.option(
     "--broker", type=Broker(), default="4.3", show_default=True, help="The release whose cleaner it is: 3.1 to 4.3."
 )
-@click.option("--now", type=Time(), help="The cleaner's clock: epoch ms, ISO 8601 (UTC), or 2h ago; by default now.")
+@click.option(
+    "--now", type=Time(), help="The cleaner's clock: epoch ms, ISO 8601 (UTC), or 2h for two hours ago; by default now."
+)
 @_duration("delete-retention", "The topic's delete.retention.ms: how long tombstones and markers wait.", "1d")
 @_duration("min-compaction-lag", "The topic's min.compaction.lag.ms.", "0")
 @_duration("producer-id-expiration", "The broker's producer.id.expiration.ms.", "1d")

@@ -67,7 +67,9 @@ _OPTIONS = (
         multiple=True,
         help="The log as it was when it ended at offset N (of offsets partition P, else every one); repeatable.",
     ),
-    click.option("--until-time", type=Time(), help="The log as it was then: epoch ms, ISO 8601 (UTC), or 2h ago."),
+    click.option(
+        "--until-time", type=Time(), help="The log as it was then: epoch ms, ISO 8601 (UTC), or 2h for two hours ago."
+    ),
 )
 
 

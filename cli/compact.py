@@ -98,7 +98,7 @@ def command(
     from cli.output import chosen_format
     from cli.session import open_session
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.rows.tables import COMPACT_COLUMNS, committed_rows, offset_row_order
+    from offsets_log.rows.tables import COMPACT_COLUMNS
 
     format_name = chosen_format(output)
     orphans = asked.orphans
@@ -129,18 +129,16 @@ def command(
 
             write_compact(session, output, replays, shown, orphans=orphans)
             return
-        rows: list[Row] = []
-        for log, state in _states(session, PROFILES[profile], as_broker=as_broker, shutdown=shutdown):
-            rows += committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True)
-        rows.sort(key=offset_row_order)
+        states = _states(session, PROFILES[profile], as_broker=as_broker, shutdown=shutdown)
+        rows, alone = _rows(states, orphans=orphans)
         if format_name == "parquet":
             from cli.parquet import write_offsets
 
-            write_offsets(session, output, rows, shown)
+            write_offsets(session, output, rows, shown, alone)
             return
         names = [*(column.name for column in COMPACT_COLUMNS), "unstable"]
         names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
-        write_committed(session, output, format_name, rows, names, shown)
+        write_committed(session, output, format_name, rows, names, shown, alone)
 
 
 def _follows(
@@ -195,6 +193,19 @@ def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) 
         groups = len({row["group"] for row in rows})
         told = f"{counted(len(rows), 'share offset')} of {counted(groups, 'group')}"
         session.account.finish(told, found=None if found is None else len(rows))
+
+
+def _rows(states: Iterator[tuple[PartitionLog, CoordinatorState]], *, orphans: bool) -> tuple[list[Row], int]:
+    """Return the rows with their column ``unstable``, and how many keys have a pending offset and no committed one."""
+    from offsets_log.rows.tables import committed_rows, offset_row_order
+
+    rows: list[Row] = []
+    alone = 0
+    for log, state in states:
+        rows += committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True)
+        if state.pending:
+            alone += len({value.key for value in state.pending} - {value.key for value in state.committed})
+    return sorted(rows, key=offset_row_order), alone
 
 
 def _states(

@@ -42,13 +42,19 @@ def write_committed(
     rows: list[Row],
     names: list[str],
     shown: Shown,
+    alone: int = 0,
 ) -> None:
-    """Write rows in a format other than Parquet, and report the result."""
+    """Write rows in a format other than Parquet, and report the result.
+
+    Args:
+        alone: how many keys have a pending offset and no committed one.
+    """
     from cli.output import destination, write_rows
 
     if not shown.unstable:
         say_of_unstable(session, sum(row.pop("unstable") or 0 for row in rows))
         names = [name for name in names if name != "unstable"]
+    say_of_alone(session, alone)
     if shown.lag is not None:
         from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
 
@@ -65,8 +71,17 @@ def write_committed(
     session.account.finish(
         f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
         f"{shown.profile}",
-        found=len(rows),
+        found=len(rows) + alone,
     )
+
+
+def say_of_alone(session: Session, count: int) -> None:
+    """Report keys that have a pending offset and no committed one, and so no row."""
+    if count:
+        session.account.say(
+            f"{counted(count, 'offset')} of open transactions {'is' if count == 1 else 'are'} not among these, for "
+            "nothing is committed there yet: offsets-log rebuild --table pending"
+        )
 
 
 def say_of_unstable(session: Session, count: int) -> None:

@@ -39,7 +39,8 @@ DECIDE = click.option(
 TIMED_OUT_BY = click.option(
     "--now",
     type=Time(),
-    help="Tell which open transactions would have timed out by then: epoch ms, ISO 8601 (UTC), or 2h ago.",
+    help="Tell which open transactions would have timed out by then: epoch ms, ISO 8601 (UTC), or 2h for two hours "
+    "ago.",
 )
 
 

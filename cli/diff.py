@@ -215,9 +215,11 @@ def _both(
         needs |= {"record_offset"} if since.from_offset else set()
         with open_session(reading, output, needs=needs) as session:
             earlier = session.bounded(since.from_offset, since.from_time)
-            if since.from_time is not None and reading.until_time is None:
-                for words in session.inputs.iter_timeless():
-                    session.account.say(words)
+            if since.from_time is not None:
+                told = set(session.inputs.iter_idle_bounds())
+                for words in session.inputs.iter_beyond(since.from_time):
+                    if words not in told:
+                        session.account.say(words)
             before = [state for _, state, _ in earlier.engine.load_all(rules)]
             after = _loaded(session, rules, decide)
             comparison = _Comparison(session, profile, session.inputs.topic_ids)
@@ -290,7 +292,8 @@ def _say_if_reversed(session: Session, part: ComparedPartition) -> None:
     if before is not None and after is not None and after < before and not is_dump:  # a paste may end anywhere
         session.account.say(
             f"offsets partition {partition_name(part.offsets_partition)} ends at record offset {before} in A and "
-            f"already at {after} in B: B is the older copy there, and the changes shown happened the other way round"
+            f"already at {after} in B: if both are of one log, B is the older copy, and the changes shown happened the "
+            "other way round"
         )
 
 

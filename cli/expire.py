@@ -63,7 +63,9 @@ class ExpiryOptions:
             "2.8.2 to 3.9, 3.8-java the Java coordinator up to 4.0.0. By default those of the profile.",
         ),
         click.option(
-            "--now", type=Time(), help="The time of the expiry: epoch ms, ISO 8601 (UTC), or 2h ago; by default now."
+            "--now",
+            type=Time(),
+            help="The time of the expiry: epoch ms, ISO 8601 (UTC), or 2h for two hours ago; by default now.",
         ),
         click.option(
             "--retention",

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @reading_options
 @PROFILE
 @click.option(
-    "--now", type=Time(), help="Until when ages are counted: epoch ms, ISO 8601 (UTC), or 2h ago; by default now."
+    "--now",
+    type=Time(),
+    help="Until when ages are counted: epoch ms, ISO 8601 (UTC), or 2h for two hours ago; by default now.",
 )
 @click.option(
     "--stale",
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     "--bootstrap-server",
     metavar="HOST:PORT",
     default="localhost:9092",
-    help="The brokers to name in that command line.",
+    help="The brokers to name in the command lines of --stale.",
 )
 @follow_options("beyond-end", "group-empty:DURATION", "lag:RECORDS", "load-fails", "transaction-open:DURATION")
 @output_option("table", "jsonl", "json", "csv")

@@ -12,7 +12,7 @@ import click
 
 from cli.bulk import processors
 from cli.follow_options import FollowOptions, follow_options, is_followed
-from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, Time, gather, output_option, reading_options
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -33,10 +33,24 @@ TABLE_COLUMNS = (
 """Columns that fit a terminal; the other formats have all."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Options that choose rows by what they say."""
+
+    from_time: int | None
+    rewinds: bool
+
+    def has_time(self, time_ms: int) -> bool:
+        """Whether a record of this time is shown; one without a time is."""
+        from offsets_log.log_format.batch import NO_TIMESTAMP
+
+        return self.from_time is None or time_ms >= self.from_time or time_ms == NO_TIMESTAMP
+
+
 @click.command(
     "history",
     epilog="Examples: offsets-log history /var/lib/kafka/data -g billing -t orders --topic-partition 3 · "
-    "offsets-log history backup.tar.gz -g billing --rewinds",
+    "offsets-log history backup.tar.gz -g '*' --rewinds --from-time 2026-11-21T02:00Z --until-time 2026-11-21T03:00Z",
 )
 @reading_options
 @PROFILE
@@ -56,7 +70,18 @@ TABLE_COLUMNS = (
     show_default=True,
     help="Which history: share-offsets shows where share groups were, by __share_group_state in the copy.",
 )
-@click.option("--rewinds", is_flag=True, help="Only entries at which the answered offset went back.")
+@gather(
+    "rows",
+    Rows,
+    (
+        click.option(
+            "--from-time",
+            type=Time(),
+            help="Only rows of records of that time and later; what was answered before is counted in.",
+        ),
+        click.option("--rewinds", is_flag=True, help="Only rows at which the answered offset went back."),
+    ),
+)
 @follow_options("rewound")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
@@ -67,7 +92,7 @@ def command(
     topic_partition: tuple[int, ...],
     partition: tuple[int, ...],
     table: str,
-    rewinds: bool,
+    rows: Rows,
     follow: FollowOptions,
 ) -> None:
     """Show every commit of a group in order, what was answered after each, and who held the partition then.
@@ -87,31 +112,55 @@ def command(
     from cli.session import open_session
     from offsets_log.replay.profile import PROFILES
 
-    if not reading.group:
-        raise click.UsageError("give the group: -g GROUP; -g '*' gives all")
+    _check_usage(reading, table, rows)
     asked = {*topic_partition, *partition}
     shows_all = not asked and not reading.topic
     shows = partial(_shows_key, asked)
-    if is_followed(reading, output, follow, {"--table share-offsets": table != "offsets"}):
+    if is_followed(
+        reading,
+        output,
+        follow,
+        {"--table share-offsets": table != "offsets", "--from-time": rows.from_time is not None},
+    ):
         from cli.follow_runs import follow_history
 
         follow_history(
-            reading, output, follow, profile, None if shows_all else shows, topic_ids=topic_ids, only_rewinds=rewinds
+            reading,
+            output,
+            follow,
+            profile,
+            None if shows_all else shows,
+            topic_ids=topic_ids,
+            only_rewinds=rows.rewinds,
         )
         return
     if table == "share-offsets":
-        _write_share_history(reading, output, asked, rewinds=rewinds)
+        _write_share_history(reading, output, asked, rewinds=rows.rewinds)
         return
     with open_session(reading, output, needs={"committed_offset"}) as session:
+        if rows.from_time is not None:
+            session.inputs.check({"timestamp_ms"})
+            for words in session.inputs.iter_beyond(rows.from_time):
+                session.account.say(words)
         shows_key = None if shows_all else shows(session)
-        asking = _Asking(session, output, PROFILES[profile], shows_key, read_topic_ids(topic_ids), rewinds)
+        asking = _Asking(session, output, PROFILES[profile], shows_key, read_topic_ids(topic_ids), rows)
         counts = _answer_in_bulk(asking) if session.engine.is_bulk and session.engine.is_here else None
         counts = counts or _answer(asking)
         session.account.finish(
             f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
             f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; profile {profile}",
             found=counts.keys,
+            names=() if rows.from_time is None else ("--from-time",),
         )
+
+
+def _check_usage(reading: ReadOptions, table: str, rows: Rows) -> None:
+    if not reading.group:
+        raise click.UsageError("give the group: -g GROUP; -g '*' gives all")
+    if rows.from_time is not None and table == "share-offsets":
+        raise click.UsageError("--table share-offsets knows no bounds: leave out --from-time")
+    if rows.from_time is not None and reading.until_time is not None and rows.from_time > reading.until_time:
+        raise click.UsageError("--from-time is later than --until-time")
 
 
 def _write_share_history(reading: ReadOptions, output: Output, partitions: set[int], *, rewinds: bool) -> None:
@@ -146,7 +195,7 @@ class _Asking:
     profile: Profile
     shows_key: ShowsKey | None
     topic_ids: Mapping[bytes, str]
-    only_rewinds: bool
+    rows: Rows
 
     @property
     def columns(self) -> Sequence[str]:
@@ -208,13 +257,13 @@ def _answer(asking: _Asking) -> _Counts:
             asking.tell_cleaned(log)
     ids = TopicIds(asking.topic_ids, session.inputs.topic_ids, *(found.state.topic_names for _, found in histories))
     entries = sorted(
-        ((log, entry) for log, found in histories for entry in found.entries),
+        ((log, one) for log, found in histories for one in found.entries if asking.rows.has_time(one.timestamp_ms)),
         key=lambda found: history_order(found[1]),
     )
     asking.write(
         history_row(entry, log.offsets_partition, ids, log.missing_columns)
         for log, entry in entries
-        if not asking.only_rewinds or entry.change == "rewound"
+        if not asking.rows.rewinds or entry.change == "rewound"
     )
     return _Counts(
         sum(entry.value is not None for _, entry in entries),
@@ -259,6 +308,8 @@ def _answer_in_bulk(asking: _Asking) -> _Counts | None:
             if count:
                 asking.tell_cleaned(log)
         ordered = history.ordered(asking.topic_ids, session.inputs.topic_ids)
+        if asking.rows.from_time is not None:
+            ordered = ordered.since(asking.rows.from_time)
         _write_in_bulk(asking, ordered)
         return _Counts(ordered.count(EVENT, COMMIT), ordered.count(CHANGE, REWOUND), ordered.keys, ordered.groups)
 
@@ -281,7 +332,7 @@ def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
         from cli.parquet import write_history
         from offsets_log.investigate.history_tables import HistoryTables
 
-        tables = HistoryTables(ordered, only_rewinds=asking.only_rewinds, threads=threads)
+        tables = HistoryTables(ordered, only_rewinds=asking.rows.rewinds, threads=threads)
         write_history(asking.session, asking.output, tables, tables.schema)
         return
     if format_name == "table":
@@ -289,12 +340,12 @@ def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
         from offsets_log.investigate.history_tables import HistoryTables
 
         with destination(asking.output, asking.session.inputs.files) as stream, TextTable(asking.columns) as text:
-            for table in HistoryTables(ordered, only_rewinds=asking.only_rewinds, threads=threads):
+            for table in HistoryTables(ordered, only_rewinds=asking.rows.rewinds, threads=threads):
                 text.add_columns([values_of(table[name]) for name in asking.columns])
             text.write(stream)
         return
     form = TEXT_FORMATS[format_name](asking.columns)
     with destination(asking.output, asking.session.inputs.files) as stream, text_around(stream, form) as write:
         lines = HistoryLines(ordered, form.line, threads=threads)
-        for piece in lines.pieces(only_rewinds=asking.only_rewinds):
+        for piece in lines.pieces(only_rewinds=asking.rows.rewinds):
             write(piece)

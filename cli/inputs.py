@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,12 @@ from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.messages.other_topic import is_of_another_topic
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.rows.tables import partition_name
-from offsets_log.words import counted
+from offsets_log.words import counted, shown_time
 
 WHAT_TO_GIVE = f"Give a broker's data directory (log.dirs), or of its directories those named {OFFSETS_TOPIC}-N"
+
+WALKED_BYTES = 4 << 20
+"""The largest segment whose headers are all read to find its last batch; for others an index tells where that is."""
 
 
 class Inputs(Beside):
@@ -142,13 +146,61 @@ class Inputs(Beside):
             )
 
     def iter_idle_bounds(self) -> Iterator[str]:
-        """Yield a sentence for each bound without effect: its partition is not there, or its records have no time."""
+        """Yield a sentence for each bound that leaves out nothing, or all, and for each log that no time can bound."""
         found = {log.offsets_partition for log in self.logs}
         for partition, offset in self.reading.until_offset:
             if partition is not None and partition not in found:
                 yield f"--until-offset {partition}:{offset} has no effect: no such offsets partition was found"
+                continue
+            given = f"{offset}" if partition is None else f"{partition}:{offset}"
+            ends = [end for number, end in self._end_offsets.items() if partition in (None, number)]
+            if ends and offset > max(ends):
+                ending = "the log ends" if len(ends) == 1 else "all logs end"
+                yield f"--until-offset {given} has no effect: {ending} before"
         if self.reading.until_time is not None:
-            yield from self.iter_timeless()
+            yield from self.iter_beyond(self.reading.until_time)
+
+    def iter_beyond(self, time_ms: int) -> Iterator[str]:
+        """Yield a sentence for each log that no time can bound, and one if the time is before or after all logs."""
+        yield from self.iter_timeless()
+        if words := self.beyond(time_ms):
+            yield words
+
+    def beyond(self, time_ms: int) -> str | None:
+        """Say that a moment is before the logs begin or after they end; None for any other, or if that is not known.
+
+        Raises:
+            OffsetsLogError: a file cannot be read.
+        """
+        if self._times is None or self._times[0] <= time_ms <= self._times[1]:
+            return None
+        begin, end = map(shown_time, self._times)
+        where = f"begin at {begin}" if time_ms < self._times[0] else f"end at {end}"
+        return f"{shown_time(time_ms)}: the logs {where}"
+
+    @cached_property
+    def _times(self) -> tuple[int, int] | None:
+        """The times of the first and the last batch of all logs, as far as that is known."""
+        from offsets_log.serving.log_reader import times_of
+
+        return times_of(self.logs) if self._has_quick_ends and "timestamp_ms" not in self.missing_columns else None
+
+    @cached_property
+    def _end_offsets(self) -> dict[int | None, int]:
+        """Offsets partition → where its log ends, as far as that is known."""
+        from offsets_log.serving.log_reader import ends_of
+
+        ends = zip(self.logs, ends_of(self.logs), strict=True) if self._has_quick_ends else ()
+        return {log.offsets_partition: one.log_end_offset for log, one in ends if one is not None}
+
+    @property
+    def _has_quick_ends(self) -> bool:
+        """Whether the ends of all logs are found without reading them."""
+        return self.reading.engine == "local" and all(
+            f"{segment.base_offset or 0:020}.index" in log.beside or segment.size_bytes <= WALKED_BYTES
+            for log in self.logs
+            for segment in log.segments[-1:]
+        )
 
     def iter_timeless(self) -> Iterator[str]:
         """Yield a sentence for each log that begins with records without a time, which no time can bound."""

@@ -38,13 +38,13 @@ LAG = click.option(
 STRANDED = click.option(
     "--lag/--no-lag",
     default=None,
-    help=f"Also offsets that lead to no record, {WHERE_THERE}",
+    help=f"Also tell offsets that lead to no record, {WHERE_THERE}",
 )
 NOW = click.option(
     "--now",
     type=Time(),
     help="Until when behind_ms counts, and by when transactions would have timed out: epoch ms, ISO 8601 (UTC), or 2h "
-    "ago; by default the newest record there.",
+    "for two hours ago; by default the newest record there.",
 )
 
 

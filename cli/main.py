@@ -111,7 +111,12 @@ ENGINE = ("numba", "numpy", "pyarrow")
 @click.command(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: offsets-log compact /var/lib/kafka/data",
+    epilog=_in_lines(
+        "Begin with: offsets-log info /var/lib/kafka/data                  # what is here, what is damaged · "
+        "offsets-log check /var/lib/kafka/data                 # would a broker load it · "
+        "offsets-log compact /var/lib/kafka/data               # what each group had committed · "
+        "offsets-log rescue /var/lib/kafka/data --to rescued   # files that give it back"
+    ),
 )
 @click.option(
     "--version",

@@ -66,19 +66,9 @@ class Moments:
         self.session.account.is_wrong = True
         self.session.account.say(words)
 
-    @cached_property
-    def _times(self) -> tuple[int, int] | None:
-        return self.logs.times()
-
     def beyond(self, at: int | None) -> str | None:
         """Say that a moment is before the logs begin or after they end; None for any other. Raises OffsetsLogError."""
-        if at is None or self._times is None:
-            return None
-        begin, end = self._times
-        if begin <= at <= end:
-            return None
-        where = f"begin at {shown_moment(begin)}" if at < begin else f"end at {shown_moment(end)}"
-        return f"{shown_moment(at)}: the logs of the offsets topic {where}"
+        return None if at is None else self.session.inputs.beyond(at)
 
     def at(self, until_time: int | None) -> Served:
         """Return the state at a moment, of which nothing is reported; None is where the run's own bounds are."""

@@ -202,7 +202,7 @@ AS_PARTITION = click.option(
     help="The offsets partition of a lone file whose directory does not name one.",
 )
 QUIET = click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
-VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few.")
+VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first five alone.")
 SHOW_PROGRESS = click.option("--progress/--no-progress", default=None, help="Show the progress.")
 NEW_DIRECTORY = click.option(
     "--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all."
@@ -217,12 +217,13 @@ READING = (
         "--until-offset",
         type=UntilOffset(),
         multiple=True,
-        help="Only records below offset N (of offsets partition P, else of every one); repeatable.",
+        help="The state before record N of __consumer_offsets (of its partition P, else of every one); repeatable.",
     ),
     click.option(
         "--until-time",
         type=Time(),
-        help="Only batches up to the first that is later: epoch ms, ISO 8601 (UTC), or 2h for two hours ago.",
+        help="The state at that time: epoch ms, ISO 8601 (UTC), or 2h for two hours ago. Reading ends at the first "
+        "batch that is later.",
     ),
     click.option(
         "--kafka",

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cli.compact_output import Shown, say_of_unstable
+from cli.compact_output import Shown, say_of_alone, say_of_unstable
 from cli.decide import say_of_decided
 from cli.lag import say_of_lag
 from cli.output import destination
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.events import LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.partial import OffsetAndMetadata
     from offsets_log.replay.profile import Profile
 
 COMPRESSION = "zstd"
@@ -54,10 +55,10 @@ def write_compact(
     Args:
         replays: replays of the partitions in bulk; None for the construct path.
     """
-    tables = list(_compact_tables(session, PROFILES[shown.profile], replays, orphans=orphans))
+    tables, alone = zip(*_compact_tables(session, PROFILES[shown.profile], replays, orphans=orphans), strict=True)
     table = pa.concat_tables(tables, promote_options="default")
     table = table.take(pc.sort_indices(table, SORTED_BY))
-    write_table(session, output, table, shown)
+    write_table(session, output, table, shown, sum(alone))
 
 
 def write_table_of(session: Session, output: Output, rows: list[Row], columns: Sequence[Column]) -> None:
@@ -69,13 +70,17 @@ def write_table_of(session: Session, output: Output, rows: list[Row], columns: S
 WITH_UNSTABLE = (*COMPACT_COLUMNS, Column("unstable", "boolean", "under an open transaction"))
 
 
-def write_offsets(session: Session, output: Output, rows: list[Row], shown: Shown) -> None:
+def write_offsets(session: Session, output: Output, rows: list[Row], shown: Shown, alone: int) -> None:
     """Write rows of `compact` with their column ``unstable``, as `write_table` does."""
-    write_table(session, output, table_of_rows(rows, WITH_UNSTABLE), shown)
+    write_table(session, output, table_of_rows(rows, WITH_UNSTABLE), shown, alone)
 
 
-def write_table(session: Session, output: Output, table: pa.Table, shown: Shown) -> None:
-    """Write rows of `compact` as one file, and report the result."""
+def write_table(session: Session, output: Output, table: pa.Table, shown: Shown, alone: int = 0) -> None:
+    """Write rows of `compact` as one file, and report the result.
+
+    Args:
+        alone: how many keys have a pending offset and no committed one.
+    """
     columns = table if shown.unstable else table.drop_columns(["unstable"])
     if shown.lag is not None:
         columns = _with_lag(columns, shown.lag, shown.now_ms)
@@ -85,11 +90,12 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown)
     say_of_decided(session)
     if not shown.unstable:
         say_of_unstable(session, pc.sum(table["unstable"]).as_py() or 0)
+    say_of_alone(session, alone)
     groups = pc.count_distinct(table["group"]).as_py()
     session.account.finish(
         f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
         f"{shown.profile}",
-        found=len(table),
+        found=len(table) + alone,
     )
 
 
@@ -103,17 +109,20 @@ def _with_lag(table: pa.Table, logs: CopiedLogs, now_ms: int | None) -> pa.Table
 
 def _compact_tables(
     session: Session, profile: Profile, replays: Iterator[Replayed] | None, *, orphans: bool
-) -> Iterator[pa.Table]:
-    yield table_of_rows([], WITH_UNSTABLE)
+) -> Iterator[tuple[pa.Table, int]]:
+    """Yield a partition's rows, and how many keys have a pending offset and none of them."""
+    yield table_of_rows([], WITH_UNSTABLE), 0
     if replays is None:
         for log, state, _ in session.engine.load_all(profile):
             rows = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
-            yield table_of_rows(rows, COMPACT_COLUMNS)
+            table = table_of_rows(rows, COMPACT_COLUMNS)
+            yield table, _alone(state.pending, table)
         return
     from offsets_log.columnar.materialize.arrow import served_table
-    from offsets_log.columnar.materialize.values import finish
+    from offsets_log.columnar.materialize.values import finish, open_offsets
     from offsets_log.columnar.scan.layout import Scanner
 
+    inputs = session.inputs
     for replayed in replays:
         with Scanner() as scanner:
             table = served_table(
@@ -130,7 +139,22 @@ def _compact_tables(
                 shown = whole.showing(session.inputs.shows_group, session.inputs.shows_topic)
                 rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=True))
                 table = table_of_rows(rows, COMPACT_COLUMNS)
-            yield table
+            pending = open_offsets(replayed.layout, replayed.state, scanner)
+            asked = [one for one in pending if inputs.shows_group(one.group) and inputs.shows_topic(one.topic)]
+            yield table, _alone(asked, table)
+
+
+def _alone(pending: Sequence[OffsetAndMetadata], table: pa.Table) -> int:
+    """Return how many keys of pending offsets have no row."""
+    if not pending:
+        return 0
+    groups = pa.array({value.group for value in pending}, pa.string())
+    rows = (
+        table.filter(pc.is_in(table["group"].cast(pa.string()), groups))
+        .select(["group", "topic", "partition"])
+        .to_pylist()
+    )
+    return len({value.key for value in pending} - {tuple(row.values()) for row in rows})
 
 
 def write_history(session: Session, output: Output, tables: Iterable[pa.Table], schema: pa.Schema) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.restore.rescue import RescueOptions
     from offsets_log.restore.rows import Files
+    from offsets_log.rows.tables import Row
 
 DOUBTS_SHOWN = 10
 SCRIPT_SUFFIX = ".sh"
@@ -53,7 +54,7 @@ def command(
     DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing or
     doubtful, and the commands. Offsets that a tool would refuse or change are in DIR/left-out.jsonl. From a data
     directory with __share_group_state, DIR/share-groups has where share groups start, and which records are
-    delivered to them again.
+    delivered to them again. If no group or topic here is one of -g and -t, DIR is not written.
 
     With --target or --bootstrap-server the cluster that is to get the offsets is judged, by a copy of it or live, and
     nothing in it is changed: topics and partitions that it lacks, offsets outside its logs, topics made anew, groups
@@ -67,7 +68,9 @@ def command(
     from offsets_log.disk.writer import atomic_directory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.directory import rescue_files
+    from offsets_log.restore.plan import rows_of
     from offsets_log.restore.rescue import make_plan
+    from offsets_log.restore.rows import counted_rows
 
     check_usage(reading, decide.decide, as_broker=as_broker)
     with (
@@ -91,9 +94,14 @@ def command(
             unsupported=session.account.unsupported,
             stranded=stranded,
         )
-        judged = add_judgement(session, plan, target)
-        session.account.is_wrong |= bool(judged)
-        write_files(directory, rescue_files(plan, judged))
+        has_found = holds_anything(plan)
+        is_written = has_found or not (reading.group or reading.topic)
+        if is_written:
+            judged = add_judgement(session, plan, target)
+            session.account.is_wrong |= bool(judged)
+            write_files(directory, rescue_files(plan, judged))
+        else:
+            directory.rmdir()
         said = {*notes, *(missing.in_words() for missing in session.account.lost)}
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
@@ -103,13 +111,19 @@ def command(
                 f"{counted(len(doubts) - DOUBTS_SHOWN, 'more doubt is', 'more doubts are')} in README.txt"
             )
         say_of_decided(session)
-        groups = len({row["group"] for row in plan["offsets"]})
+        rows = rows_of(plan)
+        groups = len({row["group"] for row in rows})
         session.account.finish(
-            f"{counted(len(plan['offsets']), 'offset')} of {counted(groups, 'group')}, "
-            f"{session.inputs.partitions_read}; "
-            f"profile {profile}; read {to}/README.txt first",
-            found=len(plan["offsets"]),
+            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile {profile}; "
+            + (f"read {to}/README.txt first" if is_written else f"{to} is not written"),
+            found=int(has_found),
         )
+
+
+def holds_anything(plan: Row) -> bool:
+    """Whether a plan is of any group; where topics are chosen, of any offset."""
+    names = ("offsets", "pending", "orphans", "duplicates", "share_offsets")
+    return any(map(plan.get, names if plan["filters"]["topics"] else (*names, "groups")))
 
 
 def rescue_options(session: Session, partitions: int | None, *, as_broker: bool = False) -> RescueOptions:

@@ -14,7 +14,7 @@ from cli.inputs import matcher
 from offsets_log.cluster import admin
 from offsets_log.disk.journal import growing_file
 from offsets_log.errors import ClusterLostError, InputError
-from offsets_log.restore.apply import restore
+from offsets_log.restore.apply import NO_TOPIC, restore
 from offsets_log.restore.changes import DONE, LEFT, UNCHANGED, Change, Note
 from offsets_log.restore.journal import Journal, JournalNote, read_journal
 from offsets_log.restore.plan import decode_plan
@@ -176,15 +176,25 @@ class Run:
         if other := sum(change.same_topic is False for change in self.changes):
             yield (
                 f"{counted(other, 'offset is', 'offsets are')} of topics with another topic id than the plan's, "
-                "which were made anew: the same offset may be another record there"
+                "which were made anew: the same offset may be another record there; offsets-log translate finds it"
+            )
+        if absent := {change.topic for change in self.changes if change.reason == NO_TOPIC}:
+            yield (
+                f"{counted(len(absent), 'topic is', 'topics are')} not on the cluster, or not shown to this user: make "
+                f"{'it' if len(absent) == 1 else 'them'} first, with as many partitions as README.txt beside the plan "
+                "lists"
             )
         outside = [change for change in self.changes if change.range == OUTSIDE]
-        moved = [change for change in outside if change.reason is None]
+        there = sum(change.kind == UNCHANGED for change in outside)
+        refused = sum(change.kind != UNCHANGED and change.reason is not None for change in outside)
+        moved = [change for change in outside if change.kind != UNCHANGED and change.reason is None]
+        if there:
+            yield f"{counted(there, 'offset is', 'offsets are')} outside the cluster's logs, and set there already"
         if moved:
             count = counted(len(moved), "offset is", "offsets are")
             yield f"{count} outside the cluster's logs: {self.asked.out_of_range}, as asked"
-        if outside and self.asked.out_of_range == "refuse":
-            count = counted(len(outside), "offset is", "offsets are")
+        if refused and self.asked.out_of_range == "refuse":
+            count = counted(refused, "offset is", "offsets are")
             yield f"{count} outside the cluster's logs: --out-of-range earliest or latest sets the log's start or end"
         if self.asked.leader_epochs == "keep" and any(change.wanted and change.wanted.leader_epoch for change in moved):
             yield "leader epochs that the cluster never had keep a consumer waiting: --leader-epochs drop"

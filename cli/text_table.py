@@ -1,8 +1,8 @@
 """Tables of rows for people.
 
 Every column is as wide as its widest cell, so the cells of all rows wait until the last one is known, some of them in a
-temporary file. rich decides how wide the columns are, and which are narrower on a terminal: it lays out the heading
-over one row in which a probe stands for all cells of a column.
+temporary file. On a terminal texts and times are made narrower before numbers are. rich lays out the heading over one
+row in which a probe stands for all cells of a column, and makes columns narrower where that is not enough.
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ MAX_TEXT = 240
 """The length at which structures and texts are cut in a table, which is for eyes; the other formats have them whole."""
 NO_TERMINAL = 10_000
 """How wide a table may be that does not go to a terminal."""
+LEAST_HEADING = 5
+LEAST_TEXT = 8
+LEAST_TIME = len("00:00:00.000Z")
+"""The widths to which headings, texts and times are folded on a terminal, if that is enough; numbers are not."""
+GAP = 2
+"""Blanks between two columns."""
 NULL = "-"
 CUT = "…"
 MARK = "x"
@@ -46,6 +52,9 @@ BETWEEN = "\x1f"
 
 Cells = tuple[str, int, bool]
 """A column of some rows: all texts, the width of the widest, whether each text is as wide as it is long."""
+
+Widths = tuple[int, int, int]
+"""Three widths of a column; see `_Column.widths`."""
 
 
 @dataclass(slots=True)
@@ -73,6 +82,14 @@ class _Column:
     @property
     def heading(self) -> str:
         return (self.name.removesuffix("_ms") if self.is_time or self.is_span else self.name).replace("_", "\n")
+
+    @property
+    def widths(self) -> Widths:
+        """The width in which nothing is folded; the least in which cells can be read, with the heading and without."""
+        heading = max(map(len, self.heading.split("\n")))
+        is_whole = self.is_number or self.is_span
+        least = min(self.most, LEAST_TIME if self.is_time else self.most if is_whole else LEAST_TEXT)
+        return max(self.most, heading), max(least, heading), max(least, min(heading, LEAST_HEADING))
 
     @property
     def justify(self) -> JustifyMethod:
@@ -171,8 +188,9 @@ class _Layout:
         table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         shown = [(number, column) for number, column in enumerate(columns) if column.is_shown]
         probes = [_Probe(column.most) for _, column in shown]
-        for _, column in shown:
-            table.add_column(column.heading, justify=column.justify, overflow="fold")
+        widths = fitting([column.widths for _, column in shown], console.width)
+        for (_, column), width in zip(shown, widths, strict=True):
+            table.add_column(column.heading, justify=column.justify, overflow="fold", width=width)
         table.add_row(*probes)
         with console.capture() as captured:
             console.print(table)
@@ -182,6 +200,21 @@ class _Layout:
             return cls(lines, [])
         gaps = re.split(f"{MARK}+", lines.pop())
         return cls(lines, [(*place, gap) for place, gap in zip(placed, gaps, strict=False)])
+
+
+def fitting(columns: Sequence[Widths], room: int) -> list[int] | list[None]:
+    """Return how wide columns are that fit: the widest are made narrower, headings too if they must.
+
+    Returns:
+        Nothing but None if the least widths do not fit.
+    """
+    room -= GAP * len(columns)
+    for with_heading in (1, 2):
+        for most in range(max((widths[0] for widths in columns), default=0), -1, -1):
+            found = [max(widths[with_heading], min(widths[0], most)) for widths in columns]
+            if sum(found) <= room:
+                return found
+    return [None] * len(columns)
 
 
 def _stripped(lines: Iterable[str]) -> Iterator[str]:

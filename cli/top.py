@@ -44,7 +44,7 @@ TABLE_ROWS = 20
 def command(
     reading: ReadOptions, output: Output, topic_ids: str | None, by: str | None, per: str, limit: int | None
 ) -> None:
-    """Show who writes __consumer_offsets: records, bytes, garbage, repeated commits, commits per second.
+    """Show who writes __consumer_offsets: records, bytes, garbage, no-op commits, commits per second.
 
     Bytes are a record's share of its batch in the file. Garbage are the bytes of records that a later record of the
     same key supersedes: what cleaning would free. A no-op commit commits the offset that was committed before. The

@@ -93,7 +93,9 @@ def command(
         plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions))
         rows = list(asked_of(plan))
         if not rows and (reading.group or reading.topic):
-            session.account.say("no committed offset of the source is of such a group and topic")
+            directory.rmdir()
+            session.account.finish(f"nothing to translate; {to} is not written", found=0)
+            return
         with _as_usage():
             check_apart((row["topic"] for row in rows), translation.rename_topic, "--rename")
             check_apart((row["group"] for row in rows), translation.rename_group, "--rename-group")

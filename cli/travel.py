@@ -107,6 +107,8 @@ class Travel:
         listener = _Listener(server, at, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
         self._listeners.append(listener)
         self._tell(listener, served)
+        if number:  # of the first it was said when the logs were opened
+            self._say_of_beyond(at)
 
     def _tell(self, listener: _Listener, served: Served) -> None:
         counts = f"{counted(len(served.groups), 'group')}, {counted(len(served.offsets), 'offset')}"
@@ -114,7 +116,10 @@ class Travel:
         end = "at --until-offset" if is_bounded else "at the end of the logs"
         moment = end if listener.at is None else f"at {shown_moment(listener.at)}"
         click.echo(f"{listener.address}\t{moment}\t{counts}")
-        if words := self._moments.beyond(listener.at):
+
+    def _say_of_beyond(self, at: int | None) -> None:
+        """Report a moment that is not within the logs."""
+        if words := self._moments.beyond(at):
             self._say(words)
 
     def _ends_only(self) -> int:
@@ -230,6 +235,7 @@ class Travel:
                 self._say(str(error))
                 return
             self._tell(listener, served)
+            self._say_of_beyond(listener.at)
 
     async def _move(self, listener: _Listener, at: int | None) -> Served:
         """Exchange what a listener serves; requests are answered from the state before until the new one is there."""

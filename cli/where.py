@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -52,7 +54,7 @@ class ReaderOptions:
     "--offsets-topic-partitions",
     metavar="N",
     type=click.IntRange(min=1),
-    help=f"How many partitions __consumer_offsets has; by default {DEFAULT_PARTITIONS}, with a word about it.",
+    help=f"How many partitions __consumer_offsets has; by default {DEFAULT_PARTITIONS}, which is then said.",
 )
 @click.option(
     "--of",
@@ -71,7 +73,7 @@ class ReaderOptions:
             "--topic-partitions",
             metavar="N",
             type=click.IntRange(min=1),
-            help=f"How many partitions the topic of --key has; by default {DEFAULT_PARTITIONS}, with a word about it.",
+            help=f"How many partitions the topic of --key has; by default {DEFAULT_PARTITIONS}, which is then said.",
         ),
         click.option(
             "--partitioner",
@@ -129,6 +131,7 @@ def command(
         asked = _questions(groups, partitions, input_format)
         if of:
             reading = ReadOptions(paths=of, engine=reader.engine, master=reader.master, quiet=quiet)
+            _check_order(of, groups)
             _write_of(reading, output, {group for group, _ in asked} if groups else None)
             return
         with destination(output) as stream:
@@ -137,6 +140,20 @@ def command(
             )
     except OffsetsLogError as error:
         fail(error)
+
+
+def _check_order(of: tuple[str, ...], groups: tuple[str, ...]) -> None:
+    """Raise an InputError if --of names nothing and a group is a directory: they changed places."""
+    from offsets_log.errors import InputError
+
+    absent = next((path for path in of if not os.path.lexists(path)), None)
+    directory = next((group for group in groups if Path(group).is_dir()), None)
+    if absent is not None and directory is not None:
+        raise InputError(
+            f"no such file or directory. --of takes the directory: offsets-log where --of {shlex.quote(directory)} "
+            f"{shlex.quote(absent)}",
+            file=absent,
+        )
 
 
 def _answered(asked: Iterator[Question], quiet: bool) -> Iterator[Row]:

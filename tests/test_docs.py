@@ -23,7 +23,7 @@ SESSIONS = {
     "docs/inputs-and-outputs.md": "decode decode decode decode echo compact head compact decode ls report ls rebuild "
     "rebuild expire assign vote rebalances where where",
     "docs/runbooks/another-cluster.md": "rescue python3 printf translate head ls head",
-    "docs/runbooks/coordinator-does-not-load.md": "check check explain decode cp printf check compact compact "
+    "docs/runbooks/coordinator-does-not-load.md": "check check explain decode cp printf check compact compact compact "
     "repair check repair ls sed compact repair compact clean check",
     "docs/runbooks/dead-broker.md": "info check groups compact rescue ls cat",
     "docs/runbooks/hanging-transaction.md": "rebuild compact check history",

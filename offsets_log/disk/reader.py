@@ -158,7 +158,7 @@ def open_logs(
             parsed = DirectoryName.parse(folder.name)
             offsets_partition = parsed.partition if parsed.is_offsets else as_partition
             if not partitions or offsets_partition in partitions:
-                own = _logs_in(folder, offsets_partition)
+                own = _logs_in(folder, offsets_partition, finder.damages)
                 logs.setdefault(offsets_partition, []).extend(own)
                 above |= {id(log): folder.above for log in own}
                 finder.note_broken(folder)
@@ -219,26 +219,31 @@ def _partition(item: tuple[int | None, list[PartitionLog]]) -> int:
     return item[0] or 0
 
 
-def _logs_in(folder: Folder, offsets_partition: int | None) -> list[PartitionLog]:
-    """Return the segments of a folder as one log, and each named file without a segment's name as a log of its own."""
+def _logs_in(folder: Folder, offsets_partition: int | None, damages: Sequence[Damage]) -> list[PartitionLog]:
+    """Return the segments of a folder as one log, and each named file without a segment's name as a log of its own.
+
+    Args:
+        damages: what could not be read of archives so far; what is met here is added.
+    """
     told = checkpoints(folder)  # read first: segments opened later hold at least what these say, also in a live log
     files, notes = select_segments(folder)
-    segments = tuple(_segment(folder, f.name, f.base_offset) for f in files)
+    segments = tuple(_segment(folder, f.name, f.base_offset, damages) for f in files)
     selection = NAMED if folder.is_choice else OTHER_TOPIC if DirectoryName.parse(folder.name).is_foreign else None
     logs = [PartitionLog(offsets_partition, segments, tuple(notes), told, folder.beside, selection)] if segments else []
     others = [name for name in folder.files if name in folder.named and not SEGMENT.fullmatch(name)]
-    lone = [_segment(folder, name, None) for name in others]
+    lone = [_segment(folder, name, None, damages) for name in others]
     return logs + [PartitionLog(offsets_partition, (segment,), selection=NAMED) for segment in lone]
 
 
-def _segment(folder: Folder, name: str, base_offset: int | None) -> Segment:
-    buffer = folder.files[name]()
+def _segment(folder: Folder, name: str, base_offset: int | None, damages: Sequence[Damage]) -> Segment:
+    buffer, shown = folder.files[name](), folder.shown(name)
     return Segment(
-        folder.shown(name),
+        shown,
         base_offset,
         buffer,
         zeros_behind=folder.zeros_behind.get(name, 0),
         modified_ms=folder.modified_ms.get(name),
+        is_of_broken=any(f"{shown}!".startswith(f"{damage.error.file}!") for damage in damages),
     )
 
 

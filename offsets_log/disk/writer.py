@@ -50,6 +50,8 @@ def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Ite
 def atomic_directory(path: str | Path) -> Iterator[Path]:
     """Make a new directory that takes its name when the block succeeds; otherwise nothing is left.
 
+    A block that has nothing to write may remove it: then there is none.
+
     Raises:
         OutputError: the path exists and is not an empty directory, or the system refuses.
     """
@@ -61,6 +63,8 @@ def atomic_directory(path: str | Path) -> Iterator[Path]:
         try:
             temporary.mkdir()
             yield temporary
+            if not temporary.exists():
+                return
             with ThreadPoolExecutor(SYNCS_AT_ONCE) as pool:  # the file system writes them together
                 deque(pool.map(_sync, (*temporary.rglob("*"), temporary)), 0)
             temporary.replace(target)

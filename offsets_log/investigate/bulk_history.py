@@ -26,6 +26,7 @@ from offsets_log.events import Until
 from offsets_log.investigate.history import Entry, history_row
 from offsets_log.investigate.history_keys import Keys
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
+from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.java_text import decode_string
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
@@ -305,6 +306,15 @@ class OrderedHistory:
     def count(self, part: int, value: int) -> int:
         """Return how many entries have a value in such a part of their marks."""
         return int(self._marks[np.arange(len(self._marks)) // part & k.MASK == value].sum())
+
+    def since(self, time_ms: int) -> OrderedHistory:
+        """Return the entries of that time and later, and those without a time."""
+        entries = self.history.entries.array
+        times = entries[self.order, k.TIMESTAMP]
+        order = self.order[(times >= time_ms) | (times == NO_TIMESTAMP)]
+        keys = {self.history.keys[number] for number in np.unique(entries[order, k.KEY]).tolist()}
+        marks = np.bincount(entries[order, k.MARKS], minlength=len(self._marks))
+        return OrderedHistory(self.history, order, marks, len(keys), len({key[0] for key in keys}), self.ids)
 
     def row(self, entry: Sequence[int]) -> Row:
         """Return a row of `history.HISTORY_COLUMNS`."""

@@ -30,6 +30,7 @@ class Segment:
         lines: record offset → line of the dump that the segment was made from.
         zeros_behind: how many such zeros follow.
         modified_ms: when the file was last written; None where nothing tells.
+        is_of_broken: whether it comes from an archive that cannot be read to its end, and may have gone on.
     """
 
     file: str
@@ -39,6 +40,7 @@ class Segment:
     lines: Mapping[int, int] = field(default_factory=dict, repr=False, compare=False)
     zeros_behind: int = 0
     modified_ms: int | None = None
+    is_of_broken: bool = False
 
     @property
     def size_bytes(self) -> int:

@@ -14,6 +14,7 @@ from offsets_log.restore.target import NO_GROUP, UNKNOWN, Offsets, Target, Topic
 from offsets_log.rows.tables import Row
 from offsets_log.words import counted
 
+NO_TOPIC = "the cluster has no such topic"
 SINCE = "moved since an interrupted run was to set it; another --journal sets it all the same"
 
 
@@ -90,8 +91,10 @@ class _Sight:
             range=wished.range,
             same_topic=_is_same(row.get("topic_id"), now.topic_id),
             is_share=is_share_row(row),
-            reason=_name_refusal(row) or problem or self._topic_refusal(row) or wished.refusal,
+            reason=_name_refusal(row) or problem or self._topic_refusal(row),
         )
+        if change.reason is None and change.kind != UNCHANGED:  # what is there already needs no commit
+            change.reason = wished.refusal
         if change.reason is None and change.kind != UNCHANGED and self.policy.leaves(wished.wanted, found):
             change.kind = LEFT
         elif change.reason is None and entry is not None:
@@ -102,7 +105,7 @@ class _Sight:
     def _topic_refusal(self, row: Row) -> str | None:
         partitions = self.topics.get(row["topic"])
         if partitions is None:
-            return "the cluster has no such topic"
+            return NO_TOPIC
         if not 0 <= row["partition"] < partitions:
             return f"the cluster's topic has {counted(partitions, 'partition')}"
         return None

@@ -225,5 +225,6 @@ def describe_tail(found: TailFound) -> str:
         verdict = f"the log was cut, {found.lost} offsets of it were here or behind"
     else:
         what = {"torn": "a batch that was not written whole", "zeros": "preallocated zeros"}[tail.kind]
-        verdict = "normal at the end of a log"
+        is_normal = not found.segment.is_of_broken
+        verdict = "normal at the end of a log" if is_normal else "its archive is broken, the log may have gone on here"
     return f"{tail.size_bytes} bytes from position {tail.position} on are {what}: {verdict}"

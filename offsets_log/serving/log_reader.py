@@ -21,7 +21,7 @@ from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import TIME_ENTRY
 from offsets_log.cleaner.transactions import control_kind
 from offsets_log.data_directory.copied_logs import CopiedLogs
-from offsets_log.data_directory.log_ends import find_log_ends
+from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
 from offsets_log.data_directory.segment_batches import PartitionFiles, PlacedBatch, SegmentBatches, open_batches
 from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format.batch import NO_TIMESTAMP
@@ -313,6 +313,24 @@ class OffsetsFiles:
         return bytes(self.log.beside[name]()) if name in self.log.beside else None
 
 
+def ends_of(logs: Iterable[PartitionLog]) -> Iterator[LogEnds | None]:
+    """Yield where each log ends. Raises OffsetsLogError if a file cannot be read."""
+    return (find_log_ends(OffsetsFiles(log)) for log in logs)
+
+
+def times_of(logs: Sequence[PartitionLog]) -> tuple[int, int] | None:
+    """Return the times of the first and the last batch of logs; None where they have none.
+
+    Raises:
+        OffsetsLogError: a file cannot be read.
+    """
+    first = [batch.max_timestamp_ms for log in logs for batch in islice(batches_of(log), 1)]
+    ends = filter(None, ends_of(logs))
+    last = [one.newest_timestamp_ms for one in ends if one.newest_timestamp_ms is not None]
+    dated = [time_ms for time_ms in first if time_ms > NO_TIMESTAMP]
+    return (min(dated), max(last)) if dated and last else None
+
+
 class ServedLogs:
     """The logs of a copy, each opened when it is asked for.
 
@@ -347,18 +365,6 @@ class ServedLogs:
             files = self._files(topic, partition)
             self._readers[key] = None if files is None else LogReader(files, self.tell)
         return self._readers[key]
-
-    def times(self) -> tuple[int, int] | None:
-        """Return the times of the first and the last batch of the offsets topic; None where they have none.
-
-        Raises:
-            OffsetsLogError: a file cannot be read.
-        """
-        first = [batch.max_timestamp_ms for log in self._offsets_logs.values() for batch in islice(batches_of(log), 1)]
-        ends = [find_log_ends(OffsetsFiles(log)) for log in self._offsets_logs.values()]
-        last = [one.newest_timestamp_ms for one in ends if one is not None and one.newest_timestamp_ms is not None]
-        dated = [time_ms for time_ms in first if time_ms > NO_TIMESTAMP]
-        return (min(dated), max(last)) if dated and last else None
 
     def tell(self, words: str) -> None:
         """Say what of a log could not be served, or is given as it is."""

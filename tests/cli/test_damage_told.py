@@ -35,6 +35,20 @@ def test_a_cut_archive_is_damage(tmp_path: Path) -> None:
     assert f"error: {place}" in strict.stderr
 
 
+def test_the_end_of_a_cut_archive_is_not_called_normal(tmp_path: Path) -> None:
+    """Its log may have gone on; that of a log in a whole archive is as of any other."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        archive.add(f"{SAMPLE}/__consumer_offsets-3", "__consumer_offsets-3")
+    cut = tmp_path / "backup.tar"
+    cut.write_bytes(content.getvalue()[:20_000])
+    told = "a batch that was not written whole: its archive is broken, the log may have gone on here"
+    for command, words in (("compact", "stderr"), ("info", "stdout"), ("check", "stdout")):
+        result = run(command, cut)
+        assert told in getattr(result, words)
+        assert "normal" not in result.output
+
+
 def broken(folder: Path) -> Path:
     """Three batches: the second has a wrong checksum, the third an unknown type and a cut-off value."""
     good = batch_of(commit("a"))

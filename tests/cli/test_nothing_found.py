@@ -8,8 +8,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from tests.conftest import NEVER, BulkFrom
 
 LOG = str(Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log")
+DATA = str(Path(__file__).parents[2] / "samples" / "kafka-4.3-data-directory")
 NOTHING_FITS = "nothing here fits -g nosuch; without that, offsets-log groups and offsets-log info show what is here"
 
 
@@ -18,12 +20,80 @@ def run(*words: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    "command", ["compact", "decode", "expire", "groups", "history", "rebalances", "rebuild", "rescue", "report", "top"]
+    "command",
+    [
+        "compact",
+        "decode",
+        "expire",
+        "groups",
+        "history",
+        "rebalances",
+        "rebuild",
+        "rescue",
+        "report",
+        "top",
+        "translate",
+    ],
 )
 def test_a_group_that_is_not_there_is_told(command: str, tmp_path: Path) -> None:
-    to = ("--to", str(tmp_path / "to")) if command in ("rescue", "report") else ()
-    result = run(command, LOG, "-g", "nosuch", *to)
+    to = ("--to", str(tmp_path / "to")) if command in ("rescue", "report", "translate") else ()
+    target = ("--target", LOG) if command == "translate" else ()
+    result = run(command, LOG, "-g", "nosuch", *to, *target)
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, NOTHING_FITS)
+    if command in ("rescue", "translate"):
+        assert f"{tmp_path / 'to'} is not written" in result.stderr
+        assert not (tmp_path / "to").exists(), "which somebody would take for a rescue"
+
+
+def test_a_share_group_is_rescued_without_an_offset_of_its_own(tmp_path: Path) -> None:
+    result = run("rescue", DATA, "-g", "s-half", "--to", str(tmp_path / "to"))
+    assert result.stderr.splitlines()[-1].startswith("3 starts of share groups of 1 group, 8 partitions;")
+    assert (tmp_path / "to" / "share-groups" / "offsets.json").exists()
+
+
+def test_a_group_that_has_pending_offsets_alone_is_there(tmp_path: Path, bulk_from: BulkFrom) -> None:
+    """No answer of OffsetFetch, and yet not nothing: where they are shown is said, by every engine."""
+    told = [
+        "1 offset of open transactions is not among these, for nothing is committed there yet: offsets-log rebuild "
+        "--table pending",
+        "0 offsets of 0 groups, 8 partitions; profile modern",
+    ]
+    assert run("compact", DATA, "-g", "g-tx-open").stderr.splitlines() == told
+    for least_bytes in (NEVER, 0):
+        bulk_from(least_bytes)
+        result = run("compact", DATA, "-g", "g-tx-open", "-o", "parquet", "--to", str(tmp_path / "o.parquet"))
+        assert [line for line in result.stderr.splitlines() if not line.startswith("compiling")] == told
+    assert "fits" not in run("rescue", DATA, "-g", "g-tx-open", "--to", str(tmp_path / "to")).stderr
+
+
+@pytest.mark.parametrize("command", ["compact", "diff"])
+def test_a_time_beyond_the_logs_is_told_with_their_own(command: str) -> None:
+    option = "--until-time" if command == "compact" else "--from-time"
+    begin, end = "2026-11-21 05:35:55.833Z", "2026-11-21 05:37:20.058Z"
+    for asked, where in (
+        (begin, None),
+        (end, None),
+        ("2026-11-21T05:35:55.832Z", f"begin at {begin}"),
+        ("2026-11-21T05:37:20.059Z", f"end at {end}"),
+    ):
+        told = [line for line in run(command, LOG, option, asked).stderr.splitlines() if "the logs " in line]
+        assert [line.partition(": ")[2] for line in told] == ([f"the logs {where}"] if where else [])
+
+
+@pytest.mark.parametrize(
+    ("bound", "told"), [("3:157", ""), ("3:158", "the log ends"), ("283", ""), ("284", "all logs end")]
+)
+def test_an_offset_beyond_the_logs_is_told(bound: str, told: str) -> None:
+    said = [line for line in run("compact", LOG, "--until-offset", bound).stderr.splitlines() if "no effect" in line]
+    assert said == ([f"--until-offset {bound} has no effect: {told} before"] if told else [])
+
+
+def test_a_directory_in_a_groups_place_is_told() -> None:
+    result = run("where", "--of", "billing", LOG)
+    assert result.exit_code == 1
+    assert f"billing: no such file or directory. --of takes the directory: offsets-log where --of {LOG} billing" in (
+        result.stderr
+    )
 
 
 @pytest.mark.parametrize(

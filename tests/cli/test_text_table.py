@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -41,11 +42,17 @@ def as_cell(column: str, value: Any) -> str:
 def by_rich(rows: Sequence[Row], columns: Sequence[str], width: int) -> str:
     shown = [column for column in columns if any(row.get(column) is not None for row in rows)]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    widths = []
     for column in shown:
         is_time = column.endswith(TIME_SUFFIXES)
         is_number = all(isinstance(row.get(column), int | None) for row in rows) and not is_time
         name = (column.removesuffix("_ms") if is_time else column).replace("_", "\n")
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        most, heading = max(cell_len(as_cell(column, row.get(column))) for row in rows), max(map(len, name.split("\n")))
+        least = most if is_number else min(most, 13 if is_time else 8)
+        widths.append((max(most, heading), max(least, heading), max(least, min(heading, 5))))
+    for column, found in zip(table.columns, text_table.fitting(widths, width), strict=True):
+        column.width = found
     for row in rows:
         table.add_row(*(Text(as_cell(column, row.get(column))) for column in shown))
     text = io.StringIO()
@@ -103,6 +110,17 @@ def test_the_same_as_rich(rows: list[Row], width: int, block: int) -> None:
         patch.setattr(text_table, "ROWS", block)
         patch.setattr(spool, "BYTES_IN_MEMORY", 100)
         assert ours(rows, COLUMNS) == by_rich(rows, COLUMNS, width)
+
+
+def test_numbers_are_not_folded_where_texts_and_headings_can_be() -> None:
+    name, time, number = (40, 8, 8), (24, 13, 13), (15, 15, 7)
+    assert text_table.fitting([name, time, number], 85) == [40, 24, 15]
+    assert text_table.fitting([name, time, number], 84) == [39, 24, 15], "the widest first"
+    assert text_table.fitting([name, time, number], 42) == [8, 13, 15]
+    assert text_table.fitting([name, time, number], 41) == [11, 13, 11], "headings where texts alone are not enough"
+    assert text_table.fitting([name, time, number], 34) == [8, 13, 7]
+    assert text_table.fitting([name, time, number], 33) == [None, None, None], "then rich folds all"
+    assert text_table.fitting([], 0) == []
 
 
 def test_of_nothing() -> None:

@@ -158,6 +158,12 @@ def test_atomic_directory_is_synced_with_its_files_before_rename_and_its_place_a
     assert (rename, behind) == ("rename", tmp_path.stat().st_ino)
 
 
+def test_atomic_directory_that_its_block_removes_is_not_made(tmp_path):
+    with atomic_directory(tmp_path / "out") as made:
+        made.rmdir()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_atomic_directory_failing_block_leaves_nothing(tmp_path):
     def make_half():
         with atomic_directory(tmp_path / "out") as made:

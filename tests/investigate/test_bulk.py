@@ -43,6 +43,7 @@ COMMANDS = (
     ("top",),
     ("top", "--per", "partition", "--by", "garbage"),
     ("top", "--per", "hour", "--until-offset", "40"),
+    ("history", "-g", "*", "--from-time", "2026-11-21T05:36:10Z", "--rewinds"),
     ("diff", "--from-offset", "40", "--why"),
     ("diff", "--from-offset", "40", "--table", "members"),
 )
@@ -61,7 +62,7 @@ def test_both_engines(name: str, arguments: tuple[str, ...], recording: Recordin
     assert answers[0] == answers[1]
 
 
-FORMS = ((), ("-g", "*a*", "-t", "*1*"), ("--until-offset", "60", "--profile", "classic"), ("--as-broker",))
+FORMS = ((), ("-g", "*a*", "-t", "*[1e]*"), ("--until-offset", "60", "--profile", "classic"), ("--as-broker",))
 
 
 @pytest.mark.parametrize("arguments", FORMS, ids=" ".join)

@@ -152,6 +152,23 @@ def test_rewinds_alone(tmp_path: Path) -> None:
     assert "2 rewinds" in run(folder, "-g", "g").stderr
 
 
+def test_rows_from_a_time_on_are_those_of_all_rows(recording: Recording) -> None:
+    """What was answered before is counted in; records without a time are shown."""
+    log = recording("kafka-lifetime") / "log"
+    every = rows(log, "-g", "*")
+    times = sorted(row["timestamp_ms"] for row in every if row["timestamp_ms"] is not None)
+    since = times[len(times) // 2]
+    later = [row for row in every if row["timestamp_ms"] is None or row["timestamp_ms"] >= since]
+    assert len(times) // 2 <= len(later) < len(every)
+    assert rows(log, "-g", "*", "--from-time", since) == later
+    assert (
+        f"{sum(row['event'] == 'commit' for row in later)} commits" in run(log, "-g", "*", "--from-time", since).stderr
+    )
+    for late in (times[-1] + 1, "--table share-offsets"):
+        told = run(log, "-g", "*", "--until-time", since, *f"--from-time {late}".split())
+        assert (told.exit_code, told.stdout) == (2, "")
+
+
 def test_a_removed_group_answers_nothing_until_it_is_back(tmp_path: Path) -> None:
     """``J-15``, ``B-17``: the Scala coordinator goes on answering (``L-36``)."""
     log = LogBuilder().commit(5).group(gone=True).commit(None, partition=9).commit(1, partition=1, producer=3)

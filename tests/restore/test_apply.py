@@ -159,6 +159,19 @@ def test_offsets_outside_the_log_are_refused_unless_asked(out_of_range: str, com
         assert value is None or value.metadata == ("" if is_moved else "m"), "metadata are of the offset that was"
 
 
+def test_an_offset_that_is_there_already_is_not_refused() -> None:
+    """Outside the log, or where no leader tells the log: nothing is to be committed."""
+    at = Committed(101, None, "")
+    cluster = FakeCluster(g={("orders", 0): at, ("orders", 1): at})
+    cluster.logs[("orders", 1)] = UNKNOWN
+    rows = [row("g", partition=partition, offset=101) for partition in (0, 1)]
+    for execute in (False, True):
+        changes = run(cluster, rows, execute=execute)
+        assert told(changes) == [("g", p, "unchanged", True if execute else None, None) for p in (0, 1)]
+        assert [change.range for change in changes] == ["outside", None]
+    assert cluster.calls == 0
+
+
 def test_a_log_without_a_leader_is_not_known() -> None:
     cluster = FakeCluster()
     cluster.logs[("orders", 0)] = UNKNOWN

@@ -57,11 +57,10 @@ def test_filters(recording: Callable[[str], Path], tmp_path: Path) -> None:
 
 def test_a_readme_of_no_offsets_says_so(recording: Callable[[str], Path], tmp_path: Path) -> None:
     log = recording(MIXED) / "log"
-    for name, words in (("group", ("-g", "nosuch")), ("time", ("--until-time", "2005-01-01"))):
-        rescue(tmp_path / name, log, "--partitions", 4, *words)
-        text = (tmp_path / name / "README.txt").read_text()
-        assert "\n- nothing fits the filters and bounds: no committed offset is here\n" in text
-        assert "Nothing." not in text
+    rescue(tmp_path / "out", log, "--partitions", 4, "--until-time", "2005-01-01")
+    text = (tmp_path / "out" / "README.txt").read_text()
+    assert "\n- nothing fits the filters and bounds: no committed offset is here\n" in text
+    assert "Nothing." not in text
 
 
 def test_how_many_groups_many_absent_partitions_have(recording: Callable[[str], Path], tmp_path: Path) -> None:

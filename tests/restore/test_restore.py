@@ -235,9 +235,31 @@ def test_offsets_outside_and_topics_made_anew_are_said(plan: Path, cluster: Fake
     ]
     assert result.stderr.splitlines()[:-1] == [
         "1 offset is of topics with another topic id than the plan's, which were made anew: the same offset may be "
-        "another record there",
+        "another record there; offsets-log translate finds it",
         "1 offset is outside the cluster's logs: earliest, as asked",
     ]
+
+
+def test_what_is_outside_and_set_there_already_is_said(plan: Path, cluster: FakeCluster) -> None:
+    cluster.logs[("orders", 0)] = LOG._replace(log_start_offset=6)
+    plan.write_text(json.dumps(plan_of(row("idle"))))
+    assert run(plan, "--execute", "--out-of-range", "keep").exit_code == 0
+    result = run(plan)
+    assert (result.exit_code, result.stderr.splitlines()) == (
+        0,
+        [
+            "1 offset is outside the cluster's logs, and set there already",
+            "1 offset: 0 would be committed, 1 as they should be, 0 refused; nothing was done",
+        ],
+    )
+
+
+def test_topics_that_are_not_there_are_told_with_what_to_do(plan: Path, cluster: FakeCluster) -> None:
+    plan.write_text(json.dumps(plan_of(row("idle", "none"), row("idle", "none", partition=1), row("idle"))))
+    assert run(plan).stderr.splitlines()[0] == (
+        "1 topic is not on the cluster, or not shown to this user: make it first, with as many partitions as "
+        "README.txt beside the plan lists"
+    )
 
 
 def test_what_is_outside_is_told_the_way_in(plan: Path, cluster: FakeCluster) -> None:
