@@ -173,7 +173,7 @@ class _Copying:
         settings = self.retention.settings
         horizon_ms, is_new = horizon_of(batch, left, can_discard, settings)
         if len(left) == len(found) and not is_new and not must_be_rewritten(batch, settings.rules):
-            self._ensure_fits(batch, batch.last_offset)
+            self._ensure_fits(batch, batch.last_offset, batch.last_offset)
             self.writer.copy(batch)
             size_bytes = batch.size_bytes
         else:
@@ -185,13 +185,14 @@ class _Copying:
         self.kept.count(why, size_bytes, len(left), horizon_ms if is_waiting else None)
 
     def _write(self, batch: FileBatch, written: Written) -> None:
-        self._ensure_fits(batch, written.largest_offset)
+        self._ensure_fits(batch, written.last_offset, written.largest_offset)
         self.writer.write(written.raw, written.last_offset, written.max_timestamp_ms, written.largest_offset)
 
-    def _ensure_fits(self, batch: FileBatch, offset: int) -> None:
-        if not 0 <= offset - self.writer.base_offset < MAX_OFFSETS_IN_SEGMENT:
+    def _ensure_fits(self, batch: FileBatch, last_offset: int, largest_offset: int) -> None:
+        base_offset = self.writer.base_offset
+        if last_offset < base_offset or largest_offset - base_offset >= MAX_OFFSETS_IN_SEGMENT:
             raise SegmentOverflowError(
-                f"offset {offset} cannot be in a segment that begins at {self.writer.base_offset}; it is split",
+                f"offset {largest_offset} cannot be in a segment that begins at {base_offset}; it is split",
                 file=batch.file,
                 position=batch.position,
             )

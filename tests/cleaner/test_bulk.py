@@ -14,7 +14,8 @@ from offsets_log.cleaner.result import kept_after, result_row
 from offsets_log.cleaner.settings import Rules, Settings
 from offsets_log.log_format.building import build_batch, build_marker
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
-from offsets_log.log_format.record import Record
+from offsets_log.log_format.record import Record, iter_records
+from offsets_log.log_format.segment import iter_batches
 from tests.builders import TIME
 from tests.cleaner.cases import all_cases, differences, run
 
@@ -151,3 +152,24 @@ def record_of(random: Random, offset: int) -> Record:
     key = bytes([0, 1, random.randrange(40)])
     value = random.choice((None, b"value", b"other"))
     return Record(offset=offset, timestamp_ms=TIME + offset, key=key, value=value, headers=())
+
+
+def test_a_batch_that_begins_before_its_segment_stays_where_its_last_offset_fits() -> None:
+    """Whichever of its records stay (``C-24``)."""
+
+    def batch(*offsets: int, last_offset: int | None = None) -> bytes:
+        records = [Record(offset=at, timestamp_ms=TIME, key=b"\0\1" + bytes([at % 7]), value=b"v") for at in offsets]
+        return build_batch(records, last_offset=last_offset)
+
+    pieces = {7: batch(7, 8) + batch(2, 4, last_offset=8), 11: batch(11, 14), 20: batch(20)}
+    segments = [Segment(f"{at:020}.log", at, data, modified_ms=TIME) for at, data in pieces.items()]
+    log, settings = PartitionLog(0, tuple(segments)), Settings(now_ms=TIME, rules=Rules.of((4, 3)))
+    row, files = by_hand = outcome(log, settings, in_bulk=False)
+    assert (row["outcome"], row["records_after"]) == ("cleaned", 5)
+    assert [record.offset for each in iter_batches(files[f"{7:020}.log"]) for record in iter_records(each)] == [
+        8,
+        2,
+        11,
+        14,
+    ]
+    assert outcome(log, settings, in_bulk=True) == by_hand
