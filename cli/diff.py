@@ -345,6 +345,8 @@ def _removals(
     start = part.start or 0
 
     def read(selection: Selection, wants: Callable[[Record], bool]) -> Iterator[LogEvent]:
+        if len(part.after.logs) > 1:  # one of them may remove a group that is in the next
+            selection = replace(selection, key=None)
         for log in part.after.logs:
             yield from session.engine.selected(log, selection, wants, start)
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 from offsets_log.columnar.choose.selection import Selection
@@ -118,6 +119,16 @@ def _of_records(event: LogEvent) -> Iterator[LogEvent]:
         )
 
 
+def _may_matter(keys: Set[GroupTopicPartition], groups: Set[str], raw: bytes) -> bool:
+    """Return whether a raw key is that of one of some offsets, or of any offset of some groups."""
+    try:
+        record_type, fields, _ = decode_key(raw)
+    except OffsetsLogError:
+        return False
+    key = CoordinatorRecord(record_type=record_type.number, key=fields)
+    return key.is_offset_commit and (key.group in groups or key.group_topic_partition in keys)
+
+
 class _Search:
     """The state of a few keys and their groups while a log is read, and the tombstones that end them."""
 
@@ -155,9 +166,19 @@ class _Search:
 
     @property
     def selection(self) -> Selection:
-        """Selection of all records of the groups, and of what ends their transactions."""
+        """Selection of all records of the groups but offsets of other keys, and of what ends their transactions.
+
+        Offsets of other keys may create a group that does not exist.
+        """
+        absent = frozenset(group_id for group_id, fold in self.groups.items() if fold.group is None)
         producers = frozenset(value.producer_id for value in self.state.iter_pending())
-        return Selection(self.groups.__contains__, with_markers=True, producers=producers, is_bare=True)
+        return Selection(
+            self.groups.__contains__,
+            key=partial(_may_matter, self.gone, absent),
+            with_markers=True,
+            producers=producers,
+            is_bare=True,
+        )
 
     def wants(self, record: Record) -> bool:
         """Return whether a record matters: a commit of another key does only if it creates a group."""

@@ -276,6 +276,36 @@ def test_markers_come_of_producers_that_wrote_of_the_group() -> None:
     assert chosen(log.log, Selection(only("a"))) == [0]
 
 
+def test_a_marker_ends_what_others_of_its_producer_are_wanted_for() -> None:
+    log = LogBuilder().commit(1, group="a", producer=7).end(7)
+    log.commit(2, group="b", producer=7).end(7).commit(3, group="a", producer=7).end(7, commit=False)
+    assert chosen(log.log, Selection(only("a"), with_markers=True)) == [0, 1, 4, 5]
+    given = Selection(only("a"), with_markers=True, producers=frozenset({7}))
+    assert chosen(log.log, given) == [0, 1, 3, 4, 5]
+
+
+def test_of_a_key_asked_for_until_its_group_may_be_gone() -> None:
+    """Also where a batch is read on the slow path: behind both any commit may create the group."""
+    key, _ = record_bytes(1, {"group": "a", "topic": "t", "partition": 1}, None, 3)
+    selection = Selection(only("a"), key=key.__eq__)
+
+    def log() -> LogBuilder:
+        return LogBuilder().commit(1, group="a").commit(2, group="a", partition=1).commit(3, group="b", partition=1)
+
+    assert chosen(log().commit(4, group="a").group(member("m"), group="a").commit(5, group="a").log, selection) == [
+        1,
+        4,
+    ]
+    assert chosen(log().commit(None, group="a").commit(5, group="a").log, selection) == [1]
+    assert chosen(log().group(group="a", gone=True).commit(5, group="a").commit(6, group="b").log, selection) == [
+        1,
+        3,
+        4,
+    ]
+    assert chosen(LogBuilder().add(ODD).commit(5, group="a").commit(6, group="b").log, selection) == [0, 1]
+    assert chosen(log().add(ODD).commit(5, group="a").commit(6, group="b").log, selection) == [1, 3, 4]
+
+
 def test_a_topic_id_is_told_once() -> None:
     log = LogBuilder()
     one, other = bytes(15) + b"\1", bytes(15) + b"\2"

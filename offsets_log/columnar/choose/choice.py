@@ -1,13 +1,15 @@
 """Choose batches by the keys of their records, in a kernel: for questions about few records of a log.
 
 Every batch is checked as in a replay (`scan.take`), and one that is not plain is left to `log_format` in the same way.
-A plain batch has to be read only if it holds a wanted record. Groups and topics are wanted by their names: Python
-decides this once for each name.
+A plain batch has to be read only if it holds a wanted record. Groups and topics are wanted by their names, offset
+commits by their raw keys, which count as names too: Python decides this once for each name.
 
 names    one row for each name that was met, of whatever: the numbers are those of `interner.intern_group`
 chosen   one row for each batch chosen, with the run of batches before it that were passed by
 told     one row for each wanted record of these, where these are asked for, with the run of records before it that
          were passed by; their keys and values are in ``copied``
+
+Over 400 lines: one kernel and the parts it is made of.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64, uvarint, walk
 
 # Columns of ``names``.
-AS_GROUP, AS_TOPIC = range(2)  # a verdict
-TOPIC_OF_ID = 2  # where the name is a topic id: what was last said of it, see `_said`; 0 is nothing
-NAME_SIZE = 3
-UNDECIDED, UNWANTED, WANTED = range(3)
-"""Verdicts on a name."""
-FOLLOWED, MARKED = range(2)
-"""What is known of a producer, instead of the offset of its head: its markers are wanted, or its first one was."""
+AS_GROUP, AS_TOPIC, AS_KEY = range(3)  # a verdict; AS_KEY where the name is the raw key of an offset commit
+TOPIC_OF_ID = 3  # where the name is a topic id: what was last said of it, see `_said`; 0 is nothing
+NAME_SIZE = 4
+UNDECIDED, UNWANTED, WANTED, BY_KEY = range(4)
+"""Verdicts on a name; of a group that is wanted BY_KEY only some offset commits are."""
+FOLLOWED, OPEN, MARKED = range(3)
+"""What is known of a producer, instead of its head's offset: all its markers are wanted, the next one, or no more."""
 
 # What is asked, and how far it is, in ``counts``.
 (
@@ -87,9 +89,9 @@ def _number_of(
 @part
 def _verdict(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    number: Any, group_at: Any, topic_at: Any,
+    staged: Any, i: Any, number: Any, group_at: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
-    """Return the verdict on a key; NEEDS_ROOM."""
+    """Return the verdict on a staged record's key; NEEDS_ROOM."""
     is_commit = number < a.COMMIT_TYPES
     if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
@@ -99,6 +101,17 @@ def _verdict(
     if group < 0:
         return group
     verdict = names[group, AS_GROUP]
+    if verdict == BY_KEY:
+        if not is_commit:
+            if staged[i, a.KIND] == a.TOMBSTONE:
+                names[group, AS_GROUP] = WANTED  # the next commit of any key may create it again
+            return np.int64(WANTED)
+        key = _number_of(
+            scan_state, slots, rows, groups, arena, overflow, names, data, staged[i, a.KEY], staged[i, a.KEY_SIZE]
+        )
+        if key < 0:
+            return key
+        verdict = names[key, AS_KEY]
     if verdict == UNWANTED or not counts[BY_TOPIC]:
         return verdict
     topic = _number_of(
@@ -195,7 +208,7 @@ def _look_at_record(
         return np.int64(oc.NOT_PLAIN)
     group_at, topic_at = scan_state[a.NOTES + GROUP_NOTE] + 2, scan_state[a.NOTES + TOPIC_NOTE] + 2
     verdict = _verdict(
-        counts, scan_state, slots, rows, groups, arena, overflow, names, data, number, group_at, topic_at
+        counts, scan_state, slots, rows, groups, arena, overflow, names, data, staged, i, number, group_at, topic_at
     )
     if verdict < 0 or not counts[WITH_NAMES]:
         return verdict
@@ -230,7 +243,7 @@ def _look(
         head = producer_at(scan_state, staged[0, a.STAGED_PRODUCER]) + a.HEAD_OFFSET
         if counts[WITH_MARKERS] and overflow[head] == FOLLOWED:
             counts[CHOSEN_AT] = at
-        elif counts[FIRST_MARKERS] and overflow[head] == a.NOTHING:
+        elif overflow[head] == OPEN or (counts[FIRST_MARKERS] and overflow[head] == a.NOTHING):
             counts[CHOSEN_AT] = at
             overflow[head] = MARKED
         return np.int64(oc.FINISHED)
@@ -249,25 +262,28 @@ def _look(
             outcome = np.int64(oc.NEEDS_VERDICT)
         elif not is_again:
             staged[U(number), a.KIND] = a.PASSED
-    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(scan_state, overflow, bt.producer_of(data, at)):
+    producer_id = bt.producer_of(data, at)
+    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _want(scan_state, overflow, producer_id, OPEN):
         return np.int64(oc.NEEDS_ROOM)
     return outcome
 
 
 @inlined
-def _follow(scan_state: Any, overflow: Any, producer_id: Any) -> Any:
-    """Want the producer's markers from here on; return False without room."""
+def _want(scan_state: Any, overflow: Any, producer_id: Any, markers: Any) -> Any:
+    """Want a producer's markers from here on, FOLLOWED, or the next one, OPEN; return False without room."""
     producer = intern_producer(scan_state, overflow, producer_id)
     if producer < 0:
         return False
-    overflow[producer_at(scan_state, producer) + a.HEAD_OFFSET] = FOLLOWED
+    head = producer_at(scan_state, producer) + a.HEAD_OFFSET
+    if overflow[head] != FOLLOWED:
+        overflow[head] = markers
     return True
 
 
 @kernel
 def follow(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
-    """Want the markers of the producer of a batch that was read on the slow path; return False without room."""
-    return _follow(scan_state, overflow, producer_id)
+    """Want all markers of a producer from here on; return False without room."""
+    return _want(scan_state, overflow, producer_id, FOLLOWED)
 
 
 @inlined

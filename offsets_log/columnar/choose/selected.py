@@ -133,10 +133,17 @@ def _counts(selection: Selection) -> a.Int64s:
     return counts
 
 
-def _verdicts(selection: Selection, name: str) -> tuple[int, int]:
-    """Return the verdicts on a name as a group and as a topic."""
+def _verdicts(selection: Selection, raw: bytes) -> tuple[int, int, int]:
+    """Return the verdicts on a name as a group, as a topic and as a raw key."""
+    name = decode_string(raw)
+    group = ch.WANTED if selection.key is None else ch.BY_KEY
     topic = selection.topic is None or selection.topic(name)
-    return ch.WANTED if selection.group(name) else ch.UNWANTED, ch.WANTED if topic else ch.UNWANTED
+    key = selection.key is None or selection.key(raw)
+    return (
+        group if selection.group(name) else ch.UNWANTED,
+        ch.WANTED if topic else ch.UNWANTED,
+        ch.WANTED if key else ch.UNWANTED,
+    )
 
 
 def selected_events(
@@ -189,13 +196,14 @@ def items_of_piece(
 
     Args:
         selection: None for everything. With markers, the first marker of each producer is always chosen, because its
-            transaction may begin in an earlier piece. No batch is bare.
+            transaction may begin in an earlier piece. No batch is bare; keys are not asked for, because groups may be
+            removed in an earlier piece.
     """
     reading: _ItemReading
     if selection is None:
         reading = _WholeReading(order, cursor, scanner)
     else:
-        reading = _SelectedReading(order, cursor, scanner, replace(selection, is_bare=False))
+        reading = _SelectedReading(order, cursor, scanner, replace(selection, is_bare=False, key=None))
         reading.counts[ch.FIRST_MARKERS] = selection.with_markers
     yield from reading.items(end, lambda size_bytes: None)
 
@@ -311,6 +319,10 @@ class _SelectedReading(_ItemReading):
         super().take(index, batch)
         if self.selection.with_names and any(isinstance(it, Record) and may_name(it) for it in iter_records(batch)):
             self.names[:, ch.TOPIC_OF_ID] = 0
+        if self.selection.key is not None:  # its records may remove any group
+            self.selection = replace(self.selection, key=None)
+            groups = self.names[:, ch.AS_GROUP]
+            groups[groups == ch.BY_KEY] = ch.WANTED
         if self.selection.with_markers and not batch.is_control:
             self._follow(batch.producer_id)
 
@@ -329,6 +341,6 @@ class _SelectedReading(_ItemReading):
         """Decide on each name that is new."""
         s = self.state.arrays
         new = slice(self._decided, int(s.scan_state[a.GROUPS]))
-        texts = [decode_string(s.text_at(at)) for at in s.groups[new, a.NAME_AT].tolist()]
+        texts = [s.text_at(at) for at in s.groups[new, a.NAME_AT].tolist()]
         self.names[new, : ch.TOPIC_OF_ID] = [_verdicts(self.selection, text) for text in texts]
         self._decided = new.stop
