@@ -287,6 +287,14 @@ def test_a_plain_commit_inside_a_transaction_stays_the_latest(release: str) -> N
     assert cache.fetch_offsets("g") == {("t", 0): STABLE}
 
 
+@pytest.mark.parametrize(("release", "is_said"), [("3.7-java", False), ("3.8-java", True), ("3.7", True)])
+def test_an_unstable_offset_is_said_to_be_so(release: str, is_said: bool) -> None:
+    """``B-8``."""
+    cache, _ = with_log(release)
+    cache.commit_transactional_offsets("g", FIRST, OFFSET)
+    assert cache.fetch_offsets("g", [("t", 0)], require_stable=True) == {("t", 0): UNSTABLE if is_said else NO_OFFSET}
+
+
 def test_transactions_of_several_producers_and_partitions_end_one_by_one() -> None:
     cache, _ = with_log()
     groups = ["g", "h", "i", "j"]

@@ -10,9 +10,9 @@ from offsets_log.errors import InputError
 from offsets_log.restore.apply import restore
 from offsets_log.restore.changes import Change
 from offsets_log.restore.journal import Journal
-from offsets_log.restore.policy import Policy
+from offsets_log.restore.policy import Policy, wish
 from offsets_log.restore.rename import parse_renames, renamed
-from offsets_log.restore.target import UNKNOWN, Committed
+from offsets_log.restore.target import UNKNOWN, Committed, PartitionNow
 from offsets_log.rows.tables import Row
 from tests.restore.fake_cluster import LOG, FakeCluster
 from tests.restore.plans import row
@@ -240,3 +240,10 @@ def test_only_groups_that_are_behind_or_ahead(only: str | None, kinds: list[str]
     for name, kind in zip("abcd", kinds, strict=True):
         now = cluster.offsets(name).get(("orders", 0))
         assert (now.committed_offset if now else None) == moved.get(kind, {"a": 9, "b": 2, "c": None}.get(name))
+
+
+@pytest.mark.parametrize(("start", "end"), [(None, 20), (10, None)])
+def test_of_a_log_whose_beginning_or_end_nobody_tells_nothing_is_set(start: int | None, end: int | None) -> None:
+    asked = wish(row("g"), PartitionNow(start, end), None, Policy())
+    assert asked.refusal == "no leader tells where the partition's log begins and ends"
+    assert wish(row("g"), PartitionNow(start, end), None, Policy(out_of_range="keep")).refusal is None

@@ -175,6 +175,11 @@ def test_what_a_source_does_not_tell_is_said_column_by_column() -> None:
         ({"groups": [group("s", type="share")]}, ["The log has these, and nothing\ngives them back"], []),
         ({"share_offsets": []}, ["which was read: 0 places of 0 groups", "share-groups/run.sh"], ["not read here"]),
         (
+            {"share_offsets": [], "snapshot": {"began_ms": 0, "ended_ms": 1000, "cluster_id": "c"}},
+            ["of which brokers told: 0 places"],
+            ["which was read"],
+        ),
+        (
             {"snapshot": {"began_ms": 0, "ended_ms": 1000, "cluster_id": "c"}},
             [
                 "rescued from a running cluster",
