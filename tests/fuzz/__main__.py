@@ -40,7 +40,7 @@ from tests.fuzz.requests import check_request, hostile_requests
 from tests.repairing.repaired import check_repaired
 
 CRASHERS = Path(__file__).parent / "crashers"
-MEMORY_LIMIT = 1 << 30
+MEMORY_LIMIT = 1 << 31
 SECONDS_PER_INPUT = 5
 """Of the processor."""
 SECONDS_AT_FIRST = 300
