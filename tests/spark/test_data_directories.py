@@ -32,6 +32,7 @@ from spark_jobs.stored_partitions import BLOCK_BYTES, StoredPartition
 from spark_jobs.stores import find_logs
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.data_directories.test_log_ends import batches, index_of
+from tests.spark.conftest import words_of
 from tests.spark.stores import s3_server
 
 __all__ = ["recorded"]
@@ -74,7 +75,7 @@ def answer(question: tuple[str, ...], place: str, *more: str) -> tuple[int, str,
     """Exit status, output and words of a run."""
     command, *rest = question
     done = CliRunner().invoke(offsets_log, [command, place, *rest, *more], catch_exceptions=False)
-    return done.exit_code, done.stdout, sorted(done.stderr.splitlines())
+    return done.exit_code, done.stdout, words_of(done.stderr)
 
 
 def of_store(question: tuple[str, ...], place: str, data: Path) -> tuple[int, str, list[str]]:

@@ -21,6 +21,7 @@ from spark_jobs import jobs
 from spark_jobs.options import SourceOptions
 from spark_jobs.pieces import iter_tables
 from spark_jobs.source import plan_reading
+from tests.spark.conftest import words_of
 
 Recording = Callable[[str], Path]
 NOW = ("--now", "2026-12-24")
@@ -120,7 +121,7 @@ def test_the_answer_of_this_machine(name: str, log: Path, spark: Any) -> None:
         pytest.skip("asked of the other logs")
     here, there = run(QUESTIONS[name], log), run(QUESTIONS[name], log, "--engine", "spark")
     assert there.stdout == here.stdout
-    assert sorted(there.stderr.splitlines()) == sorted(here.stderr.splitlines())
+    assert words_of(there.stderr) == words_of(here.stderr)
     assert there.exit_code == here.exit_code
 
 
@@ -131,7 +132,7 @@ def test_rescued_files(log: Path, spark: Any, tmp_path: Path) -> None:
         to.parent.mkdir()
         result = run(("rescue",), log, "--to", str(to), "--engine", engine)
         files = {str(path.relative_to(to)): path.read_bytes() for path in to.rglob("*") if path.is_file()}
-        found.append((result.exit_code, sorted(result.stderr.replace(str(to), "").splitlines()), files))
+        found.append((result.exit_code, words_of(result.stderr.replace(str(to), "")), files))
     assert found[0] == found[1]
 
 
@@ -149,7 +150,7 @@ def reported(log: Path, to: Path, *more: str) -> tuple[int, list[str], Any]:
     result = run(("report",), log, "--to", str(to), *more)
     document = json.loads(re.search(r"<script[^>]*application/json[^>]*>(.*?)</script>", to.read_text(), re.S)[1])
     del document["about"]["made_ms"]
-    return result.exit_code, sorted(result.stderr.splitlines()), document
+    return result.exit_code, words_of(result.stderr), document
 
 
 def test_the_same_page(log: Path, spark: Any, tmp_path: Path) -> None:

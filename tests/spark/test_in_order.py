@@ -23,6 +23,7 @@ from offsets_log.replay.releases import known_releases
 from spark_jobs import tasks
 from spark_jobs.options import SourceOptions
 from spark_jobs.source import plan_reading
+from tests.spark.conftest import words_of
 from tests.spark.test_engine import Recording, of_generator, of_recording, reported, run
 
 PIECES = (1, 3, 7)
@@ -98,7 +99,7 @@ def test_the_answer_of_this_machine(name: str, log: Path, in_pieces: Callable[[i
     in_pieces(PIECES[([*LOGS].index(log.parent.name[:-1]) + [*QUESTIONS].index(name)) % len(PIECES)])
     there = run(QUESTIONS[name], log, "--engine", "spark")
     assert there.stdout == here.stdout
-    assert sorted(there.stderr.splitlines()) == sorted(here.stderr.splitlines())
+    assert words_of(there.stderr) == words_of(here.stderr)
     assert there.exit_code == here.exit_code
 
 
@@ -106,7 +107,7 @@ def records(log: Path, to: Path, *more: str) -> tuple[int, list[str], list[Any]]
     """What `decode` writes as Parquet."""
     result = run(("decode",), log, "-o", "parquet", "--to", str(to), *more)
     tables = [pq.read_table(path) for path in sorted(to.iterdir())]
-    return result.exit_code, sorted(result.stderr.splitlines()), pa.concat_tables(tables).to_pylist()
+    return result.exit_code, words_of(result.stderr), pa.concat_tables(tables).to_pylist()
 
 
 def test_the_same_records_in_parquet(log: Path, in_pieces: Callable[[int], None], tmp_path: Path) -> None:
