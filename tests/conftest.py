@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cli.bulk import processors
 from offsets_log.columnar.jit import compiled, modes
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from tests import kernels
@@ -147,12 +146,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return Scheduling(config, log)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than processors: a worker often waits for a broker, for Spark or for a kernel."""
-    return processors() + 1
 
 
 def unit_of(nodeid: str) -> str:
