@@ -127,7 +127,8 @@ def command(
             f"{session.inputs.partitions_read}, {counted(len(releases), 'release')}; "
             f"{counted(len(failing), 'load fails', 'loads fail')}"
             + ("" if asked else f" on {releases[-1].name}")
-            + f", {counted(len(wrong), 'finding')} of damage or doubt"
+            + f", {counted(len(wrong), 'finding')} of damage or doubt",
+            found=sum(session.inputs.shows_group(group) for check in checks for group in check.groups),
         )
 
 
@@ -240,10 +241,24 @@ def _write_tables(stream: IO[bytes], found: Report) -> None:
 
     names = [release.name for release in found.releases]
     write_rows(stream, _load_table(found.loads, names), LOADS_COLUMNS, "table")
-    rows = [row | {"releases": _shown_releases(row["releases"] or names, names)} for row in found.findings]
+    rows = [
+        row | {"releases": _shown_releases(row["releases"] or names, names)}
+        for row in _newest_first(found.findings, names)
+    ]
     if rows:
         stream.write(b"\n")
         write_rows(stream, rows, FINDINGS_COLUMNS, "table")
+
+
+def _newest_first(findings: list[Row], names: list[str]) -> list[Row]:
+    """Return the findings of each offsets partition, those first that concern the newest releases."""
+    places = {number: place for place, number in enumerate(dict.fromkeys(row["offsets_partition"] for row in findings))}
+    newest = {name: place for place, name in enumerate(names)}
+
+    def order(row: Row) -> tuple[int, int]:
+        return places[row["offsets_partition"]], -max(newest[name] for name in row["releases"] or names)
+
+    return sorted(findings, key=order)
 
 
 def _load_table(loads: list[Row], names: list[str]) -> list[Row]:

@@ -1,8 +1,8 @@
 """Tables of rows for people.
 
 Every column is as wide as its widest cell, so the cells of all rows wait until the last one is known, some of them in a
-temporary file. On a terminal texts and times are made narrower before numbers are. rich lays out the heading over one
-row in which a probe stands for all cells of a column, and makes columns narrower where that is not enough.
+temporary file. On a terminal texts, times and headings are made narrower, numbers never: where that is not enough, each
+row is a block of lines. rich lays out the heading over one row in which a probe stands for all cells of a column.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ MAX_TEXT = 240
 NO_TERMINAL = 10_000
 """How wide a table may be that does not go to a terminal."""
 LEAST_HEADING = 5
-LEAST_TEXT = 8
+LEAST_TEXT = 10
 LEAST_TIME = len("00:00:00.000Z")
-"""The widths to which headings, texts and times are folded on a terminal, if that is enough; numbers are not."""
+"""The widths to which headings, texts and times are folded on a terminal; numbers are not."""
+LEAST_BESIDE_NAME = len("0000-00-00 00:00:00.000Z")
+"""The width that values below each other have at least: no time is folded, and no number is as long."""
 GAP = 2
 """Blanks between two columns."""
 NULL = "-"
@@ -80,13 +82,13 @@ class _Column:
         return cls(name, is_time, name.endswith(SPAN_SUFFIXES), not is_time)
 
     @property
-    def heading(self) -> str:
-        return (self.name.removesuffix("_ms") if self.is_time or self.is_span else self.name).replace("_", "\n")
+    def words(self) -> list[str]:
+        return (self.name.removesuffix("_ms") if self.is_time or self.is_span else self.name).split("_")
 
     @property
     def widths(self) -> Widths:
         """The width in which nothing is folded; the least in which cells can be read, with the heading and without."""
-        heading = max(map(len, self.heading.split("\n")))
+        heading = max(map(len, self.words))
         is_whole = self.is_number or self.is_span
         least = min(self.most, LEAST_TIME if self.is_time else self.most if is_whole else LEAST_TEXT)
         return max(self.most, heading), max(least, heading), max(least, min(heading, LEAST_HEADING))
@@ -100,7 +102,7 @@ class _Column:
         kinds = set(map(type, values))
         if kinds == {NoneType}:
             return None
-        self.is_number &= all(issubclass(kind, int | NoneType) for kind in kinds)
+        self.is_number &= all(issubclass(kind, int | float | NoneType) for kind in kinds)
         kinds.discard(NoneType)
         if kinds == {str}:
             return self._kept(_shown([NULL if value is None else value for value in values], MAX_TEXT))
@@ -184,13 +186,16 @@ class _Layout:
     columns: list[tuple[int, int, str]]
 
     @classmethod
-    def of(cls, columns: Sequence[_Column], console: Console) -> _Layout:
+    def of(cls, columns: Sequence[_Column], console: Console) -> _Layout | None:
+        """Lay out the columns; None if they do not fit beside each other."""
         table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         shown = [(number, column) for number, column in enumerate(columns) if column.is_shown]
         probes = [_Probe(column.most) for _, column in shown]
         widths = fitting([column.widths for _, column in shown], console.width)
+        if widths is None:
+            return None
         for (_, column), width in zip(shown, widths, strict=True):
-            table.add_column(column.heading, justify=column.justify, overflow="fold", width=width)
+            table.add_column("\n".join(column.words), justify=column.justify, overflow="fold", width=width)
         table.add_row(*probes)
         with console.capture() as captured:
             console.print(table)
@@ -202,19 +207,15 @@ class _Layout:
         return cls(lines, [(*place, gap) for place, gap in zip(placed, gaps, strict=False)])
 
 
-def fitting(columns: Sequence[Widths], room: int) -> list[int] | list[None]:
-    """Return how wide columns are that fit: the widest are made narrower, headings too if they must.
-
-    Returns:
-        Nothing but None if the least widths do not fit.
-    """
+def fitting(columns: Sequence[Widths], room: int) -> list[int] | None:
+    """Return how wide columns are that fit; None if none do. The widest become narrower, headings too if they must."""
     room -= GAP * len(columns)
     for with_heading in (1, 2):
         for most in range(max((widths[0] for widths in columns), default=0), -1, -1):
             found = [max(widths[with_heading], min(widths[0], most)) for widths in columns]
             if sum(found) <= room:
                 return found
-    return [None] * len(columns)
+    return None
 
 
 def _stripped(lines: Iterable[str]) -> Iterator[str]:
@@ -255,17 +256,37 @@ class TextTable(ExitStack):
         width = None if sys.stdout.isatty() else NO_TERMINAL
         console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
         layout = _Layout.of(self._columns, console)
+        if layout is None:
+            for count, cells in self._blocks:
+                _write_lines(stream, self._lines_by_row(count, cells, console))
+            return
         _write_lines(stream, layout.heading)
         for count, cells in self._blocks:
             _write_lines(stream, _stripped(self._lines(count, cells, layout, console)))
+
+    def _lines_by_row(self, count: int, cells: list[Cells | None], console: Console) -> Iterator[str]:
+        """Yield for each row a line of each column, and an empty one."""
+        shown = [
+            (" ".join(column.words), _texts(made, count))
+            for column, made in zip(self._columns, cells, strict=True)
+            if column.is_shown
+        ]
+        beside = max(len(name) for name, _ in shown) + GAP
+        width = max(console.width - beside, LEAST_BESIDE_NAME)
+        for row in range(count):
+            for name, texts in shown:
+                first, *below = _folded(texts[row], width, "left", console)
+                yield f"{name:{beside}}{first}".rstrip()
+                yield from (f"{' ' * beside}{line}".rstrip() for line in below)
+            yield ""
 
     def _lines(self, count: int, cells: list[Cells | None], layout: _Layout, console: Console) -> Iterable[str]:
         parts: list[Iterable[str]] = []
         further: Further = {}
         for number, width, gap in layout.columns:
             made, justify = cells[number], self._columns[number].justify
-            joined, most, is_plain = made or (BETWEEN.join([NULL] * count), len(NULL), True)
-            texts = joined.split(BETWEEN)
+            texts = _texts(made, count)
+            _, most, is_plain = made or (NULL, len(NULL), True)
             if most > width:
                 texts = _fold(texts, number, partial(_folded, width=width, justify=justify, console=console), further)
             parts.append(repeat(gap))
@@ -275,6 +296,11 @@ class TextTable(ExitStack):
                 parts.append([_padded(text, width, justify) for text in texts])
         lines = map("".join, zip(*parts, strict=False))  # gaps have no end
         return _with_further(lines, further, layout) if further else lines
+
+
+def _texts(made: Cells | None, count: int) -> list[str]:
+    """Return the cells of so many rows."""
+    return [NULL] * count if made is None else made[0].split(BETWEEN)
 
 
 Further = dict[int, dict[int, list[str]]]
