@@ -1,8 +1,8 @@
 """Tables of rows for people.
 
 Every column is as wide as its widest cell, so the cells of all rows wait until the last one is known, some of them in a
-temporary file. On a terminal texts, times and headings are made narrower, numbers never: where that is not enough, each
-row is a block of lines. rich lays out the heading over one row in which a probe stands for all cells of a column.
+temporary file. On a terminal texts and times are made narrower, numbers and headings never: where that is not enough,
+each row is a block of lines. rich lays out the heading over one row in which a probe stands for all cells of a column.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MAX_TEXT = 240
 """The length at which structures and texts are cut in a table, which is for eyes; the other formats have them whole."""
 NO_TERMINAL = 10_000
 """How wide a table may be that does not go to a terminal."""
-LEAST_HEADING = 5
 LEAST_TEXT = 10
+MOST_LINES = 4
 LEAST_TIME = len("00:00:00.000Z")
-"""The widths to which headings, texts and times are folded on a terminal; numbers are not."""
+"""The widths to which texts and times are folded on a terminal; and how many lines a text has then, on the average."""
 LEAST_BESIDE_NAME = len("0000-00-00 00:00:00.000Z")
 """The width that values below each other have at least: no time is folded, and no number is as long."""
 GAP = 2
@@ -55,8 +55,8 @@ BETWEEN = "\x1f"
 Cells = tuple[str, int, bool]
 """A column of some rows: all texts, the width of the widest, whether each text is as wide as it is long."""
 
-Widths = tuple[int, int, int]
-"""Three widths of a column; see `_Column.widths`."""
+Widths = tuple[int, int]
+"""Two widths of a column; see `_Column.widths`."""
 
 
 @dataclass(slots=True)
@@ -67,6 +67,7 @@ class _Column:
         is_number: whether all of its values are numbers.
         is_shown: whether any of its values is not null.
         most: the width of the widest cell.
+        characters, cells: how many of them there are.
     """
 
     name: str
@@ -75,6 +76,8 @@ class _Column:
     is_number: bool
     is_shown: bool = False
     most: int = 0
+    characters: int = 0
+    cells: int = 0
 
     @classmethod
     def of(cls, name: str) -> _Column:
@@ -87,11 +90,14 @@ class _Column:
 
     @property
     def widths(self) -> Widths:
-        """The width in which nothing is folded; the least in which cells can be read, with the heading and without."""
+        """The width in which nothing is folded, and the least in which cells can be read."""
         heading = max(map(len, self.words))
-        is_whole = self.is_number or self.is_span
-        least = min(self.most, LEAST_TIME if self.is_time else self.most if is_whole else LEAST_TEXT)
-        return max(self.most, heading), max(least, heading), max(least, min(heading, LEAST_HEADING))
+        if self.is_number or self.is_span:
+            least = self.most
+        else:
+            average = self.characters // max(self.cells, 1)
+            least = min(self.most, LEAST_TIME if self.is_time else max(LEAST_TEXT, average // MOST_LINES))
+        return max(self.most, heading), max(least, heading)
 
     @property
     def justify(self) -> JustifyMethod:
@@ -101,6 +107,7 @@ class _Column:
         """Return the cells of the values that follow."""
         kinds = set(map(type, values))
         if kinds == {NoneType}:
+            self._add_nothing(len(values))
             return None
         self.is_number &= all(issubclass(kind, int | float | NoneType) for kind in kinds)
         kinds.discard(NoneType)
@@ -114,6 +121,7 @@ class _Column:
     def add_fields(self, fields: Sequence[str], sql_type: str) -> Cells | None:
         """Return the cells of the values that follow, given as `fields_of` makes them."""
         if not any(fields):
+            self._add_nothing(len(fields))
             return None
         if self.is_time or self.is_span:
             return self.add([int(field) if field else None for field in fields])
@@ -121,11 +129,17 @@ class _Column:
         cells = [field or NULL for field in fields]
         return self._kept(_shown(cells, MAX_JSON) if sql_type == "json" else cells)
 
+    def _add_nothing(self, count: int) -> None:
+        self.characters += len(NULL) * count
+        self.cells += count
+
     def _kept(self, cells: list[str]) -> Cells:
         joined = BETWEEN.join(cells)
         is_plain = joined.replace(CUT, "").isascii()
         width = max(map(len if is_plain else cell_len, cells))
         self.is_shown = True
+        self.characters += len(joined) - len(BETWEEN) * (len(cells) - 1)
+        self.cells += len(cells)
         self.most = max(self.most, width)
         return joined, width, is_plain
 
@@ -208,13 +222,12 @@ class _Layout:
 
 
 def fitting(columns: Sequence[Widths], room: int) -> list[int] | None:
-    """Return how wide columns are that fit; None if none do. The widest become narrower, headings too if they must."""
+    """Return how wide columns are that fit, of which the widest become narrower; None if none do."""
     room -= GAP * len(columns)
-    for with_heading in (1, 2):
-        for most in range(max((widths[0] for widths in columns), default=0), -1, -1):
-            found = [max(widths[with_heading], min(widths[0], most)) for widths in columns]
-            if sum(found) <= room:
-                return found
+    for most in range(max((widest for widest, _ in columns), default=0), -1, -1):
+        found = [max(least, min(widest, most)) for widest, least in columns]
+        if sum(found) <= room:
+            return found
     return None
 
 
