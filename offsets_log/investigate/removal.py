@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
@@ -160,7 +160,7 @@ class _Search:
                     first = (
                         value
                         if start is not None
-                        else replace(value, record_offset=BEFORE_ALL, applied_offset=BEFORE_ALL)
+                        else value._replace(record_offset=BEFORE_ALL, applied_offset=BEFORE_ALL)
                     )
                     self.state.add_offset(first, transactional)
 
