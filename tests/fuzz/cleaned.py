@@ -31,12 +31,16 @@ MOST_OFFSET = 1 << 40
 OVERLAP = "C-24"
 
 
-def hostile_logs(seeds: Sequence[RecordBatch], seed: int) -> Iterator[bytes]:
-    """Endless logs of few recorded batches again and again, or of transactions; some batches are mutated."""
+def hostile_logs(seeds: Sequence[RecordBatch], seed: int, generated: float = 0.5) -> Iterator[bytes]:
+    """Endless logs of few recorded batches again and again, or of transactions; some batches are mutated.
+
+    Args:
+        generated: the share of those with generated transactions, whose keys are no coordinator's.
+    """
     dice = random.Random(seed)
     while True:
         share = dice.choice((0.05, 0.2, 0.5))
-        if dice.random() < 0.5:
+        if dice.random() < generated:
             raw, _ = random_log(dice)
         else:
             few = dice.sample(seeds, min(len(seeds), 4))
@@ -72,7 +76,7 @@ def check_cleaned(data: bytes) -> tuple[int, int]:
     load; it is gone where the round wrote a record anew that only a load reads, as a null of a length below -1.
     """
     dice = random.Random(data)
-    log, batches = _cut(data, dice)
+    log, batches = cut_at_batches(data, dice)
     release = dice.choice(("4.3.0", "3.9.1"))
     settings = Settings(
         now_ms=TIME + dice.choice((0, 10_000, 200_000_000, 1 << 41)),
@@ -113,7 +117,7 @@ def _unread(log: PartitionLog) -> set[tuple[int, int]]:
     }
 
 
-def _cut(data: bytes, dice: random.Random) -> tuple[PartitionLog, int]:
+def cut_at_batches(data: bytes, dice: random.Random) -> tuple[PartitionLog, int]:
     """Segments that begin at batches, as their sizes tell them; and how many of these there are."""
     begins: dict[int, int] = {}
     position = batches = 0
