@@ -244,7 +244,8 @@ def test_a_static_member_comes_back_without_a_rebalance(release: str) -> None:
     value = bench.values()[-1]
     assert (value["generation"], value["leader"]) == (1, back.member_id)
     (row,) = value["members"]
-    assert (row["client_id"], row["assignment"], row["subscription"]) == ("a", old.encode(), subscription("other-client range"))
+    assert (row["client_id"], row["assignment"]) == ("a", old.encode())
+    assert row["subscription"] == subscription("other-client range")
     assert bench.groups.heartbeat("g", MemberIdentity(old, "node", 1)) is Errors.FENCED_INSTANCE_ID
     synced = bench.groups.sync("g", MemberIdentity(back.member_id, "node", 1)).answer
     assert synced is not None
