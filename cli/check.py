@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -113,7 +113,7 @@ def command(
         )
         format_name = chosen_format(output)
         with destination(output, session.inputs.files) as stream:
-            _write(stream, found, format_name)
+            _write(stream, found, judged, format_name)
         failing, wrong = found.failing(judged), found.wrong(judged)
         say_of_lag(session, lag_logs(session, lag))
         session.account.is_wrong = bool(failing or wrong)
@@ -127,7 +127,8 @@ def command(
             f"{session.inputs.partitions_read}, {counted(len(releases), 'release')}; "
             f"{counted(len(failing), 'load fails', 'loads fail')}"
             + ("" if asked else f" on {releases[-1].name}")
-            + f", {counted(len(wrong), 'finding')} of damage or doubt"
+            + f", {counted(len(wrong), 'finding')} of damage or doubt",
+            found=sum(session.inputs.shows_group(group) for check in checks for group in check.groups),
         )
 
 
@@ -221,7 +222,7 @@ def _partitions_in_words(partitions: PartitionCount) -> str:
 # ---------------------------------------------------------------------------------------------- output
 
 
-def _write(stream: IO[bytes], found: Report, format_name: str) -> None:
+def _write(stream: IO[bytes], found: Report, judged: Set[str], format_name: str) -> None:
     from cli.output import write_rows
     from offsets_log.checking.findings import CHECK_COLUMNS
     from offsets_log.rows.tables import to_json
@@ -229,21 +230,41 @@ def _write(stream: IO[bytes], found: Report, format_name: str) -> None:
     if format_name == "json":
         stream.write(to_json(found.document(), indent=1).encode() + b"\n")
     elif format_name == "table":
-        _write_tables(stream, found)
+        _write_tables(stream, found, judged)
     else:
         write_rows(stream, [*found.loads, *found.findings], CHECK_COLUMNS, format_name)
 
 
-def _write_tables(stream: IO[bytes], found: Report) -> None:
-    """Write a table of loads, and below it the findings."""
+def _write_tables(stream: IO[bytes], found: Report, judged: Set[str]) -> None:
+    """Write a table of loads, and below it the findings.
+
+    Args:
+        judged: names of the releases that decide the exit status.
+    """
     from cli.output import write_rows
 
     names = [release.name for release in found.releases]
     write_rows(stream, _load_table(found.loads, names), LOADS_COLUMNS, "table")
-    rows = [row | {"releases": _shown_releases(row["releases"] or names, names)} for row in found.findings]
+    rows = [
+        row | {"releases": _shown_releases(row["releases"] or names, names)}
+        for row in _judged_first(found.findings, judged, names)
+    ]
     if rows:
         stream.write(b"\n")
         write_rows(stream, rows, FINDINGS_COLUMNS, "table")
+
+
+def _judged_first(findings: list[Row], judged: Set[str], names: list[str]) -> list[Row]:
+    """Return each offsets partition's findings: first what judged releases meet, then newer before older."""
+    places = {number: place for place, number in enumerate(dict.fromkeys(row["offsets_partition"] for row in findings))}
+    newest = {name: place for place, name in enumerate(names)}
+
+    def order(row: Row) -> tuple[int, int]:
+        releases = row["releases"] or names
+        is_met = not judged.isdisjoint(releases)
+        return places[row["offsets_partition"]], 0 if is_met else len(names) - max(newest[name] for name in releases)
+
+    return sorted(findings, key=order)
 
 
 def _load_table(loads: list[Row], names: list[str]) -> list[Row]:

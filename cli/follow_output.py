@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import ensure_read
-from offsets_log.rows.tables import SPAN_SUFFIXES, TIME_SUFFIXES, Row, to_json
+from offsets_log.rows.tables import SPAN_SUFFIXES, TIME_SUFFIXES, Row, json_bytes
 from offsets_log.words import shown_span, shown_time, visible
 
 
@@ -26,7 +26,7 @@ class Lines:
 
     def show(self, rows: list[Row]) -> None:
         """Write a line for each row."""
-        self.stream.write(b"".join(to_json(row).encode() + b"\n" for row in rows))
+        self.stream.write(b"".join(json_bytes(row) + b"\n" for row in rows))
 
     def write(self, lines: Iterator[memoryview]) -> None:
         """Write lines that are made already."""

@@ -48,9 +48,9 @@ def _decoded(line: bytes) -> Json:
 
 
 def _encoded(value: Json) -> bytes:
-    from offsets_log.rows.tables import to_json
+    from offsets_log.rows.tables import json_bytes
 
     try:
-        return to_json(value).encode() + b"\n"
+        return json_bytes(value) + b"\n"
     except UnicodeEncodeError:  # half a surrogate pair, which only an escape can hold
         return json.dumps(value, separators=(",", ":")).encode() + b"\n"

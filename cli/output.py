@@ -18,7 +18,7 @@ import click
 from cli.options import Output
 from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import OutputError
-from offsets_log.rows.tables import Row, to_json
+from offsets_log.rows.tables import Row, json_bytes, to_json
 
 CHUNK = 1 << 16
 
@@ -126,13 +126,11 @@ class TextFormat:
 
 
 def _jsonl(columns: Sequence[str]) -> TextFormat:
-    return TextFormat(lambda row: to_json(row).encode() + b"\n")
+    return TextFormat(lambda row: json_bytes(row) + b"\n")
 
 
 def _json(columns: Sequence[str]) -> TextFormat:
-    return TextFormat(
-        lambda row: b",\n" + to_json(row).encode(), begin=b"[", passed_over=1, end=b"\n]\n", end_of_none=b"]\n"
-    )
+    return TextFormat(lambda row: b",\n" + json_bytes(row), begin=b"[", passed_over=1, end=b"\n]\n", end_of_none=b"]\n")
 
 
 def _csv(columns: Sequence[str]) -> TextFormat:

@@ -1,8 +1,8 @@
 """Tables of rows for people.
 
 Every column is as wide as its widest cell, so the cells of all rows wait until the last one is known, some of them in a
-temporary file. On a terminal texts and times are made narrower before numbers are. rich lays out the heading over one
-row in which a probe stands for all cells of a column, and makes columns narrower where that is not enough.
+temporary file. On a terminal texts and times are made narrower, numbers and headings never: where that is not enough,
+each row is a block of lines. rich lays out the heading over one row in which a probe stands for all cells of a column.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ MAX_TEXT = 240
 """The length at which structures and texts are cut in a table, which is for eyes; the other formats have them whole."""
 NO_TERMINAL = 10_000
 """How wide a table may be that does not go to a terminal."""
-LEAST_HEADING = 5
-LEAST_TEXT = 8
+LEAST_TEXT = 10
+MOST_LINES = 4
 LEAST_TIME = len("00:00:00.000Z")
-"""The widths to which headings, texts and times are folded on a terminal, if that is enough; numbers are not."""
+"""The widths to which texts and times are folded on a terminal; and how many lines a text has then, on the average."""
+LEAST_BESIDE_NAME = len("0000-00-00 00:00:00.000Z")
+"""The width that values below each other have at least: no time is folded, and no number is as long."""
 GAP = 2
 """Blanks between two columns."""
 NULL = "-"
@@ -53,8 +55,8 @@ BETWEEN = "\x1f"
 Cells = tuple[str, int, bool]
 """A column of some rows: all texts, the width of the widest, whether each text is as wide as it is long."""
 
-Widths = tuple[int, int, int]
-"""Three widths of a column; see `_Column.widths`."""
+Widths = tuple[int, int]
+"""Two widths of a column; see `_Column.widths`."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,7 @@ class _Column:
         is_number: whether all of its values are numbers.
         is_shown: whether any of its values is not null.
         most: the width of the widest cell.
+        characters, cells: how many of them there are.
     """
 
     name: str
@@ -73,6 +76,8 @@ class _Column:
     is_number: bool
     is_shown: bool = False
     most: int = 0
+    characters: int = 0
+    cells: int = 0
 
     @classmethod
     def of(cls, name: str) -> _Column:
@@ -80,16 +85,19 @@ class _Column:
         return cls(name, is_time, name.endswith(SPAN_SUFFIXES), not is_time)
 
     @property
-    def heading(self) -> str:
-        return (self.name.removesuffix("_ms") if self.is_time or self.is_span else self.name).replace("_", "\n")
+    def words(self) -> list[str]:
+        return (self.name.removesuffix("_ms") if self.is_time or self.is_span else self.name).split("_")
 
     @property
     def widths(self) -> Widths:
-        """The width in which nothing is folded; the least in which cells can be read, with the heading and without."""
-        heading = max(map(len, self.heading.split("\n")))
-        is_whole = self.is_number or self.is_span
-        least = min(self.most, LEAST_TIME if self.is_time else self.most if is_whole else LEAST_TEXT)
-        return max(self.most, heading), max(least, heading), max(least, min(heading, LEAST_HEADING))
+        """The width in which nothing is folded, and the least in which cells can be read."""
+        heading = max(map(len, self.words))
+        if self.is_number or self.is_span:
+            least = self.most
+        else:
+            average = self.characters // max(self.cells, 1)
+            least = min(self.most, LEAST_TIME if self.is_time else max(LEAST_TEXT, average // MOST_LINES))
+        return max(self.most, heading), max(least, heading)
 
     @property
     def justify(self) -> JustifyMethod:
@@ -99,8 +107,9 @@ class _Column:
         """Return the cells of the values that follow."""
         kinds = set(map(type, values))
         if kinds == {NoneType}:
+            self._add_nothing(len(values))
             return None
-        self.is_number &= all(issubclass(kind, int | NoneType) for kind in kinds)
+        self.is_number &= all(issubclass(kind, int | float | NoneType) for kind in kinds)
         kinds.discard(NoneType)
         if kinds == {str}:
             return self._kept(_shown([NULL if value is None else value for value in values], MAX_TEXT))
@@ -112,6 +121,7 @@ class _Column:
     def add_fields(self, fields: Sequence[str], sql_type: str) -> Cells | None:
         """Return the cells of the values that follow, given as `fields_of` makes them."""
         if not any(fields):
+            self._add_nothing(len(fields))
             return None
         if self.is_time or self.is_span:
             return self.add([int(field) if field else None for field in fields])
@@ -119,11 +129,17 @@ class _Column:
         cells = [field or NULL for field in fields]
         return self._kept(_shown(cells, MAX_JSON) if sql_type == "json" else cells)
 
+    def _add_nothing(self, count: int) -> None:
+        self.characters += len(NULL) * count
+        self.cells += count
+
     def _kept(self, cells: list[str]) -> Cells:
         joined = BETWEEN.join(cells)
         is_plain = joined.replace(CUT, "").isascii()
         width = max(map(len if is_plain else cell_len, cells))
         self.is_shown = True
+        self.characters += len(joined) - len(BETWEEN) * (len(cells) - 1)
+        self.cells += len(cells)
         self.most = max(self.most, width)
         return joined, width, is_plain
 
@@ -184,13 +200,16 @@ class _Layout:
     columns: list[tuple[int, int, str]]
 
     @classmethod
-    def of(cls, columns: Sequence[_Column], console: Console) -> _Layout:
+    def of(cls, columns: Sequence[_Column], console: Console) -> _Layout | None:
+        """Lay out the columns; None if they do not fit beside each other."""
         table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         shown = [(number, column) for number, column in enumerate(columns) if column.is_shown]
         probes = [_Probe(column.most) for _, column in shown]
         widths = fitting([column.widths for _, column in shown], console.width)
+        if widths is None:
+            return None
         for (_, column), width in zip(shown, widths, strict=True):
-            table.add_column(column.heading, justify=column.justify, overflow="fold", width=width)
+            table.add_column("\n".join(column.words), justify=column.justify, overflow="fold", width=width)
         table.add_row(*probes)
         with console.capture() as captured:
             console.print(table)
@@ -202,19 +221,14 @@ class _Layout:
         return cls(lines, [(*place, gap) for place, gap in zip(placed, gaps, strict=False)])
 
 
-def fitting(columns: Sequence[Widths], room: int) -> list[int] | list[None]:
-    """Return how wide columns are that fit: the widest are made narrower, headings too if they must.
-
-    Returns:
-        Nothing but None if the least widths do not fit.
-    """
+def fitting(columns: Sequence[Widths], room: int) -> list[int] | None:
+    """Return how wide columns are that fit, of which the widest become narrower; None if none do."""
     room -= GAP * len(columns)
-    for with_heading in (1, 2):
-        for most in range(max((widths[0] for widths in columns), default=0), -1, -1):
-            found = [max(widths[with_heading], min(widths[0], most)) for widths in columns]
-            if sum(found) <= room:
-                return found
-    return [None] * len(columns)
+    for most in range(max((widest for widest, _ in columns), default=0), -1, -1):
+        found = [max(least, min(widest, most)) for widest, least in columns]
+        if sum(found) <= room:
+            return found
+    return None
 
 
 def _stripped(lines: Iterable[str]) -> Iterator[str]:
@@ -255,17 +269,37 @@ class TextTable(ExitStack):
         width = None if sys.stdout.isatty() else NO_TERMINAL
         console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
         layout = _Layout.of(self._columns, console)
+        if layout is None:
+            for count, cells in self._blocks:
+                _write_lines(stream, self._lines_by_row(count, cells, console))
+            return
         _write_lines(stream, layout.heading)
         for count, cells in self._blocks:
             _write_lines(stream, _stripped(self._lines(count, cells, layout, console)))
+
+    def _lines_by_row(self, count: int, cells: list[Cells | None], console: Console) -> Iterator[str]:
+        """Yield for each row a line of each column, and an empty one."""
+        shown = [
+            (" ".join(column.words), _texts(made, count))
+            for column, made in zip(self._columns, cells, strict=True)
+            if column.is_shown
+        ]
+        beside = max(len(name) for name, _ in shown) + GAP
+        width = max(console.width - beside, LEAST_BESIDE_NAME)
+        for row in range(count):
+            for name, texts in shown:
+                first, *below = _folded(texts[row], width, "left", console)
+                yield f"{name:{beside}}{first}".rstrip()
+                yield from (f"{' ' * beside}{line}".rstrip() for line in below)
+            yield ""
 
     def _lines(self, count: int, cells: list[Cells | None], layout: _Layout, console: Console) -> Iterable[str]:
         parts: list[Iterable[str]] = []
         further: Further = {}
         for number, width, gap in layout.columns:
             made, justify = cells[number], self._columns[number].justify
-            joined, most, is_plain = made or (BETWEEN.join([NULL] * count), len(NULL), True)
-            texts = joined.split(BETWEEN)
+            texts = _texts(made, count)
+            _, most, is_plain = made or (NULL, len(NULL), True)
             if most > width:
                 texts = _fold(texts, number, partial(_folded, width=width, justify=justify, console=console), further)
             parts.append(repeat(gap))
@@ -275,6 +309,11 @@ class TextTable(ExitStack):
                 parts.append([_padded(text, width, justify) for text in texts])
         lines = map("".join, zip(*parts, strict=False))  # gaps have no end
         return _with_further(lines, further, layout) if further else lines
+
+
+def _texts(made: Cells | None, count: int) -> list[str]:
+    """Return the cells of so many rows."""
+    return [NULL] * count if made is None else made[0].split(BETWEEN)
 
 
 Further = dict[int, dict[int, list[str]]]

@@ -48,6 +48,8 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """Setting of the number of shuffle partitions; by default a few for each core, since little is shuffled."""
 JVM_OPTIONS, SHORT_LIVED = "spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1"
 """Setting of options that users' own come after; and the option not to optimize what will not run for long."""
+DAEMON = "spark.python.daemon.module"
+"""Setting of the module that starts Python workers."""
 GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Environment variable that is set for programs run by spark-submit."""
 _OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
@@ -70,7 +72,7 @@ def open_spark(
     was_active = SparkSession.getActiveSession()
     builder = SparkSession.builder.appName("offsets-log")
     if master is None and default is not None and GATEWAY not in os.environ:
-        master, builder = default, builder.config(JVM_OPTIONS, SHORT_LIVED)
+        master, builder = default, builder.config(JVM_OPTIONS, SHORT_LIVED).config(DAEMON, "spark_jobs.daemon")
     builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     spark = was_active or (builder if master is None else builder.master(master)).getOrCreate()
     try:

@@ -40,7 +40,17 @@ settings.load_profile("any machine")
 
 TOGETHER = tuple(
     f"tests/spark/test_{name}.py"
-    for name in ("following", "equality", "engine", "programs", "data_directories", "clean", "missing_log", "translate")
+    for name in (
+        "following",
+        "equality",
+        "engine",
+        "programs",
+        "data_directories",
+        "clean",
+        "missing_log",
+        "translate",
+        "daemon",
+    )
 )
 """Files whose tests share a session of Spark, which takes long to start: one worker runs all of them."""
 MODES = "tests/columnar/test_modes.py"

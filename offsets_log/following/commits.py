@@ -24,7 +24,7 @@ from offsets_log.investigate.history_lines import HistoryLines
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.profile import Profile
-from offsets_log.rows.tables import Row, to_json
+from offsets_log.rows.tables import Row, json_bytes
 
 FEW_ENTRIES = 256
 """So many become rows one by one; more become lines at once."""
@@ -138,7 +138,7 @@ class FollowedCommits:
 
     def _at_once(self, growing: GrowingHistory, ordered: OrderedHistory) -> Lines:
         if self._lines is None:
-            self._lines = HistoryLines(ordered, lambda row: to_json(row).encode() + b"\n")
+            self._lines = HistoryLines(ordered, lambda row: json_bytes(row) + b"\n")
         else:
             self._lines.go_on(ordered)
         yield from self._lines.pieces(only_rewinds=self.asked.only_rewinds)

@@ -218,3 +218,22 @@ def fields(rows: Sequence[tuple[str, Reader]]) -> Reader:
         return found, at
 
     return read_fields
+
+
+# ---------------------------------------------------------------------------------------------- places
+
+NumberPlace = tuple[str, struct.Struct, int]
+"""The name of a field, the format of its integer, and where that begins."""
+
+
+def number_places(code: c.Struct, data: bytes, at: int) -> list[NumberPlace]:
+    """Return where the integers of a struct's own fields stand; none if construct must parse it."""
+    found = []
+    try:
+        for field in code.subcons:
+            if isinstance(field.subcon, c.FormatField):
+                found.append((field.name, struct.Struct(field.subcon.fmtstr), at))
+            _, at = part(field)(data, at)
+    except NOT_PLAIN:
+        return []
+    return found

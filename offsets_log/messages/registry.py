@@ -9,7 +9,7 @@ References: ``GroupCoordinatorRecordSerde.java``, ``CoordinatorRecordType``; ``r
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
@@ -349,16 +349,12 @@ def decode_value(
 
 
 def decode_coordinator_record(
-    key: bytes | None,
-    value: bytes | None,
-    release: tuple[int, int] | None = None,
-    decode: Callable[[RecordType, bytes, tuple[int, int] | None], DecodedValue] = decode_value,
+    key: bytes | None, value: bytes | None, release: tuple[int, int] | None = None
 ) -> CoordinatorRecord:
     """Decode a record of ``__consumer_offsets``.
 
     Args:
         release: as of `decode_value`.
-        decode: decodes values like `decode_value`.
 
     Raises:
         CorruptRecordError, UnknownRecordTypeError, UnsupportedVersionError: with the field's path.
@@ -366,7 +362,7 @@ def decode_coordinator_record(
     row, key_fields, key_trailing = decode_key(key)
     if value is None:
         return CoordinatorRecord(record_type=row.number, key=key_fields, key_trailing=key_trailing)
-    version, fields, layout, trailing = decode(row, value, release)
+    version, fields, layout, trailing = decode_value(row, value, release)
     return CoordinatorRecord(
         record_type=row.number,
         key=key_fields,

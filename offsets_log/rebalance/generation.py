@@ -25,7 +25,8 @@ class _Once(Generic[Value]):
         self.__doc__ = find.__doc__
 
     def __get__(self, owner: Any, kind: type | None = None) -> Value:
-        found = owner.__dict__[self.find.__name__] = self.find(owner)
+        found = self.find(owner)
+        setattr(owner, self.find.__name__, found)  # its `__dict__` would be made to be asked
         return found
 
 
@@ -140,8 +141,9 @@ class Generation:
     @_Once
     def owners(self) -> Owners:
         """Return partition → identities of its members; a share group's partition may have several."""
-        if self.previous and self.assignment == self.previous.assignment and self.members == self.previous.members:
-            return self.previous.owners
+        before = self.previous
+        if before is not None and self.assignment == before.assignment and self.members == before.members:
+            return before.owners
         found: Owners = {}
         for member_id, units in self.assignment.items():
             member = self.members.get(member_id)
@@ -150,7 +152,7 @@ class Generation:
                 found.update(dict.fromkeys(units, owner))
             else:
                 found.update((unit, found.get(unit, owner) | owner) for unit in units)
-        return self.previous.owners if self.previous and found == self.previous.owners else found
+        return before.owners if before is not None and found == before.owners else found
 
     @_Once
     def kept(self) -> int:

@@ -50,6 +50,7 @@ TABLE_COLUMNS = (
 
 def rebalance_row(entry: Generation) -> Row:
     """Return a row of `REBALANCE_COLUMNS`."""
+    has_same_members = entry.has_same_members
     row: Row = {
         "group": entry.group_id,
         "type": entry.kind,
@@ -62,8 +63,8 @@ def rebalance_row(entry: Generation) -> Row:
         "protocol": entry.protocol,
         "leader": entry.leader,
         "members": len(entry.members),
-        "joined": [] if entry.has_same_members else list(map(member_row, entry.joined)),
-        "left": [] if entry.has_same_members else list(map(member_row, entry.left)),
+        "joined": [] if has_same_members else list(map(member_row, entry.joined)),
+        "left": [] if has_same_members else list(map(member_row, entry.left)),
         "assigned": len(entry.owners),
         "kept": entry.kept,
         "stickiness": entry.stickiness,

@@ -137,7 +137,8 @@ def classic_group(group_id: str, value: dict[str, Any], profile: Profile, before
     rows = value["members"]
     known = before.members if before is not None and before.rows is rows else None
     members = _classic_members(group_id, rows, profile) if known is None else known
-    if value["protocol_type"] == CONSUMERS and value["protocol"] is not None and profile.refuses_subscriptions:
+    is_known = known is not None and before is not None and _has_topics(before.protocol_type, before.protocol)
+    if profile.refuses_subscriptions and _has_topics(value["protocol_type"], value["protocol"]) and not is_known:
         _find_topics(group_id, members)
     timestamp = value.get("current_state_timestamp", -1)
     leader = value["leader"]
@@ -167,6 +168,10 @@ def _classic_members(group_id: str, rows: list[dict[str, Any]], profile: Profile
             instance_ids.add(instance_id)
         members[row["member_id"]] = Member(row["member_id"], metadata=row)
     return members
+
+
+def _has_topics(protocol_type: str | None, protocol: str | None) -> bool:
+    return protocol_type == CONSUMERS and protocol is not None
 
 
 def _find_topics(group_id: str, members: dict[str, Member]) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from offsets_log.errors import Damage
 from offsets_log.events import Event
 from offsets_log.log_format.control_record import ControlRecord
@@ -117,14 +119,19 @@ def to_base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode("ascii")
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
-
-
 def to_json(value: Any, indent: int | None = None) -> str:
     """Return JSON, on one line unless indented, with names of any alphabet unescaped."""
     if indent is None:
-        return _encode(value)
+        return json_bytes(value).decode()
     return json.dumps(value, ensure_ascii=False, separators=(",", ": "), indent=indent)
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return JSON on one line, in UTF-8. Raises UnicodeEncodeError for half a surrogate pair."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # a text that is no Unicode, a number of more than 64 bits, very deep nesting
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def without_missing_columns(row: Row, missing_columns: frozenset[str]) -> Row:

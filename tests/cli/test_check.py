@@ -276,6 +276,20 @@ def test_the_size_of_a_load_is_estimated() -> None:
     assert list(sizes) == [0, 1, 2, 3]
 
 
+def test_a_table_shows_first_what_the_newest_releases_meet() -> None:
+    lines = [line.split() for line in run(SAMPLE, "-p", "1", "-o", "table").stdout.split("\n\n")[1].split("\n")]
+    findings = [(line[0], " ".join(line)) for line in lines if line and line[0] in ("fails", "skipped", "note")]
+    assert [severity for severity, _ in findings][-3:] == ["fails"] * 3, "those of releases before 3.0"
+    assert "records:M1" in findings[-1][1]
+    assert findings[0][0] == "note"
+    assert "4.3" in findings[0][1] or "all" in findings[0][1]
+
+
+def test_a_group_that_is_not_there_is_told() -> None:
+    assert "nothing here fits -g nobody;" in run(SAMPLE, "-g", "nobody").stderr
+    assert "nothing here fits" not in run(SAMPLE, "-g", "metrics-*").stderr
+
+
 def test_tables_for_people_name_runs_of_releases(tmp_path: Path) -> None:
     result = run(SAMPLE, "-p", "2", "-o", "table")
     lines = [line.split() for line in result.stdout.split("\n")]

@@ -1,4 +1,4 @@
-"""Tables for people: what rich draws of all rows at once, for any width."""
+"""Tables for people: what rich draws of all rows at once where that fits, and else a block of lines for each row."""
 
 from __future__ import annotations
 
@@ -45,19 +45,42 @@ def by_rich(rows: Sequence[Row], columns: Sequence[str], width: int) -> str:
     widths = []
     for column in shown:
         is_time = column.endswith(TIME_SUFFIXES)
-        is_number = all(isinstance(row.get(column), int | None) for row in rows) and not is_time
+        is_number = all(isinstance(row.get(column), int | float | None) for row in rows) and not is_time
         name = (column.removesuffix("_ms") if is_time else column).replace("_", "\n")
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
         most, heading = max(cell_len(as_cell(column, row.get(column))) for row in rows), max(map(len, name.split("\n")))
-        least = most if is_number else min(most, 13 if is_time else 8)
-        widths.append((max(most, heading), max(least, heading), max(least, min(heading, 5))))
-    for column, found in zip(table.columns, text_table.fitting(widths, width), strict=True):
-        column.width = found
+        cells = [as_cell(column, row.get(column)) for row in rows]
+        average = sum(map(len, cells)) // len(cells)
+        least = most if is_number else min(most, 13 if is_time else max(10, average // 4))
+        widths.append((max(most, heading), max(least, heading)))
+    found = text_table.fitting(widths, width)
+    if found is None:
+        return in_blocks(rows, shown, width)
+    for column, its_width in zip(table.columns, found, strict=True):
+        column.width = its_width
     for row in rows:
         table.add_row(*(Text(as_cell(column, row.get(column))) for column in shown))
     text = io.StringIO()
     Console(file=text, width=width, force_terminal=False, color_system=None).print(table)
     return "".join(line.rstrip() + "\n" for line in text.getvalue().split("\n") if line.strip())
+
+
+def in_blocks(rows: Sequence[Row], shown: Sequence[str], width: int) -> str:
+    names = [
+        (column.removesuffix("_ms") if column.endswith(TIME_SUFFIXES) else column).replace("_", " ") for column in shown
+    ]
+    beside = max(map(len, names)) + 2
+    lines = []
+    for row in rows:
+        for name, column in zip(names, shown, strict=True):
+            room = max(24, width - beside)
+            cell = as_cell(column, row.get(column))
+            cells = (
+                Text(cell).wrap(Console(width=room), room, overflow="fold") if cell_len(cell) > room else [Text(cell)]
+            )
+            lines += [f"{name if i == 0 else '':{beside}}{part.plain}".rstrip() for i, part in enumerate(cells)]
+        lines.append("")
+    return "".join(line + "\n" for line in lines)
 
 
 def ours(rows: Sequence[Row], columns: Sequence[str]) -> str:
@@ -112,15 +135,22 @@ def test_the_same_as_rich(rows: list[Row], width: int, block: int) -> None:
         assert ours(rows, COLUMNS) == by_rich(rows, COLUMNS, width)
 
 
-def test_numbers_are_not_folded_where_texts_and_headings_can_be() -> None:
-    name, time, number = (40, 8, 8), (24, 13, 13), (15, 15, 7)
+def test_numbers_and_headings_are_not_folded() -> None:
+    name, time, number = (40, 8), (24, 13), (15, 15)
     assert text_table.fitting([name, time, number], 85) == [40, 24, 15]
     assert text_table.fitting([name, time, number], 84) == [39, 24, 15], "the widest first"
     assert text_table.fitting([name, time, number], 42) == [8, 13, 15]
-    assert text_table.fitting([name, time, number], 41) == [11, 13, 11], "headings where texts alone are not enough"
-    assert text_table.fitting([name, time, number], 34) == [8, 13, 7]
-    assert text_table.fitting([name, time, number], 33) == [None, None, None], "then rich folds all"
+    assert text_table.fitting([name, time, number], 41) is None
     assert text_table.fitting([], 0) == []
+
+
+@pytest.mark.parametrize("width", [20, 26, 40, 60])
+def test_no_number_is_ever_folded(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_table, "NO_TERMINAL", width)
+    rows = [{"group": "billing", "first_offset": 123456789, "garbage_ratio": 0.123456, "bytes": 10**12}] * 2
+    shown = ours(rows, ("group", "first_offset", "garbage_ratio", "bytes"))
+    for number in ("123456789", "0.123456", str(10**12)):
+        assert shown.count(number) == 2
 
 
 def test_of_nothing() -> None:

@@ -54,7 +54,7 @@ def test_bounds_of_recordings(name: str, recording: Callable[[str], Path]) -> No
 
 GROUPS = st.sampled_from(["g", "h", "ünï", "g\ufffd"])
 PARTITIONS = st.integers(0, 1)
-PRODUCERS = st.sampled_from([-1, -1, 7, 8, -5])
+PRODUCERS = st.sampled_from([-1, -1, 0, 7, 8, -5])
 """−1 is none; no broker gives another below 0, yet a record may say so."""
 STEPS = st.lists(
     st.one_of(
@@ -62,7 +62,7 @@ STEPS = st.lists(
         st.tuples(st.just("old"), GROUPS, st.integers(0, 7), st.just(-1), st.integers(0, 7)),
         st.tuples(st.just("legacy"), GROUPS, PARTITIONS, PRODUCERS, st.just(0)),
         st.tuples(st.just("tombstone"), GROUPS, PARTITIONS, PRODUCERS, st.just(0)),
-        st.tuples(st.just("end"), st.just(""), st.just(0), st.sampled_from([7, 8, -5]), st.integers(0, 1)),
+        st.tuples(st.just("end"), st.just(""), st.just(0), st.sampled_from([0, 7, 8, -5]), st.integers(0, 1)),
         st.tuples(st.just("group"), GROUPS, st.integers(0, 3), st.just(-1), st.integers(0, 2)),
         st.tuples(st.just("newer"), GROUPS, st.sampled_from([3, 4, 5, 6]), st.just(-1), st.integers(0, 1)),
         st.tuples(st.just("raw"), st.just(""), st.integers(0, 6), st.just(-1), st.just(0)),
@@ -306,7 +306,7 @@ def log_of_runs(runs: Sequence[Sequence[str]]) -> PartitionLog:
     log = LogBuilder()
     for turn in range(len(runs[0])):
         for number, run in enumerate(runs):
-            take_step(log, run[turn], f"g{number}", 100 + number)
+            take_step(log, run[turn], f"g{number}", number)
     return log.log
 
 

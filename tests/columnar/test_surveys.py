@@ -88,6 +88,12 @@ def test_every_short_run_of_one_key_and_producer(profile: str) -> None:
     assert_equal(all_runs(OF_ONE_KEY, 3), profile, pieces=(1, 3))
 
 
+def test_what_is_counted_is_read_as_a_release_wrote_it() -> None:
+    states = [SurveyedState(PROFILES["modern"], release=release, with_newer=True) for release in ((3, 7), None)]
+    assert [state.release for state in states] == [(3, 7), None]
+    assert states[0].newer != states[1].newer
+
+
 def test_only_offsets_wait_for_the_end_of_a_transaction() -> None:
     """Records of groups that lie in one are no part of it."""
     log = LogBuilder().commit(1, producer=7)

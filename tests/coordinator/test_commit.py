@@ -69,6 +69,12 @@ def test_a_request_is_one_plain_batch(release: str) -> None:
     assert cache.fetch_offsets("g") == {("t", 0): FetchedOffset(1), ("u", 3): FetchedOffset(2, 4, "m")}
 
 
+def test_no_offset_is_minus_1_without_an_error() -> None:
+    assert (NO_OFFSET.committed_offset, NO_OFFSET.leader_epoch, NO_OFFSET.metadata) == (-1, None, "")
+    assert (NO_OFFSET.error, UNSTABLE.error) == (Errors.NONE, Errors.UNSTABLE_OFFSET_COMMIT)
+    assert UNSTABLE.committed_offset == -1
+
+
 def test_metadata_is_measured_in_utf_16_units_and_only_what_is_too_long_is_refused() -> None:
     """``W-8``."""
     cache, log = with_log()

@@ -177,6 +177,13 @@ def test_wrappers_that_kafka_cannot_have_written_are_damage() -> None:
     assert [record.offset for record in read(wrapper(0, 3, [message(0, 3), message(0, 4)[:-3]]))] == [3]
 
 
+@pytest.mark.parametrize("size", [-1, 0, b.MIN_SIZE[0] - 1])
+def test_an_inner_message_cannot_say_that_it_is_smaller_than_any(size: int) -> None:
+    head = (4).to_bytes(8) + size.to_bytes(4, signed=True)
+    damage = damage_of(wrapper(0, 4, [message(0, 3), head + bytes(30)]))
+    assert (damage.error.field, f"takes {size} bytes" in str(damage.error)) == ("size", True)
+
+
 @pytest.mark.parametrize("delta", [-6, 1, 2])
 def test_offsets_ascend_within_a_batch_and_stay_inside(delta: int) -> None:
     """A record that says otherwise is damaged, and the others are read."""

@@ -78,6 +78,28 @@ def cutting_after(count: int) -> Any:
     return fault
 
 
+def refusing_ends(code: int, times: int) -> Any:
+    """Answers ListOffsets: partition 1 is refused so many times, others are at offset 7."""
+    left = [times]
+
+    def answer(node: int, body: dict[str, Any]) -> dict[str, Any]:
+        def row(number: int) -> dict[str, Any]:
+            is_refused = number == 1 and left[0] > 0
+            left[0] -= number == 1
+            error, offset = (code, -1) if is_refused else (0, 7)
+            return {
+                "partition_index": number, "error_code": error, "timestamp": -1, "offset": offset, "leader_epoch": 0,
+            }  # fmt: skip
+
+        topics = [
+            {"name": topic["name"], "partitions": [row(one["partition_index"]) for one in topic["partitions"]]}
+            for topic in body["topics"]
+        ]
+        return {"throttle_time_ms": 0, "topics": topics}
+
+    return answer
+
+
 def problem(result: Result) -> str:
     assert result.exit_code == 3, (result.stdout, result.stderr)
     (row,) = [row for row in rows(result) if row["problem"]]

@@ -21,7 +21,7 @@ from offsets_log.pulling.facts import PartitionFacts, PullFacts, decode_facts
 from offsets_log.pulling.folder import PartitionFolder
 from offsets_log.pulling.partition import ENDLESS, DivergedError, PulledPartition, UnsureError
 from tests.pulling.brokers import OFFSETS, Brokers, Log, batch
-from tests.pulling.test_pull import copied, offsets_log, pull, rows
+from tests.pulling.copies import copied, offsets_log, problem, pull, refusing_ends, rows
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +74,15 @@ def test_a_refused_partition_has_no_damage(tmp_path: Path) -> None:
     with Brokers(logs).running() as brokers:
         (row,) = rows(pull(brokers, tmp_path))
     assert (row["damaged"], row["pulled_bytes"], row["bytes"], row["whole"]) == (0, 0, 0, False)
+
+
+def test_a_whole_copy_is_not_called_whole_where_its_log_cannot_be_asked(tmp_path: Path) -> None:
+    with Brokers(offsets_log(p1=Log().fill(3))).running() as brokers:
+        assert pull(brokers, tmp_path).exit_code == 0
+        brokers.answers[2] = refusing_ends(29, 1 << 30)
+        assert "ends is not known: TOPIC_AUTHORIZATION_FAILED" in problem(pull(brokers, tmp_path))
+        (facts,) = json.loads((tmp_path / "copy" / "pull.json").read_text())["partitions"]
+    assert not facts["whole"]
 
 
 # -------------------------------------------------------------------------------------------------- what pull.json says

@@ -56,6 +56,7 @@ def test_default_retention_of_the_eras_e_2() -> None:
 def test_every_profile_has_an_era_of_its_name() -> None:
     assert set(PROFILES) <= set(ERAS)
     assert {era.profile for era in ERAS.values()} == set(PROFILES)
+    assert len({era.releases for era in ERAS.values()}) == len(ERAS)
     assert all(ERAS[name].profile == name for name in PROFILES)
 
 

@@ -28,8 +28,8 @@ from offsets_log.log_format.completeness import Missing, missing_before, missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import Tail
-from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
-from offsets_log.messages.repeated import RepeatedValues
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.messages.repeated import RepeatedRecords
 from offsets_log.pipeline import log_end, tail_found
 
 PAUSE = 1 << 24
@@ -78,7 +78,7 @@ class ScanOrder:
         self.until = until
         self.release = release
         self.is_cancelled = threading.Event()
-        self._values = RepeatedValues()
+        self._records = RepeatedRecords(release)
         self._reached: dict[int, list[int]] = {}
 
     @property
@@ -88,7 +88,7 @@ class ScanOrder:
 
     def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord:
         """Decode a plain record. Raises as `registry.decode_coordinator_record`."""
-        return decode_coordinator_record(key, value, self.release, self._values.decode)
+        return self._records.decode(key, value)
 
     def begin(self, cut: ScanPlace) -> Cursor | None:
         """Return a cursor at the first batch of a segment at or after a cut; None if the way there is doubtful."""

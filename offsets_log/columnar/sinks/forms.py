@@ -12,7 +12,7 @@ from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.embedded import expand_assignment, expand_subscription
 from offsets_log.rows import dump_log
-from offsets_log.rows.tables import Row, decoded_row, to_base64, to_json
+from offsets_log.rows.tables import Row, decoded_row, json_bytes, to_base64
 
 EXPANDED: dict[str, Callable[[str, str, bytes], Row | None]] = {
     "subscription": expand_subscription,
@@ -34,7 +34,7 @@ def form_of_rows(line: Callable[[Row], bytes], *, expand: bool = False) -> Form:
 
 def _shown(name: str, quote: bytes, protocol_type: str, protocol: str, data: bytes) -> bytes:
     expanded = EXPANDED[name](protocol_type, protocol, data)
-    return to_json(to_base64(data) if expanded is None else expanded).encode().replace(b'"', quote)
+    return json_bytes(to_base64(data) if expanded is None else expanded).replace(b'"', quote)
 
 
 def dump_log_form(locate: Callable[[Damage], None]) -> Form:

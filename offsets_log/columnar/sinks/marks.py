@@ -34,7 +34,7 @@ from offsets_log.messages.schema import (
     Struct,
     in_versions,
 )
-from offsets_log.rows.tables import Row, to_json
+from offsets_log.rows.tables import Row, json_bytes
 
 Expanded = Callable[[str, str, bytes], bytes]
 
@@ -389,6 +389,6 @@ def quote_of(form: Form) -> bytes | None:
     record = MarkedRecord(record_type=3, key={}, value_version=0, value={}, marked_key={}, marked_value=sample)
     line = form.line(event_of(Segment("", None, b""), None, 0, lambda op, number: 0, decoded=record))
     found = re.search(mark.encode() + b"(.+?):", line)
-    if found is None or to_json(sample).encode().replace(b'"', found[1]) not in line:
+    if found is None or json_bytes(sample).replace(b'"', found[1]) not in line:
         return None
     return found[1]

@@ -1,0 +1,17 @@
+"""Start Spark's Python workers with all that tasks import: for ``spark.python.daemon.module``.
+
+Each worker is a fork of the daemon, and would else import it anew for more than a second. Beside the daemon's own
+thread runs one of Arrow's allocator, which knows forks.
+"""
+
+import gc
+
+from pyspark.daemon import manager
+
+from spark_jobs import clean_tasks, fold, source, tasks
+
+__all__ = ["clean_tasks", "fold", "source", "tasks"]
+
+if __name__ == "__main__":
+    gc.freeze()  # workers search for cycles after each task, and find none in what was imported
+    manager()

@@ -1,0 +1,45 @@
+"""Whether there is room in the tables of a scan: all that one new key may take, and nothing that it does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.scan.interner import has_room
+
+ROWS, GROUPS, ARENA_USED, KEY_BYTES = 7, 3, 100, 20
+ROOM = {
+    "slots": 2 * (ROWS + 2),
+    "rows": ROWS + 2,
+    "more": ROWS + 2,
+    "group_slots": 2 * (GROUPS + 1),
+    "groups": GROUPS + 1,
+    "arena": ARENA_USED + 3 * (KEY_BYTES + a.CACHE_LINE + a.SIZE_BYTES),
+}
+"""Just enough: a key and its canonical form, in tables of open addressing that are half full at most."""
+
+
+def is_enough(room: dict[str, int]) -> bool:
+    scan_state = np.zeros(a.CODE, np.int64)
+    scan_state[[a.ROWS, a.GROUPS, a.ARENA_USED]] = ROWS, GROUPS, ARENA_USED
+    scan_state[[a.MORE_ROOM, a.GROUP_SLOTS_ROOM]] = room["more"], room["group_slots"]
+    return bool(
+        has_room(
+            scan_state,
+            np.zeros(room["slots"], np.int64),
+            np.zeros((room["rows"], 1), np.int64),
+            np.zeros((room["groups"], 1), np.int64),
+            np.zeros(room["arena"], np.uint8),
+            KEY_BYTES,
+        )
+    )
+
+
+def test_just_enough_is_enough() -> None:
+    assert is_enough(ROOM)
+
+
+@pytest.mark.parametrize("what", ROOM)
+def test_less_of_anything_is_not(what: str) -> None:
+    assert not is_enough(ROOM | {what: ROOM[what] - 1})

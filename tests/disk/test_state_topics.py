@@ -1,0 +1,52 @@
+"""Which folders a topic of coordinators has in a data directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offsets_log.disk.state_topics import open_topic, topic_of
+from offsets_log.errors import InputError
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.record import Record
+
+TOPIC = "__transaction_state"
+FOLDERS = (
+    f"{TOPIC}-10",
+    f"{TOPIC}-3",
+    f"{TOPIC}-4.0a1b-delete",
+    "__share_group_state-5",
+    "__consumer_offsets-6",
+    "logs",
+)
+
+
+@pytest.fixture
+def data_directory(tmp_path: Path) -> Path:
+    for name in FOLDERS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{0:020}.log").write_bytes(
+            build_batch([Record(offset=0, timestamp_ms=1, key=b"k", value=b"v")])
+        )
+    return tmp_path
+
+
+@pytest.mark.parametrize(("wanted", "partitions"), [((), [3, 10]), ((10, 6), [10])])
+def test_a_data_directory_has_the_folders_of_a_topic_but_not_those_of_others_or_deleted_ones(
+    wanted: tuple[int, ...], partitions: list[int], data_directory: Path
+) -> None:
+    with open_topic([str(data_directory)], TOPIC, wanted) as opened:
+        assert [(log.topic, log.offsets_partition) for log in opened.logs] == [(TOPIC, number) for number in partitions]
+
+
+def test_a_folder_or_its_file_is_a_partition(data_directory: Path) -> None:
+    for path in (data_directory / f"{TOPIC}-3", data_directory / f"{TOPIC}-3" / f"{0:020}.log"):
+        assert topic_of([str(path)]) == TOPIC
+        with open_topic([str(path)], TOPIC) as opened:
+            assert [log.offsets_partition for log in opened.logs] == [3]
+
+
+def test_a_topic_that_is_not_there_is_no_answer(data_directory: Path) -> None:
+    with pytest.raises(InputError, match="no segment of __other was found in"):
+        open_topic([str(data_directory)], "__other")
