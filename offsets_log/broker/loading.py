@@ -233,6 +233,11 @@ class HeldByProfiles:
             if kind is not None:
                 self._kinds.add(kind)
 
+    def fail_as(self, whole: HeldByProfiles) -> None:
+        """Take over what a load leaves that went on behind this one, where something ended it there."""
+        failed = (profile for profile in self._problems if whole.failure(profile) is not None)
+        self._finished |= {profile: whole.finished(profile) for profile in failed}
+
     def failure(self, profile: Profile) -> Problem | None:
         """Return the first problem, which ends the load of a release."""
         return self.finished(profile).failure
@@ -305,4 +310,5 @@ def _as_answered(loading: Loading, held: HeldByProfiles) -> HeldByProfiles:
         return held
     again, shown = replace(loading), HeldByProfiles(loading.profiles)
     shown.replay(again.events(islice(again.batches(), answered)))
+    shown.fail_as(held)
     return shown

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from offsets_log.broker import reading
-from offsets_log.broker.outcome import UNKNOWN_SERVER_ERROR, Outcome, on_brokers
+from offsets_log.broker.outcome import NOT_COORDINATOR, UNKNOWN_SERVER_ERROR, Outcome, on_brokers
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format import batch as b
 from offsets_log.replay.profile import CLASSIC, MODERN, Profile
@@ -227,6 +227,9 @@ def test_below_its_high_watermark_a_java_coordinator_answers_what_it_counted_las
     modern, classic = start(files, STOPPED), start(files, STOPPED, CLASSIC)
     assert (modern.ok, served(modern)) == (True, [])
     assert (classic.ok, served(classic)) == (True, [0, 1, 2])
+    broken = b"".join(commits(0, 3).add((b"\0", None)).batches)
+    failed = start(files | {name(0): broken}, STOPPED)
+    assert (failed.ok, failed.answers, failed.failure and failed.failure.rule) == (False, NOT_COORDINATOR, "J-3")
 
 
 def test_without_a_snapshot_at_its_last_committed_offset_it_answers_with_an_error(
