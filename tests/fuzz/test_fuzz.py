@@ -32,6 +32,7 @@ def test_hostile_segments_give_events_or_located_damage(seed: int) -> None:
 @pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)
 def test_inputs_that_once_broke_something_do_not_any_more(path: Path) -> None:
     check_segment(path.read_bytes())
+    check_cleaned(path.read_bytes())
 
 
 def test_hostile_data_directories_give_answers_or_problems() -> None:
