@@ -91,10 +91,14 @@ class Account:
     def _tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
         """Report a tail; zeros that an orderly stop would have cut off count as damage (``D-8``)."""
         self.damaged_logs.add(id(log))
-        self.tell(seen)
-        if seen.tail.kind == "zeros" and log.checkpoints.stopped_cleanly:
-            self.is_wrong = True
-            self.say(f"{seen.segment.file}: after a clean stop, as here, no broker starts over such zeros")
+        if seen.tail.kind != "zeros" or not log.checkpoints.stopped_cleanly:
+            self.tell(seen)
+            return
+        self.is_wrong = True
+        self.say(
+            f"{seen.segment.file}: {seen.tail.size_bytes} bytes from position {seen.tail.position} on are zeros: after "
+            "a clean stop, as here, no broker starts over such zeros"
+        )
 
     def watch(
         self, log: PartitionLog, events: Iterable[LogEvent], advance: Callable[[int], None]
@@ -174,6 +178,7 @@ class Account:
             self.say(note)
         self.say(words)
         if found == 0 and (filters := [*map(shlex.quote, names), *self._reading.filters]):
+            filters += (f"-p {number}" for number in self._reading.offsets_partition)
             self.say(
                 f"nothing here fits {' '.join(filters)}; without that, offsets-log groups and offsets-log info show "
                 "what is here"
@@ -189,7 +194,7 @@ class Account:
                 f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
                 + ("" if self._reading.quarantine else "; --quarantine FILE keeps the pieces")
             )
-        if 0 < self._bytes_to_read <= self.left_out_bytes:
+        if 0 < self._bytes_to_read <= self.left_out_bytes and not found:
             self.say(f"no batch was found: this may be no log of Kafka. {WHAT_TO_GIVE}")
         elif self.damaged_logs and not self.tells_brokers:
             self.say("a broker that starts over these files may serve less, or not start: see offsets-log check")

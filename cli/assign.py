@@ -16,7 +16,7 @@ ROUND_COLUMNS = ("generation", "protocol", "leader", "member_id", "partitions", 
     epilog="Examples: offsets-log assign --assignor range --topics invoices=12 --members m1:invoices,m2:invoices · "
     """echo '{"topics":{"t":3},"members":[{"member_id":"m1","topics":["t"]}]}' | offsets-log assign -""",
 )
-@click.argument("source", metavar="[-]", required=False, type=click.Choice(["-"]))
+@click.argument("source", metavar="[-]", required=False)
 @click.option(
     "--assignor", type=click.Choice(ASSIGNOR_NAMES), default="range", show_default=True, help="Kafka's assignor."
 )
@@ -60,7 +60,7 @@ def command(
     from offsets_log.rebalance.cases import assignment_answer
 
     rules = NEWEST if kafka is None else rules_of(kafka)
-    if (source is None) == (not members):
+    if source not in (None, "-") or (source is None) == (not members):
         raise click.UsageError("give either --members and --topics, or - for questions on standard input")
     if source is not None:
         answer_lines(lambda case: assignment_answer(case, assignor, rules), output)

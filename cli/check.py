@@ -82,7 +82,7 @@ def command(
     A dry run on each release: does a broker start over these files, what does it cut off, does the load end, at which
     record does it fail and by which rule, what is served then, and what would be skipped. It also finds damage, torn
     tails, missing log, overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always
-    of the whole partition: -g only chooses which findings are shown, and -t has no effect.
+    of the whole partition: -g only chooses which findings are shown, and -t which offsets that lead to no record.
 
     If the copy has the logs of other topics, it also finds offsets beyond their end or below their start, of partitions
     that the cluster does not have, and of a former topic of the same name. Offsets below the start that were not
@@ -101,6 +101,8 @@ def command(
     judged = asked.keys() or {releases[-1].name}
     with open_session(reading, output, needs={"value_version", "is_transactional"}) as session:
         session.account.tells_brokers = True
+        if reading.topic and (lag is False or not session.inputs.copied_logs):
+            session.account.say("-t has no effect: a load is always of the whole partition")
         checks = list(_checks(session, releases, shutdown))
         found = report(
             checks,
@@ -120,7 +122,13 @@ def command(
         for release in asked.values():
             if (other := release.other_coordinator) is not None:
                 session.account.say(_coordinator_in_words(release, other))
-        session.account.say(_partitions_in_words(found.partitions))
+        if any(check.log.offsets_partition is not None for check in checks):
+            session.account.say(_partitions_in_words(found.partitions))
+        else:
+            session.account.say(
+                "no directory tells which offsets partition this is: whether its groups belong there is not checked; "
+                "--as-partition N says which"
+            )
         for words in _of_nothing_left(session, checks):
             session.account.say(words)
         session.account.finish(
@@ -255,14 +263,16 @@ def _write_tables(stream: IO[bytes], found: Report, judged: Set[str]) -> None:
 
 
 def _judged_first(findings: list[Row], judged: Set[str], names: list[str]) -> list[Row]:
-    """Return each offsets partition's findings: first what judged releases meet, then newer before older."""
-    places = {number: place for place, number in enumerate(dict.fromkeys(row["offsets_partition"] for row in findings))}
+    """Return findings of all partitions: first what judged releases meet, then newer before older, by severity."""
+    from offsets_log.checking.findings import SEVERITIES
+
     newest = {name: place for place, name in enumerate(names)}
 
     def order(row: Row) -> tuple[int, int]:
         releases = row["releases"] or names
         is_met = not judged.isdisjoint(releases)
-        return places[row["offsets_partition"]], 0 if is_met else len(names) - max(newest[name] for name in releases)
+        age = 0 if is_met else len(names) - max(newest[name] for name in releases)
+        return age, SEVERITIES.index(row["severity"])
 
     return sorted(findings, key=order)
 

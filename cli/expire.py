@@ -11,6 +11,7 @@ import click
 from cli.options import (
     AS_BROKER,
     ERA_NAMES,
+    HARDLY_MS,
     PROFILE,
     SHUTDOWN,
     Duration,
@@ -69,7 +70,7 @@ class ExpiryOptions:
         ),
         click.option(
             "--retention",
-            type=Duration(),
+            type=Duration(HARDLY_MS),
             help="The broker's offsets.retention.minutes, as 7d or 10080m; a number alone is milliseconds.  "
             "[default: the era's]",
         ),

@@ -9,7 +9,7 @@ import click
 
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG, lag_logs, say_of_lag
-from cli.options import PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
+from cli.options import HARDLY_MS, PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
 from offsets_log.words import counted, shown_duration, shown_time
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--stale",
-    type=Duration(),
+    type=Duration(HARDLY_MS),
     help="Only groups that a broker would delete and that have written nothing for this long, such as 30d (a number "
     "alone is milliseconds), with the command line that deletes them.",
 )
@@ -57,7 +57,8 @@ def command(
 ) -> None:
     """List all groups: kind and state, members, number of offsets, age of the last commit, last activity.
 
-    Activity is any record with a value that the group wrote, commits or its own metadata; tombstones do not count.
+    -t chooses which offsets are counted, not which groups are listed. Activity is any record with a value that the
+    group wrote, commits or its own metadata; tombstones do not count.
 
     --stale lists what can be deleted: groups that are Empty in the log, have no open transaction and wrote nothing for
     that long. Below a table stand the fewest command lines that delete them all; the other formats have each group's
@@ -66,6 +67,7 @@ def command(
     --follow keeps the table current on a terminal; elsewhere it prints the groups and then each that changes; one with
     a null state is gone.
     """
+    _check_usage(reading, stale)
     if is_followed(
         reading,
         Output(output=None, to=output.to) if output.output == "table" else output,
@@ -91,7 +93,7 @@ def command(
         rows = _with_share_offsets(session, rows, logs)
         rows.sort(key=g.groups_row_order)
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
-        count, found = counted(len(rows), "group"), len(rows)
+        count, found = counted(len(rows), "group"), _fitting(rows, reading)
         if stale is not None:
             all_rows = rows
             old = [row for row in all_rows if g.is_stale(row, now_ms - stale)]
@@ -123,6 +125,16 @@ def command(
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         say_of_lag(session, logs)
         session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; profile {profile}", found=found)
+
+
+def _check_usage(reading: ReadOptions, stale: int | None) -> None:
+    if stale is not None and reading.topic:
+        raise click.UsageError("--stale is about whole groups, which -t does not choose: leave out -t")
+
+
+def _fitting(rows: list[Row], reading: ReadOptions) -> int:
+    """Return how many groups or, where topics are chosen, offsets the filters leave."""
+    return sum((row["offsets"] or 0) + (row["pending"] or 0) for row in rows) if reading.topic else len(rows)
 
 
 def _with_share_offsets(session: Session, rows: list[Row], logs: CopiedLogs | None) -> list[Row]:

@@ -150,7 +150,10 @@ def command(
             f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
             f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; profile {profile}",
             found=counts.keys,
-            names=() if rows.from_time is None else ("--from-time",),
+            names=[
+                *(() if rows.from_time is None else ("--from-time",)),
+                *(word for given in sorted(asked) for word in ("--topic-partition", str(given))),
+            ],
         )
 
 

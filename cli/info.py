@@ -25,6 +25,8 @@ def command(reading: ReadOptions, output: Output, profile: str, now: int | None,
     Above it stands the card of each data directory that has a meta.properties: cluster, broker and directory; whether
     the broker was stopped in order; what the cluster had agreed on; times of the newest records. As JSON Lines: one
     object for each offsets partition, and the cards with --card.
+
+    -g and -t choose which groups and offsets are counted; records and all else are those of whole logs.
     """
     if card:
         _write_cards(reading, output)
@@ -48,8 +50,15 @@ def command(reading: ReadOptions, output: Output, profile: str, now: int | None,
                 write_page(stream, rows, session.inputs.absent)
             else:
                 write_rows(stream, rows, list(rows[0]) if rows else [], format_name)
+        counted_in = "records"
+        if reading.group or reading.topic:
+            counted_in = "offsets" if reading.topic else "groups"
+            session.account.say(
+                "only groups and offsets are chosen by -g and -t: records and all else are of whole logs"
+            )
         session.account.finish(
-            f"{session.inputs.partitions_read}, {counted(sum(row['records'] for row in rows), 'record')}"
+            f"{session.inputs.partitions_read}, {counted(sum(row['records'] for row in rows), 'record')}",
+            found=sum(row[counted_in] for row in rows),
         )
 
 

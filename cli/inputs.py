@@ -175,8 +175,8 @@ class Inputs(Beside):
         if self._times is None or self._times[0] <= time_ms <= self._times[1]:
             return None
         begin, end = map(shown_time, self._times)
-        where = f"begin at {begin}" if time_ms < self._times[0] else f"end at {end}"
-        return f"{shown_time(time_ms)}: the logs {where}"
+        where = f"before the logs begin, at {begin}" if time_ms < self._times[0] else f"after the logs end, at {end}"
+        return f"{shown_time(time_ms)} is {where}"
 
     @cached_property
     def _times(self) -> tuple[int, int] | None:

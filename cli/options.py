@@ -42,6 +42,8 @@ ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3
 BEFORE_KAFKA_MS = 1_104_537_600_000
 """2005-01-01 in epoch milliseconds: a smaller number was meant as something else, such as seconds."""
 MAX_INT64 = (1 << 63) - 1
+HARDLY_MS = 100_000
+"""Fewer milliseconds are hardly a retention: minutes were meant, as ``offsets.retention.minutes`` has them, or days."""
 MAX_DIGITS = 30
 """How many digits a given number may have: more are too many anyhow, and would take long to read."""
 
@@ -83,9 +85,16 @@ class Time(click.ParamType):  # type: ignore[type-arg]
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
-    """``7d``, ``10080m``, ``PT1H30M``, or plain milliseconds → ms."""
+    """``7d``, ``10080m``, ``PT1H30M``, or plain milliseconds → ms.
+
+    Attributes:
+        least_ms: of fewer plain milliseconds it is said how they were read, as another unit may have been meant.
+    """
 
     name = "DURATION"
+
+    def __init__(self, least_ms: int = 0) -> None:
+        self.least_ms = least_ms
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the value; fail for anything else, and for what 64 bits do not hold."""
@@ -97,7 +106,10 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     def _duration(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
         if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)?", text):
-            return int(match[1][:MAX_DIGITS]) * UNITS_MS[match[2] or "ms"]
+            number = int(match[1][:MAX_DIGITS])
+            if match[2] is None and number < self.least_ms:
+                click.echo(f"{text} is read as {number} ms; with a unit it is {text}m or {text}d", err=True)
+            return number * UNITS_MS[match[2] or "ms"]
         iso = re.fullmatch(r"P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", text.upper())
         if iso is None:
             self.fail(

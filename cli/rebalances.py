@@ -91,6 +91,8 @@ def command(
 
     counts = parsed_topics(topic_partitions)
     with open_session(reading, output) as session:
+        if reading.topic:
+            session.account.say("-t has no effect: a rebalance is of the whole group")
         shows_group = session.inputs.shows_group if not verifies else matcher(())
         timelines = Timelines(shows_group)
         selection = Selection(shows_group, record_types=frozenset({GROUP_METADATA}), with_names=True, is_bare=True)

@@ -117,5 +117,7 @@ def command(
         session.account.finish(
             f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "
             f"{len(document['pending'])} pending, {session.inputs.partitions_read}; profile {profile}",
-            found=len(document["groups"]) + len(document["offsets"]),
+            found=len(document["offsets"])
+            + len(document["pending"])
+            + (0 if reading.topic else len(document["groups"])),
         )

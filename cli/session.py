@@ -17,6 +17,7 @@ from cli.engine import Engine
 from cli.inputs import Inputs
 from cli.options import Output, ReadOptions
 from offsets_log.disk.reader import open_logs
+from offsets_log.disk.writer import ensure_place
 from offsets_log.errors import OffsetsLogError
 
 
@@ -58,6 +59,8 @@ def open_session(
         with ExitStack() as stack:
             session = _opened(reading, stack, internal_topic, columns)
             session.inputs.check(needs)
+            if output is not None and output.to not in (None, "-") and reading.engine == "local":
+                ensure_place(output.to, session.inputs.files)
             for words in (*session.inputs.iter_idle_bounds(), *session.inputs.notes):
                 session.account.say(words)
             for damage in session.inputs.damages:

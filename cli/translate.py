@@ -136,6 +136,8 @@ REASONS_SHOWN = 10
 
 def _say_of(session: Session, plan: Row) -> None:
     """Report what was left out, by reason; it counts as wrong."""
+    from offsets_log.rows.tables import to_json
+
     reasons: dict[str, list[Row]] = {}
     for row in plan["left_out"]:
         reasons.setdefault(row["reason"], []).append(row)
@@ -143,8 +145,8 @@ def _say_of(session: Session, plan: Row) -> None:
     for reason, rows in list(reasons.items())[:REASONS_SHOWN]:
         first = rows[0]
         session.account.say(
-            f"left out: {counted(len(rows), 'offset')}, such as that of {first['group']} on {first['topic']}-"
-            f"{first['partition']}: {reason}"
+            f"left out: {counted(len(rows), 'offset')}, such as that of {to_json(first['group'])} on "
+            f"{first['topic']}-{first['partition']}: {reason}"
         )
     if len(reasons) > REASONS_SHOWN:
         session.account.say(f"{len(reasons) - REASONS_SHOWN} more reasons are in left-out.jsonl")

@@ -12,7 +12,7 @@ from cli.options import PROFILE, Output, output_option
     epilog="Examples: offsets-log vote --members m1:range+sticky,m2:sticky+range · "
     """echo '{"members":[{"member_id":"m1","protocols":["range","sticky"]}]}' | offsets-log vote - --profile classic""",
 )
-@click.argument("source", metavar="[-]", required=False, type=click.Choice(["-"]))
+@click.argument("source", metavar="[-]", required=False)
 @click.option(
     "--members",
     metavar="MEMBER:P+P,...",
@@ -32,7 +32,7 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
     from offsets_log.rebalance.cases import vote_answer
     from offsets_log.rebalance.vote import ORDERS, select_protocol
 
-    if (source is None) == (not members):
+    if source not in (None, "-") or (source is None) == (not members):
         raise click.UsageError("give either --members, or - for questions on standard input")
     if source is not None:
         answer_lines(lambda case: vote_answer(case, ORDERS[profile]), output)

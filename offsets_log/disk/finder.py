@@ -63,6 +63,7 @@ class Finder:
         partitions_seen: partitions of ``__consumer_offsets``, whether asked for or not.
         leftovers: partitions of directories that a broker deletes or moves, which are not read.
         data_directories: those given, or below one given.
+        foreign: directories named like another topic's partition, each with its topic.
     """
 
     def __init__(self, partitions: Collection[int], stack: ExitStack) -> None:
@@ -75,6 +76,7 @@ class Finder:
         self.partitions_seen: set[int] = set()
         self.leftovers: set[int] = set()
         self.data_directories: list[DataDirectory] = []
+        self.foreign: list[tuple[Path | Folder, str]] = []
         self._partitions = frozenset(partitions)
         self._stack = stack
         self._folders: dict[str, Folder] = {}
@@ -101,6 +103,18 @@ class Finder:
         parsed = [DirectoryName.parse(folder.name) for folder in sure]
         self.partitions_seen.update(name.partition for name in parsed if name.is_offsets)
         return sure or found
+
+    def other_topics(self) -> list[str]:
+        """Return the topics of which directories with segments were met, in order."""
+
+        def has_segments(place: Path | Folder) -> bool:
+            if isinstance(place, Folder):
+                return bool(place.files or place.beside)
+            with suppress(InputError):
+                return any(map(SEGMENT.fullmatch, list_directory(place)[0]))
+            return False
+
+        return sorted({topic for place, topic in self.foreign if has_segments(place)})
 
     def _is_choice(self, path: Path, folder: Folder) -> bool:
         if not DirectoryName.parse(folder.name).is_offsets:
@@ -176,6 +190,8 @@ class Finder:
                 self._note_leftover(parsed, folder.shown_path)
             elif not parsed.is_foreign:
                 self._folders[folder.prefix] = folder
+            else:
+                self.foreign.append((folder, parsed.topic))
 
     def note_broken(self, folder: Folder) -> None:
         """Note the checkpoints above a partition that cannot be used, each once."""
@@ -234,6 +250,8 @@ class Finder:
         """
         is_data_directory = any(name.is_offsets for _, name in below)
         for child, name in below:
+            if name.is_foreign:
+                self.foreign.append((child, name.topic))
             if is_new and name.topic and not name.leftover and (own or is_data_directory):
                 self.user_partitions.append(UserPartition(name.topic, name.partition, child, own))
             if name.is_offsets or (not is_data_directory and depth < MAX_DEPTH):

@@ -266,7 +266,15 @@ def _nothing_found(paths: Sequence[str], partitions: Collection[int], finder: Fi
     shown = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
     problem = (
         f"no segment of __consumer_offsets was found in {shown or 'no path at all'}: looked for directories "
-        f"__consumer_offsets-N up to {MAX_DEPTH + 1} levels down and for files <20 digits>.log. Give a broker's data "
-        "directory (log.dirs), a partition directory, segment files or an archive of them"
+        f"__consumer_offsets-N up to {MAX_DEPTH + 1} levels down and for files <20 digits>.log. "
     )
+    if others := finder.other_topics():
+        named = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        problem += (
+            f"Here are other topics only ({named}): try each directory of the broker's log.dirs, and other brokers"
+        )
+    else:
+        problem += (
+            "Give a broker's data directory (log.dirs), a partition directory, segment files or an archive of them"
+        )
     return InputError("; ".join([problem, *finder.notes[:3]]))

@@ -31,9 +31,7 @@ def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Ite
         OutputError: the path is an input or no regular file, or the system refuses.
     """
     with output_errors(path):
-        target = Path(path).resolve()
-        if target in {Path(file).resolve() for file in inputs}:
-            raise OutputError("this is one of the inputs, it is not overwritten: write elsewhere", file=str(path))
+        target = _free_of(path, inputs)
         if target.exists() and not target.is_file():
             raise OutputError("this exists and is no regular file: write elsewhere", file=str(path))
         temporary = _beside(target)
@@ -45,6 +43,26 @@ def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Ite
         finally:
             temporary.unlink(missing_ok=True)
         _sync(target.parent)
+
+
+def ensure_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise an OutputError that `atomic_output` or `atomic_directory` would raise when all the work is done."""
+    with output_errors(path):
+        target = _free_of(path, inputs)
+        if target.is_dir() and next(target.iterdir(), None) is not None:
+            raise OutputError("this exists and is not an empty directory: give a new one", file=str(path))
+        if not target.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def _free_of(path: str | Path, inputs: Iterable[str | Path]) -> Path:
+    """Return a path in full; raise OutputError if it is one of the inputs."""
+    target = Path(path).resolve()
+    if target in {Path(file).resolve() for file in inputs}:
+        raise OutputError("this is one of the inputs, it is not overwritten: write elsewhere", file=str(path))
+    return target
 
 
 @contextmanager

@@ -325,6 +325,7 @@ def test_zeros_after_a_clean_stop_are_wrong_in_every_command(tmp_path: Path) -> 
         result = run(command, str(folder), "-o", "jsonl")
         assert result.exit_code == 3, command
         assert "no broker starts over such zeros" in result.stderr
+        assert "normal at the end" not in result.stderr
     (folder / ".kafka_cleanshutdown").unlink()
     assert run("compact", str(folder)).exit_code == 0
 

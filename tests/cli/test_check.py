@@ -283,6 +283,10 @@ def test_a_table_shows_first_what_the_newest_releases_meet() -> None:
     assert "records:M1" in findings[-1][1]
     assert findings[0][0] == "note"
     assert "4.3" in findings[0][1] or "all" in findings[0][1]
+    rows = run(SAMPLE, "-o", "table").stdout.split("\n\n")[1].splitlines()[3:]
+    of_newest = [row for row in rows if "  all  " in row or "… 4.3  " in row]
+    assert of_newest == rows[: len(of_newest)], "those of every partition before any of old releases"
+    assert {row.split()[1] for row in of_newest} == {"0", "1", "2", "3"}
 
 
 def test_a_group_that_is_not_there_is_told() -> None:

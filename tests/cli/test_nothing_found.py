@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from tests.cli.checked import Recording
 from tests.conftest import NEVER, BulkFrom
 
 LOG = str(Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log")
@@ -73,11 +74,11 @@ def test_a_time_beyond_the_logs_is_told_with_their_own(command: str) -> None:
     for asked, where in (
         (begin, None),
         (end, None),
-        ("2026-11-21T05:35:55.832Z", f"begin at {begin}"),
-        ("2026-11-21T05:37:20.059Z", f"end at {end}"),
+        ("2026-11-21T05:35:55.832Z", f"before the logs begin, at {begin}"),
+        ("2026-11-21T05:37:20.059Z", f"after the logs end, at {end}"),
     ):
         told = [line for line in run(command, LOG, option, asked).stderr.splitlines() if "the logs " in line]
-        assert [line.partition(": ")[2] for line in told] == ([f"the logs {where}"] if where else [])
+        assert [line.partition(" is ")[2] for line in told] == ([where] if where else [])
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,65 @@ def test_no_change_is_an_answer() -> None:
     assert "fits" not in run("diff", LOG, LOG, "-g", "tx-*").stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("info", "-t", "nosuch"),
+        ("groups", "-t", "nosuch"),
+        ("rebuild", "-t", "nosuch"),
+        ("compact", "-g", "tx-metrics", "-p", "3"),
+        ("history", "--topic-partition", "99", "-g", "tx-metrics"),
+    ],
+    ids=" ".join,
+)
+def test_all_that_chooses_is_named(words: tuple[str, ...]) -> None:
+    """A group that is there is not said to be absent, if another filter is what leaves nothing."""
+    told = run(words[0], LOG, *words[1:]).stderr.splitlines()[-1]
+    assert told.startswith(f"nothing here fits {' '.join(words[1:])};")
+
+
+@pytest.mark.parametrize(("command", "option"), [("rebalances", "-t"), ("check", "-t")])
+def test_a_filter_that_a_command_does_not_heed_is_told(command: str, option: str) -> None:
+    assert f"{option} has no effect: " in run(command, LOG, option, "nosuch").stderr
+    assert "no effect" not in run(command, LOG).stderr
+
+
+def test_topics_are_named_where_no_offsets_partition_is(tmp_path: Path) -> None:
+    for name, file in (("orders-0", "0" * 20 + ".log"), ("backup-2026", "notes.txt")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_bytes(b"x")
+    result = run("compact", str(tmp_path))
+    assert result.exit_code == 1
+    assert "Here are other topics only (orders): try each directory of the broker's log.dirs" in result.stderr
+    (tmp_path / "orders-0" / ("0" * 20 + ".log")).unlink()
+    assert "Give a broker's data directory (log.dirs)" in run("compact", str(tmp_path)).stderr
+
+
+@pytest.mark.parametrize(
+    ("to", "why"), [("no/file", "make it first"), (".", "not an empty directory"), ("lone.log", "one of the inputs")]
+)
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_read(to: str, why: str, tmp_path: Path) -> None:
+    file = tmp_path / "lone.log"
+    file.write_bytes((Path(LOG) / "__consumer_offsets-1" / ("0" * 20 + ".log")).read_bytes())
+    (told,) = run("compact", str(file), "--to", str(tmp_path / to)).stderr.splitlines()
+    assert told.startswith("offsets-log: error: ")
+    assert why in told
+
+
+@pytest.mark.parametrize("command", ["vote", "assign"])
+def test_a_word_where_options_are_meant_names_them(command: str) -> None:
+    result = run(command, "range")
+    assert (result.exit_code, "give either --members" in result.stderr) == (2, True)
+
+
+def test_a_file_without_a_partition_is_not_said_to_be_checked_against_one(tmp_path: Path) -> None:
+    (tmp_path / "lone.log").write_bytes((Path(LOG) / "__consumer_offsets-1" / ("0" * 20 + ".log")).read_bytes())
+    assert "--partitions N says otherwise" in run("check", LOG, "-o", "json").stderr
+    told = run("check", str(tmp_path / "lone.log"), "-o", "json").stderr
+    assert "--partitions N" not in told
+    assert "--as-partition N says which" in told
+
+
 def test_every_filter_and_bound_is_named_as_it_may_be_given() -> None:
     result = run("compact", LOG, "-g", "no such", "-t", "*", "--until-time", "1999-01-01")
     assert "nothing here fits -g 'no such' -t '*' --until-time;" in result.stderr
@@ -136,6 +196,12 @@ def test_a_file_that_is_no_log_is_told(command: str, content: bytes, tmp_path: P
     assert result.exit_code == 3
     last = result.stderr.splitlines()[-1]
     assert last.startswith("no batch was found: this may be no log of Kafka. Give a broker's data directory (log.dirs)")
+
+
+def test_a_dump_of_which_some_can_be_read_is_a_log(recording: Recording) -> None:
+    dump = recording("kafka-0.8.2") / "answers" / "dump-log" / "0.txt.gz"
+    assert "bytes printed as text" in (told := run("decode", str(dump)).stderr)
+    assert "no batch was found" not in told
 
 
 @pytest.mark.parametrize("name", ["notes.log", "__consumer_offsets-7/00000000000000000000.log"])

@@ -25,9 +25,9 @@ from tests.sizes import examples, so_many
 EACH_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 
 
-def assert_equal(log: PartitionLog, profile: str, until: Until = EVERYTHING, pieces: int = 1) -> None:
-    expected = construct_answer(log, PROFILES[profile], until)
-    assert columnar_answer(log, PROFILES[profile], until, pieces=pieces) == expected
+def assert_equal(log: PartitionLog, name: str, until: Until = EVERYTHING, pieces: int = 1) -> None:
+    profile = PROFILES[name]
+    assert columnar_answer(log, profile, until, pieces=pieces) == construct_answer(log, profile, until)
 
 
 @pytest.mark.parametrize("name", DISTINCT)
@@ -70,15 +70,12 @@ STEPS = st.lists(
     ),
     max_size=30,
 )
-
-SUBSCRIPTIONS = bytes(10), b"\0\0" + b"\xff" * 4
-"""One that a load gets over, and one that it does not (``B-18``)."""
-
+SUBSCRIPTIONS = bytes(10), b"\0\0" + b"\xff" * 4  # one that a load gets over, and one that it does not (B-18)
 RAW = (
     (b"\x00\x01\x00\x02\xff\xfe\x00\x01t\x00\x00\x00\x00", b"\x00\x00" + bytes(8) + b"\x00\x00" + bytes(8)),
     (b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00trailing", b"\x00\x00" + bytes(8) + b"\x00\x00" + bytes(8) + b"more"),
     (b"\x00\x01\x00\x01g\x00\x01t\x00\x00", None),  # a key cut off
-    (b"\x00\x63\x00\x01g", b"\x00\x00"),  # a type no release writes
+    (b"\x00\x63\x00\x01g", b"\x00\x00"),  # an unknown type
     (b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", b"\x00\x09" + bytes(30)),
     (b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x01", b""),
     (b"\x00\x02\x00\x01g", b"\x00\x03\x00"),
@@ -104,8 +101,7 @@ def build(steps: list[tuple[str, str, int, int, int]]) -> LogBuilder:
                 log.end(producer, commit=bool(choice))
             case "group":
                 facts = {"group_instance_id": "one" if choice == 1 else None, "subscription": SUBSCRIPTIONS[choice > 1]}
-                same = [member(f"m{i}", **facts) for i in range(number)]
-                log.group(*same, group=group, gone=number == 3)
+                log.group(*(member(f"m{i}", **facts) for i in range(number)), group=group, gone=number == 3)
             case "newer" | "old":
                 (newer if kind == "newer" else old)(log, group, number, choice)
             case "raw":

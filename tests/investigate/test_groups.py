@@ -97,6 +97,14 @@ def test_stale_says_how_long_was_meant(given: str, shown: str, tmp_path: Path) -
     folder = folder_of(LogBuilder().commit(1, group="g"), tmp_path)
     result = run(folder, "--now", TIME + 40 * DAY_MS, "--stale", given, "-o", "jsonl")
     assert f"1 of 1 group wrote nothing for {shown} and can be deleted at" in result.stderr
+    assert ("30 is read as 30 ms; with a unit it is 30m or 30d" in result.stderr) == (given == "30")
+
+
+def test_stale_takes_no_topics(tmp_path: Path) -> None:
+    """They would hide open transactions of other topics, and choose no groups."""
+    result = run(folder_of(LogBuilder().commit(1, group="g"), tmp_path), "--stale", "30d", "-t", "t")
+    assert result.exit_code == 2
+    assert "leave out -t" in result.stderr
 
 
 def test_damage_is_no_silence(tmp_path: Path) -> None:

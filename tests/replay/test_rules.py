@@ -7,16 +7,13 @@ import re
 from dataclasses import fields
 from typing import Any
 
-import numpy as np
 import pytest
 
 from offsets_log.columnar.folds import known
-from offsets_log.columnar.wire.primitives import takes_subscription
 from offsets_log.log_format.batch import decode_batch_header
 from offsets_log.log_format.building import build_batch, empty_batch
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record, iter_records
-from offsets_log.messages.consumer_protocol import refusal_of_subscription
 from offsets_log.messages.embedded import expand_subscription
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
 from offsets_log.replay import fold, partial
@@ -369,43 +366,6 @@ def test_subscribed_topics_need_a_subscription_that_parses() -> None:
     """A subscription that does not parse is reported and ends nothing (``L-33``, ``E-12``, ``records:E2``)."""
     assert expand_subscription("consumer", "range", b"\x00") is not None
     assert "error" in (expand_subscription("consumer", "range", b"\x00") or {})
-
-
-SUBSCRIPTIONS = {
-    # what Kafka's ConsumerProtocol of 3.9.1 and 4.3.0 made of it, version 0 behind a version
-    "0003 ffffffff": "its topics are null",
-    "0003 00000009 000141": "9 topics in 3 bytes",
-    "0003 00000001 ffff 00000000": "a topic is null",
-    "0003 00000001 0009 4100000000": "a topic takes 9 bytes, 5 are left",
-    "0003 00000001 000141 00000009 01": "the user data takes 9 bytes, 1 are left",
-    "": None,
-    "00": None,
-    "0003 0000": None,
-    "0003 00000000": None,
-    "0003 00000003 000141 00": None,
-    "0003 00000002 000141": None,
-    "0003 00000001 000141 0000": None,
-    "0003 00000001 0001ff ffffffff": None,
-    "0003 00000001 000141 00000000 010203": None,
-    "ffff 00000000 ffffffff": None,
-}
-
-
-@pytest.mark.parametrize(("subscription", "problem"), SUBSCRIPTIONS.items())
-def test_a_subscription_with_a_length_that_cannot_be_ends_the_load(subscription: str, problem: str | None) -> None:
-    """Of a consumer group that has a protocol; one that is cut off does not (``B-18``, ``E-12``). Kernels know it."""
-    data = bytes.fromhex(subscription)
-    assert refusal_of_subscription(data) == problem
-    around = np.frombuffer(b"\xff" + data + b"\0" * 9, np.uint8)
-    assert bool(takes_subscription(around, np.int64(1), np.int64(1 + len(data)))) == (problem is None)
-    rows = member("a"), member("b", subscription=data)
-    expected = None if problem is None else "B-18"
-    for profile in (MODERN, CLASSIC, RELEASES["3.0"]):
-        assert rule_of(log().group(*rows), profile) == expected
-        assert rule_of(log().group(*rows).group(*rows, protocol_type="connect"), profile) == expected
-        assert rule_of(log().group(*rows, protocol_type="connect").group(*rows), profile) == expected
-        assert rule_of(log().group(*rows, protocol_type="connect").group(*rows, protocol=None), profile) is None
-    assert rule_of(log().group(*rows), RELEASES["2.3"]) is None
 
 
 @pytest.mark.parametrize(("known", "more", "may_name"), [(1, b"", False), (2, b"", True), (1, b"more", True)])

@@ -133,7 +133,7 @@ def test_lines_travel_in_time(data: Path) -> None:
 
 
 def test_moments_beyond_the_logs_are_told(data: Path) -> None:
-    begin, end = "the logs begin at 2023-11-14 22:13:20", "end at 2023-11-14 22:13:2"
+    begin, end = "before the logs begin, at 2023-11-14 22:13:20", "after the logs end, at 2023-11-14 22:13:2"
     with serving(data, "--at", TIME - 1) as run:
         run.listener()
         run.say(f"at {TIME + 1}")
