@@ -133,6 +133,19 @@ def test_all_that_chooses_is_named(words: tuple[str, ...]) -> None:
     assert told.startswith(f"nothing here fits {' '.join(words[1:])};")
 
 
+@pytest.mark.parametrize("command", ["compact", "groups", "history", "rebalances"])
+def test_a_group_that_never_came_is_told(command: str) -> None:
+    result = run(command, LOG, "-g", "nosuch", "--follow", "--until-idle", "1ms")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, NOTHING_FITS)
+
+
+def test_an_alert_that_cannot_come_true_is_told() -> None:
+    words = ("--follow", "--until-idle", "1ms", "--alert", "lag:5", "--alert", "beyond-end")
+    told = "--alert lag, beyond-end: no other topic's partition lies beside these, without which it never comes true"
+    assert told in run("compact", LOG, *words).stderr
+    assert "never comes true" not in run("compact", DATA, *words).stderr
+
+
 @pytest.mark.parametrize(("command", "option"), [("rebalances", "-t"), ("check", "-t")])
 def test_a_filter_that_a_command_does_not_heed_is_told(command: str, option: str) -> None:
     assert f"{option} has no effect: " in run(command, LOG, option, "nosuch").stderr
