@@ -133,6 +133,36 @@ def test_all_that_chooses_is_named(words: tuple[str, ...]) -> None:
     assert told.startswith(f"nothing here fits {' '.join(words[1:])};")
 
 
+@pytest.mark.parametrize("least_bytes", [NEVER, 0])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check",
+        "compact",
+        "decode",
+        "expire",
+        "groups",
+        "history",
+        "info",
+        "rebalances",
+        "rebuild",
+        "report",
+        "rescue",
+        "top",
+    ],
+)
+def test_one_of_several_groups_that_is_not_there_is_told(
+    command: str, least_bytes: int, tmp_path: Path, bulk_from: BulkFrom
+) -> None:
+    """A rescue without one of the groups asked for would be taken for whole; globs that overlap all fit."""
+    bulk_from(least_bytes)
+    places = (("--to", str(tmp_path / str(i))) if command in ("rescue", "report") else () for i in range(2))
+    told = "nothing here fits -g nosuch, what is shown fits the others"
+    assert run(command, LOG, "-g", "alive-*", "-g", "nosuch", *next(places)).stderr.splitlines()[-1] == told
+    result = run(command, LOG, "-g", "*", "-g", "alive-*", "-g", "alive-metrics", *next(places))
+    assert "nothing here fits" not in result.stderr
+
+
 @pytest.mark.parametrize("command", ["compact", "groups", "history", "rebalances"])
 def test_a_group_that_never_came_is_told(command: str) -> None:
     result = run(command, LOG, "-g", "nosuch", "--follow", "--until-idle", "1ms")
