@@ -351,7 +351,8 @@ def _removals(
         for log in part.after.logs:
             yield from session.engine.selected(log, selection, wants, start)
 
-    return removals(read, before, after, part.start, gone, ERAS[comparison.profile], retention)
+    era, release = ERAS[comparison.profile], session.inputs.reading.kafka
+    return removals(read, before, after, part.start, gone, era, retention, release)
 
 
 # ------------------------------------------------------------------------------------ groups and members

@@ -9,7 +9,7 @@ import base64
 import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -154,8 +154,7 @@ class _Markers:
 
 def offsets_of(table: pa.Table) -> Iterator[OffsetAndMetadata]:
     """Yield rows of offsets as values."""
-    names = [field.name for field in fields(OffsetAndMetadata)]
-    columns = {name: table[name].to_pylist() for name in names}
+    columns = {name: table[name].to_pylist() for name in OffsetAndMetadata._fields}
     for name in RAW_NAMES:
         raw = table[f"{name}_base64"]
         if raw.null_count < len(raw):
@@ -163,8 +162,7 @@ def offsets_of(table: pa.Table) -> Iterator[OffsetAndMetadata]:
                 text if encoded is None else MalformedString(base64.b64decode(encoded))
                 for text, encoded in zip(columns[name], raw.to_pylist(), strict=True)
             ]
-    for values in zip(*columns.values(), strict=True):
-        yield OffsetAndMetadata(**dict(zip(names, values, strict=True)))
+    yield from map(OffsetAndMetadata, *columns.values())
 
 
 def _damage(facts: Row, raw: Any) -> Damage:

@@ -170,7 +170,7 @@ class Loading:
 
         def moved_back(values: tuple[OffsetAndMetadata, ...]) -> tuple[OffsetAndMetadata, ...]:
             return tuple(
-                replace(value, record_offset=self.moved.get(value.record_offset, value.record_offset))
+                value._replace(record_offset=self.moved.get(value.record_offset, value.record_offset))
                 for value in values
             )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -275,7 +275,7 @@ def entry_with(*, key: GroupTopicPartition, marks: int, effective: tuple[int, in
     elif change == k.DELETED:
         before = offset_of(key, 0, 0)
     elif answered is not None and change in STEPS:
-        before = replace(answered, committed_offset=answered.committed_offset + STEPS[change])
+        before = answered._replace(committed_offset=answered.committed_offset + STEPS[change])
     return Entry(
         key=key,
         event=k.EVENTS[marks // k.EVENT & k.MASK],

@@ -7,9 +7,8 @@ again is no change.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
 from operator import attrgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from offsets_log.investigate.removal import Removal
 from offsets_log.replay.coordinator_state import CoordinatorState
@@ -49,8 +48,7 @@ DEAD = "Dead"
 Key = TypeVar("Key", bound=tuple[object, ...])
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A GroupTopicPartition whose answer changed; ``before`` or ``after`` is None where nothing is answered."""
 
     before: OffsetAndMetadata | None
@@ -86,14 +84,17 @@ def changes_between(before: CoordinatorState, after: CoordinatorState) -> tuple[
     """Return what changed in the columns that both states have, and how many offsets did not change."""
     answer = attrgetter(*(name for name in ANSWER if name not in before.missing_columns | after.missing_columns))
 
-    def is_same(key: GroupTopicPartition) -> bool:
-        return key in old and key in new and bool(answer(old[key]) == answer(new[key]))
-
     old = {value.key: value for value in before.iter_served()}
     new = {value.key: value for value in after.iter_served()}
-    keys = old.keys() | new.keys()
-    changes = [Change(old.get(key), new.get(key)) for key in keys if not is_same(key)]
-    return changes, len(keys) - len(changes)
+    changes, same = [], 0
+    for key, value in new.items():
+        earlier = old.pop(key, None)
+        if earlier is not None and answer(earlier) == answer(value):
+            same += 1
+        else:
+            changes.append(Change(earlier, value))
+    changes += [Change(value, None) for value in old.values()]
+    return changes, same
 
 
 def diff_row(change: Change, removal: Removal | None, before: CoordinatorState, after: CoordinatorState) -> Row:

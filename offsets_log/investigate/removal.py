@@ -20,22 +20,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from typing import NamedTuple
 
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.errors import OffsetsLogError, ReplayError
 from offsets_log.events import BareBatch, Event, LogEvent, Passed
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.record import Record
-from offsets_log.messages.registry import CoordinatorRecord, decode_key
+from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record, decode_key
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import EXPIRE_TIMESTAMP, NEEDED_COLUMNS, Era, cycle_of
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.group import CLASSIC, Group
 from offsets_log.replay.groups import GroupFold
-from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState, offset_and_metadata
 
 BEFORE_ALL = -1
 """A record offset before all others."""
@@ -76,6 +76,7 @@ def removals(
     gone: Set[GroupTopicPartition],
     era: Era,
     retention_ms: int | None,
+    release: tuple[int, int] | None = None,
 ) -> dict[GroupTopicPartition, Removal]:
     """Return how each of these offsets was removed.
 
@@ -85,8 +86,9 @@ def removals(
             unknown.
         gone: keys served before and not after.
         retention_ms: the broker's retention; None if unknown.
+        release: that wrote the log; None if unknown.
     """
-    search = _Search(before, before.missing_columns | after.missing_columns, start, gone, era, retention_ms)
+    search = _Search(before, before.missing_columns | after.missing_columns, start, gone, era, retention_ms, release)
     events = search.watch(read(search.selection, search.wants))
     replay_into(search.state, events, on_damage=lambda damage: None)
     for group, topic, partition in gone - search.found.keys():
@@ -96,27 +98,6 @@ def removals(
             else Removal(None, None, False, False, None, "not known: no tombstone of it is in the log")
         )
     return search.found
-
-
-def _of_records(event: LogEvent) -> Iterator[LogEvent]:
-    """Yield an event, or instead of a `BareBatch` those of its records that were decoded."""
-    if not isinstance(event, BareBatch):
-        yield event
-        return
-    batch: RecordBatch | None = None
-    for seen in event.records:
-        if isinstance(seen, Passed) or seen[1] is None:
-            continue
-        batch = batch or event.batch()
-        record, decoded = seen
-        yield Event(
-            segment=event.segment,
-            offsets_partition=event.offsets_partition,
-            batch=batch,
-            batch_base_offset=batch.base_offset,
-            record=record,
-            decoded=decoded,
-        )
 
 
 def _may_matter(keys: Set[GroupTopicPartition], groups: Set[str], raw: bytes) -> bool:
@@ -129,8 +110,28 @@ def _may_matter(keys: Set[GroupTopicPartition], groups: Set[str], raw: bytes) ->
     return key.is_offset_commit and (key.group in groups or key.group_topic_partition in keys)
 
 
+MOST_HELD = 64
+"""So many commits of an offset wait at most."""
+
+
+class _Asked(NamedTuple):
+    """What is asked of a record's key.
+
+    Attributes:
+        key: of an offset commit, where that is one of the offsets.
+    """
+
+    fold: GroupFold
+    is_commit: bool
+    key: GroupTopicPartition | None
+
+
 class _Search:
-    """The state of a few keys and their groups while a log is read, and the tombstones that end them."""
+    """The state of a few keys and their groups while a log is read, and the tombstones that end them.
+
+    Of plain commits of a key only the last before a tombstone matters: they wait until there is one, and only the last
+    that can be decoded is.
+    """
 
     def __init__(
         self,
@@ -140,6 +141,7 @@ class _Search:
         gone: Set[GroupTopicPartition],
         era: Era,
         retention_ms: int | None,
+        release: tuple[int, int] | None,
     ) -> None:
         self.profile = before.profile
         self.missing_columns = missing_columns
@@ -147,10 +149,12 @@ class _Search:
         self.gone = gone
         self.era = era
         self.retention_ms = retention_ms
+        self.release = release
         self.state = PartialState(before.profile)
         self.found: dict[GroupTopicPartition, Removal] = {}
         self.groups: dict[str, GroupFold] = {}
-        self._keys: dict[bytes | None, tuple[GroupFold, bool] | None] = {}
+        self._keys: dict[bytes | None, _Asked | None] = {}
+        self._waiting: dict[GroupTopicPartition, list[tuple[Record, RecordBatch]]] = {}
         for group_id in {key[0] for key in gone}:
             self.groups[group_id] = fold = GroupFold(group_id, before.profile)
             fold.group = deepcopy(before.groups.get(group_id))
@@ -160,7 +164,7 @@ class _Search:
                     first = (
                         value
                         if start is not None
-                        else replace(value, record_offset=BEFORE_ALL, applied_offset=BEFORE_ALL)
+                        else value._replace(record_offset=BEFORE_ALL, applied_offset=BEFORE_ALL)
                     )
                     self.state.add_offset(first, transactional)
 
@@ -181,35 +185,93 @@ class _Search:
         )
 
     def wants(self, record: Record) -> bool:
-        """Return whether a record matters: a commit of another key does only if it creates a group."""
-        if record.key not in self._keys:
-            self._keys[record.key] = self._asked_of(record.key)
-        asked = self._keys[record.key]
+        """Return whether a record matters at once: a commit does only if it creates a group."""
+        asked = self._asked(record)
         if asked is None:
             return False
-        fold, is_always = asked
-        return is_always or (fold.group is None and not self.profile.offsets_make_groups)
+        if not asked.is_commit or (asked.key is not None and record.value is None):
+            return True
+        return asked.fold.group is None and not self.profile.offsets_make_groups
 
-    def _asked_of(self, raw: bytes | None) -> tuple[GroupFold, bool] | None:
-        """Return the group of a key, and whether all its records are wanted; None if none is."""
+    def _asked(self, record: Record) -> _Asked | None:
+        """Return what is asked of a record's key; None if nothing is."""
+        raw = record.key
+        if raw not in self._keys:
+            self._keys[raw] = self._asked_of(raw)
+        return self._keys[raw]
+
+    def _asked_of(self, raw: bytes | None) -> _Asked | None:
         try:
             record_type, fields, _ = decode_key(raw)
         except OffsetsLogError:
             return None
-        key = CoordinatorRecord(record_type=record_type.number, key=fields)
-        fold = self.groups.get(key.group)
-        return None if fold is None else (fold, not key.is_offset_commit or key.group_topic_partition in self.gone)
+        record = CoordinatorRecord(record_type=record_type.number, key=fields)
+        fold = self.groups.get(record.group)
+        if fold is None:
+            return None
+        key = record.group_topic_partition if record.is_offset_commit else None
+        return _Asked(fold, record.is_offset_commit, key if key in self.gone else None)
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """Yield markers and the records of these keys; at a tombstone `state` is as it was before it."""
-        for event in chain.from_iterable(map(_of_records, events)):
+        """Yield markers and what matters of these keys; at a tombstone `state` is as it was before it."""
+        for event in events:
             match event:
+                case BareBatch():
+                    yield from self._watch_bare(event)
                 case Event() if event.record.offset < self.start or event.damage is not None:
                     continue
                 case Event() if not event.batch.is_control:
-                    if event.decoded is None or not self._saw(event, event.decoded):
-                        continue
-            yield event
+                    if self._matters(event):
+                        yield event
+                case _:
+                    yield event
+
+    def _watch_bare(self, bare: BareBatch) -> Iterator[LogEvent]:
+        """Do as `watch` with the records of a batch."""
+        batch: RecordBatch | None = None
+        for seen in bare.records:
+            if isinstance(seen, Passed) or seen[0].offset < self.start:
+                continue
+            record, decoded = seen
+            if decoded is None and ((asked := self._asked(record)) is None or asked.key is None):
+                continue
+            batch = batch or bare.batch()
+            event = Event(
+                segment=bare.segment,
+                offsets_partition=bare.offsets_partition,
+                batch=batch,
+                batch_base_offset=batch.base_offset,
+                record=record,
+                decoded=decoded,
+            )
+            if self._matters(event):
+                yield event
+
+    def _matters(self, event: Event) -> bool:
+        """Note what a record of data says of these keys; return whether its event changes `state`."""
+        if event.decoded is not None:
+            return self._saw(event, event.decoded)
+        asked = self._asked(event.record)
+        if asked is None or asked.key is None:
+            return False
+        waiting = self._waiting.setdefault(asked.key, [])
+        waiting.append((event.record, event.batch))
+        if len(waiting) > MOST_HELD or self.profile.is_transactional(event.batch):
+            self._apply_waiting(asked.key)
+        return False
+
+    def _apply_waiting(self, key: GroupTopicPartition) -> None:
+        """Add the last plain commit of a key that can be decoded, and one of a transaction if that is behind it."""
+        for record, batch in reversed(self._waiting.pop(key, ())):
+            try:
+                decoded = decode_coordinator_record(record.key, record.value, self.release)
+            except OffsetsLogError:
+                continue
+            transactional = self.profile.is_transactional(batch)
+            value = offset_and_metadata(decoded, record.offset, batch.producer_id, batch.producer_epoch)
+            self.state.add_offset(value, transactional)
+            if not transactional:
+                return
 
     def _saw(self, event: Event, record: CoordinatorRecord) -> bool:
         """Note what a record says of these keys; return whether it is about an offset of theirs."""
@@ -225,6 +287,7 @@ class _Search:
         key = record.group_topic_partition
         if key not in self.gone:
             return False
+        self._apply_waiting(key)
         held = self.state.keys.get(key)
         if record.is_tombstone and held is not None and held.committed is not None:
             self.found[key] = self._removal(event, held.committed, fold.group)

@@ -178,6 +178,32 @@ def decode_subscription(data: bytes, root: str = "subscription") -> Embedded:
     return decode_embedded(CONSUMER_PROTOCOL_SUBSCRIPTION, data, root)
 
 
+def refusal_of_subscription(data: bytes) -> str | None:
+    """Return why a coordinator fails that looks for a consumer's topics; None if it finds them, or gives up (``B-18``).
+
+    It reads version 0, which all versions begin with, and gives up where bytes end before a length or a count.
+    """
+    version_and_count = 6
+    if len(data) < version_and_count:
+        return None
+    count, rest = int.from_bytes(data[2:version_and_count], signed=True), memoryview(data)[version_and_count:]
+    if count < 0:
+        return "its topics are null"
+    if count > len(rest):
+        return f"{count} topics in {len(rest)} bytes"
+    for _ in range(count):
+        if len(rest) < 2:
+            return None
+        size, rest = int.from_bytes(rest[:2], signed=True), rest[2:]
+        if size < 0:
+            return "a topic is null"
+        if size > len(rest):
+            return f"a topic takes {size} bytes, {len(rest)} are left"
+        rest = rest[size:]
+    size, left = int.from_bytes(rest[:4], signed=True), len(rest) - 4
+    return f"the user data takes {size} bytes, {left} are left" if size > left >= 0 else None
+
+
 def decode_assignment(data: bytes, root: str = "assignment") -> Embedded:
     """Decode what a consumer was assigned. Raises CorruptRecordError, for zero bytes too (``records:E1``)."""
     return decode_embedded(CONSUMER_PROTOCOL_ASSIGNMENT, data, root)

@@ -155,10 +155,10 @@ def _topics(now: ClusterNow, offsets: Sequence[Row]) -> dict[str, int]:
 
 
 def _of_share_groups(groups: Sequence[GroupNow]) -> Iterator[str]:
-    if names := [shown(one.group) for one in groups if one.kind == SHARE]:
+    if names := [one.group for one in groups if one.kind == SHARE]:
         yield (
             f"share groups ({len(names)}): what they had done above where they start is not told, and is "
-            f"delivered again: of {', '.join(names[: doubts.NAMED])}"
+            f"delivered again: of {doubts.named(names)}"
         )
 
 
@@ -166,17 +166,16 @@ def _of_refused(refused: Sequence[Row], unlisted: Mapping[int, str]) -> Iterator
     for node_id, problem in unlisted.items():
         yield f"broker {node_id} did not tell its groups, which are missing: {problem}"
     if refused:
-        told = ", ".join(f"{shown(row['group'])} ({row['problem']})" for row in refused[: doubts.NAMED])
-        more = len(refused) - doubts.NAMED
-        yield f"groups whose offsets were refused ({len(refused)}): {told}" + (f" and {more} more" if more > 0 else "")
+        told = doubts.some_of(f"{shown(row['group'])} ({row['problem']})" for row in refused)
+        yield f"groups whose offsets were refused ({len(refused)}): {told}"
 
 
 def _of_unstable(unstable: Sequence[Row]) -> Iterator[str]:
     if unstable:
-        groups = list(dict.fromkeys(shown(row["group"]) for row in unstable))
+        groups = dict.fromkeys(row["group"] for row in unstable)
         yield (
             f"offsets under an open transaction ({len(unstable)}), whose own offset is not told, so that the values "
-            f"before them are taken: of {', '.join(groups[: doubts.NAMED])}"
+            f"before them are taken: of {doubts.named(groups)}"
         )
 
 
@@ -185,7 +184,7 @@ def _of_topics(now: ClusterNow, offsets: Sequence[Row]) -> Iterator[str]:
         count = sum(row["topic"] in hidden for row in offsets)
         yield (
             f"{counted(count, 'offset')} of topics that the cluster does not show to this user, or that are gone: "
-            f"{', '.join(map(shown, hidden[: doubts.NAMED]))}"
+            f"{doubts.named(hidden)}"
         )
 
 

@@ -5,8 +5,9 @@ The classic group:
 * An offset value of a group that does not exist creates a *simple* group, whatever becomes of the value (``J-6``,
   ``B-3``, ``B-17``); the Scala coordinator does so once the whole log is read (``L-36``, see `coordinator_state`).
 * A type 2 value replaces whatever group has that id (``J-14``, ``L-20``); a tombstone removes it (``J-15``, ``L-20``).
-  Two rows with one instance id end the load (``L-31``), even rows of one member; of rows with the same member id the
-  last is kept (``B-6``). Once the tombstone is cleaned away, the offsets before it create a simple group (``C-22``).
+  Two rows with one instance id end the load (``L-31``), even rows of one member, as does a consumer's subscription with
+  a length that cannot be (``B-18``); of rows with the same member id the last is kept (``B-6``). Once the tombstone is
+  cleaned away, the offsets before it create a simple group (``C-22``).
 
 The newer kinds are unknown to the Scala coordinator (``L-21``). Their records are applied in the order of the
 log (``J-4``), which cleaning preserves (``C-23``) and no other program may change (``J-22``):
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.errors import ReplayError
+from offsets_log.messages.consumer_protocol import refusal_of_subscription
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.group import CLASSIC, CONSUMER, NO_EPOCH, SHARE, STREAMS, Group, Member
 from offsets_log.replay.problem import Problem
@@ -36,6 +38,8 @@ from offsets_log.replay.timeline import Timeline
 from offsets_log.words import counted
 
 GROUP_METADATA = 2
+CONSUMERS = "consumer"
+"""The protocol type of groups whose subscriptions coordinators read."""
 
 
 def replay_timeline(group_id: str, timeline: Timeline, profile: Profile) -> tuple[Group | None, list[Problem]]:
@@ -133,6 +137,9 @@ def classic_group(group_id: str, value: dict[str, Any], profile: Profile, before
     rows = value["members"]
     known = before.members if before is not None and before.rows is rows else None
     members = _classic_members(group_id, rows, profile) if known is None else known
+    is_known = known is not None and before is not None and _has_topics(before.protocol_type, before.protocol)
+    if profile.refuses_subscriptions and _has_topics(value["protocol_type"], value["protocol"]) and not is_known:
+        _find_topics(group_id, members)
     timestamp = value.get("current_state_timestamp", -1)
     leader = value["leader"]
     if leader is None and rows:
@@ -161,6 +168,18 @@ def _classic_members(group_id: str, rows: list[dict[str, Any]], profile: Profile
             instance_ids.add(instance_id)
         members[row["member_id"]] = Member(row["member_id"], metadata=row)
     return members
+
+
+def _has_topics(protocol_type: str | None, protocol: str | None) -> bool:
+    return protocol_type == CONSUMERS and protocol is not None
+
+
+def _find_topics(group_id: str, members: dict[str, Member]) -> None:
+    """Raise `ReplayError` where a coordinator fails that looks for the topics of consumers (``B-18``)."""
+    for member_id, member in members.items():
+        problem = refusal_of_subscription(member.metadata["subscription"])
+        if problem is not None:
+            raise ReplayError(f"the subscription of {member_id!r} of {group_id!r}: {problem}", rule="B-18")
 
 
 # ------------------------------------------------------------------------------------- the newer kinds

@@ -27,7 +27,8 @@ of earlier runs), the values cancelled before it, and the *open* values after th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.problem import Problem
@@ -39,8 +40,7 @@ NO_OFFSET = -1
 GroupTopicPartition = tuple[str, str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetAndMetadata:
+class OffsetAndMetadata(NamedTuple):
     """A committed or pending offset, with the fields of the broker's class of that name.
 
     Attributes:
@@ -227,7 +227,7 @@ class PartialState:
     def _resolve(self, pending: dict[GroupTopicPartition, OffsetAndMetadata], marker: EndTransactionMarker) -> None:
         if marker.commit:
             for value in pending.values():
-                self._apply(replace(value, applied_offset=marker.record_offset))
+                self._apply(value._replace(applied_offset=marker.record_offset))
 
     def _end(self, key: GroupTopicPartition, tombstone_offset: int) -> None:
         state = self._key(key)

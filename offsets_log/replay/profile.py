@@ -53,6 +53,8 @@ class Profile:
             lower epoch gives way.
         first_epoch: group and assignment epoch of a newer kind's group before a record sets them.
         refuses_duplicate_instance_ids: whether one instance id twice in a type 2 record ends the load (``L-31``).
+        refuses_subscriptions: whether a type 2 member's subscription with a length that cannot be ends the load
+            (``B-18``).
         negative_rebalance_timeout_is_session: whether a type 2 member's negative rebalance timeout means its session
             timeout (``L-27``).
         lower_case_states: whether names of the newer kinds' states are in lower case (``B-15``).
@@ -87,6 +89,7 @@ class Profile:
     partitions_have_one_owner: bool = True
     first_epoch: int = 0
     refuses_duplicate_instance_ids: bool = True
+    refuses_subscriptions: bool = True
     negative_rebalance_timeout_is_session: bool = True
     lower_case_states: bool = False
     newest_magic: int = 2
@@ -177,7 +180,13 @@ _SCALA_3_4_0 = replace(
     skips_unknown_types=False,
     newest_value_versions=((0, 3), (1, 3), (2, 3)),
 )
-_SCALA_2_3 = replace(_SCALA_3_4_0, name="2.3", release=(2, 3), refuses_duplicate_instance_ids=False)
+_SCALA_2_3 = replace(
+    _SCALA_3_4_0,
+    name="2.3",
+    release=(2, 3),
+    refuses_duplicate_instance_ids=False,
+    refuses_subscriptions=False,
+)
 _SCALA_2_1 = replace(_SCALA_2_3, name="2.1", release=(2, 1), newest_value_versions=((0, 3), (1, 3), (2, 2)))
 _SCALA_0_11 = replace(
     _SCALA_2_1,

@@ -119,7 +119,7 @@ def of_partitions(plan: Row) -> Iterator[str]:
     asked = plan["filters"]["offsets_partitions"]
     if asked:
         words = "offsets partition {} was" if len(asked) == 1 else "offsets partitions {} were"
-        yield f"only {words.format(_some(asked))} read, as asked"
+        yield f"only {words.format(some_of(asked))} read, as asked"
     if plan["offsets_partitions"]["source"] == "guess":
         yield (
             "how many partitions __consumer_offsets has is not known, and with it which of them are absent and whether "
@@ -134,7 +134,7 @@ def of_partitions(plan: Row) -> Iterator[str]:
             else f"{len(absent)} of {count} groups"
         )
         yield (
-            f"offsets partitions that are absent, {len(absent)} of {whole}: {_some(absent)}; the groups whose hash "
+            f"offsets partitions that are absent, {len(absent)} of {whole}: {some_of(absent)}; the groups whose hash "
             f"leads there are missing, about {share}"
         )
     found = {row["group"] for row in plan["groups"]}
@@ -208,7 +208,7 @@ def _of_outcomes(pending: Sequence[Row]) -> Iterator[str]:
         yield f"of these, {len(rows)} of {groups} in transactions that are {outcome} by __transaction_state{by}"
     commands = dict.fromkeys(row["abort_command"] for row in found.get(HANGING, ()) if row["abort_command"])
     if commands:
-        yield f"what ends the hanging transactions, on the cluster that they are of: {_some(commands)}"
+        yield f"what ends the hanging transactions, on the cluster that they are of: {some_of(commands)}"
 
 
 def _of_share_offsets(rows: Sequence[Row], groups: Sequence[str]) -> Iterator[str]:
@@ -229,11 +229,12 @@ def _of_share_offsets(rows: Sequence[Row], groups: Sequence[str]) -> Iterator[st
 
 
 def named(groups: Iterable[str]) -> str:
-    """Return the names, or the first of them and how many more there are."""
-    return _some([shown(group) for group in groups])
+    """Return the names as `some_of` does."""
+    return some_of([shown(group) for group in groups])
 
 
-def _some(values: Iterable[object]) -> str:
+def some_of(values: Iterable[object]) -> str:
+    """Return the values, or the first of them and how many more there are."""
     values = list(values)
     more = len(values) - NAMED
     return ", ".join(map(str, islice(values, NAMED))) + (f" and {more} more" if more > 0 else "")

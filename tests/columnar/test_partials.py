@@ -96,7 +96,7 @@ def told(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def values_of(values: Any) -> list[str]:
-    return told([{name: getattr(value, name) for name in value.__slots__} for value in values])
+    return told([value._asdict() for value in values])
 
 
 def assert_equal(expected: CoordinatorState, found: list[Joined]) -> None:

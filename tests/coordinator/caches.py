@@ -59,8 +59,8 @@ def memory(state: CoordinatorState) -> dict[str, Any]:
     """All of a partition's memory, by value and in a fixed order."""
     return {
         "groups": {group_id: asdict(group) for group_id, group in sorted(state.groups.items())},
-        "committed": sorted((asdict(value) for value in state.committed), key=_place),
-        "pending": sorted((asdict(value) for value in state.pending), key=_place),
+        "committed": sorted((value._asdict() for value in state.committed), key=_place),
+        "pending": sorted((value._asdict() for value in state.pending), key=_place),
         "topic_names": dict(state.topic_names),
         "end_offset": state.end_offset,
     }

@@ -212,6 +212,17 @@ def test_a_commit_before_its_topic_was_made_is_for_a_former_one(
     assert CopiedLogs([copy_of("p", (0, 1))]).ends_for(*KEY, str(OLD)) is not None, "a copy that tells no id"
 
 
+@pytest.mark.parametrize(("dated_from", "dated"), [(0, [0, 3, 5]), (3, [3, 5]), (4, [5])])
+def test_records_are_dated_from_where_all_of_a_copy_is_there(dated_from: int, dated: list[int]) -> None:
+    copy = copy_of("p", (0, 6))
+    copy.dated_from = dated_from
+    logs = CopiedLogs([copy])
+    logs.look_at({KEY: [0, 3, 5]})
+    ends = logs.ends(*KEY)
+    assert ends is not None
+    assert sorted(ends.first_timestamps) == dated
+
+
 def test_topics_and_partitions_that_have_a_copy() -> None:
     copies = [copy_of(f"p{number}", (0, 1)) for number in range(3)]
     for number, copy in enumerate(copies):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +90,7 @@ def test_offsets_below_the_start_of_a_group_out_of_use_are_noted(recorded: Recor
     (short,) = (row for row in later if row["rule"] == "DD-2")
     assert short["problem"].endswith("; not committed for more than a day")
     value = committed({"group": "g", "topic": "t", "partition": 0, "committed_offset": 1, "commit_timestamp_ms": 0})
-    fresh = replace(value, partition=1, commit_timestamp_ms=IDLE_MS)
+    fresh = value._replace(partition=1, commit_timestamp_ms=IDLE_MS)
     both = [Stranded("DD-2", one, "", {}) for one in (value, fresh)]
     assert [one.severity for one in stranded_findings(both[:1], IDLE_MS + 1)] == ["note"]
     assert [one.severity for one in stranded_findings(both[:1], IDLE_MS)] == ["doubt"]

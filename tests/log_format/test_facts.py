@@ -14,7 +14,7 @@ from offsets_log.log_format.building import build_batch, encode_legacy_message, 
 from offsets_log.log_format.completeness import is_beyond_cleaner
 from offsets_log.log_format.compression import CODEC_NAMED
 from offsets_log.log_format.java_text import MalformedString
-from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import (
     INT64_MAX,
@@ -238,6 +238,13 @@ def test_a_log_is_the_sum_of_its_segments() -> None:
     log = PartitionLog(0, segments, checkpoints=Checkpoints(cleaned_until=7))
     assert (log.size_bytes, log.bytes_to_read, log.missing_columns) == (107, 7, {"x", "y"})
     assert (log.cleaned_until, PartitionLog(0, segments).cleaned_until) == (7, None)
+
+
+def test_damage_names_its_file() -> None:
+    one = Record(offset=0, timestamp_ms=0, key=b"k", value=b"v")
+    segments = (Segment("a", 0, build_batch([one])), Segment("b", 1, b"\xff" * 100), Segment("c", 9, b""))
+    (damage,) = (item for _, item in iter_log(PartitionLog(0, segments)) if isinstance(item, Damage))
+    assert damage.error.file == "b"
 
 
 @pytest.mark.parametrize(

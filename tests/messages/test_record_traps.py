@@ -183,8 +183,9 @@ def test_unknown_tags_beside_a_known_one_keep_their_order() -> None:
 
 
 def test_a_known_tag_with_bytes_left_over_does_not_parse() -> None:
-    with pytest.raises(CorruptRecordError, match="1 bytes left over"):
+    with pytest.raises(CorruptRecordError, match="1 bytes left over") as raised:
         decode_coordinator_record(group_key(3), bytes.fromhex("0000 00000005 01 00 09 0000000000000001 ff"))
+    assert raised.value.field == "value.tagged fields"
 
 
 def test_trailing_bytes_are_kept() -> None:

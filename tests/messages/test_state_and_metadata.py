@@ -148,6 +148,7 @@ def test_no_secret_is_in_any_json() -> None:
         ("consumer.session.timeout.ms", False),
         ("listener.name.external.ssl.keystore.location", False),
         ("ssl.keystore.password", True),
+        ("listener.name.external.listener.name.internal.ssl.keystore.location", True),
         ("listener.name.external.ssl.keystore.password", True),
         ("listener.name.external.scram-sha-256.sasl.jaas.config", True),
         ("a.plugin.of.our.own", True),

@@ -65,6 +65,20 @@ def test_a_topic_made_anew_is_told_of_where_its_log_is_shorter(tmp_path: Path) -
         assert "the topic was made anew" in problem(pull(brokers, tmp_path))
 
 
+def test_a_topic_that_is_gone_on_the_way_is_told(tmp_path: Path) -> None:
+    brokers = Brokers(offsets_log(p0=Log().fill(20)))
+    brokers.most_bytes = 200
+
+    def fault(node: int, header: Header, body: dict[str, Any]) -> bytes | None:
+        if header.api_key == FETCH:
+            brokers.logs.clear()
+        return None
+
+    brokers.fault = fault
+    with brokers.running():
+        assert problem(pull(brokers, tmp_path))
+
+
 def test_another_cluster_is_refused(tmp_path: Path) -> None:
     with Brokers(offsets_log(p0=Log().fill(20))).running() as brokers:
         before = first_pull(brokers, tmp_path)

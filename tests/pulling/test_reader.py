@@ -32,6 +32,16 @@ def test_a_topic_without_an_id_has_none(told: Uuid, topic_id: Uuid | None) -> No
     )
 
 
+def test_patience_may_be_less_than_usual() -> None:
+    logs = {(OFFSETS, 1): Log()}
+    with (
+        Brokers(logs, answers={2: refusing_ends(NOT_LEADER, 1 << 30)}).running() as brokers,
+        closing(ClusterReader(brokers.address, IMPATIENT | {"default.api.timeout.ms": "3600000"})) as reader,
+    ):
+        found, refused = reader.list_offsets(list(logs), LATEST, patience=0)
+    assert (found, refused) == ({}, {(OFFSETS, 1): "NOT_LEADER_OR_FOLLOWER"})
+
+
 @pytest.mark.parametrize(
     ("code", "times", "offsets", "problem"),
     [

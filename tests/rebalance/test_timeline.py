@@ -318,3 +318,24 @@ def test_commits_of_an_unknown_version_are_told() -> None:
     log = PartitionLog(0, (Segment("built.log", 0, batch),))
     timelines.read(iter_events(log, wants=timelines.wants), damages.append)
     assert [damage.is_unsupported for damage in damages] == [True]
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "is_static", "is_converted"),
+    [
+        ("classic", 5, True, False),
+        ("consumer", 5, False, True),
+        ("consumer", 4, False, False),
+        ("classic", 4, False, False),
+    ],
+)
+def test_a_generation_of_the_same_number_is_a_member_that_came_back_or_a_group_of_another_kind(
+    kind: str, number: int, is_static: bool, is_converted: bool
+) -> None:
+    """``G-8``, ``J-21``: of another number it is a new generation, whatever the group was before."""
+    facts = {"group_id": "g", "offsets_partition": 0, "record_offset": 0, "timestamp_ms": None}
+    before = Generation(**facts, kind=kind, number=number)
+    entry = Generation(**facts, kind="classic", number=5, previous=before)
+    assert (entry.changes_members_only, entry.was_converted) == (is_static, is_converted)
+    assert not before.changes_members_only
+    assert not before.was_converted

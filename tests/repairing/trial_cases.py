@@ -115,7 +115,7 @@ def answers_of(state: CoordinatorState, offsets_partition: int, partitions: int)
     return {
         (
             value.group, value.topic, value.partition, value.committed_offset, value.metadata,
-            None if value.leader_epoch == -1 else value.leader_epoch,
+            None if (value.leader_epoch or 0) < 0 else value.leader_epoch,
         )
         for value in state.iter_served()
         if value.committed_offset >= 0 and partition_for(value.group, partitions) == offsets_partition

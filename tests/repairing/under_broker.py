@@ -46,11 +46,15 @@ def _entries(checkpoint: Path) -> list[str]:
 
 
 def answers(lines: str, partitions: Iterable[int]) -> set[Answer]:
-    """What `compact` says in the form of Ask.java's answers, of some offsets partitions."""
+    """What `compact` says in the form of Ask.java's answers, of some offsets partitions.
+
+    A client shows no negative offset, and no negative leader epoch.
+    """
     wanted = set(partitions)
     return {
         (
-            row["group"], row["topic"], row["partition"], row["committed_offset"], row["metadata"], row["leader_epoch"],
+            row["group"], row["topic"], row["partition"], row["committed_offset"], row["metadata"],
+            None if (row["leader_epoch"] or 0) < 0 else row["leader_epoch"],
         )
         for row in json_lines(lines)
         if row["offsets_partition"] in wanted and row["committed_offset"] >= 0

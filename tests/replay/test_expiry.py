@@ -117,7 +117,7 @@ def test_the_record_of_a_new_empty_group_leaves_it_simple_e_7() -> None:
     "group",
     [
         classic_group(b"\x00\x01", protocol_type="connect"),
-        classic_group(subscription("other"), b"\x00\x00\x00\x00\x00\x01"),
+        classic_group(subscription("other"), b"\x00\x00\x00\x00\x00\x01\x00"),
         classic_group(subscription("other"), b""),
         classic_group(subscription("other"), protocol=None),
         classic_group(subscription("other"), protocol_type=""),

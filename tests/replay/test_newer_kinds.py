@@ -8,7 +8,7 @@ import pytest
 
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.replay.coordinator_state import CoordinatorState
-from offsets_log.replay.profile import MODERN, RELEASES
+from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
 from tests.builders import LogBuilder, record_bytes
 
 KINDS = {
@@ -82,3 +82,8 @@ def test_epochs_and_targets_of_each_kind(metadata: int, target: int, target_memb
 def test_types_that_answer_nothing_need_a_group_to_end(record_type: int) -> None:
     """Their tombstones are ignored where the group does not exist, or where it does (``J-18``)."""
     assert load((record_type, None)).problems == ()
+
+
+def test_the_first_preview_alone_writes_states_in_lower_case() -> None:
+    """``B-15``."""
+    assert [name for name, profile in PROFILES.items() if profile.lower_case_states] == ["modern-3.7"]

@@ -26,7 +26,7 @@ from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.interner import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer
+from offsets_log.columnar.scan.interner import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer, is_at
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64, uvarint, walk
 
@@ -57,8 +57,9 @@ FOLLOWED, OPEN, MARKED = range(3)
     FIRST_MARKERS,  # whether each producer's first marker is wanted, too
     NAMES_TOLD,  # records of newer kinds that name topics: behind each one commits may say something new again
     LOOKED_AT,  # the batch whose records were last looked at
+    GROUP_BEFORE,  # the group of the record before, NOTHING without one
     COUNTS,
-) = range(17)
+) = range(18)
 
 # Columns of both: a run of records that were passed by, as in ``counts``.
 RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES = range(3)
@@ -75,7 +76,7 @@ MARK_SIZE = 3
 """Bytes before a topic id that is a value's only tagged field: number of fields, tag, size."""
 
 
-@part
+@inlined
 def _number_of(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any, start: Any,
     size: Any
@@ -86,7 +87,7 @@ def _number_of(
     return intern_group(scan_state, groups, arena, overflow, data, start, size)
 
 
-@part
+@inlined
 def _verdict(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     staged: Any, i: Any, number: Any, group_at: Any, topic_at: Any,
@@ -95,11 +96,12 @@ def _verdict(
     is_commit = number < a.COMMIT_TYPES
     if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
-    group = _number_of(
-        scan_state, slots, rows, groups, arena, overflow, names, data, group_at, be16(data, group_at - 2)
-    )
-    if group < 0:
-        return group
+    group, size = counts[GROUP_BEFORE], be16(data, group_at - 2)
+    if group < 0 or not is_at(arena, groups[group, a.NAME_AT], data, group_at, size):  # mostly it is that one again
+        group = _number_of(scan_state, slots, rows, groups, arena, overflow, names, data, group_at, size)
+        if group < 0:
+            return group
+        counts[GROUP_BEFORE] = group
     verdict = names[group, AS_GROUP]
     if verdict == BY_KEY:
         if not is_commit:
@@ -196,7 +198,7 @@ def _lists_name_anew(
     return verdict
 
 
-@part
+@inlined
 def _look_at_record(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     staged: Any, i: Any,

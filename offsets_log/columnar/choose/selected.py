@@ -129,7 +129,7 @@ def _counts(selection: Selection) -> a.Int64s:
     counts[ch.WITH_MARKERS] = selection.with_markers
     counts[ch.WITH_BATCHES] = selection.with_batches
     counts[ch.IS_BARE] = selection.is_bare
-    counts[[ch.CHOSEN_AT, ch.LOOKED_AT, ch.FIRST]] = a.NOTHING
+    counts[[ch.CHOSEN_AT, ch.LOOKED_AT, ch.FIRST, ch.GROUP_BEFORE]] = a.NOTHING
     return counts
 
 

@@ -8,7 +8,14 @@ from functools import cache
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds import offsets as fold
-from offsets_log.columnar.wire.programs import OTHER, Program, compile_program, scan_state_of
+from offsets_log.columnar.wire.programs import (
+    IS_DISTINCT,
+    IS_SUBSCRIPTION,
+    OTHER,
+    Program,
+    compile_program,
+    scan_state_of,
+)
 from offsets_log.log_format.record import Record
 from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
 from offsets_log.messages.registry import (
@@ -22,8 +29,8 @@ from offsets_log.replay.groups import BRANCHES
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.refusal import Verdict, verdict_on
 
-DISTINCT = {GROUP_METADATA_VALUE.name: ("group_instance_id",)}
-"""Message → string fields that end a load where one text stands twice (``L-31``)."""
+CHECKED = {GROUP_METADATA_VALUE.name: {"group_instance_id": IS_DISTINCT, "subscription": IS_SUBSCRIPTION}}
+"""Message → fields that may end a load: where one text stands twice (``L-31``), or a length cannot be (``B-18``)."""
 
 
 def rules_of(profile: Profile) -> int:
@@ -56,9 +63,9 @@ def plain_programs(profile: Profile) -> dict[tuple[int, int | None], Program]:
         for version in range(a.VERSIONS):
             layouts = list(RECORD_TYPES[number].layouts(version))
             if len(layouts) == 1 and _is_plain(number, version, layouts[0], profile):
-                distinct = DISTINCT.get(layouts[0].name, ())
+                checked = CHECKED.get(layouts[0].name, {})
                 programs[number, version] = compile_program(
-                    layouts[0], version, noted=NOTED.get(number, ("topic_id",)), distinct=distinct
+                    layouts[0], version, noted=NOTED.get(number, ("topic_id",)), checked=checked
                 )
     return programs
 

@@ -301,7 +301,7 @@ def _look_up(
     return np.int64(oc.FINISHED)
 
 
-@part
+@inlined
 def find_holder(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, staged: Any,
     i: Any, source: Any, row: Any, is_plain: Any,
@@ -318,6 +318,10 @@ def find_holder(
             staged[i, a.VALUE_SIZE], group,
         )  # fmt: skip
     if staged[i, a.KIND] != a.VALUE:
+        return np.int64(oc.FINISHED)
+    version = groups[group, NOW]
+    if is_plain and version > 0 and version == rows[row, SENT_IN] and staged[i, a.TOPIC_ID_AT] < 0:  # most commits
+        counts[HOLDER] = rows[row, SENT_BY]
         return np.int64(oc.FINISHED)
     return _saw_commit(
         counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i, a.TOPIC_ID_AT], row, is_plain

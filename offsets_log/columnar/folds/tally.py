@@ -87,7 +87,7 @@ def _supersede(
     rows[at, LAST_BYTES] = size
 
 
-@part
+@inlined
 def count_record(
     counts: Any, rows: Any, writers: Any, minutes: Any, row: Any, writer: Any, kind: Any, offset: Any, size: Any,
     time: Any,
@@ -151,7 +151,7 @@ def count_marker(counts: Any, rows: Any, data: Any, writers: Any, minutes: Any, 
     return True
 
 
-@part
+@inlined
 def count_staged(
     counts: Any, rows: Any, staged: Any, count: Any, source: Any, data: Any, writers: Any, minutes: Any, at: Any,
     number: Any, row: Any, is_offset: Any, writer: Any, time: Any,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 
@@ -224,53 +224,63 @@ def groups_of_rows(state: ColumnarState, rows: a.Int64s) -> set[str]:
 
 
 def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.Int64s) -> Iterator[OffsetAndMetadata]:
-    """Yield the offsets at places, int64[n, 4]: batch, index, record offset, applied offset."""
+    """Return the offsets at places, int64[n, 4]: batch, index, record offset, applied offset."""
     slow_path = places[:, 0] == a.SLOW_PATH
-    copied, table = scanner.gather(layout, places[~slow_path, :2])
+    plain = places[~slow_path]
+    copied, table = scanner.gather(layout, plain[:, :2])
     keys, key_sizes = key_reader().read(copied, table, ga.KEY)
     numbers, sizes = offset_reader().read(copied, table, ga.VALUE)
     raw = copied.tobytes()
-    texts = _Texts()
-    names = [(keys[:, field], keys[:, field] + key_sizes[:, field]) for field in (GROUP, TOPIC)]
-    names.append((numbers[:, METADATA], numbers[:, METADATA] + sizes[:, METADATA]))
-    fields = (OFFSET, LEADER_EPOCH, COMMIT_TIMESTAMP, EXPIRE_TIMESTAMP, TOPIC_ID)
-    columns = [column for bounds in names for column in bounds]
-    columns += [keys[:, PARTITION], *(numbers[:, field] for field in fields)]
-    columns += [table[:, ga.PRODUCER_ID], table[:, ga.PRODUCER_EPOCH]]
-    found = zip(*(column.tolist() for column in columns), strict=True)
-    for batch, index, record_offset, applied_offset in places.tolist():
-        if batch == a.SLOW_PATH:
-            yield replace(state.values[index], applied_offset=applied_offset)
-            continue
-        (
-            group, group_end, topic, topic_end, metadata, metadata_end, partition, committed_offset, leader_epoch,
-            commit_timestamp, expire_timestamp, topic_id, producer_id, producer_epoch,
-        ) = next(found)  # fmt: skip
-        raw_id = raw[topic_id : topic_id + 16] if topic_id >= 0 else b""
-        yield OffsetAndMetadata(
-            group=texts[raw[group:group_end]],
-            topic=texts[raw[topic:topic_end]],
-            partition=partition,
-            committed_offset=committed_offset,
-            leader_epoch=None if leader_epoch == -1 else leader_epoch,
-            metadata=texts[raw[metadata:metadata_end]],
-            commit_timestamp_ms=commit_timestamp,
-            expire_timestamp_ms=None if expire_timestamp == -1 else expire_timestamp,
-            topic_id=str(Uuid(raw_id)) if any(raw_id) else None,
-            record_offset=record_offset,
-            applied_offset=applied_offset,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-        )
+    texts = _Once(decode_string)
+    found = map(  # in the order of its fields
+        OffsetAndMetadata,
+        _named(texts, raw, keys[:, GROUP], key_sizes[:, GROUP]),
+        _named(texts, raw, keys[:, TOPIC], key_sizes[:, TOPIC]),
+        keys[:, PARTITION].tolist(),
+        numbers[:, OFFSET].tolist(),
+        _unless_absent(numbers[:, LEADER_EPOCH]),
+        _named(texts, raw, numbers[:, METADATA], sizes[:, METADATA]),
+        numbers[:, COMMIT_TIMESTAMP].tolist(),
+        _unless_absent(numbers[:, EXPIRE_TIMESTAMP]),
+        _topic_ids(raw, numbers[:, TOPIC_ID]),
+        plain[:, 2].tolist(),
+        plain[:, 3].tolist(),
+        table[:, ga.PRODUCER_ID].tolist(),
+        table[:, ga.PRODUCER_EPOCH].tolist(),
+    )
+    if not slow_path.any():
+        return found
+    return (
+        state.values[index]._replace(applied_offset=applied_offset) if batch == a.SLOW_PATH else next(found)
+        for batch, index, _, applied_offset in places.tolist()
+    )
 
 
-class _Texts(dict[bytes, str]):
+class _Once(dict[bytes, str]):
     """Raw bytes → text; decoded once, as names repeat often."""
 
+    def __init__(self, decode: Callable[[bytes], str]) -> None:
+        super().__init__()
+        self._decode = decode
+
     def __missing__(self, raw: bytes) -> str:
-        text = decode_string(raw)
-        self[raw] = text
+        text = self[raw] = self._decode(raw)
         return text
+
+
+def _named(texts: _Once, raw: bytes, begins: a.Int64s, sizes: a.Int64s) -> list[str]:
+    return [texts[raw[begin:end]] for begin, end in zip(begins.tolist(), (begins + sizes).tolist(), strict=True)]
+
+
+def _topic_ids(raw: bytes, begins: a.Int64s) -> list[str | None]:
+    """Return topic ids as text; None where a value has none, or only zeros."""
+    texts = _Once(lambda topic_id: str(Uuid(topic_id)))
+    ids = (raw[begin : begin + SIZES["uuid"]] if begin >= 0 else b"" for begin in begins.tolist())
+    return [texts[topic_id] if any(topic_id) else None for topic_id in ids]
+
+
+def _unless_absent(numbers: a.Int64s) -> list[int | None]:
+    return [None if number == -1 else number for number in numbers.tolist()]
 
 
 def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = ()) -> dict[bytes, str]:

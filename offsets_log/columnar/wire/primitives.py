@@ -215,7 +215,29 @@ def _after_bytes(scan_state: Any, pc: Any, data: Any, at: Any, end: Any) -> Any:
     begin, at = at, _after_sized(size, at, end, flags & p.NULLABLE)
     if flags & p.IS_DISTINCT and at >= 0 and size >= 0 and not is_new(scan_state, data, begin, size):
         return np.int64(MALFORMED)
+    if flags & p.IS_SUBSCRIPTION and at >= 0 and not takes_subscription(data, begin, at):
+        return np.int64(MALFORMED)
     return at
+
+
+@part
+def takes_subscription(data: Any, at: Any, end: Any) -> Any:
+    """Return whether a coordinator gets over bytes in which it looks for topics (``B-18``).
+
+    As `consumer_protocol.refusal_of_subscription` says.
+    """
+    if at + 6 > end:
+        return True
+    count, at = be32(data, at + 2), at + 6
+    if count < 0 or count > end - at:
+        return False
+    for _ in range(count):
+        if at + 2 > end:
+            return True
+        at = _after_sized(be16(data, at), at + 2, end, np.int64(0))
+        if at < 0:
+            return False
+    return at + 4 > end or be32(data, at) <= end - at - 4
 
 
 @inlined

@@ -35,8 +35,9 @@ NUMBERS = 13  # flags, bytes of an element: an array behind a compact count, or 
 IS_TAGGED = IS_LONG = 2
 
 # Flags of COMPACT; the first is that of the others too.
-NULLABLE, IS_SHORT, IS_DISTINCT = 1, 2, 4
-"""With IS_DISTINCT, a text that occurs twice in a record makes the record not plain."""
+NULLABLE, IS_SHORT, IS_DISTINCT, IS_SUBSCRIPTION = 1, 2, 4, 8
+"""What makes a record not plain: with IS_DISTINCT a text that occurs twice in it, with IS_SUBSCRIPTION, a flag of BYTES
+too, a consumer's subscription that may end a load."""
 
 NO_PLACE = -1
 OTHER = -1
@@ -73,16 +74,20 @@ class Program:
 
 
 def compile_program(
-    message: Message, version: int, *, noted: Sequence[str] = (), distinct: Sequence[str] = ()
+    message: Message,
+    version: int,
+    *,
+    noted: Sequence[str] = (),
+    checked: Mapping[str, int] = {},
 ) -> Program:
     """Compile the program of one version.
 
     Args:
         noted: top-level fields whose bytes are asked for; fields that the version lacks get a place too, which is never
             filled.
-        distinct: string fields inside an array that must not hold one text twice; nulls do not count.
+        checked: string and bytes fields inside an array → IS_DISTINCT, where nulls do not count, or IS_SUBSCRIPTION.
     """
-    compiler = _Compiler(version, message.is_flexible(version), {name: i for i, name in enumerate(noted)}, distinct)
+    compiler = _Compiler(version, message.is_flexible(version), {name: i for i, name in enumerate(noted)}, checked)
     always = {row.name for row in message.fields_of(version) if row.tag is None}
     for name in noted:
         if name not in always:
@@ -92,11 +97,11 @@ def compile_program(
 
 
 class _Compiler:
-    def __init__(self, version: int, flexible: bool, places: dict[str, int], distinct: Sequence[str]) -> None:
+    def __init__(self, version: int, flexible: bool, places: dict[str, int], checked: Mapping[str, int]) -> None:
         self.version = version
         self.flexible = flexible
         self.places = places
-        self.distinct = distinct
+        self.checked = checked
         self.code: list[int] = []
         self.last_skip: int | None = None
 
@@ -135,7 +140,7 @@ class _Compiler:
             case Scalar("string"):
                 self.string(row)
             case Scalar("bytes"):
-                self.emit(COMPACT if self.flexible else BYTES, int(row.nullable))
+                self.emit(COMPACT if self.flexible else BYTES, row.nullable | self.checked.get(row.name, 0))
             case Scalar(name):
                 self.emit(SKIP, SIZES[name])
             case ArrayOf(element):
@@ -153,8 +158,8 @@ class _Compiler:
         self.last_skip = None
 
     def string(self, row: Field) -> None:
-        if row.name in self.distinct:
-            self.emit(COMPACT, NULLABLE * row.nullable | IS_SHORT * (not self.flexible) | IS_DISTINCT)
+        if row.name in self.checked:
+            self.emit(COMPACT, NULLABLE * row.nullable | IS_SHORT * (not self.flexible) | self.checked[row.name])
         else:
             self.emit(COMPACT if self.flexible else STRING, int(row.nullable))
 

@@ -1,0 +1,48 @@
+"""Subscriptions of consumers whose lengths end a load, or do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from offsets_log.columnar.wire.primitives import takes_subscription
+from offsets_log.messages.consumer_protocol import refusal_of_subscription
+from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
+from tests.builders import member
+from tests.replay.test_rules import log, rule_of
+
+SUBSCRIPTIONS = {
+    # what Kafka's ConsumerProtocol of 3.9.1 and 4.3.0 made of it, version 0 behind a version
+    "0003 ffffffff": "its topics are null",
+    "0003 00000009 000141": "9 topics in 3 bytes",
+    "0003 00000001 ffff 00000000": "a topic is null",
+    "0003 00000001 0009 4100000000": "a topic takes 9 bytes, 5 are left",
+    "0003 00000001 000141 00000009 01": "the user data takes 9 bytes, 1 are left",
+    "": None,
+    "00": None,
+    "0003 0000": None,
+    "0003 00000000": None,
+    "0003 00000003 000141 00": None,
+    "0003 00000002 000141": None,
+    "0003 00000001 000141 0000": None,
+    "0003 00000001 0001ff ffffffff": None,
+    "0003 00000001 000141 00000000 010203": None,
+    "ffff 00000000 ffffffff": None,
+}
+
+
+@pytest.mark.parametrize(("subscription", "problem"), SUBSCRIPTIONS.items())
+def test_a_subscription_with_a_length_that_cannot_be_ends_the_load(subscription: str, problem: str | None) -> None:
+    """Of a consumer group that has a protocol; one that is cut off does not (``B-18``, ``E-12``). Kernels know it."""
+    data = bytes.fromhex(subscription)
+    assert refusal_of_subscription(data) == problem
+    around = np.frombuffer(b"\xff" + data + b"\0" * 9, np.uint8)
+    assert bool(takes_subscription(around, np.int64(1), np.int64(1 + len(data)))) == (problem is None)
+    rows = member("a"), member("b", subscription=data)
+    expected = None if problem is None else "B-18"
+    for profile in (MODERN, CLASSIC, RELEASES["3.0"]):
+        assert rule_of(log().group(*rows), profile) == expected
+        assert rule_of(log().group(*rows).group(*rows, protocol_type="connect"), profile) == expected
+        assert rule_of(log().group(*rows, protocol_type="connect").group(*rows), profile) == expected
+        assert rule_of(log().group(*rows, protocol_type="connect").group(*rows, protocol=None), profile) is None
+    assert rule_of(log().group(*rows), RELEASES["2.3"]) is None
