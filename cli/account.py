@@ -178,11 +178,13 @@ class Account:
             self.say(note)
         self.say(words)
         if found == 0 and (filters := [*map(shlex.quote, names), *self._reading.filters]):
-            filters += (f"-p {number}" for number in self._reading.offsets_partition)
+            filters += self._partition_filters
             self.say(
                 f"nothing here fits {' '.join(filters)}; without that, offsets-log groups and offsets-log info show "
                 "what is here"
             )
+        elif found and (idle := self.inputs.idle_filters):
+            self.say(f"nothing here fits {' '.join([*idle, *self._partition_filters])}, what is shown fits the others")
         if self.lost:
             count = sum(missing.count for missing in self.lost)
             self.say(
@@ -198,6 +200,10 @@ class Account:
             self.say(f"no batch was found: this may be no log of Kafka. {WHAT_TO_GIVE}")
         elif self.damaged_logs and not self.tells_brokers:
             self.say("a broker that starts over these files may serve less, or not start: see offsets-log check")
+
+    @property
+    def _partition_filters(self) -> list[str]:
+        return [f"-p {number}" for number in self._reading.offsets_partition]
 
     @property
     def exit_status(self) -> int:

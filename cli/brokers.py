@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from cli.engine import Loaded
-from cli.inputs import matcher
+from cli.inputs import Matcher
 from cli.session import Session
 from offsets_log.broker.home import at_home
 from offsets_log.broker.outcome import Outcome
@@ -45,7 +45,7 @@ class Brokers:
         """
         session = self.session
         session.account.tells_brokers = True
-        shows_topic = matcher(()) if all_topics else session.inputs.shows_topic
+        shows_topic = Matcher(()) if all_topics else session.inputs.shows_topic
         read = session.engine.load_whole(self.profile, whole_groups=whole_groups)
         for log, state, found, outcomes in self._answers(read) if self.as_broker else self._with_outcomes(read):
             yield log, state.showing(session.inputs.shows_group, shows_topic), found, outcomes

@@ -129,6 +129,11 @@ class Following(Generic[Kind]):
         self._measuring = threading.Lock()
         self._complete_at = time.monotonic()
         self._alerts: Counter[str] = Counter()
+        if options.rules_of_ends and not session.inputs.copied_logs:
+            session.account.say(
+                f"--alert {', '.join(options.rules_of_ends)}: no other topic's partition lies beside these, without "
+                "which it never comes true: give the broker's whole data directory"
+            )
         session.inputs.topic_ids  # noqa: B018 - while the files are open that say it
         session.inputs.close_logs()
 

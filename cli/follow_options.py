@@ -34,7 +34,12 @@ class FollowOptions:
     @property
     def wants_ends(self) -> bool:
         """Whether the ends of users' partitions are needed."""
-        return self.metrics_port is not None or not self.rules.keys().isdisjoint(("beyond-end", "lag"))
+        return self.metrics_port is not None or bool(self.rules_of_ends)
+
+    @property
+    def rules_of_ends(self) -> list[str]:
+        """The rules that the ends of users' partitions decide."""
+        return [rule for rule in self.rules if rule in ("beyond-end", "lag")]
 
 
 class Rule(click.ParamType):  # type: ignore[type-arg]

@@ -44,9 +44,11 @@ def follow_compact(
         following = Following(session, follow, partial(FollowedOffsets, asked), offset_row_order)
         _write_lines(following, session, output)
         groups: set[str] = set().union(*(followed.groups for followed in following.partitions))
-        count = counted(sum(followed.count for followed in following.partitions), "offset")
+        count = sum(followed.count for followed in following.partitions)
         session.account.finish(
-            f"{count} of {counted(len(groups), 'group')}, {_partitions(following)}; profile {profile}"
+            f"{counted(count, 'offset')} of {counted(len(groups), 'group')}, {_partitions(following)}; "
+            f"profile {profile}",
+            found=count,
         )
 
 
@@ -69,7 +71,7 @@ def follow_groups(reading: ReadOptions, output: Output, follow: FollowOptions, p
         else:
             _write_lines(following, session, output)
         count = sum(len(followed.rows) for followed in following.partitions)
-        session.account.finish(f"{counted(count, 'group')}, {_partitions(following)}; profile {profile}")
+        session.account.finish(f"{counted(count, 'group')}, {_partitions(following)}; profile {profile}", found=count)
 
 
 def _rows_of_groups(following: Following[FollowedGroups]) -> list[Row]:
@@ -108,7 +110,8 @@ def follow_history(
             f"{counted(sum(followed.commits for followed in following.partitions), 'commit')}, "
             f"{counted(sum(followed.rewinds for followed in following.partitions), 'rewind')}, "
             f"{counted(len(keys), 'topic partition')} of {counted(len({key[0] for key in keys}), 'group')}; "
-            f"profile {profile}"
+            f"profile {profile}",
+            found=len(keys),
         )
 
 
@@ -130,11 +133,12 @@ def follow_rebalances(
         _write_lines(following, session, output)
         found = following.partitions
         groups: set[str] = set().union(*(followed.generations for followed in found))
-        count = counted(sum(followed.generations.total() for followed in found), "generation")
+        count = sum(followed.generations.total() for followed in found)
         session.account.finish(
-            f"{count} of {counted(len(groups), 'group')}, "
+            f"{counted(count, 'generation')} of {counted(len(groups), 'group')}, "
             f"{_partitions(following)}; {sum(followed.in_storms.total() for followed in found)} in storms, "
-            f"{sum(followed.flapping for followed in found)} with flapping members"
+            f"{sum(followed.flapping for followed in found)} with flapping members",
+            found=count,
         )
 
 

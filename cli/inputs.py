@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Set
+import shlex
+from collections.abc import Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -60,8 +61,8 @@ class Inputs(Beside):
         self.has_broken_files = opened.has_broken_files
         self.partitions = len(opened.logs)
         self.locate = opened.locate
-        self.shows_group = matcher(reading.group)
-        self.shows_topic = matcher(reading.topic)
+        self.shows_group = Matcher(reading.group)
+        self.shows_topic = Matcher(reading.topic)
 
     def close_logs(self) -> None:
         """Close the logs' files, where they are read in another way from here on."""
@@ -77,6 +78,12 @@ class Inputs(Beside):
             return PartitionCount(given, "option")
         told = None if self.metadata is None else self.metadata.partition_count(OFFSETS_TOPIC)
         return None if told is None else PartitionCount(told, "metadata")
+
+    @property
+    def idle_filters(self) -> list[str]:
+        """The filters that fitted nothing while others did, as they may be given; none is known where Spark filters."""
+        asked = {"-g": self.shows_group.idle, "-t": self.shows_topic.idle} if self.reading.engine == "local" else {}
+        return [f"{option} {shlex.quote(glob)}" for option, globs in asked.items() for glob in globs]
 
     @property
     def partitions_read(self) -> str:
@@ -228,8 +235,19 @@ def read_topic_ids(file: str | None) -> dict[bytes, str]:
         raise InputError(f"it is not a JSON object topic id -> name: {error}", file=file) from None
 
 
-def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
-    """Return a function that tells whether a name fits one of the globs; without globs every name does."""
-    if not globs:
-        return lambda name: True
-    return lambda name: any(fnmatchcase(name, glob) for glob in globs)
+class Matcher:
+    """Tells whether a name fits one of the globs; without globs every name does.
+
+    Attributes:
+        idle: the globs that none of the names so far fits.
+    """
+
+    def __init__(self, globs: tuple[str, ...]) -> None:
+        self._globs = globs
+        self.idle = list(dict.fromkeys(globs))
+
+    def __call__(self, name: str) -> bool:
+        if self.idle and (found := [glob for glob in self.idle if fnmatchcase(name, glob)]):
+            self.idle = [glob for glob in self.idle if glob not in found]
+            return True
+        return not self._globs or any(fnmatchcase(name, glob) for glob in self._globs)

@@ -78,7 +78,7 @@ def command(
         return
     from collections import Counter
 
-    from cli.inputs import matcher, read_topic_ids
+    from cli.inputs import Matcher, read_topic_ids
     from cli.members import parsed_topics
     from cli.output import chosen_format
     from cli.rebalance_output import write_timelines
@@ -93,7 +93,7 @@ def command(
     with open_session(reading, output) as session:
         if reading.topic:
             session.account.say("-t has no effect: a rebalance is of the whole group")
-        shows_group = session.inputs.shows_group if not verifies else matcher(())
+        shows_group = session.inputs.shows_group if not verifies else Matcher(())
         timelines = Timelines(shows_group)
         selection = Selection(shows_group, record_types=frozenset({GROUP_METADATA}), with_names=True, is_bare=True)
         for log in session.inputs.logs:

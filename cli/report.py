@@ -105,7 +105,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
             f"{session.inputs.partitions_read}, "
             f"{counted(problems, 'problem or note', 'problems or notes')}; profile {profile}"
             + ("" if to == "-" else f"; open {to} in a browser"),
-            found=about["groups"],
+            found=about["offsets" if reading.topic else "groups"],
         )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cli.account import EXIT_DAMAGED, say
 from cli.command_config import properties_of
-from cli.inputs import matcher
+from cli.inputs import Matcher
 from offsets_log.cluster import admin
 from offsets_log.disk.journal import growing_file
 from offsets_log.errors import ClusterLostError, InputError
@@ -92,7 +92,7 @@ class Run:
         rows = decode_plan(Path(self.asked.plan).read_bytes(), self.asked.plan)
         groups = parse_renames(self.asked.rename_group, {row["group"] for row in rows}, "--rename-group")
         topics = parse_renames(self.asked.rename_topic, {row["topic"] for row in rows}, "--rename-topic")
-        shows_group, shows_topic = matcher(self.asked.group), matcher(self.asked.topic)
+        shows_group, shows_topic = Matcher(self.asked.group), Matcher(self.asked.topic)
         rows = renamed([row for row in rows if shows_group(row["group"]) and shows_topic(row["topic"])], groups, topics)
         self.total = len(rows)
         return rows
@@ -103,7 +103,7 @@ class Run:
             only = BEHIND if self.asked.only_behind else AHEAD if self.asked.only_ahead else None
             policy = Policy(self.asked.leader_epochs, self.asked.out_of_range, only)
             return restore(cluster, rows, policy, journal, note)
-        shows_group, shows_topic = matcher(self.asked.group), matcher(self.asked.topic)
+        shows_group, shows_topic = Matcher(self.asked.group), Matcher(self.asked.topic)
         entries = {key: entry for key, entry in journal.entries.items() if shows_group(key[0]) and shows_topic(key[1])}
         self.total = len(entries)
         return undo(cluster, entries, note)

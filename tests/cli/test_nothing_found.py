@@ -133,6 +133,49 @@ def test_all_that_chooses_is_named(words: tuple[str, ...]) -> None:
     assert told.startswith(f"nothing here fits {' '.join(words[1:])};")
 
 
+@pytest.mark.parametrize("least_bytes", [NEVER, 0])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check",
+        "compact",
+        "decode",
+        "expire",
+        "groups",
+        "history",
+        "info",
+        "rebalances",
+        "rebuild",
+        "report",
+        "rescue",
+        "top",
+    ],
+)
+def test_one_of_several_groups_that_is_not_there_is_told(
+    command: str, least_bytes: int, tmp_path: Path, bulk_from: BulkFrom
+) -> None:
+    """A rescue without one of the groups asked for would be taken for whole; globs that overlap all fit."""
+    bulk_from(least_bytes)
+    places = (("--to", str(tmp_path / str(i))) if command in ("rescue", "report") else () for i in range(2))
+    told = "nothing here fits -g nosuch, what is shown fits the others"
+    assert run(command, LOG, "-g", "alive-*", "-g", "nosuch", *next(places)).stderr.splitlines()[-1] == told
+    result = run(command, LOG, "-g", "*", "-g", "alive-*", "-g", "alive-metrics", *next(places))
+    assert "nothing here fits" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["compact", "groups", "history", "rebalances"])
+def test_a_group_that_never_came_is_told(command: str) -> None:
+    result = run(command, LOG, "-g", "nosuch", "--follow", "--until-idle", "1ms")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, NOTHING_FITS)
+
+
+def test_an_alert_that_cannot_come_true_is_told() -> None:
+    words = ("--follow", "--until-idle", "1ms", "--alert", "lag:5", "--alert", "beyond-end")
+    told = "--alert lag, beyond-end: no other topic's partition lies beside these, without which it never comes true"
+    assert told in run("compact", LOG, *words).stderr
+    assert "never comes true" not in run("compact", DATA, *words).stderr
+
+
 @pytest.mark.parametrize(("command", "option"), [("rebalances", "-t"), ("check", "-t")])
 def test_a_filter_that_a_command_does_not_heed_is_told(command: str, option: str) -> None:
     assert f"{option} has no effect: " in run(command, LOG, option, "nosuch").stderr
