@@ -25,7 +25,8 @@ class _Once(Generic[Value]):
         self.__doc__ = find.__doc__
 
     def __get__(self, owner: Any, kind: type | None = None) -> Value:
-        found = owner.__dict__[self.find.__name__] = self.find(owner)
+        found = self.find(owner)
+        setattr(owner, self.find.__name__, found)
         return found
 
 
