@@ -43,7 +43,7 @@ def write_timelines(
     else:
         rows = [with_verdict(entry, rebalance_row(entry)) for entry in entries]
         names = tuple(column.name for column in columns)
-    names += tuple(sorted({name for row in rows for name in row} - set(names)))  # raw bytes of malformed names
+    names += tuple(sorted(set().union(*rows) - set(names)))  # raw bytes of malformed names
     with destination(output, session.inputs.files) as stream:
         if format_name != "parquet":
             write_rows(stream, rows, names, format_name)

@@ -73,7 +73,7 @@ def holders_of(group: Group | None) -> Holders:
         if group.kind == CLASSIC:
             by_name.update(dict.fromkeys(_assigned(group, member), holder))
         elif group.kind == CONSUMER:
-            by_id.update(dict.fromkeys(member.owned_partitions(), holder))
+            by_id.update(dict.fromkeys(member.owned, holder))
         elif group.kind == STREAMS:
             by_name.update(dict.fromkeys(_tasks(group, member), holder))
     return Holders(by_name, by_id, holder if len(group.members) == 1 else None)

@@ -111,8 +111,8 @@ class Timelines:
         if decoded is not None:
             if decoded.record_type in NAMING_TYPES:
                 self.topic_names.update(topic_names_in(decoded))
-            if not decoded.is_offset_commit and self._shows_group(decoded.group):
-                reader.read(RecordPlace(offsets_partition, record), decoded)
+            if not decoded.is_offset_commit and self._shows_group(group_id := decoded.group):
+                reader.read(RecordPlace(offsets_partition, record), group_id, decoded)
 
 
 class RecordPlace(NamedTuple):
@@ -154,9 +154,8 @@ class PartitionReader:
         self._holes += run.has_holes
         self._next_offset = run.next_offset
 
-    def read(self, place: RecordPlace, record: CoordinatorRecord) -> None:
+    def read(self, place: RecordPlace, group_id: str, record: CoordinatorRecord) -> None:
         """Read a group's record."""
-        group_id = record.group
         fold = self._folds.get(group_id)
         if fold is None:
             fold = self._folds[group_id] = GroupFold(group_id, self._profile)

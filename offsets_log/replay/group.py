@@ -7,7 +7,6 @@ they are in their records (see `messages`), so that nothing in them is lost.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import chain, repeat
 from typing import Any
 
 from offsets_log.replay.profile import Profile
@@ -31,17 +30,14 @@ class Member:
     Attributes:
         metadata: the fields of its row in type 2, or of its type 5, 10 or 19 value; empty before one was read.
         current: the fields of its type 8, 14 or 22 value; empty without one.
+        owned: the partitions that a consumer group's member holds by ``current``, also those it has to give back.
     """
 
     member_id: str
     metadata: dict[str, Any] = field(default_factory=dict)
     current: dict[str, Any] = field(default_factory=dict)
     member_epoch: int = 0
-
-    def owned_partitions(self) -> list[TopicPartition]:
-        """Return the partitions a consumer group's member holds, including those it has to give back."""
-        rows = (*self.current.get("assigned_partitions", ()), *self.current.get("partitions_pending_revocation", ()))
-        return list(chain.from_iterable(zip(repeat(row["topic_id"]), row["partitions"], strict=False) for row in rows))
+    owned: list[TopicPartition] = field(default_factory=list)
 
 
 @dataclass(slots=True)

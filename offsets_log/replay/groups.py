@@ -26,12 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 from offsets_log.errors import ReplayError
 from offsets_log.messages.consumer_protocol import refusal_of_subscription
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.replay.group import CLASSIC, CONSUMER, NO_EPOCH, SHARE, STREAMS, Group, Member
+from offsets_log.replay.group import CLASSIC, CONSUMER, NO_EPOCH, SHARE, STREAMS, Group, Member, TopicPartition
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import Timeline
@@ -244,37 +245,40 @@ def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> 
         if member is not None:
             _release_partitions(fold.profile, group, member)
             member.member_epoch = NO_EPOCH
-            member.current = {}
+            member.current, member.owned = {}, []
         return
     if member_id not in group.members and fold.profile.tombstones_need_their_target:
         raise ReplayError(f"the member {member_id!r} of this assignment does not exist", rule="J-18")
     member = group.members.get(member_id) or Member(member_id)
-    if not _keeps_partitions(group, member, record.value):
+    epoch = record.value["member_epoch"]
+    owned = _owned_by(record.value) if group.kind == CONSUMER else []
+    if not _keeps_partitions(group, member, epoch, owned):
         _release_partitions(fold.profile, group, member)
-        _take_partitions(fold.profile, group, record.value)
+        _take_partitions(fold.profile, group, epoch, owned)
     group.members[member_id] = member
-    member.current = record.value
-    member.member_epoch = record.value["member_epoch"]
+    member.current, member.owned, member.member_epoch = record.value, owned, epoch
 
 
-def _keeps_partitions(group: Group, member: Member, value: dict[str, Any]) -> bool:
+def _owned_by(value: dict[str, Any]) -> list[TopicPartition]:
+    """Return the partitions of a type 8 value, with those to give back."""
+    rows = (*value.get("assigned_partitions", ()), *value.get("partitions_pending_revocation", ()))
+    return list(chain.from_iterable(zip(repeat(row["topic_id"]), row["partitions"], strict=False) for row in rows))
+
+
+def _keeps_partitions(group: Group, member: Member, epoch: int, owned: list[TopicPartition]) -> bool:
     """Take the partitions that a member gives back for it again, all at once, if nothing refuses them (``J-20``)."""
-    if group.kind != CONSUMER:
+    if owned != member.owned:
         return False
-    owned = Member("", current=value).owned_partitions()
     held = dict.fromkeys(owned, member.member_epoch)
-    is_same = len(held) == len(owned) and owned == member.owned_partitions()
-    if not is_same or not held.items() <= group.partition_epochs.items():
+    if len(held) != len(owned) or not held.items() <= group.partition_epochs.items():
         return False
-    group.partition_epochs.update(dict.fromkeys(owned, value["member_epoch"]))
+    group.partition_epochs.update(dict.fromkeys(owned, epoch))
     return True
 
 
 def _release_partitions(profile: Profile, group: Group, member: Member) -> None:
     """Release a member's partitions (``J-20``): up to 4.1 each must be given back at the epoch it was taken."""
-    if group.kind != CONSUMER:
-        return
-    for partition in member.owned_partitions():
+    for partition in member.owned:
         epoch = group.partition_epochs.get(partition)
         if epoch == member.member_epoch:
             del group.partition_epochs[partition]
@@ -282,12 +286,9 @@ def _release_partitions(profile: Profile, group: Group, member: Member) -> None:
             raise ReplayError(f"a partition is given back at epoch {member.member_epoch}, held at {epoch}", rule="J-20")
 
 
-def _take_partitions(profile: Profile, group: Group, value: dict[str, Any]) -> None:
+def _take_partitions(profile: Profile, group: Group, epoch: int, owned: list[TopicPartition]) -> None:
     """Take partitions for a member (``J-20``): nobody may hold them, or from 4.2 on only a member at a lower epoch."""
-    if group.kind != CONSUMER:
-        return
-    epoch = value["member_epoch"]
-    for partition in Member("", current=value).owned_partitions():
+    for partition in owned:
         held = group.partition_epochs.get(partition)
         if held is not None and (profile.partitions_have_one_owner or held >= epoch):
             raise ReplayError(f"a partition is taken at epoch {epoch} but held at epoch {held}", rule="J-20")

@@ -160,9 +160,7 @@ def _of_member(member: Member) -> Body:
 def _consumer_member(served: Served, group: Group, member: Member) -> Body:
     row = _of_member(member)
     subscribed = row["subscribed_topic_names"]
-    held = [
-        {"topic_id": topic_id, "partitions": [partition]} for topic_id, partition in sorted(member.owned_partitions())
-    ]
+    held = [{"topic_id": topic_id, "partitions": [partition]} for topic_id, partition in sorted(member.owned)]
     target = group.targets.get(member.member_id) or {}
     is_classic = member.metadata.get("classic_member_metadata") is not None
     return row | {

@@ -84,11 +84,13 @@ class Bare:
         self, order: ScanOrder, wants: Callable[[Record], bool] | None
     ) -> Iterator[Passed | tuple[Record, CoordinatorRecord | None]]:
         """Yield the records, decoded where they are asked for, and what is passed by between them."""
-        for *run, offset, time_ms, time_delta, at, key_size, value_size in self.told:
-            yield from _passed(run)
+        copied = self.copied
+        for first, following, has_holes, offset, time_ms, time_delta, at, key_size, value_size in self.told:
+            if first != a.NOTHING:
+                yield Passed(first, following, bool(has_holes))
             value_at = at + key_size
-            value = self.copied[value_at : value_at + value_size] if value_size >= 0 else None
-            key = self.copied[at:value_at]
+            value = copied[value_at : value_at + value_size] if value_size >= 0 else None
+            key = copied[at:value_at]
             record = Record(offset=offset, timestamp_ms=time_ms + time_delta, key=key, value=value)
             yield record, order.decode(key, value) if wants is None or wants(record) else None
         yield from self.passed

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as e
@@ -74,7 +76,7 @@ def keep_text(texts: Growing, counts: a.Int64s, raw: bytes) -> tuple[int, int]:
     used = int(counts[e.TEXT_USED])
     while used + len(raw) > len(texts.array):
         texts.grow()
-    texts.array[used : used + len(raw)] = list(raw)
+    texts.array[used : used + len(raw)] = np.frombuffer(raw, np.uint8)
     counts[e.TEXT_USED] += len(raw)
     return used, len(raw)
 
