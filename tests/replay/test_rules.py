@@ -251,6 +251,14 @@ def test_values_say_minus_one_where_there_is_nothing() -> None:
     assert epoch.leader_epoch == 4
 
 
+@pytest.mark.parametrize("at", [0, 7, 15])
+def test_a_topic_id_is_none_only_if_all_its_bytes_are_zero(at: int) -> None:
+    """Values have topic ids from 4.1 on, zero where the broker knew none (``L-23``)."""
+    topic_id = Uuid(bytes(at) + b"\1" + bytes(15 - at))
+    (named,) = log().commit(5, topic_id=topic_id).load(MODERN).committed
+    assert named.topic_id == str(topic_id)
+
+
 def test_a_null_key_ends_the_load_of_either() -> None:
     """After a null key both answer nothing: Scala serves nothing, Java is unavailable (``L-16``, ``J-3``, ``L-42``)."""
     built = log().commit(5).add((None, b"x")).commit(6)
@@ -387,6 +395,14 @@ SUBSCRIPTIONS = {
     "0003 00000001 000141 0000": None,
     "0003 00000001 0001ff ffffffff": None,
     "0003 00000001 000141 00000000 010203": None,
+    "0003 00000001 000141 00000003 010203": None,
+    "0003 00000001 000141 00000004 010203": "the user data takes 4 bytes, 3 are left",
+    "0003 00000001 000141 01000000 010203": "the user data takes 16777216 bytes, 3 are left",
+    "0003 00000001 0004 41000000": None,
+    "0003 00000001 0005 41000000": "a topic takes 5 bytes, 4 are left",
+    "0003 00000002 000141 0001": "a topic takes 1 bytes, 0 are left",
+    "0003 00000004 00014100": None,
+    "0003 00000005 00014100": "5 topics in 4 bytes",
     "ffff 00000000 ffffffff": None,
 }
 
