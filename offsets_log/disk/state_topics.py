@@ -13,7 +13,7 @@ from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.local import expand, list_directory
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.replicas import choose_replica
-from offsets_log.errors import InputError
+from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.state_topics import is_decoded_topic
 
@@ -37,6 +37,7 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
         found: dict[int, list[PartitionLog]] = {}
         files: set[str] = set()
         notes: list[str] = []
+        damages: list[Damage] = []
         is_broken = False
         for path in (place for given in paths for one in expand(given) for place in _places(one, topic)):
             partition = _name_of(path).partition
@@ -45,6 +46,7 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
             opened = stack.enter_context(open_logs([str(path)], input_format="segments"))
             files.update(opened.files)
             notes += opened.notes
+            damages += opened.damages
             is_broken |= opened.has_broken_files
             found.setdefault(partition, []).extend(
                 replace(log, offsets_partition=partition, topic=topic) for log in opened.logs
@@ -53,7 +55,8 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
             raise InputError(f"no segment of {topic} was found in {', '.join(paths[:3])}")
         logs = [choose_replica(same) for _, same in sorted(found.items())]
         result = DiskLogs(logs, Dumps(None), Finder((), stack), stack.pop_all())
-        result.files, result.notes, result.has_broken_files = sorted(files), list(dict.fromkeys(notes)), is_broken
+        result.files, result.notes = sorted(files), list(dict.fromkeys(notes))
+        result.damages, result.has_broken_files = damages, is_broken
         return result
 
 

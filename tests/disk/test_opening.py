@@ -105,6 +105,15 @@ def test_open_logs_bad_path_is_input_error(tmp_path, monkeypatch, path):
         open_logs([path])
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("missing", "no such file or directory"), *((path, "no file matches") for path in ("a*", "a?", "a[b]", "*?[b]"))],
+)
+def test_expand_of_nothing_says_whether_a_file_or_a_pattern_was_named(tmp_path, path, words):
+    with pytest.raises(InputError, match=words):
+        local.expand(str(tmp_path / path))
+
+
 @pytest.mark.parametrize("files", [{}, {f"{0:020}.index": b"", name(0, ".deleted"): segment(0)}])
 def test_open_logs_without_segments_says_what_to_try(tmp_path, files):
     directory = partition(tmp_path, 1, files)
@@ -127,6 +136,14 @@ def test_open_logs_more_files_than_allowed_raises_the_limit(tmp_path):
             assert offsets(disk.logs[0]) == list(range(40))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_open_pieces_that_cannot_leaves_the_limit_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(resource, "setrlimit", lambda *what: pytest.fail("the limit was changed"))
+    with pytest.raises(InputError):
+        open_pieces(str(tmp_path / "missing"))
+    with pytest.raises(InputError, match="no regular file"):
+        open_pieces(str(tmp_path))
 
 
 # --------------------------------------------------------------------------------------- pipes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,23 @@ def test_a_folder_or_its_file_is_a_partition(data_directory: Path) -> None:
         assert topic_of([str(path)]) == TOPIC
         with open_topic([str(path)], TOPIC) as opened:
             assert [log.offsets_partition for log in opened.logs] == [3]
+
+
+def test_a_topics_packed_segment_that_is_cut_off_is_damage(data_directory: Path) -> None:
+    folder = data_directory / f"{TOPIC}-3"
+    whole = gzip.compress((folder / f"{0:020}.log").read_bytes())
+    for packed, is_cut in ((whole, False), (whole[:-9], True)):
+        (folder / f"{1:020}.log.gz").write_bytes(packed)
+        with open_topic([str(data_directory)], TOPIC) as opened:
+            assert [Path(str(damage.error.file)).parent.name for damage in opened.damages] == [folder.name] * is_cut
+
+
+def test_a_topics_checkpoint_that_cannot_be_read_is_told(data_directory: Path) -> None:
+    with open_topic([str(data_directory)], TOPIC) as opened:
+        assert not opened.has_broken_files
+    (data_directory / "recovery-point-offset-checkpoint").write_text("no checkpoint")
+    with open_topic([str(data_directory)], TOPIC) as opened:
+        assert opened.has_broken_files
 
 
 def test_a_topic_that_is_not_there_is_no_answer(data_directory: Path) -> None:

@@ -71,6 +71,15 @@ def test_behind_a_gap_a_batch_gives_way_to_the_next_only_if_that_fits(following:
     assert read_log((0, data))[0] == read
 
 
+@pytest.mark.parametrize(("following", "read"), [(99, [110]), (100, [100]), (105, [105]), (110, [110])])
+def test_behind_a_gap_a_segments_first_batch_gives_way_to_what_fits_the_segment(
+    following: int, read: list[int]
+) -> None:
+    """The next one fits if it begins no earlier than the segment."""
+    data = segment_of(110, following)[0]
+    assert read_log((100, data))[0] == read
+
+
 def test_the_last_offset_of_a_segment_is_2_to_the_31_less_1_beyond_its_base() -> None:
     """An index holds the difference in 4 bytes with a sign."""
     last = (1 << 31) - 1

@@ -158,6 +158,43 @@ def test_what_stands_before_a_struct_that_may_be_null(tagged: bool) -> None:
         )
     for marker in () if tagged else range(128, 256):
         assert readers.read(code, bytes([marker, 0, 0, 0, 7])) == (None, 1)
+        assert by_construct(code, bytes([marker, 0, 0, 0, 7])) == (None, 1)
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+@pytest.mark.parametrize("lowest", [-1, -(1 << 15)])
+@pytest.mark.parametrize("length", [-(1 << 15), -2, -1, 0, 1, 2])
+def test_lengths_below_zero_are_null_where_null_may_be(length: int, lowest: int, nullable: bool) -> None:
+    """−1, and where all below 0 are null any other; the same count of elements is null at −1 only."""
+    sized = p.Sized(p.INT16, nullable=nullable, lowest=lowest)
+    counted = p.Array(p.INT16, p.INT8, nullable=nullable)
+    raw = length.to_bytes(2, signed=True) + b"\1"
+    whole = {0: (0, 2), 1: (1, 3)}
+    for code, least in ((sized, lowest), (counted, -1)):
+        expected = (None, 2) if nullable and least <= length < 0 else whole.get(length)
+        for found in (by_construct(code, raw), readers.read(code, raw)):
+            assert (found if found is None or found[0] is None else (len(found[0]), found[1])) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "raw"),
+    [
+        (p.Sized(p.INT16, nullable=True), b"\0\2x"),
+        (p.Sized(p.INT16, nullable=False), b"\xff\xff"),
+        (p.Sized(p.INT16, nullable=True), b"\xff\xfe"),
+        (p.Array(p.INT16, p.INT8, nullable=True), b"\0\2x"),
+        (p.Array(p.INT16, p.INT8, nullable=False), b"\xff\xff"),
+        (p.Array(p.INT16, p.INT8, nullable=True), b"\xff\xfe"),
+        (p.UVARINT, b"\x80"),
+        (p.UVARINT, b"\xff" * 6),
+        (p.VARINT, b"\x80"),
+        (p.COMPACT, b"\x80"),
+    ],
+)
+def test_an_error_names_its_field(code: c.Construct, raw: bytes) -> None:
+    with pytest.raises(c.ConstructError) as caught:
+        ("name" / code).parse(raw)
+    assert caught.value.path == "(parsing) -> name"
 
 
 def test_no_more_is_remembered_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

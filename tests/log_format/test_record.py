@@ -172,9 +172,16 @@ def test_wrappers_that_kafka_cannot_have_written_are_damage() -> None:
     """``records:M3``; and one cut off at the end inside is left out in silence (``M10``)."""
     assert damage_of(wrapper(1, 0, [])).error.field == "value"
     assert damage_of(wrapper(1, 0, [wrapper(1, 0, [message(1, 0)])])).error.field == "attributes"
-    null_value = encode_legacy_message(magic=1, offset=0, timestamp_ms=0, attributes=1, key=None, value=None)
-    assert damage_of(null_value).error.field == "value"
     assert [record.offset for record in read(wrapper(0, 3, [message(0, 3), message(0, 4)[:-3]]))] == [3]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec_id", [1, 2, 3])
+def test_a_compressed_message_has_a_value(magic: int, codec_id: int) -> None:
+    """``records:M3``."""
+    raw = encode_legacy_message(magic=magic, offset=0, timestamp_ms=0, attributes=codec_id, key=None, value=None)
+    error = damage_of(raw).error
+    assert (error.field, error.problem) == ("value", "a compressed message has a null value")
 
 
 @pytest.mark.parametrize("size", [-1, 0, b.MIN_SIZE[0] - 1])

@@ -93,7 +93,14 @@ def test_parallel_consumers_offsets_come_back(done: list[bool], letter: str, bas
      text_of(b"\2" + bytes(8) + struct.pack(">i", 1 << 30)), text_of(b"\2" + bytes(12)),
      text_of(b"\2" + bytes(8) + struct.pack(">iiqx", 1, 0, 5)),
      text_of(b"\2" + bytes(8) + struct.pack(">iiqiq", 2, 0, 5, 0, 5)),
-     text_of(b"o" + struct.pack(">i", (1 << 31) - 1) + bytes(9))],
+     text_of(b"o" + struct.pack(">i", (1 << 31) - 1) + bytes(9)),
+     text_of(b"o" + struct.pack(">ix", 0)), text_of(b"o" + struct.pack(">ib", -8, 0)),
+     text_of(b"o" + struct.pack(">i3B", 8, 1, 0, 0)), text_of(b"o" + struct.pack(">i2B", 8, 1, 1)),
+     text_of(b"e" + struct.pack(">3i", 2, 0, 1)), text_of(b"e" + struct.pack(">2i", 2, -1)),
+     text_of(b"e" + struct.pack(">i", -1)), text_of(b"e" + struct.pack(">2ix", 0, 1)),
+     text_of(b"\1" + struct.pack(">q", -2)), text_of(b"\2" + struct.pack(">q", -2)),
+     text_of(b"\2" + bytes(8) + struct.pack(">ii", 1, -1) + bytes(8)),
+     text_of(b"\2" + bytes(8) + struct.pack(">ii", 1, 1) + bytes(8))],
 )  # fmt: skip
 def test_text_stays_text(text: str) -> None:
     assert decode_commit_metadata(text, 5) is None

@@ -19,6 +19,7 @@ from offsets_log.messages.cluster_metadata.registry import (
     decode_metadata_record,
     encode_metadata_record,
 )
+from offsets_log.messages.layouts import field_rows
 from offsets_log.messages.mirror_maker import OFFSET_SYNCS, decode_mirror_maker_record
 from offsets_log.messages.other_topic import is_of_another_topic, may_be_coordinators
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
@@ -127,3 +128,20 @@ def test_what_json_leaves_out_of_an_offset_commit_is_kafkas_default() -> None:
     assert said[1]["expire_timestamp"] == -1
     assert said[3]["leader_epoch"] == said[4]["leader_epoch"] == -1
     assert said[4]["topic_id"] == ZERO_UUID
+
+
+RELEASES_OF_LAYOUTS = {
+    **dict.fromkeys((4, 5, 7, 8), ("up to 3.7", "3.8 and later")),
+    9: ("up to 3.9", "4.0"),
+    **dict.fromkeys((11, 15), ("up to 4.0", "4.1 and later")),
+}
+"""Type → what wrote its values, of those whose values share a version number."""
+
+
+@pytest.mark.parametrize("record_type", RECORD_TYPES)
+def test_values_that_share_a_version_are_told_apart_by_release(record_type: int) -> None:
+    """Keys have one layout, whoever wrote them."""
+    rows = list(field_rows(RECORD_TYPES[record_type]))
+    values = {row.releases for row in rows if row.part == "value"}
+    assert values == set(RELEASES_OF_LAYOUTS.get(record_type, [None]))
+    assert {row.releases for row in rows if row.part == "key"} == {None}

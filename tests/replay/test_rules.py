@@ -248,6 +248,14 @@ def test_values_say_minus_one_where_there_is_nothing() -> None:
     assert epoch.leader_epoch == 4
 
 
+@pytest.mark.parametrize("at", [0, 7, 15])
+def test_a_topic_id_is_none_only_if_all_its_bytes_are_zero(at: int) -> None:
+    """Values have topic ids from 4.1 on, zero where the broker knew none (``L-23``)."""
+    topic_id = Uuid(bytes(at) + b"\1" + bytes(15 - at))
+    (named,) = log().commit(5, topic_id=topic_id).load(MODERN).committed
+    assert named.topic_id == str(topic_id)
+
+
 def test_a_null_key_ends_the_load_of_either() -> None:
     """After a null key both answer nothing: Scala serves nothing, Java is unavailable (``L-16``, ``J-3``, ``L-42``)."""
     built = log().commit(5).add((None, b"x")).commit(6)

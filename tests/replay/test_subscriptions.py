@@ -27,6 +27,14 @@ SUBSCRIPTIONS = {
     "0003 00000001 000141 0000": None,
     "0003 00000001 0001ff ffffffff": None,
     "0003 00000001 000141 00000000 010203": None,
+    "0003 00000001 000141 00000003 010203": None,
+    "0003 00000001 000141 00000004 010203": "the user data takes 4 bytes, 3 are left",
+    "0003 00000001 000141 01000000 010203": "the user data takes 16777216 bytes, 3 are left",
+    "0003 00000001 0004 41000000": None,
+    "0003 00000001 0005 41000000": "a topic takes 5 bytes, 4 are left",
+    "0003 00000002 000141 0001": "a topic takes 1 bytes, 0 are left",
+    "0003 00000004 00014100": None,
+    "0003 00000005 00014100": "5 topics in 4 bytes",
     "ffff 00000000 ffffffff": None,
 }
 
