@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import ERA_NAMES, HARDLY_MS, Duration, Time, UntilOffset
+from offsets_log.errors import InputError
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -149,7 +150,11 @@ class Changes:
         return deep.log, deep.opened, round_of(deep, settings)
 
     def tell_of_others(self, session: Session, partitions: Set[int | None]) -> None:
-        """Report options without effect: records of partitions that are not there, and globs that fit no group."""
+        """Report options without effect: records of partitions that are not there, and globs that fit no group.
+
+        Raises:
+            InputError: no group at all would be kept.
+        """
         for partition, offset in self.drop_record:
             if partition is not None and partition not in partitions:
                 session.account.is_wrong = True
@@ -162,6 +167,10 @@ class Changes:
             for glob in dict.fromkeys(globs):
                 if glob not in self.met:
                     session.account.say(f"{option} {glob} {what}: no record names such a group")
+        if self.keep_group and self.met.isdisjoint(self.keep_group):
+            raise InputError(
+                "nothing is written: no group is to be kept; offsets-log groups shows what groups there are"
+            )
 
     def _drops(self, session: Session, log: PartitionLog) -> Drops:
         from offsets_log.cleaner.drops import Drops

@@ -255,11 +255,11 @@ def test_groups_and_what_has_expired_are_not_there(tmp_path: Path, recording: Ca
     log = recording("kafka-4.3-expired") / "log"
     groups = {json.loads(line)["group"] for line in told("compact", log, "-o", "jsonl").splitlines()}
     result = clean(
-        log, "--deep", "--keep-group", "*[a-m]", "--drop-expired", "--retention", "1ms", "--to", tmp_path / "o"
+        log, "--deep", "--keep-group", "[l-o]*", "--drop-expired", "--retention", "1ms", "--to", tmp_path / "o"
     )
     assert result.exit_code == 0, result.stderr
     left = {json.loads(line)["group"] for line in told("compact", tmp_path / "o", "-o", "jsonl").splitlines()}
-    assert left < groups
+    assert left == {"live-amber", "live-new-amber"} < {group for group in groups if group[0] in "lmno"}
 
 
 def test_a_retention_without_expiry_is_refused(tmp_path: Path) -> None:
@@ -284,7 +284,19 @@ def test_what_matches_nothing_is_said(tmp_path: Path) -> None:
     assert "--drop-group g*" not in result.stderr
     assert "--high-watermark 7:1 has no effect: no such offsets partition was found" in result.stderr
     assert "--first-dirty-offset" not in result.stderr
-    assert "--keep-group x keeps nothing" in clean(data, "--dry-run", "--keep-group", "x").stderr
+    words = ("--keep-group", "x", "--keep-group", "g")
+    assert "--keep-group x keeps nothing" in clean(data, "--dry-run", *words).stderr
+
+
+def test_no_log_is_written_without_any_group(tmp_path: Path) -> None:
+    data = log_of(tmp_path, *LogBuilder().commit(1).batches)
+    for words in (("--dry-run",), ("--to", tmp_path / "out")):
+        result = clean(data, "--keep-group", "x", *words)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "--keep-group x keeps nothing" in result.stderr
+        assert "nothing is written: no group is to be kept" in result.stderr
+    assert not (tmp_path / "out").exists()
+    assert clean(data, "--keep-group", "x", "--keep-group", "g", "--to", tmp_path / "out").exit_code == 0
 
 
 def test_a_log_of_which_a_start_leaves_nothing_fails(tmp_path: Path) -> None:
