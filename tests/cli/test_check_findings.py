@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import lzma
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from offsets_log.checking import loads as checking
 from offsets_log.checking.offsets import LONGEST_TRANSACTION_MS
+from offsets_log.checking.places import FindingPlace, find_places
+from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header, encode_batch
 from offsets_log.log_format.building import build_marker
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.partition_count import partition_count
@@ -156,6 +160,28 @@ def test_orphans_are_told_for_the_releases_that_do_not_serve_them(tmp_path: Path
     (orphans,) = findings(document, rule="J-15")
     assert (orphans["releases"], orphans["detail"]["offsets"], orphans["position"] > 0) == (["4.0.0", "4.3.0"], 2, True)
     assert run(tmp_path, "--loads-on", "2.8").exit_code == 0
+
+
+def test_orphans_are_not_told_for_a_release_whose_load_does_not_serve_all(tmp_path: Path) -> None:
+    """A record that ends the load is told, and not what would have been of the offsets (``J-15``)."""
+    write(tmp_path, [batch(commit(G), pair(2, {"group": G}), (None, b"v"))])
+    document = check(tmp_path, "--loads-on", "4.3.0", status=3)
+    assert document["loads"]["0"]["4.3.0"]["served"] == "nothing"
+    assert findings(document, rule="J-15") == []
+
+
+@pytest.mark.parametrize("wanted", [(), (0,), (1,), (0, 3), (2, 9), (3, 4), (0, 1, 2, 3)])
+def test_places_are_those_of_the_records_that_are_asked_for(wanted: tuple[int, ...]) -> None:
+    """One that its batch lacks has the batch's place; one that is in no batch has none."""
+    first, second = batch(commit("a"), commit("b")), batch(commit("c"), first=3)
+    lone = replace(decode_batch_header(first), last_offset=2)
+    data = encode_batch(lone, lone.raw[BATCH_HEADER_SIZE:]) + second
+    found = find_places(PartitionLog(0, (Segment("f", 0, data),)), wanted)
+    groups = {0: "a", 1: "b", 2: None, 3: "c"}
+    assert {offset: (place.record_offset, place.group) for offset, place in found.items()} == {
+        offset: (offset, groups[offset]) for offset in wanted if offset in groups
+    }
+    assert found.get(2, FindingPlace("f", 0, 2)) == FindingPlace("f", 0, 2)
 
 
 def test_a_deleted_offset_under_a_type_0_key_may_return(tmp_path: Path) -> None:
