@@ -131,6 +131,9 @@ def command(
             )
         for words in _of_nothing_left(session, checks):
             session.account.say(words)
+        for words in _of_nothing_served(found.loads, judged):
+            session.account.is_wrong = True
+            session.account.say(words)
         session.account.finish(
             f"{session.inputs.partitions_read}, {counted(len(releases), 'release')}; "
             f"{counted(len(failing), 'load fails', 'loads fail')}"
@@ -169,6 +172,21 @@ def _of_nothing_left(session: Session, checks: Sequence[PartitionCheck]) -> Iter
         if check.log.bytes_to_read and ends == {first or 0}:
             name = partition_name(check.log.offsets_partition)
             yield f"offsets partition {name}: nothing is left of it: a broker would serve none of its bytes"
+
+
+def _of_nothing_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:
+    """Yield a sentence for each load that comes to its end and serves nothing of what is here."""
+    from offsets_log.rows.tables import partition_name
+
+    for load in loads:
+        releases = [name for name in load["releases"] if name in judged]
+        if releases and load["ok"] and load["served"] == "nothing":
+            name = partition_name(load["offsets_partition"])
+            when = f", after a stop that was {load['shutdown']}," if load["shutdown"] else ""
+            yield (
+                f"offsets partition {name}: on {', '.join(releases)} the load{when} does not fail, but nothing is "
+                "served of what can be read here"
+            )
 
 
 def _coordinator_in_words(release: Release, other: str) -> str:

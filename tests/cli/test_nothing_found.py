@@ -257,6 +257,19 @@ def test_a_log_that_loads_because_nothing_is_left_of_it_is_told(name: str, tmp_p
     assert told not in run("check", LOG, "--loads-on", "4.3.0").stderr
 
 
+def test_a_load_that_does_not_fail_and_serves_nothing_is_told(tmp_path: Path) -> None:
+    """Behind a gap lies an empty last segment."""
+    folder = tmp_path / "__consumer_offsets-2"
+    folder.mkdir()
+    segment = Path(LOG) / "__consumer_offsets-2" / f"{0:020}.log"
+    (folder / segment.name).write_bytes(segment.read_bytes())
+    told = "on 4.3.0 the load does not fail, but nothing is served of what can be read here"
+    assert told not in run("check", str(tmp_path), "--loads-on", "4.3.0").stderr
+    (folder / f"{50:020}.log").touch()
+    result = run("check", str(tmp_path), "--loads-on", "4.3.0")
+    assert (result.exit_code, told in result.stderr) == (3, True)
+
+
 def test_a_file_that_is_no_segment_is_not_followed_instead_of_those_beside_it(tmp_path: Path) -> None:
     segment = Path(LOG) / "__consumer_offsets-0" / "00000000000000000000.log"
     for name in ("lone.log", segment.name):
