@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import mmap
 import re
 import threading
@@ -12,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from offsets_log.disk.ahead import ahead
+from offsets_log.disk.packed import Inflated, Problems
 from offsets_log.disk.translating import SentPartition
 from offsets_log.disk.user_logs import find_user_topics, release
+from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import InputError
 
 
@@ -76,3 +80,34 @@ def test_where_nobody_takes_items_any_more_none_are_made() -> None:
     taken.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before - 1
     assert len(made) < 20
+
+
+def test_partitions_are_folders_with_segments_of_topics_that_are_not_being_deleted(tmp_path: Path) -> None:
+    for name, files in {
+        "orders-0": ["00000000000000000000.log", "00000000000000000009.log", "00000000000000000009.index"],
+        "orders-1": ["leader-epoch-checkpoint"],
+        "orders-2.0a1b-delete": ["00000000000000000000.log"],
+        "orders-3": ["00000000000000000005.log", "99999999999999999999.log", "00000000000000000007.log.cleaned"],
+        "notes": ["00000000000000000000.log"],
+    }.items():
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).touch()
+    with ExitStack() as stack:
+        logs, _ = find_user_topics([str(tmp_path)], stack)
+        assert sorted(logs.partitions()) == [("orders", 0), ("orders", 3)]
+    for number, base_offsets in ((0, [0, 9]), (1, []), (3, [5])):
+        assert UserPartition("orders", number, tmp_path / f"orders-{number}", {}).base_offsets() == base_offsets
+
+
+@pytest.mark.parametrize(("moves", "expected"), [([0, 3], b"def"), ([3, 3], b"def"), ([2, 6], b""), ([5, 9], b"")])
+def test_packed_data_are_read_forwards(moves: list[int], expected: bytes) -> None:
+    file = Inflated(memoryview(gzip.compress(b"abcdef")), Problems())
+    assert file.head(2) == b"ab"
+    for offset in moves:
+        file.seek(offset)
+    assert file.read(9) == expected
+    assert file.tell() == 6
+    for offset, whence in ((0, io.SEEK_SET), (6, io.SEEK_CUR), (0, io.SEEK_END)):
+        with pytest.raises(ValueError, match="read forwards only"):
+            file.seek(offset, whence)
