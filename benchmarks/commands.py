@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +158,11 @@ class Command:
             if not self.prints:
                 command += ["--to", str(out)]
 
+            numbers = count()
+
             def run() -> float:
-                if out.is_dir():
-                    shutil.rmtree(out)
+                if out.is_dir():  # removing many files makes some file systems slow to make others for minutes
+                    out.rename(out.with_name(f"{self.output}-{next(numbers)}"))
                 out.unlink(missing_ok=True)
                 status = EXIT_DAMAGED if log.truth.get("broken") else 0
                 if not self.prints:
