@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import ERA_NAMES, HARDLY_MS, Duration, Time, UntilOffset
-from offsets_log.errors import InputError
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -155,6 +154,8 @@ class Changes:
         Raises:
             InputError: no group at all would be kept.
         """
+        from offsets_log.errors import InputError
+
         for partition, offset in self.drop_record:
             if partition is not None and partition not in partitions:
                 session.account.is_wrong = True
