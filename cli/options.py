@@ -314,6 +314,18 @@ AS_BROKER = click.option(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerOptions:
+    """The value of `broker_options`: whether a broker's answer is asked for, and how it was stopped before.
+
+    Attributes:
+        shutdown: clean or unclean; None for what the data directory tells.
+    """
+
+    as_broker: bool
+    shutdown: str | None
+
+
 def report_option(*formats: str) -> Callable[..., Any]:
     """Return the option -o for a command that writes files, and a report about each partition beside them."""
     return click.option(
@@ -365,6 +377,9 @@ def gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Ca
 
     return decorate
 
+
+broker_options = gather("broker", BrokerOptions, (AS_BROKER, SHUTDOWN))
+"""Options for what a broker makes of the files."""
 
 reading_options = gather("reading", ReadOptions, READING)
 """Options for PATH..., filters, bounds, and what to do about damage."""
