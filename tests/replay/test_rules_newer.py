@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -65,7 +66,9 @@ def test_consumer_group_is_built_and_torn_down_in_order() -> None:
     [
         [(5, "m")],
         [(8, "m"), (5, "m")],
+        [(7, "m"), (5, "m")],
         [(3, None)],
+        [(7, "m"), (6, None), (3, None)],
         [(6, None)],
         [(8, "m"), (7, "m"), (5, "m"), (3, None)],
     ],
@@ -99,7 +102,31 @@ def test_tombstones_of_what_is_not_there_are_ignored_since_4_0() -> None:
         assert built.load(MODERN).groups == {}
         assert rule_of(built, RELEASES["3.9-java"]) == "J-18"
     assert rule_of(log().newer(8, current(1), member_id="m")) is None
+    assert rule_of(consumer_group(), RELEASES["3.9-java"]) is None
     assert rule_of(log().newer(3, {"epoch": 1}).newer(8, current(1), member_id="m"), RELEASES["3.9-java"]) == "J-18"
+
+
+@pytest.mark.parametrize("record_type", [5, 8])
+def test_before_4_0_a_tombstone_of_a_member_needs_that_member_in_its_group(record_type: int) -> None:
+    """Another member is not enough, and since 4.0 such a tombstone is ignored (``J-18``)."""
+    java_3_9 = RELEASES["3.9-java"]
+    built = (
+        log().newer(3, {"epoch": 1}).newer(5, CONSUMER_MEMBER, member_id="m").newer(record_type, None, member_id="n")
+    )
+    assert (rule_of(built, java_3_9), rule_of(built)) == ("J-18", None)
+    there = log().newer(3, {"epoch": 1}).newer(5, CONSUMER_MEMBER, member_id="m").newer(8, None, member_id="m")
+    assert rule_of(there, java_3_9) is None
+    assert rule_of(there.newer(5, None, member_id="m"), java_3_9) is None
+
+
+@pytest.mark.parametrize(("first", "second"), [*permutations((3, 11, 17), 2)])
+def test_a_group_of_a_newer_kind_gives_way_to_no_other(first: int, second: int) -> None:
+    """Without members or offsets it is no simple group (``J-19``)."""
+    built = log().newer(first, {"epoch": 5, "metadata_hash": 0})
+    before = built.load(MODERN).groups["g"]
+    assert rule_of(built.newer(second, {"epoch": 6, "metadata_hash": 0})) == "J-19"
+    after = built.load(MODERN).groups["g"]
+    assert (after.kind, after.group_epoch) == (before.kind, 5)
 
 
 def test_simple_groups_give_way_to_newer_kinds_by_release() -> None:
@@ -113,6 +140,9 @@ def test_simple_groups_give_way_to_newer_kinds_by_release() -> None:
     assert rule_of(consumer, RELEASES["3.9-java"]) == "J-19"
     assert rule_of(log().group().newer(3, {"epoch": 1, "metadata_hash": 0})) == "J-19"
     assert consumer.served(MODERN) == {K: 5}
+    assert [built.load(MODERN).groups["g"].kind for built in (consumer, streams, share)] == [
+        "consumer", "streams", "classic"
+    ]  # fmt: skip
 
 
 def test_a_partition_has_one_owner_or_the_one_of_the_higher_epoch() -> None:
@@ -124,6 +154,15 @@ def test_a_partition_has_one_owner_or_the_one_of_the_higher_epoch() -> None:
     assert (rule_of(moved), rule_of(moved, RELEASES["4.1"])) == (None, "J-20")
     third = moved.newer(8, current(2, 0), member_id="o")
     assert rule_of(third) == "J-20", "what m gave back was n's already"
+
+
+@pytest.mark.parametrize("profile", [MODERN, RELEASES["4.1"]], ids=["modern", "4.1"])
+@pytest.mark.parametrize("given_back", [None, current(1)], ids=["tombstone", "nothing held"])
+def test_what_a_member_gives_back_another_takes(given_back: dict[str, Any] | None, profile: Profile) -> None:
+    """At once, by a tombstone or by an assignment without it (``J-20``)."""
+    held = consumer_group().newer(8, current(1, 0), member_id="m").newer(8, given_back, member_id="m")
+    assert held.load(profile).groups["g"].partition_epochs == {}
+    assert rule_of(held.newer(8, current(1, 0), member_id="n"), profile) is None
 
 
 @pytest.mark.parametrize(("taken", "gives_way"), [(1, False), (2, False), (3, True)])
@@ -177,6 +216,11 @@ def test_states_of_consumer_share_and_streams_groups() -> None:
     assert behind.load(MODERN).groups["g"].state(MODERN) == "Assigning"
     waiting = consumer_group().newer(8, current(1, state=1), member_id="m")
     assert waiting.load(MODERN).groups["g"].state(MODERN) == "Reconciling"
+    assert waiting.newer(5, CONSUMER_MEMBER, member_id="n").load(MODERN).groups["g"].state(MODERN) == "Reconciling"
+    one_of_two = consumer_group().newer(8, current(1, state=1), member_id="n")
+    assert one_of_two.load(MODERN).groups["g"].state(MODERN) == "Reconciling"
+    late = consumer_group().newer(3, {"epoch": 2}).newer(6, {"assignment_epoch": 2})
+    assert late.load(MODERN).groups["g"].state(MODERN) == "Reconciling", "the member is at an earlier epoch"
     share_member = {"rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": []}
     share = log().newer(10, share_member, member_id="m").newer(11, {"epoch": 9, "metadata_hash": 0})
     assert share.load(MODERN).groups["g"].state(MODERN) == "Stable"
@@ -186,6 +230,8 @@ def test_states_of_consumer_share_and_streams_groups() -> None:
     streams.newer(22, {"member_epoch": 1, "previous_member_epoch": 0, "state": 1} | NO_TASKS, member_id="m")
     streams.newer(20, {"assignment_epoch": 1, "assignment_timestamp": 0})
     assert streams.load(MODERN).groups["g"].state(MODERN) == "NotReady"
+    streams.newer(23, {"epoch": 1, "subtopologies": []})
+    assert streams.load(MODERN).groups["g"].state(MODERN) == "NotReady", "another epoch of the topology was validated"
     streams.newer(23, {"epoch": 0, "subtopologies": []})
     assert streams.load(MODERN).groups["g"].state(MODERN) == "Stable"
 
