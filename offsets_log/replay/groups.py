@@ -270,7 +270,7 @@ def _keeps_partitions(group: Group, member: Member, epoch: int, owned: list[Topi
     if owned != member.owned:
         return False
     held = dict.fromkeys(owned, member.member_epoch)
-    if len(held) != len(owned) or not held.items() <= group.partition_epochs.items():
+    if not held.items() <= group.partition_epochs.items():
         return False
     group.partition_epochs.update(dict.fromkeys(owned, epoch))
     return True

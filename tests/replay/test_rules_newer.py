@@ -16,6 +16,7 @@ from offsets_log.replay import groups
 from offsets_log.replay.group import CONSUMER, Group, Member
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, RELEASES, Profile
+from offsets_log.replay.timeline import GroupEvent, Timeline
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.groups import group_row
 from tests.builders import LogBuilder, member, record_bytes
@@ -171,6 +172,35 @@ def test_a_holder_gives_way_to_a_higher_epoch_only(taken: int, gives_way: bool) 
     built = consumer_group().newer(8, current(2, 0), member_id="m").newer(8, current(taken, 0), member_id="n")
     assert rule_of(built) == (None if gives_way else "J-20")
     assert rule_of(built, RELEASES["4.1"]) == "J-20"
+
+
+@pytest.mark.parametrize(("profile", "is_refused"), [(MODERN, False), (RELEASES["4.1"], True)], ids=["modern", "4.1"])
+@pytest.mark.parametrize("value", [None, current(2, 1)], ids=["tombstone", "another partition"])
+def test_a_partition_that_is_held_at_another_epoch_is_not_given_back(
+    value: dict[str, Any] | None, profile: Profile, is_refused: bool
+) -> None:
+    """Whoever holds it keeps it, and up to 4.1 the load ends (``J-20``)."""
+    partition = (bytes(16), 0)
+    fold = GroupFold("g", profile)
+    members = {"m": Member("m", member_epoch=1, owned=[partition])}
+    fold.group = Group("g", CONSUMER, members=members, partition_epochs={partition: 2})
+    key = {"group_id": "g", "member_id": "m"}
+    timeline = Timeline([GroupEvent(5, CoordinatorRecord(record_type=8, key=key, value_version=0, value=value))])
+    assert [problem.rule for problem in fold.replay_timeline(timeline)] == (["J-20"] if is_refused else [])
+    assert fold.group.partition_epochs[partition] == 2
+
+
+def test_members_of_a_share_group_share_their_partitions() -> None:
+    """Only those of a consumer group own them (``J-20``)."""
+    rows = [{"topic_id": bytes(16), "partitions": [0]}]
+    built = log().newer(11, {"epoch": 1, "metadata_hash": 0})
+    for member_id in "mn":
+        facts = {"member_epoch": 1, "previous_member_epoch": 0, "state": 0, "assigned_partitions": rows}
+        built.newer(14, facts, member_id=member_id)
+    assert rule_of(built) is None
+    assert [
+        len(member.current["assigned_partitions"]) for member in built.load(MODERN).groups["g"].members.values()
+    ] == [1, 1]
 
 
 def test_upgrade_and_downgrade_between_classic_and_consumer() -> None:
