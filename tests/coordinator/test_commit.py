@@ -7,7 +7,7 @@ import pytest
 from offsets_log.coordinator.answers import NO_OFFSET, UNSTABLE, FetchedOffset
 from offsets_log.coordinator.cache import GroupCoordinatorCache
 from offsets_log.coordinator.config import OffsetConfig
-from offsets_log.coordinator.errors import CoordinatorError, Errors
+from offsets_log.coordinator.errors import CoordinatorError, Errors, answer_to_append
 from offsets_log.coordinator.log import MemoryLog
 from offsets_log.coordinator.records import OffsetCommit, Producer
 from offsets_log.coordinator.validation import NOBODY, MemberIdentity
@@ -124,16 +124,32 @@ def test_a_group_id_that_is_needed_must_not_be_empty() -> None:
 # ------------------------------------------------------------------------------------------ what goes wrong
 
 
+TOLD_AS = {
+    Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_LEADER_OR_FOLLOWER: Errors.NOT_COORDINATOR,
+    Errors.RECORD_LIST_TOO_LARGE: Errors.INVALID_COMMIT_OFFSET_SIZE,
+    Errors.UNKNOWN_SERVER_ERROR: Errors.UNKNOWN_SERVER_ERROR,
+}
+TOLD_LIKE_THESE = {
+    Errors.UNKNOWN_TOPIC_OR_PARTITION: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.KAFKA_STORAGE_ERROR: Errors.NOT_COORDINATOR,
+    Errors.MESSAGE_TOO_LARGE: Errors.INVALID_COMMIT_OFFSET_SIZE,
+}
+
+
+def test_what_a_log_says_is_told_to_clients_in_their_words() -> None:
+    """``maybeConvertOffsetCommitError``; all others are told as they are."""
+    told = {error: answer_to_append(CoordinatorError(error, "why")) for error in Errors}
+    assert {error: answer.error for error, answer in told.items()} == (
+        {error: error for error in Errors} | TOLD_AS | TOLD_LIKE_THESE
+    )
+    assert {answer.problem for answer in told.values()} == {"why"}
+
+
 @pytest.mark.parametrize("release", JAVA_AND_SCALA)
-@pytest.mark.parametrize(
-    ("refusal", "answer"),
-    [
-        (Errors.NOT_ENOUGH_REPLICAS, Errors.COORDINATOR_NOT_AVAILABLE),
-        (Errors.NOT_LEADER_OR_FOLLOWER, Errors.NOT_COORDINATOR),
-        (Errors.RECORD_LIST_TOO_LARGE, Errors.INVALID_COMMIT_OFFSET_SIZE),
-        (Errors.UNKNOWN_SERVER_ERROR, Errors.UNKNOWN_SERVER_ERROR),
-    ],
-)
+@pytest.mark.parametrize(("refusal", "answer"), TOLD_AS.items())
 def test_what_the_log_refuses_is_not_remembered(release: str, refusal: Errors, answer: Errors) -> None:
     """``W-5``: a marker is applied only if it is written, as any record."""
     cache, log = with_log(release)
@@ -193,6 +209,8 @@ def test_without_membership_a_group_that_nobody_knows_becomes_a_simple_one(relea
         (MemberIdentity("m", "static", 3), Errors.FENCED_INSTANCE_ID, Errors.FENCED_INSTANCE_ID),
         (MemberIdentity("m", "nobody", 3), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
         (MemberIdentity("", "static"), Errors.FENCED_INSTANCE_ID, Errors.FENCED_INSTANCE_ID),
+        (MemberIdentity("", None, 0), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
+        (MemberIdentity("s", "static", 4), Errors.ILLEGAL_GENERATION, Errors.ILLEGAL_GENERATION),
     ],
 )
 def test_of_a_group_with_members_only_members_of_its_generation_commit(
@@ -220,7 +238,11 @@ def test_to_an_empty_group_anybody_commits_who_claims_no_generation(release: str
         (NOBODY, Errors.UNKNOWN_MEMBER_ID, Errors.NONE),
         (MemberIdentity("m", None, 5), Errors.NONE, Errors.NONE),
         (MemberIdentity("m", None, 4), Errors.STALE_MEMBER_EPOCH, Errors.ILLEGAL_GENERATION),
+        (MemberIdentity("m", None, 6), Errors.STALE_MEMBER_EPOCH, Errors.ILLEGAL_GENERATION),
+        (MemberIdentity("m"), Errors.STALE_MEMBER_EPOCH, Errors.ILLEGAL_GENERATION),
         (MemberIdentity("other", None, 5), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
+        (MemberIdentity("", None, 0), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
+        (MemberIdentity("", "static"), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
     ],
 )
 def test_members_of_a_consumer_group_commit_at_their_epoch(
@@ -229,6 +251,26 @@ def test_members_of_a_consumer_group_commit_at_their_epoch(
     cache = loaded_with("g", *newer_group("g", member_id="m"))
     assert commit_error(cache, who) is plain
     assert commit_error(cache, who, producer=FIRST) is transactional
+
+
+def test_a_member_of_a_consumer_group_that_speaks_the_classic_protocol_has_a_generation() -> None:
+    """``W-7``: its epoch is one to it."""
+    records = newer_group("g", member_id="m")
+    assert records[1].value is not None
+    records[1].value["classic_member_metadata"] = {"session_timeout_ms": 1, "supported_protocols": []}
+    cache = loaded_with("g", *records)
+    assert commit_error(cache, MemberIdentity("m", None, 5)) is Errors.NONE
+    stale = MemberIdentity("m", None, 4)
+    assert commit_error(cache, stale) is Errors.ILLEGAL_GENERATION
+    assert commit_error(cache, stale, producer=FIRST) is Errors.ILLEGAL_GENERATION
+    with pytest.raises(CoordinatorError, match="ILLEGAL_GENERATION"):
+        cache.fetch_offsets("g", who=stale)
+
+
+@pytest.mark.parametrize("who", [MemberIdentity("nobody", None, 9), MemberIdentity("", "static")])
+def test_of_a_classic_group_anybody_fetches(who: MemberIdentity) -> None:
+    cache = loaded_with("g", classic_group("g", [member_row("m", "t", instance_id="static")]))
+    assert cache.fetch_offsets("g", [("t", 0)], who=who) == {("t", 0): NO_OFFSET}
 
 
 def test_only_a_member_of_a_consumer_group_that_says_who_it_is_is_checked_when_it_fetches() -> None:
@@ -345,13 +387,6 @@ def test_a_producers_epoch_is_the_highest_in_the_log() -> None:
     cache = started(log=log)
     assert commit_error(cache, producer=Producer(7, 2)) is Errors.INVALID_PRODUCER_EPOCH
     assert commit_error(cache, producer=Producer(7, 3)) is Errors.NONE
-
-
-def test_the_first_preview_of_the_java_coordinator_never_says_unstable() -> None:
-    """``B-8``."""
-    cache, _ = with_log("3.7-java")
-    cache.commit_transactional_offsets("g", FIRST, OFFSET)
-    assert cache.fetch_offsets("g", [("t", 0)], require_stable=True) == {("t", 0): NO_OFFSET}
 
 
 @pytest.mark.parametrize(("release", "has_one"), [("4.0", False), ("4.1", True), ("4.2", True), ("4.3", True)])
