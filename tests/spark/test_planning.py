@@ -261,6 +261,6 @@ def test_an_end_that_no_batch_tells_is_not_known(monkeypatch: pytest.MonkeyPatch
     odd = (bytes(8) + b"\0\0\0\x0e" + bytes(4) + b"\2") * 3
     tail = odd + batch(7)
     tried = sum(match.start() < len(odd) for match in PLAUSIBLE.finditer(tail))
-    for most, found in ((tried, None), (tried + 1, 7)):
+    for most, expected in ((tried, None), (tried + 1, 7)):
         monkeypatch.setattr(planning, "MOST_TRIES", most)
-        assert planning.last_offset_in(tail) == found
+        assert planning.last_offset_in(tail) == expected
