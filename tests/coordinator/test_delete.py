@@ -122,7 +122,9 @@ def test_a_pending_offset_is_deleted_by_java_and_left_by_scala() -> None:
     for release, expected in (("4.3", NO_OFFSET), ("3.9", UNSTABLE)):
         cache, log = with_log(release)
         cache.commit_transactional_offsets("g", FIRST, {("t", 0): OffsetCommit(1)})
+        before = log.written(cache.partition_for("g"))
         cache.delete_offsets("g", [("t", 0)])
+        assert (log.written(cache.partition_for("g")) == before) == (release == "3.9")
         assert cache.fetch_offsets("g", [("t", 0)], require_stable=True) == {("t", 0): expected}
         assert memories(started(release, log)) == memories(cache)
 
