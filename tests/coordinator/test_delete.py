@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from offsets_log.coordinator.answers import NO_OFFSET, UNSTABLE
@@ -191,6 +193,23 @@ def test_deleting_a_group_cancels_its_open_transactions() -> None:
     assert set(cache.write_txn_marker(FIRST, commit=True).values()) == {Errors.NONE}
     assert cache.list_groups() == []
     assert memories(started(log=log)) == memories(cache)
+
+
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
+def test_what_is_pending_of_one_group_is_not_of_another(release: str) -> None:
+    """``E-19``, ``L-36``: not even in the same partition, and in the same transaction."""
+    cache, log = with_log(release, config=replace(SMALL, offsets_topic_num_partitions=1))
+    for group in ("g", "h"):
+        cache.commit_transactional_offsets(group, FIRST, {("t", 0): OffsetCommit(2)})
+    assert [row.group for row in cache.list_groups()] == ["g", "h"]
+    assert cache.fetch_offsets("i", [("t", 0)], require_stable=True) == {("t", 0): NO_OFFSET}
+    with pytest.raises(CoordinatorError, match="GROUP_ID_NOT_FOUND"):
+        cache.delete_group("i")
+    cache.delete_group("g")
+    if release == "4.3":
+        assert last_batch(cache, log) == [(1, ("t", 0)), (2, ())]
+    cache.write_txn_marker(FIRST, commit=True)
+    assert list(cache.fetch_offsets("h")) == [("t", 0)]
 
 
 @pytest.mark.parametrize(
