@@ -114,6 +114,7 @@ def test_batches_carry_the_epoch_of_the_election() -> None:
     cache.write_txn_marker(FIRST, commit=True)
     found = [part for part in iter_batches(log.written(partition)) if isinstance(part, RecordBatch)]
     assert [(batch.partition_leader_epoch, batch.is_control) for batch in found] == [(1, False), (5, False), (5, True)]
+    assert [batch.base_offset for batch in found] == [0, 1, 2], "one behind the other"
 
 
 class AskingLog(MemoryLog):
