@@ -265,7 +265,7 @@ def _replay_group(
         )
     group = rows[row, a.GROUP]
     if groups[group, a.NEWER_FLAGS] & newer.READ_AGAIN:
-        return newer.keep(scan_state, groups, overflow, group, is_value, record_offset, batch, index)
+        return newer.keep(scan_state, groups, overflow, group, record_offset, batch, index)
     groups[group, a.METADATA_OFFSET] = record_offset
     groups[group, a.METADATA_BATCH] = batch
     groups[group, a.METADATA_INDEX] = index
