@@ -63,10 +63,10 @@ class MessageStruct(p.PlainStruct):
         for _ in range(p.UVARINT._parsereport(stream, context, section)):
             tag = p.UVARINT._parsereport(stream, context, section)
             size = p.UVARINT._parsereport(stream, context, section)
-            field = self.tagged.get(tag)
-            if field is None:
+            if tag not in self.tagged:
                 unknown.append((tag, p.read_exactly(stream, size, section, f"tag {tag}")))
             else:  # its own bytes tell how long it is (``records:P6``)
+                field = self.tagged[tag]
                 value[field.name] = field.code._parsereport(stream, context, f"{path} -> {field.name}")
         if unknown:
             value[UNKNOWN_TAGS] = unknown
