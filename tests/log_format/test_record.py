@@ -240,6 +240,26 @@ def test_snappy_without_the_java_frame_is_read() -> None:
     assert CODEC_NAMED["snappy"].decompress(raw_block, 2) == b"plain snappy block" * 10
 
 
+def test_snappy_streams_that_are_joined_end_to_end_are_one() -> None:
+    snappy = CODEC_NAMED["snappy"]
+    joined = snappy.compress(b"one", 2) + snappy.compress(b"", 2) + snappy.compress(b"two", 2)
+    assert snappy.decompress(joined, 2) == b"onetwo"
+    assert snappy.decompress(snappy.compress(b"one", 2) * 3, 2) == b"one" * 3
+
+
+@pytest.mark.parametrize(
+    ("behind", "words"),
+    [
+        (b"\0\0\0", "a block length is cut off"),
+        (b"\0\0\0\2\0", "a block takes 2 bytes, 1 are left"),
+        (b"\xff\xff\xff\xff\0", "a block takes -1 bytes, 1 are left"),
+    ],
+)
+def test_a_block_of_snappy_that_does_not_fit_is_refused(behind: bytes, words: str) -> None:
+    with pytest.raises(CorruptBatchError, match=f"snappy: {words}"):
+        CODEC_NAMED["snappy"].decompress(CODEC_NAMED["snappy"].compress(b"one", 2) + behind, 2)
+
+
 def test_snappy_that_declares_more_than_it_can_hold_is_refused_before_allocating() -> None:
     with pytest.raises(CorruptBatchError):
         CODEC_NAMED["snappy"].decompress(b"\xff\xff\xff\x3f\x00", 2)
