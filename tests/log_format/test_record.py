@@ -276,7 +276,7 @@ def test_lz4_header_checksum_of_magic_0_is_kafkas_wrong_one() -> None:
 
 
 def test_a_block_of_lz4_has_its_size_before_it_and_not_in_it() -> None:
-    """Readers differ in whether they get over the size of what is in it; it begins with its first letter and a match."""
+    """Not all readers get over the size of what is in it; it begins with its first letter and a match."""
     frame = CODEC_NAMED["lz4"].compress(b"a" * 1000, 2)
     size = int.from_bytes(frame[7:11], "little")
     assert frame[11 : 11 + size][:2] == b"\x1fa"
