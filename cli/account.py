@@ -37,6 +37,7 @@ class Account:
         advance: call it with a number of bytes read, from any thread.
         damages: the first pieces that could not be read, as rows.
         corrupt: how many pieces Kafka cannot have written.
+        lacking: how many of these are logs of other topics that are missing, or their ends.
         unsupported: how many pieces Kafka may have written in a form that is not known here.
         left_out_bytes: how many bytes of the logs belong to no batch that was read.
         damaged_logs: ``id`` of each log that holds something other than whole batches and records.
@@ -51,6 +52,7 @@ class Account:
         self.damages: list[Row] = []
         self.lost: list[Missing] = []
         self.corrupt = 0
+        self.lacking = 0
         self.unsupported = 0
         self.left_out_bytes = 0
         self.has_alerted = False
@@ -150,14 +152,14 @@ class Account:
             self.unsupported += 1
         else:
             self.corrupt += 1
+            self.lacking += isinstance(damage.error, MissingLogError)
         self.keep(damage)
         self.left_out_bytes += 0 if damage.is_of_content else len(damage.raw)
         if len(self.damages) < MAX_DAMAGES_KEPT:
             self.damages.append(problem_row(damage))
         count = self.corrupt + self.unsupported
         if self._reading.verbose or count <= DAMAGE_SHOWN:
-            kind = "unsupported" if damage.is_unsupported else "corrupt"
-            self.say(f"{kind}: {damage.error}")
+            self.say(f"{_kind(damage)}: {damage.error}")
         elif count == DAMAGE_SHOWN + 1:
             self.say("more pieces could not be read; -v names them all")
 
@@ -191,9 +193,12 @@ class Account:
                 f"not all of the log is there: {counted(count, 'offset is', 'offsets are')} missing, and nothing "
                 f"explains it"
             )
-        if self.corrupt or self.unsupported:
+        if self.lacking:
+            logs = counted(self.lacking, "log beside the offsets topic is", "logs beside the offsets topic are")
+            self.say(f"{logs} missing or cut off")
+        if self.corrupt > self.lacking or self.unsupported:
             self.say(
-                f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
+                f"not everything could be read: {self.corrupt - self.lacking} corrupt, {self.unsupported} unsupported"
                 + ("" if self._reading.quarantine else "; --quarantine FILE keeps the pieces")
             )
         if 0 < self._bytes_to_read <= self.left_out_bytes and not found:
@@ -215,6 +220,12 @@ class Account:
             return EXIT_ALERT
         is_incomplete = self.corrupt or self.unsupported or self.lost or self.inputs.has_broken_files
         return EXIT_DAMAGED if is_incomplete or self.is_wrong or self.inputs.clusters.are_mixed else 0
+
+
+def _kind(damage: Damage) -> str:
+    if isinstance(damage.error, MissingLogError):
+        return "missing"
+    return "unsupported" if damage.is_unsupported else "corrupt"
 
 
 def say(words: str) -> None:
