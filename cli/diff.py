@@ -14,7 +14,6 @@ import click
 from cli import decide as deciding
 from cli.decide import DecideOptions, decide_options
 from cli.options import (
-    HARDLY_MS,
     PROFILE,
     TOPIC_IDS,
     Duration,
@@ -105,9 +104,8 @@ class RemovalOptions:
     (
         click.option(
             "--retention",
-            type=Duration(HARDLY_MS),
-            help="The broker's offsets.retention.minutes, as 7d or 10080m (a number alone is milliseconds): tells "
-            "expired offsets from deleted ones.",
+            type=Duration(),
+            help="The broker's offsets.retention.minutes, as 7d or 10080m: tells expired offsets from deleted ones.",
         ),
         click.option(
             "--why",

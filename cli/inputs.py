@@ -82,8 +82,9 @@ class Inputs(Beside):
     @property
     def idle_filters(self) -> list[str]:
         """The filters that fitted nothing while others did, as they may be given; none is known where Spark filters."""
-        asked = {"-g": self.shows_group.idle, "-t": self.shows_topic.idle} if self.reading.engine == "local" else {}
-        return [f"{option} {shlex.quote(glob)}" for option, globs in asked.items() for glob in globs]
+        if self.reading.engine != "local":
+            return []
+        return [*idle_options("-g", self.shows_group), *idle_options("-t", self.shows_topic)]
 
     @property
     def partitions_read(self) -> str:
@@ -185,6 +186,11 @@ class Inputs(Beside):
         where = f"before the logs begin, at {begin}" if time_ms < self._times[0] else f"after the logs end, at {end}"
         return f"{shown_time(time_ms)} is {where}"
 
+    @property
+    def newest_ms(self) -> int | None:
+        """The time of the last batch of all logs, as far as that is known."""
+        return None if self._times is None else self._times[1]
+
     @cached_property
     def _times(self) -> tuple[int, int] | None:
         """The times of the first and the last batch of all logs, as far as that is known."""
@@ -251,3 +257,8 @@ class Matcher:
             self.idle = [glob for glob in self.idle if glob not in found]
             return True
         return not self._globs or any(fnmatchcase(name, glob) for glob in self._globs)
+
+
+def idle_options(option: str, shows: Matcher) -> list[str]:
+    """Return the option with each of its globs that no name fitted, as they may be given."""
+    return [f"{option} {shlex.quote(glob)}" for glob in shows.idle]

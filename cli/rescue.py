@@ -61,7 +61,8 @@ def command(
     DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing or
     doubtful, and the commands. Offsets that a tool would refuse or change are in DIR/left-out.jsonl. From a data
     directory with __share_group_state, DIR/share-groups has where share groups start, and which records are
-    delivered to them again. If no group or topic here is one of -g and -t, DIR is not written.
+    delivered to them again. Of no group at all DIR is not written; the exit status is 3 then, and if anything that was
+    asked for by -g or -t is not here.
 
     With --target or --bootstrap-server the cluster that is to get the offsets is judged, by a copy of it or live, and
     nothing in it is changed: topics and partitions that it lacks, offsets outside its logs, topics made anew, groups
@@ -102,8 +103,8 @@ def command(
             stranded=stranded,
         )
         has_found = holds_anything(plan)
-        is_written = has_found or not (reading.group or reading.topic)
-        if is_written:
+        session.account.is_wrong |= not has_found or bool(session.inputs.idle_filters)
+        if has_found:
             judged = add_judgement(session, plan, target)
             session.account.is_wrong |= bool(judged)
             write_files(directory, rescue_files(plan, judged))
@@ -122,7 +123,7 @@ def command(
         groups = len({row["group"] for row in rows})
         session.account.finish(
             f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile {profile}; "
-            + (f"read {to}/README.txt first" if is_written else f"{to} is not written"),
+            + (f"read {to}/README.txt first" if has_found else f"{to} is not written"),
             found=int(has_found),
         )
 

@@ -40,10 +40,18 @@ def test_a_group_that_is_not_there_is_told(command: str, tmp_path: Path) -> None
     to = ("--to", str(tmp_path / "to")) if command in ("rescue", "report", "translate") else ()
     target = ("--target", LOG) if command == "translate" else ()
     result = run(command, LOG, "-g", "nosuch", *to, *target)
-    assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, NOTHING_FITS)
-    if command in ("rescue", "translate"):
+    status = 3 if command in ("rescue", "translate") else 0
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (status, NOTHING_FITS)
+    if status:
         assert f"{tmp_path / 'to'} is not written" in result.stderr
         assert not (tmp_path / "to").exists(), "which somebody would take for a rescue"
+
+
+def test_a_rescue_before_the_first_record_is_not_written(tmp_path: Path) -> None:
+    """Whatever it is that leaves nothing: who goes on with it would restore nothing."""
+    result = run("rescue", LOG, "--until-time", "2005-01-02", "--to", str(tmp_path / "to"))
+    assert (result.exit_code, (tmp_path / "to").exists()) == (3, False)
+    assert f"{tmp_path / 'to'} is not written" in result.stderr
 
 
 def test_a_share_group_is_rescued_without_an_offset_of_its_own(tmp_path: Path) -> None:
@@ -158,7 +166,9 @@ def test_one_of_several_groups_that_is_not_there_is_told(
     bulk_from(least_bytes)
     places = (("--to", str(tmp_path / str(i))) if command in ("rescue", "report") else () for i in range(2))
     told = "nothing here fits -g nosuch, what is shown fits the others"
-    assert run(command, LOG, "-g", "alive-*", "-g", "nosuch", *next(places)).stderr.splitlines()[-1] == told
+    one_of_two = run(command, LOG, "-g", "alive-*", "-g", "nosuch", *next(places))
+    assert one_of_two.stderr.splitlines()[-1] == told
+    assert one_of_two.exit_code == 3 or command != "rescue"
     result = run(command, LOG, "-g", "*", "-g", "alive-*", "-g", "alive-metrics", *next(places))
     assert "nothing here fits" not in result.stderr
 
