@@ -179,14 +179,7 @@ class Account:
         for note in self.inputs.clusters.notes:
             self.say(note)
         self.say(words)
-        if found == 0 and (filters := [*map(shlex.quote, names), *self._reading.filters]):
-            filters += self._partition_filters
-            self.say(
-                f"nothing here fits {' '.join(filters)}; without that, offsets-log groups and offsets-log info show "
-                "what is here"
-            )
-        elif found and (idle := self.inputs.idle_filters):
-            self.say(f"nothing here fits {' '.join([*idle, *self._partition_filters])}, what is shown fits the others")
+        self._tell_idle(found, names)
         if self.lost:
             count = sum(missing.count for missing in self.lost)
             self.say(
@@ -205,6 +198,25 @@ class Account:
             self.say(f"no batch was found: this may be no log of Kafka. {WHAT_TO_GIVE}")
         elif self.damaged_logs and not self.tells_brokers:
             self.say("a broker that starts over these files may serve less, or not start: see offsets-log check")
+
+    def _tell_idle(self, found: int | None, names: Iterable[str]) -> None:
+        """Report the filters that leave nothing, or that fit nothing; arguments as of `finish`."""
+        why = self._why_nothing(names) if found == 0 else []
+        others = [*self.inputs.idle_filters, *self._partition_filters] if found and self.inputs.idle_filters else []
+        if why or others:
+            for sentence in self.inputs.iter_elsewhere(self.inputs.shows_group.idle):
+                self.say(sentence)
+        if why:
+            self.say(f"nothing here fits {' '.join(why)}: offsets-log groups and offsets-log info show what is here")
+        elif others:
+            self.say(f"nothing here fits {' '.join(others)}, what is shown fits the others")
+
+    def _why_nothing(self, names: Iterable[str]) -> list[str]:
+        """Return what leaves nothing, as it may be given: of the filters those that nothing fits, or all."""
+        reading = self._reading
+        idle = self.inputs.idle_filters if reading.engine == "local" else reading.filters
+        asked = [*map(shlex.quote, names), *idle, *reading.bounds] or reading.filters
+        return [*asked, *self._partition_filters] if asked else []
 
     @property
     def _partition_filters(self) -> list[str]:

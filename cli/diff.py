@@ -214,6 +214,8 @@ def _both(
         needs |= {"record_offset"} if since.from_offset else set()
         with open_session(reading, output, needs=needs) as session:
             earlier = session.bounded(since.from_offset, since.from_time)
+            for words in session.inputs.iter_idle_offsets("--from-offset", since.from_offset):
+                session.account.say(words)
             if since.from_time is not None:
                 told = set(session.inputs.iter_idle_bounds())
                 for words in session.inputs.iter_beyond(since.from_time):

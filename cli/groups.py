@@ -9,7 +9,7 @@ import click
 
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG, lag_logs, say_of_lag
-from cli.options import PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
+from cli.options import PROFILE, Duration, Output, ReadOptions, Time, given_time, output_option, reading_options
 from offsets_log.words import UNITS_MS, counted, shown_duration, shown_time
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _say_how_old(session: Session, now_ms: int) -> None:
     newest_ms = session.inputs.newest_ms
     if newest_ms is not None and now_ms - newest_ms > OLD_MS:
         age = f"{(now_ms - newest_ms) // OLD_MS}d"
-        at = shown_time(newest_ms).replace(" ", "T")
+        at = given_time(newest_ms)
         session.account.say(f"the copy ends {age} ago, and ages count until now: --now {at} counts from there")
 
 

@@ -12,7 +12,17 @@ import click
 
 from cli.bulk import processors
 from cli.follow_options import FollowOptions, follow_options, is_followed
-from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, Time, gather, output_option, reading_options
+from cli.options import (
+    PROFILE,
+    TOPIC_IDS,
+    Output,
+    ReadOptions,
+    Time,
+    gather,
+    given_time,
+    output_option,
+    reading_options,
+)
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -156,7 +166,7 @@ def command(
             f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; profile {profile}",
             found=counts.keys,
             names=[
-                *(() if rows.from_time is None else ("--from-time",)),
+                *(() if rows.from_time is None else ("--from-time", given_time(rows.from_time))),
                 *(word for given in sorted(asked) for word in ("--topic-partition", str(given))),
             ],
         )

@@ -83,6 +83,11 @@ class Time(click.ParamType):  # type: ignore[type-arg]
         return moment
 
 
+def given_time(time_ms: int) -> str:
+    """Return a time as options take it."""
+    return shown_time(time_ms).replace(" ", "T")
+
+
 class Duration(click.ParamType):  # type: ignore[type-arg]
     """``7d``, ``10080m`` or ``PT1H30M`` → ms.
 
@@ -174,10 +179,16 @@ class ReadOptions:
 
     @property
     def filters(self) -> list[str]:
-        """The options that leave out groups, topics and later records, as they may be given."""
+        """The options that leave out groups and topics, as they may be given."""
         named = [(option, glob) for option, globs in (("-g", self.group), ("-t", self.topic)) for glob in globs]
-        bounds = {"--until-offset": bool(self.until_offset), "--until-time": self.until_time is not None}
-        return [f"{option} {shlex.quote(glob)}" for option, glob in named] + [name for name in bounds if bounds[name]]
+        return [f"{option} {shlex.quote(glob)}" for option, glob in named]
+
+    @property
+    def bounds(self) -> list[str]:
+        """The options that leave out later records, as they may be given."""
+        offsets = [f"{'' if partition is None else f'{partition}:'}{offset}" for partition, offset in self.until_offset]
+        times = [] if self.until_time is None else [given_time(self.until_time)]
+        return [f"--until-offset {one}" for one in offsets] + [f"--until-time {one}" for one in times]
 
 
 @dataclass(frozen=True, kw_only=True)

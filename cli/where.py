@@ -16,7 +16,6 @@ from cli.options import ENGINE, MASTER, QUIET, Output, ReadOptions, gather, outp
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.investigate.where import Question
     from offsets_log.rows.tables import Row
 
@@ -108,8 +107,8 @@ def command(
     is the empty group. The answers keep their order.
 
     --of reads the log: the groups that a load of these partitions gives, with what each would lose. GROUP chooses some
-    of them. With other replicas in sync nothing is lost with one broker. If the cluster's metadata lies beside these
-    partitions, groups that belong to others are named.
+    of them. With other replicas in sync nothing is lost with one broker. If the cluster's metadata or checkpoints lie
+    beside these partitions, groups that belong to others are named.
 
     --key tells where a producer sends a message with that key, in a topic of --topic-partitions N.
     """
@@ -210,7 +209,8 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
     from offsets_log.replay.profile import MODERN
 
     with open_session(reading, output) as session:
-        _say_of_missing(session, only)
+        for sentence in session.inputs.iter_elsewhere(sorted(only or ())):
+            session.account.say(sentence)
         found: list[Row] = []
         for log, state, _ in session.engine.load_all(MODERN):
             found += groups_rows(state, log.offsets_partition, {}, 0)
@@ -229,19 +229,3 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
             found=len(rows),
             names=sorted(only or ()),
         )
-
-
-def _say_of_missing(session: Session, asked: set[str] | None) -> None:
-    """Say where groups belong that are not in these partitions, if the cluster's metadata tells how many there are."""
-    from offsets_log.investigate.where import where_row
-
-    read = {log.offsets_partition for log in session.inputs.logs}
-    count = session.inputs.offsets_partition_count() if asked else None
-    if not asked or count is None or None in read:
-        return
-    for row in (where_row(group, count.number) for group in sorted(asked)):
-        if row["offsets_partition"] not in read:
-            session.account.say(
-                f"{row['group']} belongs to offsets partition {row['offsets_partition']} of {count.number} (as the "
-                "cluster's metadata says), which was not given"
-            )

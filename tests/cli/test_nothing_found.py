@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.conftest import NEVER, BulkFrom
 
 LOG = str(Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log")
 DATA = str(Path(__file__).parents[2] / "samples" / "kafka-4.3-data-directory")
-NOTHING_FITS = "nothing here fits -g nosuch; without that, offsets-log groups and offsets-log info show what is here"
+NOTHING_FITS = "nothing here fits -g nosuch: offsets-log groups and offsets-log info show what is here"
 
 
 def run(*words: str) -> Result:
@@ -97,6 +98,38 @@ def test_an_offset_beyond_the_logs_is_told(bound: str, told: str) -> None:
     assert said == ([f"--until-offset {bound} has no effect: {told} before"] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("bound", "told"), [("7:60", "no such offsets partition was found"), ("3:9999", "the log ends before"), ("3:9", "")]
+)
+def test_no_change_since_a_place_that_is_not_there_is_told(bound: str, told: str) -> None:
+    said = [line for line in run("diff", LOG, "--from-offset", bound).stderr.splitlines() if "no effect" in line]
+    assert said == ([f"--from-offset {bound} has no effect: {told}"] if told else [])
+
+
+def without_partition(place: Path) -> Path:
+    """A copy of which offsets partition 2 of 4 is gone, and the checkpoints know it."""
+    shutil.copytree(LOG, place)
+    shutil.rmtree(place / "__consumer_offsets-2")
+    return place
+
+
+@pytest.mark.parametrize(
+    "words", [("compact", "-g"), ("groups", "-g"), ("history", "-g"), ("diff", "--from-offset", "9", "-g"), ("where",)]
+)
+def test_of_a_group_of_a_missing_partition_it_is_said_where_it_belongs(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Nobody concludes that there was no such group."""
+    log = str(without_partition(tmp_path / "log"))
+    paths = ["--of", log] if words == ("where",) else [log]
+    result = run(words[0], *paths, *words[1:], "tx-metrics")
+    told = "tx-metrics belongs to offsets partition 2 of 4 (as the data directory shows), which is not here"
+    assert told in result.stderr.splitlines()
+    assert result.exit_code == 3
+    several = run(words[0], *paths, *words[1:], "alive-metrics", *words[-1:] * (words != ("where",)), "tx-metrics")
+    assert told in several.stderr.splitlines()
+    assert "belongs to" not in run(words[0], *paths, *words[1:], "alive-metrics").stderr
+    assert "belongs to" not in run(words[0], *paths, *words[1:], "tx-metric*").stderr
+
+
 def test_a_directory_in_a_groups_place_is_told() -> None:
     result = run("where", "--of", "billing", LOG)
     assert result.exit_code == 1
@@ -112,7 +145,12 @@ def test_a_directory_in_a_groups_place_is_told() -> None:
         (("where", "b c", "a", "--of", LOG), "a 'b c'"),
         (("diff", LOG, LOG, "-g", "nosuch"), "-g nosuch"),
         (("diff", LOG, LOG, "--table", "groups", "-g", "nosuch"), "-g nosuch"),
-        (("diff", LOG, LOG, "--until-time", "2005-01-01"), "--until-time"),
+        (("diff", LOG, LOG, "--until-time", "2005-01-01"), "--until-time 2005-01-01T00:00:00.000Z"),
+        (
+            ("history", LOG, "-g", "*", "--from-time", "2005-01-01", "--until-time", "2005-01-02"),
+            "--from-time 2005-01-01T00:00:00.000Z --until-time 2005-01-02T00:00:00.000Z",
+        ),
+        (("history", LOG, "--topic-partition", "99", "-g", "tx-metrics"), "--topic-partition 99"),
     ],
 )
 def test_names_and_bounds_that_leave_nothing_are_told(words: tuple[str, ...], named: str) -> None:
@@ -131,14 +169,13 @@ def test_no_change_is_an_answer() -> None:
         ("groups", "-t", "nosuch"),
         ("rebuild", "-t", "nosuch"),
         ("compact", "-g", "tx-metrics", "-p", "3"),
-        ("history", "--topic-partition", "99", "-g", "tx-metrics"),
     ],
     ids=" ".join,
 )
 def test_all_that_chooses_is_named(words: tuple[str, ...]) -> None:
     """A group that is there is not said to be absent, if another filter is what leaves nothing."""
     told = run(words[0], LOG, *words[1:]).stderr.splitlines()[-1]
-    assert told.startswith(f"nothing here fits {' '.join(words[1:])};")
+    assert told.startswith(f"nothing here fits {' '.join(words[1:])}: ")
 
 
 @pytest.mark.parametrize("least_bytes", [NEVER, 0])
@@ -230,7 +267,7 @@ def test_a_file_without_a_partition_is_not_said_to_be_checked_against_one(tmp_pa
 
 def test_every_filter_and_bound_is_named_as_it_may_be_given() -> None:
     result = run("compact", LOG, "-g", "no such", "-t", "*", "--until-time", "1999-01-01")
-    assert "nothing here fits -g 'no such' -t '*' --until-time;" in result.stderr
+    assert "nothing here fits -g 'no such' --until-time 1999-01-01T00:00:00.000Z: " in result.stderr
 
 
 def test_an_answer_and_a_log_without_records_need_no_such_line(tmp_path: Path) -> None:
