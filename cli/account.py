@@ -231,7 +231,8 @@ class Account:
         if self.has_alerted:
             return EXIT_ALERT
         is_incomplete = self.corrupt or self.unsupported or self.lost or self.inputs.has_broken_files
-        return EXIT_DAMAGED if is_incomplete or self.is_wrong or self.inputs.clusters.are_mixed else 0
+        is_untold = self.inputs.clusters.are_mixed or self.inputs.clusters.is_damaged
+        return EXIT_DAMAGED if is_incomplete or self.is_wrong or is_untold else 0
 
 
 def _kind(damage: Damage) -> str:

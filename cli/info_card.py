@@ -92,7 +92,8 @@ def _agreed(row: Row) -> str:
     features = [f"{name} {level}" for name, level in row["features"].items()]
     brokers = ", ".join(map(str, row["brokers"]))
     until = f"metadata up to offset {row['metadata_end_offset']}, {shown_time(row['metadata_timestamp_ms'])}"
-    return SEPARATOR.join([f"metadata.version {row['metadata_version']}", *features, f"brokers {brokers}", until])
+    version = row["metadata_version"] or "not told"
+    return SEPARATOR.join([f"metadata.version {version}", *features, f"brokers {brokers}", until])
 
 
 _PARTITIONS = (

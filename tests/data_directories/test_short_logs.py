@@ -108,3 +108,32 @@ def test_a_copy_of_the_offsets_topic_alone_lacks_nothing(
     status, _, said = asked(command[0], data, *command[1:])
     assert status == 0, said
     assert "missing" not in said
+
+
+@pytest.mark.parametrize(("copy", "has_snapshot"), [("stopped", True), ("stopped", False), ("running", True)])
+def test_a_metadata_log_that_was_cut_off_is_told(
+    recorded: Recorded, tmp_path: Path, copy: str, has_snapshot: bool
+) -> None:
+    """It ends before its snapshot, or within a batch though its broker had stopped in order."""
+    data = cut(recorded, tmp_path, copy, "__cluster_metadata-0", 300)
+    snapshots = list((data / "__cluster_metadata-0").glob("*.checkpoint"))
+    assert any(int(path.name[:20]) for path in snapshots)
+    for path in snapshots if not has_snapshot else ():
+        path.unlink()
+    for command in (("info", "--card"), ("info",), ("rebuild", "--table", "groups")):
+        result = CliRunner().invoke(main, [command[0], str(data), *command[1:], "-o", "jsonl"])
+        asks = command != ("info",)
+        assert result.exit_code == (3 if asks else 0), command
+        assert ("was cut off" in result.stderr) == asks
+
+
+@pytest.mark.parametrize("copy", ["stopped", "running"])
+def test_a_batch_that_a_running_broker_has_not_written_whole_is_normal(
+    recorded: Recorded, tmp_path: Path, copy: str
+) -> None:
+    (source,) = data_directories(recorded("kafka-4.3-one"), copy)
+    data = cut(
+        recorded, tmp_path, copy, "__cluster_metadata-0", (source / "__cluster_metadata-0" / LOG).stat().st_size - 5
+    )
+    status, _, said = asked("info", data, "--card")
+    assert (status, "was cut off" in said) == ((3, True) if copy == "stopped" else (0, False))
