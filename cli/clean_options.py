@@ -166,6 +166,7 @@ class Changes:
         ):  # fmt: skip
             for glob in dict.fromkeys(globs):
                 if glob not in self.met:
+                    session.account.is_wrong = True
                     session.account.say(f"{option} {glob} {what}: no record names such a group")
         if self.keep_group and self.met.isdisjoint(self.keep_group):
             raise InputError(
