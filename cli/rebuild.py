@@ -18,6 +18,7 @@ from cli.options import (
     gather,
     output_option,
     reading_options,
+    rules_of,
 )
 from offsets_log.words import counted
 
@@ -53,9 +54,7 @@ class RebuildOptions:
     (
         DECIDE,
         click.option("--table", type=click.Choice(TABLES), help="Rows of one kind instead of the whole document."),
-        click.option(
-            "--expand", is_flag=True, help="Also show subscriptions and assignments of classic members decoded."
-        ),
+        click.option("--expand", is_flag=True, help="Decode subscriptions and assignments of classic members too."),
     ),
 )
 @lag_options
@@ -71,9 +70,9 @@ def command(
 ) -> None:
     """Rebuild what a coordinator holds after loading: groups, members, committed and pending offsets.
 
-    One JSON document, or rows with --table. If a broker would not start, would cut something off, or would end its load
-    early, `loads` says so, with the record and the rule. The answer has all that can be read even so; with --as-broker
-    it is what that broker answers.
+    One JSON document, or rows with --table. If a broker would not start, would cut something off, or would fail to
+    load, `loads` says so, with the record and the rule. The answer still has everything that can be read; with
+    --as-broker it is what that broker would answer.
     """
     from cli.brokers import Brokers
     from cli.inputs import read_topic_ids
@@ -114,7 +113,7 @@ def command(
         say_of_decided(session)
         session.account.finish(
             f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "
-            f"{len(document['pending'])} pending, {session.inputs.partitions_read}; profile {profile}",
+            f"{len(document['pending'])} pending, {session.inputs.partitions_read}; {rules_of(profile)}",
             found=len(document["offsets"])
             + len(document["pending"])
             + (0 if reading.topic else len(document["groups"])),

@@ -18,6 +18,7 @@ from cli.options import (
     ReadOptions,
     broker_options,
     reading_options,
+    rules_of,
 )
 from offsets_log.words import counted
 
@@ -56,18 +57,19 @@ def command(
     target: TargetOptions,
     to: str,
 ) -> None:
-    """Write committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
+    """Write committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark can
+    read.
 
-    DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing or
-    doubtful, and the commands. Offsets that a tool would refuse or change are in DIR/left-out.jsonl. From a data
-    directory with __share_group_state, DIR/share-groups has where share groups start, and which records are
-    delivered to them again. Of no group at all DIR is not written; the exit status is 3 then, and if anything that was
-    asked for by -g or -t is not here.
+    DIR/plan.json has everything that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is
+    missing or doubtful, and which commands to run. Offsets that a tool would refuse or change are in
+    DIR/left-out.jsonl. From a data directory with __share_group_state, DIR/share-groups has the starts of share groups,
+    and which records are delivered to them again. If there is no group at all, DIR is not written. The exit status is 3
+    then, and if nothing here matches one of -g and -t.
 
-    With --target or --bootstrap-server the cluster that is to get the offsets is judged, by a copy of it or live, and
-    nothing in it is changed: topics and partitions that it lacks, offsets outside its logs, topics made anew, groups
-    with members or ahead already, what the user may not set; where share groups start likewise. DIR/target.jsonl has
-    each such offset; if there are any, the exit status is 3.
+    With --target (a copy) or --bootstrap-server (live) the offsets are compared with the cluster that is to get them;
+    nothing there is changed. This finds topics and partitions that it lacks, offsets outside its logs, topics created
+    anew, groups with members or ahead already, and offsets that the user may not set, also for the starts of share
+    groups. DIR/target.jsonl lists each such offset; if there are any, the exit status is 3.
     """
     from cli.brokers import Brokers
     from cli.session import open_session
@@ -122,8 +124,8 @@ def command(
         rows = rows_of(plan)
         groups = len({row["group"] for row in rows})
         session.account.finish(
-            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile {profile}; "
-            + (f"read {to}/README.txt first" if has_found else f"{to} is not written"),
+            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
+            f"{rules_of(profile)}; " + (f"read {to}/README.txt first" if has_found else f"{to} is not written"),
             found=int(has_found),
         )
 

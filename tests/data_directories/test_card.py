@@ -264,7 +264,10 @@ def test_metadata_of_which_nothing_can_be_read_is_told(recorded: Recorded, tmp_p
     folder = data / "__cluster_metadata-0"
     for path in folder.iterdir():
         path.write_bytes(b"\xff" * path.stat().st_size)
-    assert f"the cluster's metadata in {folder} is left out: " in run("rebuild", data, "--table", "groups", status=3).stderr
+    assert (
+        f"the cluster's metadata in {folder} is left out: "
+        in run("rebuild", data, "--table", "groups", status=3).stderr
+    )
     (card,) = cards(data, status=3)
     assert (card["metadata_version"], card["node_id"]) == (None, 1)
 
