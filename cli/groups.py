@@ -15,12 +15,11 @@ from cli.options import (
     Output,
     ReadOptions,
     Time,
-    given_time,
     output_option,
     reading_options,
     rules_of,
 )
-from offsets_log.words import UNITS_MS, counted, shown_duration, shown_time
+from offsets_log.words import UNITS_MS, counted, given_time, shown_duration, shown_time
 
 if TYPE_CHECKING:
     from cli.session import Session

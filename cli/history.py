@@ -19,12 +19,11 @@ from cli.options import (
     ReadOptions,
     Time,
     gather,
-    given_time,
     output_option,
     reading_options,
     rules_of,
 )
-from offsets_log.words import counted
+from offsets_log.words import counted, given_time
 
 if TYPE_CHECKING:
     from pyarrow import ChunkedArray

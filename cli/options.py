@@ -17,7 +17,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from offsets_log.words import UNITS_MS, shown_time
+from offsets_log.words import UNITS_MS, given_time, shown_time
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
 INPUT_FORMATS = ("segments", "dump-log", "formatter", "kcat", "parquet", "jsonl")
@@ -75,18 +75,9 @@ class Time(click.ParamType):  # type: ignore[type-arg]
     def _number(self, moment: int, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return epoch milliseconds; fail for those that were hardly meant as such."""
         if -MAX_INT64 <= moment < BEFORE_KAFKA_MS:
-            self.fail(
-                f"{moment} as epoch ms is {shown_time(moment)}, before there was Kafka: epoch ms have 13 digits; else "
-                "give 2026-01-31T14:05:00Z, or 2h for two hours ago",
-                param,
-                ctx,
-            )
+            told = f"{moment} as epoch ms is {shown_time(moment)}, before there was Kafka: epoch ms have 13 digits"
+            self.fail(f"{told}; else give 2026-01-31T14:05:00Z, or 2h for two hours ago", param, ctx)
         return moment
-
-
-def given_time(time_ms: int) -> str:
-    """Return a time as options take it."""
-    return shown_time(time_ms).replace(" ", "T")
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -187,9 +178,8 @@ class ReadOptions:
     @property
     def bounds(self) -> list[str]:
         """The options that leave out later records, as they may be given."""
-        offsets = [f"{'' if partition is None else f'{partition}:'}{offset}" for partition, offset in self.until_offset]
-        times = [] if self.until_time is None else [given_time(self.until_time)]
-        return [f"--until-offset {one}" for one in offsets] + [f"--until-time {one}" for one in times]
+        told = [f"--until-offset {'' if at is None else f'{at}:'}{offset}" for at, offset in self.until_offset]
+        return told if self.until_time is None else [*told, f"--until-time {given_time(self.until_time)}"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,9 +101,7 @@ class MetadataReplay:
         return {bytes(topic.topic_id): topic.name for topic in topics}
 
 
-def replay_metadata_log(
-    log: PartitionLog, snapshots: Mapping[str, Opener], *, is_still: bool = False
-) -> MetadataReplay:
+def replay_metadata_log(log: PartitionLog, snapshots: Mapping[str, Opener], is_still: bool = False) -> MetadataReplay:
     """Replay a copy of the metadata log.
 
     Args:
@@ -202,19 +200,13 @@ class _Fold:
         Args:
             start: where the snapshot ends; other arguments as of `replay_metadata_log`.
         """
-        if not log.segments:
-            return
-        last = log.segments[-1]
-        place = f"{self.tail[1].size_bytes} bytes at its end are no whole batch" if self.tail else ""
-        position = self.tail[1].position if self.tail else None
-        if (end := max(self.log_end, last.base_offset or 0)) < start:
+        end = max(self.log_end, log.segments[-1].base_offset or 0) if log.segments else start
+        if end < start:
             words = f"the log ends at offset {end}, and a snapshot is of its first {start}: it was cut off"
-            yield Damage(
-                MissingLogError(f"{words}; {place}" if place else words, file=last.file, position=position), b""
-            )
-        elif place and is_still:
-            words = f"{place}, and its broker had stopped in order: the log was cut off"
-            yield Damage(TruncatedBatchError(words, file=last.file, position=position), b"")
+            yield Damage(MissingLogError(words, file=log.segments[-1].file), b"")
+        elif self.tail is not None and is_still:
+            words = "no whole batch is at its end, and its broker had stopped in order: the log was cut off"
+            yield Damage(TruncatedBatchError(words, file=self.tail[0].file, position=self.tail[1].position), b"")
 
     def batch(self, batch: RecordBatch, file: str, start: int = 0) -> None:
         """Take one batch, from an offset on."""

@@ -39,10 +39,10 @@ PREPARED = {
 }
 
 
-def run(*arguments: str) -> Result:
-    """A run of the command line that must succeed."""
+def run(*arguments: str, status: int = 0) -> Result:
+    """A run of the command line that must end with this status."""
     result = CliRunner().invoke(main, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code == status, result.stderr
     return result
 
 
