@@ -14,7 +14,6 @@ import click
 from cli import decide as deciding
 from cli.decide import DecideOptions, decide_options
 from cli.options import (
-    HARDLY_MS,
     PROFILE,
     TOPIC_IDS,
     Duration,
@@ -110,9 +109,9 @@ class RemovalOptions:
     (
         click.option(
             "--retention",
-            type=Duration(HARDLY_MS),
-            help="The broker's offsets.retention.minutes, as 7d or 10080m (a number alone is milliseconds), to "
-            "distinguish expired offsets from deleted ones.",
+            type=Duration(),
+            help="The broker's offsets.retention.minutes, as 7d or 10080m, to distinguish expired offsets from deleted "
+            "ones.",
         ),
         click.option(
             "--why",
@@ -221,6 +220,8 @@ def _both(
         needs |= {"record_offset"} if since.from_offset else set()
         with open_session(reading, output, needs=needs) as session:
             earlier = session.bounded(since.from_offset, since.from_time)
+            for words in session.inputs.iter_idle_offsets("--from-offset", since.from_offset):
+                session.account.say(words)
             if since.from_time is not None:
                 told = set(session.inputs.iter_idle_bounds())
                 for words in session.inputs.iter_beyond(since.from_time):

@@ -50,6 +50,11 @@ def shown_time(epoch_ms: int) -> str:
         return str(epoch_ms)
 
 
+def given_time(time_ms: int) -> str:
+    """Return a time as options take it."""
+    return shown_time(time_ms).replace(" ", "T")
+
+
 @lru_cache(1 << 14)
 def _shown_second(epoch_s: int) -> str:
     return (EPOCH + timedelta(seconds=epoch_s)).strftime("%Y-%m-%d %H:%M:%S")

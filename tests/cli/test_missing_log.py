@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +66,13 @@ def last_segment(log: Path) -> None:
     (log / segment(1, 1249)).unlink()
 
 
+def last_segment_without_checkpoints(log: Path) -> None:
+    """Of folders alone: the index and the snapshot of what is gone lie there."""
+    for checkpoint in log.glob("*-checkpoint"):
+        checkpoint.unlink()
+    last_segment(log)
+
+
 def first_segment(log: Path) -> None:
     (log / segment(1, 0)).unlink()
 
@@ -95,6 +103,7 @@ def copied_while_cleaned(log: Path) -> None:
 
 DAMAGES: dict[str, tuple[Harm, str, str, int, list[tuple[int, int]]]] = {
     "last segment": (last_segment, CLEANED, "log-before", 1, [(1249, 1290)]),
+    "last segment, by its index": (last_segment_without_checkpoints, CLEANED, "log-before", 1, [(1249, 1290)]),
     "first segment": (first_segment, CLEANED, "log-before", 1, [(0, 171)]),
     "middle segment, never cleaned": (middle_segment, CLEANED, "log-before", 1, [(369, 525)]),
     "active segment cut": (active_cut, MIXED, "log", 3, [(123, 156)]),
@@ -210,6 +219,28 @@ def test_the_tail_of_a_cut_log_is_not_called_normal(recording: Recording, tmp_pa
         result = run(command, tmp_path / "data")
         assert "the log was cut, 34 offsets of it were here or behind" in getattr(result, words)
         assert "normal at the end of a log" not in result.output
+
+
+def test_what_a_cut_log_serves_is_not_called_all(recording: Recording, tmp_path: Path) -> None:
+    """Beside it stands how much of the log is gone; and why nothing at all is served after a clean stop."""
+    shutil.copytree(recording(MIXED) / "log", tmp_path / "data")
+    whole = run("check", tmp_path / "data", "-p", "3", "-o", "table").stdout
+    assert "of what is left" not in whole
+    active_cut(tmp_path / "data")
+    table = run("check", tmp_path / "data", "-p", "3", "--loads-on", "4.3.0", "-o", "table").stdout
+    (row,) = (line for line in table.splitlines() if "of what is left" in line)
+    assert row.split()[-2:] == ["123", "34"]
+    index = struct.pack(">ii", 150, 24_000)
+    (tmp_path / "data" / segment(3, 0)).with_suffix(".index").write_bytes(index)
+    clean = ("-p", "3", "--shutdown", "clean")
+    checked = run("check", tmp_path / "data", *clean, "--loads-on", "4.3.0")
+    (load, *_) = json_lines(checked.stdout)
+    assert (load["ok"], load["served"], load["log_end_offset"]) == (True, "nothing", 0)
+    told = "names offset 150, which the segment does not reach"
+    assert told in load["problem"]
+    assert told in checked.stderr
+    answered = run("compact", tmp_path / "data", *clean, "--as-broker").stderr
+    assert "a modern broker would serve nothing from offset 0 on: the index of " in answered
 
 
 @pytest.mark.parametrize("order", [("data", "whole"), ("whole", "data")])
