@@ -12,7 +12,7 @@ import click
 
 from cli.bulk import processors
 from cli.follow_options import FollowOptions, follow_options, is_followed
-from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, Time, gather, output_option, reading_options
+from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, Time, gather, output_option, reading_options, rules_of
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def command(
         counts = counts or _answer(asking)
         session.account.finish(
             f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
-            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; profile {profile}",
+            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; {rules_of(profile)}",
             found=counts.keys,
             names=[
                 *(() if rows.from_time is None else ("--from-time",)),

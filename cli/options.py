@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from offsets_log.words import UNITS_MS, shown_time
 
@@ -280,6 +281,15 @@ PROFILE = click.option(
     help="Whose rules to follow: the Java coordinator of 4.3 (modern), its preview in 3.7 (modern-3.7), or the "
     "Scala coordinator (classic), which brokers up to 3.9 have.",
 )
+
+
+def rules_of(profile: str) -> str:
+    """Return whose rules an answer follows, in words; where nobody chose them, what to give for other clusters."""
+    context = click.get_current_context(silent=True)
+    if context is None or context.get_parameter_source("profile") is not ParameterSource.DEFAULT:
+        return f"profile {profile}"
+    return f"profile {profile} (the rules of Kafka 4; for a cluster up to 3.9 give --profile classic)"
+
 
 TOPIC_IDS = click.option(
     "--topic-ids",

@@ -18,6 +18,7 @@ from cli.options import (
     ReadOptions,
     broker_options,
     reading_options,
+    rules_of,
 )
 from offsets_log.words import counted
 
@@ -122,8 +123,8 @@ def command(
         rows = rows_of(plan)
         groups = len({row["group"] for row in rows})
         session.account.finish(
-            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile {profile}; "
-            + (f"read {to}/README.txt first" if is_written else f"{to} is not written"),
+            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
+            f"{rules_of(profile)}; " + (f"read {to}/README.txt first" if is_written else f"{to} is not written"),
             found=int(has_found),
         )
 

@@ -17,6 +17,7 @@ from cli.options import (
     ReadOptions,
     broker_options,
     reading_options,
+    rules_of,
 )
 from cli.translate_options import TranslateOptions, check_usage, translate_options
 from offsets_log.words import counted
@@ -114,7 +115,7 @@ def command(
             session.account.say(note)
         _say_of(session, new)
         session.account.finish(
-            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}; profile {profile}; "
+            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}; {rules_of(profile)}; "
             f"read {to}/README.txt first"
         )
 
