@@ -11,7 +11,7 @@ import pytest
 
 from offsets_log.errors import ReplayError
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.replay import groups
 from offsets_log.replay.group import CONSUMER, Group, Member
 from offsets_log.replay.groups import GroupFold
@@ -237,6 +237,20 @@ def test_a_member_is_removed_only_after_its_current_assignment_even_if_it_had_no
     """A member's epoch is 0 until the tombstone of type 8 (``J-17``)."""
     built = log().newer(5, CONSUMER_MEMBER, member_id="m").newer(5, None, member_id="m")
     assert rule_of(built) == "J-17"
+
+
+@pytest.mark.parametrize("state", [1, 2, 3])
+def test_a_streams_member_without_a_record_of_its_own_ends_the_load_where_it_has_tasks_to_give_back(state: int) -> None:
+    """``J-25``: at its current assignment, the last of those that it had; a type 19 record or a tombstone mends it."""
+    value = {"member_epoch": 1, "previous_member_epoch": 0, "state": state} | NO_TASKS
+    own = RECORD_TYPES[19].values[0].zeros(0) | {"user_endpoint": None}
+    built = log().newer(17, {"epoch": 1, "metadata_hash": 0}).newer(22, value, member_id="m")
+    built.newer(22, value, member_id="m").newer(22, value | {"state": 1}, member_id="other")
+    for release, knows in {"4.0": False, "4.1": True, "4.2": True, "4.3": True}.items():
+        failure = built.load(RELEASES[release]).failure
+        assert (failure and (failure.rule, failure.record_offset)) == (("J-25", 2) if knows and state == 2 else None)
+    assert rule_of(deepcopy(built).newer(22, None, member_id="m")) is None
+    assert rule_of(built.newer(19, own, member_id="m")) is None
 
 
 def test_states_of_consumer_share_and_streams_groups() -> None:
