@@ -25,7 +25,7 @@ from offsets_log.cleaner.bulk import KeyTable, PackedKeys, fill, packed
 from offsets_log.cleaner.folder import FolderFile, new_files, segment_files
 from offsets_log.cleaner.group_cleaning import GroupCleaning, NewSegment
 from offsets_log.cleaner.kept import Kept
-from offsets_log.cleaner.offset_map import enter_segment
+from offsets_log.cleaner.offset_map import NOT_ENTERED, enter_segment
 from offsets_log.cleaner.result import records_in
 from offsets_log.cleaner.round import clean, new_offset_map
 from offsets_log.cleaner.settings import Settings
@@ -40,10 +40,6 @@ from spark_jobs.stored import Recovered, StoredFile, recovered
 
 if TYPE_CHECKING:
     from collections.abc import Container
-
-LEAST_OFFSET = -(1 << 63)
-"""Below any offset."""
-
 
 class Folder(NamedTuple):
     """A partition's folder that is being made; a dry run has none."""
@@ -113,7 +109,7 @@ class KeysWork:
         unit: the number of its group.
         number: its own number among all segments.
         start: position from which pass 1 reads it; None if it is clean.
-        transactions: the transactions that pass 1 knows there; if some abort, more keys are looked up than entered.
+        transactions: the transactions that pass 1 knows there.
     """
 
     file: StoredFile
@@ -122,42 +118,28 @@ class KeysWork:
     start: int | None
     first_dirty: int
     transactions: Transactions
-    meets_aborted: bool
     settings: Settings
     in_bulk: bool
 
     def found(self) -> Iterator[PackedKeys | Entered | Failed]:
-        """Yield the keys: those entered, with their last offsets, and the others; or the error that ends pass 1.
+        """Yield all keys: those entered with their last offsets, the others at `NOT_ENTERED`.
 
-        Those that are entered come with the runs of batches that were entered in bulk.
-
-        `LEAST_OFFSET` stands for the offset of those that are not entered.
+        Then the runs of batches that were entered in bulk, or the error that ends pass 1.
         """
-        if self.start == 0 and not self.meets_aborted:
-            keys, runs, error = self._entered(0, LEAST_OFFSET)
-            if error is not None:
-                yield Failed(self.number, error)
-            elif keys.last_offsets.min(initial=self.first_dirty) >= self.first_dirty:
-                yield from (keys, runs)
-                return
-        if self.start is not None:
-            keys, runs, error = self._entered(self.start, self.first_dirty)
-            if error is not None:
-                yield Failed(self.number, error)
-            yield from (keys, runs)
-        everything = replace(self, transactions=Transactions())
-        keys, _, _ = everything._entered(0, LEAST_OFFSET)  # pass 2 ends at what cannot be read
-        yield keys._replace(last_offsets=np.full(len(keys.last_offsets), LEAST_OFFSET))
-
-    def _entered(self, start: int, first_dirty: int) -> tuple[PackedKeys, Entered, OffsetsLogError | None]:
-        """Return the segment's keys from a position on, up to where an error ends the pass."""
-        transactions = pickle.loads(pickle.dumps(self.transactions))
         with closing(new_offset_map(self.settings, in_bulk=self.in_bulk)) as found:
-            try:
-                enter_segment(self.file, start, first_dirty, found, transactions)
-            except OffsetsLogError as error:
-                return packed(found), Entered(), error
-            return packed(found), Entered(found.entered if isinstance(found, KeyTable) else ()), None
+            found.notes_others = True
+            ended: Entered | Failed = Entered()
+            if self.start is not None:
+                transactions = pickle.loads(pickle.dumps(self.transactions))
+                try:
+                    enter_segment(self.file, self.start, self.first_dirty, found, transactions)
+                    ended = Entered(found.entered if isinstance(found, KeyTable) else ())
+                except OffsetsLogError as error:
+                    ended = Failed(self.number, error)
+            if self.start != 0:
+                found.note_all(self.file)
+            yield packed(found)
+            yield ended
 
 
 class Entered(NamedTuple):
@@ -209,11 +191,11 @@ def standing(items: Iterable[Share | Failed]) -> Iterator[tuple[int, PackedKeys 
             some.append(item.found)
     keys = joined(some)
     codes = _column(keys).dictionary_encode().indices.to_numpy().astype(np.int64)
-    last = np.full(codes.max(initial=0) + 1, LEAST_OFFSET)
+    last = np.full(codes.max(initial=0) + 1, NOT_ENTERED)
     np.maximum.at(last, codes, keys.last_offsets)
     units = np.repeat(units_of, [len(each.last_offsets) for each in some])
     _, rows = np.unique(units * len(last) + codes, return_index=True)
-    rows = rows[last[codes[rows]] > LEAST_OFFSET]
+    rows = rows[last[codes[rows]] > NOT_ENTERED]
     yield from _divided(keys._replace(last_offsets=last[codes]), rows, units[rows])
 
 

@@ -254,12 +254,10 @@ class _OneRound:
         works = []
         for number, file in enumerate(cleaned):
             start = starts.get(file.base_offset)
-            at_begin, meets_aborted = Transactions(), False
+            at_begin = Transactions()
             if start is not None:
-                of_file = steps[file.base_offset, start]
                 at_begin = transactions.copy()
-                meets_aborted = bool(at_begin.aborted) or at_begin.next_aborted <= of_file.last_offset
-                take_steps(transactions, file.file, of_file)
+                take_steps(transactions, file.file, steps[file.base_offset, start])
             works.append(
                 KeysWork(
                     file=files[file.base_offset].bare(),
@@ -268,7 +266,6 @@ class _OneRound:
                     start=start,
                     first_dirty=first,
                     transactions=at_begin,
-                    meets_aborted=meets_aborted,
                     settings=self.done.settings,
                     in_bulk=self.in_bulk,
                 )
