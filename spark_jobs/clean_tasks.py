@@ -22,6 +22,7 @@ from offsets_log.broker.recovery import OpenLog
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.bounds import Bounds
 from offsets_log.cleaner.bulk import KeyTable, PackedKeys, fill, packed
+from offsets_log.cleaner.bulk_steps import StepNotes
 from offsets_log.cleaner.folder import FolderFile, new_files, segment_files
 from offsets_log.cleaner.group_cleaning import GroupCleaning, NewSegment
 from offsets_log.cleaner.kept import Kept
@@ -76,9 +77,9 @@ class StepsWork(NamedTuple):
     def run(self) -> Steps:
         """Return what `steps_of` returns."""
         indexing = Indexing.of(self.file.base_offset, self.file.size_bytes)
-        noted: list[int] = []
-        follower = Follower(self.file, indexing, NEWEST, notes=noted.extend) if self.in_bulk else None
-        return steps_of(self.file, self.start, self.begins, follower, noted)
+        notes = StepNotes(self.begins)
+        follower = Follower(self.file, indexing, NEWEST, notes=notes.take) if self.in_bulk else None
+        return steps_of(self.file, self.start, self.begins, follower, notes.positions)
 
 
 class CopyWork(NamedTuple):
