@@ -1,7 +1,7 @@
 """Tasks of a cleaner's round: each gets a value with all that it needs, with files but without their bytes.
 
-A task of either pass holds the distinct keys of a part of the log, which begins and ends where groups of segments do. Of
-the new segment it holds the indexes, and those bytes that are not copied from a file.
+A task of either pass holds the distinct keys of a part of the log, which begins and ends where groups of segments do.
+Of the new segment it holds the indexes, and those bytes that are not copied from a file.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from spark_jobs.stored import Recovered, StoredFile, recovered
 
 if TYPE_CHECKING:
     from collections.abc import Container
+
 
 class Folder(NamedTuple):
     """A partition's folder that is being made; a dry run has none."""

@@ -230,7 +230,6 @@ class StoredStart(Start):
             producers.map_end_offset = known.next_offset
         return True
 
-
     def _tell(self, telling: SegmentRecovery, known: Recovered) -> None:
         """Tell producers of all batches. Raises BrokerError."""
         ends = np.cumsum(known.sizes)

@@ -11,7 +11,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.cleaning.plain import aborted_at, marker_at, plain_at, reach
 from offsets_log.columnar.cleaning.table import has_room, note, prepare, put
-from offsets_log.columnar.jit.compiled import U, kernel, part
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
@@ -50,22 +50,14 @@ def _stage(
 
     Of a marker and of data of an aborted transaction nothing is entered (``CL-10``).
     """
-    first = round_state.staged
     is_of_one = reach(round_state, open_, aborting, data, at, end)
     aborted = aborted_at(round_state, open_, aborting, data, at, end) if is_of_one else np.int64(-1)
-    notes_all = round_state.notes == d.NOTES_ALL
     if aborted >= 0:
         aborting[U(aborted)].is_seen = 1
-    if aborted >= 0 and round_state.notes == d.NOTES_NONE:
-        is_passed = True
-    elif notes_all and is_of_one:
-        is_passed = be16(data, at + bt.ATTRIBUTES) & bt.CONTROL_MASK != 0
-    else:
-        is_passed = is_of_one and marker_at(round_state, open_, aborting, data, at, end) != 0
-    if not is_passed:
-        allowed_at = round_state.allowed_at
-        if aborted >= 0 or notes_all:
-            round_state.allowed_at = at
+    is_noted = aborted >= 0 or round_state.notes == d.NOTES_ALL
+    if not is_of_one or not _is_passed(round_state, open_, aborting, data, at, end, is_noted):
+        first, allowed_at = round_state.staged, round_state.allowed_at
+        round_state.allowed_at = at if is_noted else allowed_at
         count = plain_at(round_state, open_, aborting, data, at, end, staged, first, window, table)
         round_state.allowed_at = allowed_at
         if count < 0:
@@ -74,13 +66,24 @@ def _stage(
         if not has_room(round_state, slots, keys, arena, first + count, size):
             return np.int64(oc.NEEDS_ROOM)
         round_state.staged, round_state.staged_bytes = first + count, size
-        if aborted >= 0 or notes_all:
-            for number in range(first, first + count):
-                staged[U(number), a.OFFSET] = d.NOT_ENTERED
+        for number in range(first, first + count if is_noted else first):
+            staged[U(number), a.OFFSET] = d.NOT_ENTERED
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     if last >= round_state.first_dirty:
         round_state.latest = last
     return np.int64(oc.FINISHED)
+
+
+@inlined
+def _is_passed(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any, is_noted: Any) -> Any:
+    """Return whether nothing is staged of a marker or a batch of a transaction.
+
+    Args:
+        is_noted: whether the keys of the batch, if it is data, are noted at most.
+    """
+    if is_noted:
+        return round_state.notes == d.NOTES_NONE or be16(data, at + bt.ATTRIBUTES) & bt.CONTROL_MASK != 0
+    return marker_at(round_state, open_, aborting, data, at, end) != 0
 
 
 @part

@@ -119,7 +119,7 @@ NOTES_NONE, NOTES_OTHERS, NOTES_ALL = range(3)
 """Keys that pass 1 notes at `NOT_ENTERED`: none; those of records that it does not enter; all of a part of the log
 that it does not read, where transactions are not followed."""
 NOT_ENTERED = -(1 << 63)
-"""Below any offset."""
+"""That of `cleaner.offset_map`."""
 
 BY_KEYS, CHOSEN_STAY, CHOSEN_GO = range(3)
 """Rules."""
