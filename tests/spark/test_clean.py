@@ -132,8 +132,13 @@ def test_recorded_rounds_by_kernels(in_process: None, tmp_path: Path, bulk_from:
         same([partition.parent], tmp_path, *case_words(name, is_limited=False))
 
 
-def test_what_a_broker_recovers_first(in_process: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size_from", [0, None])
+def test_what_a_broker_recovers_first(
+    in_process: None, tmp_path: Path, bulk_from: BulkFrom, size_from: int | None
+) -> None:
     """D-2, D-3: without indexes, snapshots and a clean stop; CRCs that are wrong cut the log."""
+    if size_from is not None:
+        bulk_from(size_from)
     for name in CASES[::20]:
         partition = written(all_cases()[name], tmp_path / name)
         for path in partition.iterdir():

@@ -1,19 +1,24 @@
-"""Steps of a segment: the few batches that kernels choose leave transactions as all of them do."""
+"""A part of a log that is cleaned alone: its keys, and the few batches by which it changes transactions."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import closing
+from itertools import pairwise
 
 import pytest
 
 from offsets_log.broker.bulk import Follower
 from offsets_log.broker.indexes import AbortedTransaction, Indexing, OffsetIndex
 from offsets_log.broker.log_file import LogFile
-from offsets_log.cleaner.batches import batches
+from offsets_log.cleaner.batches import batches, records
+from offsets_log.cleaner.bulk import KeyTable, PackedKeys, packed
 from offsets_log.cleaner.bulk_steps import StepNotes
+from offsets_log.cleaner.offset_map import NOT_ENTERED, OffsetMap, enter_segment
 from offsets_log.cleaner.steps import Begins, Steps, begins_of, steps_of, take_steps
 from offsets_log.cleaner.transactions import Transactions
+from offsets_log.columnar.arrays import SIZE_BYTES
 from offsets_log.columnar.cleaning.indexing import NEWEST
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.control_record import CONTROL_TYPES
@@ -27,7 +32,7 @@ PLAIN, DATA, ABORT, COMMIT, LEADER_CHANGE = range(5)
 def batch(offset: int, producer_id: int, kind: int) -> bytes:
     """One record, or two."""
     if kind in (PLAIN, DATA):
-        key, value, count = b"key", b"value", 1 + offset % 2
+        key, value, count = b"key %d" % (offset % 37), b"value", 1 + offset % 2
     else:
         number = next(
             code for code, name in CONTROL_TYPES.items() if name == ("ABORT", "COMMIT", "LEADER_CHANGE")[kind - 2]
@@ -85,3 +90,34 @@ def test_kernels_choose_what_is_chosen_of_all() -> None:
         file, entries = written(seed)
         begins = begins_of(entries)
         assert in_bulk(file, begins) == steps_of(file, 0, begins)
+
+
+def keys_in(packed: PackedKeys) -> dict[bytes, int]:
+    arena, begins = packed.arena.tobytes(), packed.begins.tolist()
+    keys = [arena[begin + SIZE_BYTES : end] for begin, end in pairwise(begins)]
+    return dict(zip(keys, packed.last_offsets.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", [OffsetMap, KeyTable])
+def test_keys_that_are_not_entered_are_noted(kind: type[OffsetMap]) -> None:
+    """CL-9, CL-10: those before the first dirty offset and those of aborted transactions, in either kind of map."""
+    for seed in range(60):
+        file, entries = written(seed)
+        first_dirty = 100 + seed * 5
+        transactions, follows = Transactions(), Transactions()
+        for each in (transactions, follows):
+            each.expect(entries)
+        expected: dict[bytes, int] = {}
+        for batch_ in batches(file):
+            is_entered = not follows.can_discard(batch_) and not batch_.is_control
+            for record in () if batch_.is_control else records(batch_):
+                assert record.key is not None
+                is_dirty = is_entered and record.offset >= first_dirty
+                expected[record.key] = record.offset if is_dirty else expected.get(record.key, NOT_ENTERED)
+        with closing(kind()) as found:
+            found.notes_others = True
+            enter_segment(file, 0, first_dirty, found, transactions)
+            assert keys_in(packed(found)) == expected
+        with closing(kind()) as found:
+            found.note_all(file)
+            assert keys_in(packed(found)) == dict.fromkeys(expected, NOT_ENTERED)
