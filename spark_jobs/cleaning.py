@@ -333,7 +333,7 @@ def parts_of(groups: Sequence[Sequence[LogFile]], pieces: int) -> list[list[Sequ
     """Cut a log between groups into parts of about the same size: no more than ``pieces``, unless these are large."""
     sizes = [sum(file.size_bytes for file in group) for group in groups]
     total = sum(sizes) or 1
-    count = max(pieces, total // MOST_PART_BYTES)
+    count = max(pieces, -(-total // MOST_PART_BYTES))
     parts: dict[int, list[Sequence[LogFile]]] = {}
     before = 0
     for group, size_bytes in zip(groups, sizes, strict=True):
