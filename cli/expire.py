@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import (
-    AS_BROKER,
     ERA_NAMES,
     HARDLY_MS,
     PROFILE,
-    SHUTDOWN,
+    BrokerOptions,
     Duration,
     Output,
     ReadOptions,
     Time,
+    broker_options,
     gather,
     output_option,
     reading_options,
+    rules_of,
 )
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ class ExpiryOptions:
         click.option(
             "--era",
             type=click.Choice(ERA_NAMES),
-            help="Whose expiry rules, each from that release on until the next: 2.4 also 3.0.0 and 3.1.0, classic "
-            "2.8.2 to 3.9, 3.8-java the Java coordinator up to 4.0.0. By default those of the profile.",
+            help="Expiry rules of which releases. Each name stands for the releases from that one up to the next "
+            "in the list, with these exceptions: 2.4 is 2.4 to 2.8.1, 3.0.0 and 3.1.0; classic is 2.8.2 to "
+            "3.9 except those two; modern-3.7 and 3.8-java are the Java coordinator of 3.7, and of 3.8 to "
+            "4.0.0; modern is 4.0.1 and later. By default the rules of the profile.",
         ),
         click.option(
             "--now",
@@ -77,8 +80,7 @@ class ExpiryOptions:
     ),
 )
 @click.option("--expired-only", is_flag=True, help="Show only what would be removed at --now.")
-@AS_BROKER
-@SHUTDOWN
+@broker_options
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions,
@@ -86,13 +88,13 @@ def command(
     profile: str,
     asked: ExpiryOptions,
     expired_only: bool,
-    as_broker: bool,
-    shutdown: str | None,
+    broker: BrokerOptions,
 ) -> None:
     """Show what expiry would remove: offsets and groups, when, and by which rule.
 
-    One row for each offset and each group; a group follows its offsets. expires_at_ms is the first moment at which an
-    expiry check removes it, null if none does while the group is as it is in the log. With -t only offsets are shown.
+    One row for each offset and each group; a group comes after its offsets. expires_at_ms is the first moment at which
+    an expiry check removes it, or null if none does while the group stays as it is in the log. With -t only offsets are
+    shown.
     """
     from cli.brokers import Brokers
     from cli.output import chosen_format, destination, write_rows
@@ -111,7 +113,7 @@ def command(
                 "is in no data directory, nor in the cluster's metadata; give it with --retention"
             )
         rows: list[Row] = []
-        brokers = Brokers(session, PROFILES[rules.profile], as_broker, shutdown)
+        brokers = Brokers(session, PROFILES[rules.profile], broker)
         # All topics, for a group goes with the last of all its offsets.
         for part in brokers.load(all_topics=True):
             brokers.say(part)
@@ -127,9 +129,10 @@ def command(
         names = [*COLUMNS, *sorted({name for row in rows for name in row} - set(COLUMNS))]
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
+        words = rules_of(profile) if asked.era is None else f"profile {rules.profile}"
         session.account.finish(
             f"{counts} expired at {shown_time(now_ms)} with a retention of {shown_duration(rules_with.retention_ms)}, "
-            f"{session.inputs.partitions_read}; profile {rules.profile}, era {rules.name}",
+            f"{session.inputs.partitions_read}; {words}, era {rules.name}",
             found=found,
         )
 

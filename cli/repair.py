@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.bulk import is_large
-from cli.options import TOPIC_ID, VERBOSE, ReadOptions
-from cli.partition_folders import (
-    PartitionFolders,
-    check_target,
-    folder_name,
-    folder_options,
-    partition_of,
-    tell,
-)
+from cli.options import TOPIC_ID, VERBOSE
+from cli.partition_folders import FolderOptions, PartitionFolders, folder_name, folder_options, partition_of, tell
 from cli.signals import ended_by_signals
 from offsets_log.words import counted
 
@@ -53,48 +46,40 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
     "offsets-log repair backup.tar.gz -p 3 --to repaired --drop-unloadable 4.3.0",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")
+@click.option("--to", metavar="DIR", help="New directory, which appears whole or not at all.")
 @click.option(
     "--dry-run", is_flag=True, help="Write nothing: only report what would stay, and why the rest is left out."
 )
 @click.option(
     "--drop-unloadable",
     type=OneRelease(),
-    help="Also leave out the records that end a load on this release, such as 4.3.0 or 3.7.2-java.",
+    help="Also leave out the records at which a load fails on this release, such as 4.3.0 or 3.7.2-java.",
 )
 @TOPIC_ID
 @click.option(
     "--quarantine", metavar="FILE", type=click.Path(),
-    help="Write what is left out there, JSON Lines with raw bytes; a new file.",
+    help="Write what is left out to this new file, as JSON Lines with raw bytes.",
 )  # fmt: skip
 @folder_options
 @VERBOSE
 def command(
-    paths: tuple[str, ...],
-    to: str | None,
-    dry_run: bool,
+    asked: FolderOptions,
     drop_unloadable: Release | None,
-    topic_id: str | None,
     quarantine: str | None,
-    offsets_partition: tuple[int, ...],
-    as_partition: int | None,
-    output: str | None,
-    progress: bool | None,
-    quiet: bool,
     verbose: bool,
 ) -> None:
-    """Write all of a log that can be read, as segments that a broker loads.
+    """Write everything that can be read of a log, as segments that a broker loads.
 
-    DIR gets a folder __consumer_offsets-N for each partition, with indexes, producer snapshots and leader epochs made
-    anew, beside them the checkpoints of a data directory, and README.txt: how to put the folders under a broker.
+    DIR gets a folder __consumer_offsets-N for each partition, with new indexes, producer snapshots and leader epochs.
+    Beside them are the checkpoints of a data directory, and README.txt, which says how to give the folders to a broker.
 
     Intact batches stay byte for byte, at their offsets. It leaves out broken batches, torn tails, batches at offsets
     that were read already or that cannot be there, and what a broker refuses at its start. A record that cannot be
-    read, or that ends a load, is removed from its batch as Kafka's own cleaner removes records. Markers of transactions
-    stay. A transaction whose marker is broken is left open, as last_stable_offset tells. Once a record is left out, an
-    older one of the same key counts again: with --drop-unloadable what was written is replayed, and the row says how
-    many offsets and groups differ from before. An undamaged record whose key or value cannot be read stays, and counts
-    as undecodable; offsets that are in no segment count as missing.
+    read, or at which a load fails, is removed from its batch as Kafka's own cleaner removes records. Markers of
+    transactions stay. A transaction whose marker is broken stays open, as last_stable_offset shows. Once a record is
+    left out, an older one of the same key counts again: with --drop-unloadable the new log is replayed, and the row
+    says how many offsets and groups differ from before. An undamaged record whose key or value cannot be decoded stays,
+    and counts as undecodable; offsets that are in no segment count as missing.
 
     Exit status 3 if something was left out, is undecodable or is missing.
     """
@@ -102,33 +87,24 @@ def command(
     from offsets_log.broker.hand_over import of_topic
     from offsets_log.repairing.result import REPAIR_COLUMNS
 
-    check_target(to, dry_run=dry_run)
-    _check_quarantine(quarantine, to, paths, dry_run=dry_run)
-    reading = ReadOptions(
-        paths=paths,
-        as_partition=as_partition,
-        offsets_partition=offsets_partition,
-        input_format="segments",
-        quarantine=quarantine,
-        progress=progress,
-        quiet=quiet,
-        verbose=verbose,
-    )
+    asked.check_target()
+    _check_quarantine(quarantine, asked)
+    reading = asked.reading(quarantine=quarantine, verbose=verbose)
     with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         session.account.tells_brokers = True
         if quarantine is not None:
-            _refuse_inside_inputs(quarantine, paths, session.inputs.files)
-        folders = PartitionFolders(None if to is None else session.engine.place(to, stack), topic_id)
+            _refuse_inside_inputs(quarantine, asked.paths, session.inputs.files)
+        folders = PartitionFolders(None if asked.to is None else session.engine.place(asked.to, stack), asked.topic_id)
         repairing = _Repairing(session, drop_unloadable, folders)
-        rows = [repairing.repair(of_topic(log, topic_id)) for log in session.inputs.logs]
+        rows = [repairing.repair(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
         folders.write_beside()
         stack.close()
-        tell(rows, REPAIR_COLUMNS, output, {"left_out": _left_out_in_words})
+        tell(rows, REPAIR_COLUMNS, asked.output, {"left_out": _left_out_in_words})
         session.account.is_wrong |= any(row["left_out"] for row in rows)
         session.account.finish(_in_words(rows))
 
 
-def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, ...], *, dry_run: bool) -> None:
+def _check_quarantine(quarantine: str | None, asked: FolderOptions) -> None:
     """Fail unless the quarantine is a new file, outside of the inputs and the output."""
     if quarantine is None:
         return
@@ -137,15 +113,15 @@ def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, 
     from cli.account import fail
     from offsets_log.errors import OffsetsLogError, OutputError
 
-    if dry_run:
+    if asked.dry_run:
         raise click.UsageError("--quarantine writes a file, and --dry-run writes nothing")
     file = Path(quarantine).resolve()
-    if to is not None and file.is_relative_to(Path(to).resolve()):
+    if asked.to is not None and file.is_relative_to(Path(asked.to).resolve()):
         raise click.UsageError("--quarantine names a file inside of --to")
     try:
         if file.exists():
             raise OutputError("it exists, and is not overwritten", file=quarantine)
-        _refuse_inside_inputs(quarantine, paths, paths)
+        _refuse_inside_inputs(quarantine, asked.paths, asked.paths)
     except OffsetsLogError as error:
         fail(error)
 

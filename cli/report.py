@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.lag import LAG, lag_logs, say_of_lag
-from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options
+from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options, rules_of
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -36,17 +36,17 @@ SOURCES_SHOWN = 5
     metavar="FILE",
     type=click.Path(),
     required=True,
-    help="The page: one HTML file, which appears whole or not at all.",
+    help="The HTML file to write; it appears whole or not at all.",
 )
 def command(reading: ReadOptions, profile: str, partitions: int | None, lag: bool | None, to: str) -> None:
-    """Write one page to look at: offsets over time, rebalances, top writers, open transactions, problems.
+    """Write one HTML page: offsets over time, rebalances, top writers, open transactions, problems.
 
     The file needs no network and no other file: any browser opens it, and it can be sent to others. Names from the log
     are shown as text, whatever they contain.
 
-    Lines of offsets and generations are samples, finer for the groups with the most commits; the last point of each
-    line is what a load serves. `history` has every commit of a group. Bytes and commits of a group count all its
-    topics, also with -t.
+    Curves of offsets and generations are samples, finer for the groups with the most commits; the last point of each
+    curve is what a broker serves after a load. `history` has every commit of a group. Bytes and commits of a group
+    count all its topics, also with -t.
     """
     from cli.output import destination
     from cli.rescue import rescue_options
@@ -103,7 +103,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
         session.account.finish(
             f"{counted(about['groups'], 'group')}, {counted(about['offsets'], 'offset')}, "
             f"{session.inputs.partitions_read}, "
-            f"{counted(problems, 'problem or note', 'problems or notes')}; profile {profile}"
+            f"{counted(problems, 'problem or note', 'problems or notes')}; {rules_of(profile)}"
             + ("" if to == "-" else f"; open {to} in a browser"),
             found=about["offsets" if reading.topic else "groups"],
         )

@@ -9,7 +9,17 @@ import click
 from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
 from cli.judge import TargetOptions, add_judgement, target_options
 from cli.lag import STRANDED, lag_logs, say_of_lag
-from cli.options import AS_BROKER, NEW_DIRECTORY, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
+from cli.options import (
+    NEW_DIRECTORY,
+    PARTITIONS,
+    PROFILE,
+    BrokerOptions,
+    Output,
+    ReadOptions,
+    broker_options,
+    reading_options,
+    rules_of,
+)
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -31,8 +41,7 @@ SCRIPT_SUFFIX = ".sh"
 )
 @reading_options
 @PROFILE
-@AS_BROKER
-@SHUTDOWN
+@broker_options
 @PARTITIONS
 @decide_options
 @STRANDED
@@ -41,25 +50,25 @@ SCRIPT_SUFFIX = ".sh"
 def command(
     reading: ReadOptions,
     profile: str,
-    as_broker: bool,
-    shutdown: str | None,
+    broker: BrokerOptions,
     partitions: int | None,
     decide: DecideOptions,
     lag: bool | None,
     target: TargetOptions,
     to: str,
 ) -> None:
-    """Write committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
+    """Write committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark can
+    read.
 
-    DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing or
-    doubtful, and the commands. Offsets that a tool would refuse or change are in DIR/left-out.jsonl. From a data
-    directory with __share_group_state, DIR/share-groups has where share groups start, and which records are
-    delivered to them again. If no group or topic here is one of -g and -t, DIR is not written.
+    DIR/plan.json has everything that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is
+    missing or doubtful, and which commands to run. Offsets that a tool would refuse or change are in
+    DIR/left-out.jsonl. From a data directory with __share_group_state, DIR/share-groups has the starts of share groups,
+    and which records are delivered to them again. If no group or topic here matches -g and -t, DIR is not written.
 
-    With --target or --bootstrap-server the cluster that is to get the offsets is judged, by a copy of it or live, and
-    nothing in it is changed: topics and partitions that it lacks, offsets outside its logs, topics made anew, groups
-    with members or ahead already, what the user may not set; where share groups start likewise. DIR/target.jsonl has
-    each such offset; if there are any, the exit status is 3.
+    With --target (a copy) or --bootstrap-server (live) the offsets are compared with the cluster that is to get them;
+    nothing there is changed. This finds topics and partitions that it lacks, offsets outside its logs, topics created
+    anew, groups with members or ahead already, and offsets that the user may not set, also for the starts of share
+    groups. DIR/target.jsonl lists each such offset; if there are any, the exit status is 3.
     """
     from cli.brokers import Brokers
     from cli.session import open_session
@@ -72,14 +81,14 @@ def command(
     from offsets_log.restore.rescue import make_plan
     from offsets_log.restore.rows import counted_rows
 
-    check_usage(reading, decide.decide, as_broker=as_broker)
+    check_usage(reading, decide.decide, as_broker=broker.as_broker)
     with (
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
         atomic_directory(to) as directory,
     ):
         logs = lag_logs(session, lag)
         memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
-        for part in Brokers(session, memory.profile, as_broker, shutdown).load():
+        for part in Brokers(session, memory.profile, broker).load():
             memory.add(*part)
         offsets = (value for part in memory.parts for value in part.state.iter_served())
         stranded = list(session.inputs.iter_stranded(offsets)) if logs else []
@@ -87,7 +96,7 @@ def command(
         notes = (*session.inputs.notes, *session.inputs.clusters.notes)
         plan = make_plan(
             memory,
-            rescue_options(session, partitions, as_broker=as_broker),
+            rescue_options(session, partitions, as_broker=broker.as_broker),
             session.account.damages,
             notes=notes,
             corrupt=session.account.corrupt,
@@ -114,8 +123,8 @@ def command(
         rows = rows_of(plan)
         groups = len({row["group"] for row in rows})
         session.account.finish(
-            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile {profile}; "
-            + (f"read {to}/README.txt first" if is_written else f"{to} is not written"),
+            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
+            f"{rules_of(profile)}; " + (f"read {to}/README.txt first" if is_written else f"{to} is not written"),
             found=int(has_found),
         )
 

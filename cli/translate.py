@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import (
-    AS_BROKER,
     NEW_DIRECTORY,
     PARTITIONS,
     PROFILE,
-    SHUTDOWN,
+    BrokerOptions,
     Output,
     ReadOptions,
+    broker_options,
     reading_options,
+    rules_of,
 )
 from cli.translate_options import TranslateOptions, check_usage, translate_options
 from offsets_log.words import counted
@@ -35,37 +36,36 @@ EXAMPLES = (
 @click.command("translate", epilog=EXAMPLES)
 @reading_options
 @PROFILE
-@AS_BROKER
-@SHUTDOWN
+@broker_options
 @PARTITIONS
 @translate_options
 @NEW_DIRECTORY
 def command(
     reading: ReadOptions,
     profile: str,
-    as_broker: bool,
-    shutdown: str | None,
+    broker: BrokerOptions,
     partitions: int | None,
     asked: TranslateOptions,
     to: str,
 ) -> None:
-    """Write committed offsets as files that set them on another cluster, where records have other offsets.
+    """Translate committed offsets for another cluster, where records have other offsets, and write them as files.
 
     PATH is a copy of the source: __consumer_offsets and the logs of the topics. Each offset is found in the target by
-    the records that both sides have, by their times and contents; by headers that tell where a record was, or by a map
-    of pairs. No record that a group has not read is passed over: what is not sure moves back, so that some are read
-    again, and how many at most is told. What cannot be told is left out.
+    the records that both sides have (by their times and contents), by headers that say where a record was, or by a map
+    of pairs. No record that a group has not read is skipped, as long as a mirror did not both change and reorder
+    records: where the place is not certain, the answer moves back. The group then reads some records again;
+    `reread_at_most` says how many at most. Offsets that cannot be translated are left out.
 
-    With --bootstrap-server only the times of records are asked of the other cluster: a group goes on at the first
-    record there of the least time among those that it has not read, or of the last that it has read where it has read
-    all. How many it reads again is not known then. The records from the offset on must all be in PATH, the topic must
-    have as many partitions there, and its records the times of their producers.
+    With --bootstrap-server the other cluster is only asked for records by time. The group continues at the target's
+    first record whose time is not before that of the oldest record it has not read; if it has read all, at that of the
+    last record it has read. It is then not known how many records it reads again. All records from the offset on must
+    be in PATH, the topic must have as many partitions there, and its records must have the times of their producers.
 
-    Where share groups start is translated likewise, if PATH has __share_group_state.
+    The starts of share groups are translated in the same way, if PATH has __share_group_state.
 
-    DIR is as that of `offsets-log rescue`, for `offsets-log restore` and other tools. DIR/translation.jsonl has a row
-    for each offset: how it was found (exact; by count between two records; at least; by time), reread_at_most, and
-    skipped, which is 0 unless --allow-skip makes it more (at most).
+    DIR gets the files of `offsets-log rescue`, for `offsets-log restore` and other tools. DIR/translation.jsonl has a
+    row for each offset: how it was found (exact, by count, at least, by time, or with --allow-skip at most),
+    reread_at_most, and skipped, which is 0 without --allow-skip.
 
     Exit status: 0 all was read and translated; 1 stopped by an error; 2 wrong usage; 3 something was damaged, or an
     offset could not be translated: DIR/left-out.jsonl says which, and why.
@@ -90,7 +90,7 @@ def command(
         translation,
     ):
         translation.connect(session.account.say)
-        plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions))
+        plan = _plan_of_source(session, profile, broker, partitions)
         rows = list(asked_of(plan))
         if not rows and (reading.group or reading.topic):
             directory.rmdir()
@@ -115,7 +115,7 @@ def command(
             session.account.say(note)
         _say_of(session, new)
         session.account.finish(
-            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}; profile {profile}; "
+            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}; {rules_of(profile)}; "
             f"read {to}/README.txt first"
         )
 
@@ -152,7 +152,7 @@ def _say_of(session: Session, plan: Row) -> None:
         session.account.say(f"{len(reasons) - REASONS_SHOWN} more reasons are in left-out.jsonl")
 
 
-def _plan_of_source(session: Session, profile: str, how: tuple[bool, str | None, int | None]) -> Row:
+def _plan_of_source(session: Session, profile: str, broker: BrokerOptions, partitions: int | None) -> Row:
     """Return the plan that a rescue of the source would have."""
     from cli.brokers import Brokers
     from cli.rescue import rescue_options
@@ -161,13 +161,12 @@ def _plan_of_source(session: Session, profile: str, how: tuple[bool, str | None,
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.rescue import make_plan
 
-    as_broker, shutdown, partitions = how
     memory = Memory(PROFILES[profile], share_offsets=share_offsets_of(session, None))
-    for part in Brokers(session, memory.profile, as_broker, shutdown).load():
+    for part in Brokers(session, memory.profile, broker).load():
         memory.add(*part)
     return make_plan(
         memory,
-        rescue_options(session, partitions, as_broker=as_broker),
+        rescue_options(session, partitions, as_broker=broker.as_broker),
         session.account.damages,
         notes=(*session.inputs.notes, *session.inputs.clusters.notes),
         corrupt=session.account.corrupt,
