@@ -117,7 +117,7 @@ class LogEnd:
 
 
 class Passed(NamedTuple):
-    """Records of which none was asked for, from the first to behind the last one: whole batches, or in a `BareBatch`.
+    """Records of which none was asked for, from the first to behind the last one: whole batches, or in `BareBatches`.
 
     Attributes:
         has_holes: whether offsets between them are left out.
@@ -142,22 +142,33 @@ Wants = Callable[[Record | BareRecord], bool]
 
 
 class BareBatch(NamedTuple):
-    """A whole batch of which no more was asked for than some records, and nothing is damaged.
+    """A batch begins; its records follow, as far as they were asked for.
 
     Attributes:
-        batch: reads it.
-        records: those asked for, and what was passed by in between, also in whole batches before; to be read once.
+        begin, end: its place in the segment.
+    """
+
+    begin: int
+    end: int
+
+
+class BareBatches(NamedTuple):
+    """Whole batches of which no more was asked for than some records, and nothing is damaged.
+
+    Attributes:
+        seen: these batches, their records and what was passed by in between, whole batches too; to be read once.
         decoder: says what records say, none of which is damaged.
+        read: reads one of the batches.
     """
 
     offsets_partition: int | None
     segment: Segment
-    batch: Callable[[], RecordBatch]
-    records: Iterator[Passed | BareRecord]
+    seen: Iterator[BareBatch | BareRecord | Passed]
     decoder: RepeatedRecords
+    read: Callable[[BareBatch], RecordBatch]
 
 
-LogEvent = Event | BatchStart | BatchEnd | Passed | BareBatch | Damage | Missing | TailFound | LogEnd
+LogEvent = Event | BatchStart | BatchEnd | Passed | BareBatches | Damage | Missing | TailFound | LogEnd
 PIECE = 4096
 """Events that are held at a time."""
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.errors import OffsetsLogError, ReplayError
-from offsets_log.events import BareBatch, BareRecord, Event, LogEvent, Passed, Wants
+from offsets_log.events import BareBatch, BareBatches, BareRecord, Event, LogEvent, Passed, Wants
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record, decode_key
@@ -216,7 +216,7 @@ class _Search:
         """Yield markers and what matters of these keys; at a tombstone `state` is as it was before it."""
         for event in events:
             match event:
-                case BareBatch():
+                case BareBatches():
                     yield from self._watch_bare(event)
                 case Event() if event.record.offset < self.start or event.damage is not None:
                     continue
@@ -226,16 +226,20 @@ class _Search:
                 case _:
                     yield event
 
-    def _watch_bare(self, bare: BareBatch) -> Iterator[LogEvent]:
-        """Do as `watch` with the records of a batch."""
+    def _watch_bare(self, bare: BareBatches) -> Iterator[LogEvent]:
+        """Do as `watch` with the records of batches."""
+        place = BareBatch(0, 0)
         batch: RecordBatch | None = None
-        for seen in bare.records:
+        for seen in bare.seen:
+            if isinstance(seen, BareBatch):
+                place, batch = seen, None
+                continue
             if isinstance(seen, Passed) or seen.offset < self.start:
                 continue
             decoded = bare.decoder.decode(seen.key, seen.value) if self.wants(seen) else None
             if decoded is None and ((asked := self._asked(seen)) is None or asked.key is None):
                 continue
-            batch = batch or bare.batch()
+            batch = batch or bare.read(place)
             event = Event(
                 segment=bare.segment,
                 offsets_partition=bare.offsets_partition,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from offsets_log.errors import CorruptRecordError, Damage, ReplayError
-from offsets_log.events import BareBatch, BareRecord, BatchEnd, Event, LogEvent, Passed
+from offsets_log.events import BareBatches, BareRecord, BatchEnd, Event, LogEvent, Passed
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.connect_protocol import decode_assignment as decode_connect_assignment
@@ -81,7 +81,7 @@ class Timelines:
         reader = reader or self.reader()
         for event in events:
             match event:
-                case BareBatch():
+                case BareBatches():
                     self._read_bare(reader, event)
                 case Damage():
                     on_damage(event)
@@ -99,15 +99,18 @@ class Timelines:
         """Return who reads a partition from its beginning."""
         return PartitionReader(self, self._profile)
 
-    def _read_bare(self, reader: PartitionReader, batch: BareBatch) -> None:
-        """Read a batch, of which records of classic groups that repeat are not decoded."""
-        decoder = batch.decoder
-        for seen in batch.records:
-            if isinstance(seen, Passed):
+    def _read_bare(self, reader: PartitionReader, batches: BareBatches) -> None:
+        """Read batches, of which records of classic groups that repeat are not decoded."""
+        decoder = batches.decoder
+        for seen in batches.seen:
+            if isinstance(seen, BareRecord):
+                if not reader.read_again(seen, decoder):
+                    decoded = decoder.decode(seen.key, seen.value) if self.wants(seen) else None
+                    self._saw(reader, batches.offsets_partition, seen, decoded)
+            elif isinstance(seen, Passed):
                 reader.passed(seen)
-            elif not reader.read_again(seen, decoder):
-                decoded = decoder.decode(seen.key, seen.value) if self.wants(seen) else None
-                self._saw(reader, batch.offsets_partition, seen, decoded)
+            else:
+                reader.end_batch()
         reader.end_batch()
 
     def _saw(
@@ -166,9 +169,9 @@ class PartitionReader:
 
     def passed(self, run: Passed) -> None:
         """Note a run of records of other groups, of which only matters whether offsets are skipped."""
-        self.saw(run.first_offset)
-        self._holes += run.has_holes
-        self._next_offset = run.next_offset
+        first_offset, next_offset, has_holes = run
+        self._holes += (first_offset > self._next_offset) + has_holes
+        self._next_offset = next_offset
 
     def read(self, place: RecordPlace, group_id: str, record: CoordinatorRecord) -> None:
         """Read a group's record."""
@@ -202,7 +205,8 @@ class PartitionReader:
         numbers = decoder.numbers(record.key, record.value)
         if numbers is None:
             return False
-        self.saw(record.offset)
+        self._holes += record.offset > self._next_offset
+        self._next_offset = record.offset + 1
         self.changed.add(group_id)
         entries, number = self._generations[group_id], numbers["generation"]
         group.generation, last = number, entries[-1]
@@ -227,6 +231,8 @@ class PartitionReader:
 
     def end_batch(self) -> None:
         """Note ends of groups, and the state of the newer kinds, which are known only when a batch was read."""
+        if not self._touched:
+            return
         for group_id, place in self._touched.items():
             group = self._folds[group_id].group
             if group is None:

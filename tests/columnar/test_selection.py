@@ -17,7 +17,18 @@ from offsets_log.columnar.choose.selected import ROOM, Room, selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.known import plain_programs
 from offsets_log.errors import Damage
-from offsets_log.events import EVERYTHING, BareBatch, Event, LogEvent, Passed, TailFound, Until, Wants
+from offsets_log.events import (
+    EVERYTHING,
+    BareBatch,
+    BareBatches,
+    BareRecord,
+    Event,
+    LogEvent,
+    Passed,
+    TailFound,
+    Until,
+    Wants,
+)
 from offsets_log.investigate.history import History, history_order, history_row
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.building import build_batch
@@ -287,8 +298,10 @@ def test_bare_batches_are_told_by_their_records() -> None:
     log = LogBuilder()
     log.commit(1, group="a").group(member("m"), group="a").commit(2, group="a").group(member("n"), group="a")
     selection = Selection(only("a"), record_types=frozenset({GROUP_METADATA}), is_bare=True)
-    batches = [event for event in selected_events(log.log, selection) if isinstance(event, BareBatch)]
-    found = [(it, batch.decoder) for batch in batches for it in batch.records if not isinstance(it, Passed)]
+    batches = [event for event in selected_events(log.log, selection) if isinstance(event, BareBatches)]
+    seen = [(it, event) for event in batches for it in event.seen]
+    assert [event.read(it).base_offset for it, event in seen if isinstance(it, BareBatch)] == [1, 3]
+    found = [(it, event.decoder) for it, event in seen if isinstance(it, BareRecord)]
     expected = [event for event in iter_events(log.log) if isinstance(event, Event) and event.record.offset in (1, 3)]
     assert [decoder.decode(it.key, it.value) for it, decoder in found] == [event.decoded for event in expected]
     facts = ("offset", "timestamp_ms", "key", "value")

@@ -24,6 +24,7 @@ from offsets_log.columnar.scan.reading import Advance, Cursor, Reading, ScanOrde
 from offsets_log.events import (
     EVERYTHING,
     BareBatch,
+    BareBatches,
     BareRecord,
     BatchStart,
     LogEvent,
@@ -66,39 +67,43 @@ class Taken:
 
 
 class Bare(NamedTuple):
-    """The records of a batch of data, without the batch.
+    """Records of batches of data, without the batches.
 
     Attributes:
-        place: index of its segment in the log, and where it begins and ends there.
-        told: the records that are wanted, see `choice`; ``copied`` holds their keys and values.
-        passed: records behind them that are not.
+        segment_index: index of their segment in the log.
+        chosen: the batches, see `choice`.
+        told: their records that are wanted, from that of number ``first`` on; ``copied`` holds their keys and values.
     """
 
-    place: tuple[int, int, int]
+    segment_index: int
+    chosen: Sequence[list[int]]
     told: Sequence[list[int]]
+    first: int
     copied: bytes
-    passed: Sequence[Passed]
 
-    def event(self, order: ScanOrder) -> BareBatch:
-        """Return it as an event."""
-        index, begin, end = self.place
-        segment = order.log.segments[index]
+    def event(self, order: ScanOrder) -> BareBatches:
+        """Return them as an event."""
+        data, segment = order.layout.data[self.segment_index], order.log.segments[self.segment_index]
 
-        def whole() -> RecordBatch:
-            return decode_batch_header(order.layout.data[index][begin:end].tobytes(), begin)
+        def read(batch: BareBatch) -> RecordBatch:
+            return decode_batch_header(data[batch.begin : batch.end].tobytes(), batch.begin)
 
-        return BareBatch(order.log.offsets_partition, segment, whole, self.records(), order.decoder)
+        return BareBatches(order.log.offsets_partition, segment, self.seen(), order.decoder, read)
 
-    def records(self) -> Iterator[Passed | BareRecord]:
-        """Yield the records, and what is passed by between them."""
-        copied = self.copied
-        for first, following, has_holes, offset, time_ms, time_delta, at, key_size, value_size in self.told:
-            if first != a.NOTHING:
-                yield Passed(first, following, bool(has_holes))
-            value_at = at + key_size
-            value = copied[value_at : value_at + value_size] if value_size >= 0 else None
-            yield BareRecord(offset, time_ms + time_delta, copied[at:value_at], value)
-        yield from self.passed
+    def seen(self) -> Iterator[BareBatch | BareRecord | Passed]:
+        """Yield the batches, their records, and what is passed by between them."""
+        copied, told, number = self.copied, self.told, self.first
+        for *run, begin, size, _, behind in self.chosen:
+            yield BareBatch(begin, begin + size)
+            while number < behind:
+                first, following, has_holes, offset, time_ms, time_delta, at, key_size, value_size = told[number]
+                if first != a.NOTHING:
+                    yield Passed(first, following, bool(has_holes))
+                value_at = at + key_size
+                value = copied[value_at : value_at + value_size] if value_size >= 0 else None
+                yield BareRecord(offset, time_ms + time_delta, copied[at:value_at], value)
+                number += 1
+            yield from _passed(run)
 
 
 def _passed(run: Sequence[int]) -> Sequence[Passed]:
@@ -314,12 +319,16 @@ class _SelectedReading(_ItemReading):
     def _take_chosen(self, index: int, data: a.Bytes) -> None:
         told = self.told[: self.counts[ch.TOLD]].tolist()
         copied = self.copied[: self.counts[ch.USED]].tobytes()
-        begin = 0
-        for *run, at, size, is_chosen, end in self.chosen[: self.counts[ch.CHOSEN]].tolist():
+        begin, bare = 0, list[list[int]]()
+        for row in self.chosen[: self.counts[ch.CHOSEN]].tolist():
+            *run, at, size, is_chosen, end = row
             if is_chosen and end > begin:
-                self.ready.append(Bare((index, at, at + size), told[begin:end], copied, _passed(run)))
+                if not bare:
+                    self.ready.append(Bare(index, bare, told, begin, copied))
+                bare.append(row)
                 begin = end
                 continue
+            bare = []
             self.ready += _passed(run)
             if at != a.NOTHING:
                 batch = decode_batch_header(data[at : at + size].tobytes(), at)
