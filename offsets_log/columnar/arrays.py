@@ -110,10 +110,9 @@ TOLD_OFFSET, TOLD_BATCH, TOLD_INDEX = range(3)
 TOLD_SIZE = 3
 """A record with names of topics whose key has a later one."""
 
-KEPT_GROUP, KEPT_OFFSET, KEPT_BATCH, KEPT_INDEX, KEPT_WHAT = range(5)
-KEPT_SIZE = 5
-AN_OFFSET, A_VALUE, A_TOMBSTONE = range(3)
-"""Any record of a group that is read again, or that there were offset values of it."""
+KEPT_GROUP, KEPT_OFFSET, KEPT_BATCH, KEPT_INDEX = range(4)
+KEPT_SIZE = 4
+"""Any record of a group that is read again; with NOTHING as its batch, that there were offset values of it."""
 
 REGIONS = (
     ("group_slots", 1),

@@ -136,9 +136,9 @@ def classic_group(group_id: str, value: dict[str, Any], profile: Profile, before
         before: the group so far; if its record has the very same rows, it is not asked again who its members are.
     """
     rows = value["members"]
-    known = before.members if before is not None and before.rows is rows else None
-    members = _classic_members(group_id, rows, profile) if known is None else known
-    is_known = known is not None and before is not None and _has_topics(before.protocol_type, before.protocol)
+    same = before if before is not None and before.rows is rows else None
+    members = _classic_members(group_id, rows, profile) if same is None else same.members
+    is_known = same is not None and _has_topics(same.protocol_type, same.protocol)
     if profile.refuses_subscriptions and _has_topics(value["protocol_type"], value["protocol"]) and not is_known:
         _find_topics(group_id, members)
     timestamp = value.get("current_state_timestamp", -1)
@@ -270,7 +270,7 @@ def _keeps_partitions(group: Group, member: Member, epoch: int, owned: list[Topi
     if owned != member.owned:
         return False
     held = dict.fromkeys(owned, member.member_epoch)
-    if len(held) != len(owned) or not held.items() <= group.partition_epochs.items():
+    if not held.items() <= group.partition_epochs.items():
         return False
     group.partition_epochs.update(dict.fromkeys(owned, epoch))
     return True

@@ -113,7 +113,7 @@ def join_rows(
             continue
         row = numbers[0, i]
         if right_rows[i, a.TOMBSTONE_OFFSET] != a.NEVER:
-            end_values(rows, row, right_rows[i, a.TOMBSTONE_OFFSET], scan_state[a.RULES])
+            end_values(rows, row, right_rows[i, a.TOMBSTONE_OFFSET])
         if right_rows[i, a.RECORD_OFFSET] != a.NEVER:
             batch, index = right_rows[i, a.BATCH], right_rows[i, a.INDEX]
             index += values_before if batch == a.SLOW_PATH else np.int64(0)

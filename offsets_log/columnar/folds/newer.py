@@ -321,29 +321,25 @@ def tell(scan_state: Any, rows: Any, overflow: Any, row: Any) -> None:
 
 
 @inlined
-def _keep(scan_state: Any, overflow: Any, group: Any, what: Any, record_offset: Any, batch: Any, index: Any) -> None:
+def _keep(scan_state: Any, overflow: Any, group: Any, record_offset: Any, batch: Any, index: Any) -> None:
     kept = scan_state[a.KEPT_AT] + scan_state[a.KEPT] * a.KEPT_SIZE
     overflow[kept + a.KEPT_GROUP] = group
     overflow[kept + a.KEPT_OFFSET] = record_offset
     overflow[kept + a.KEPT_BATCH] = batch
     overflow[kept + a.KEPT_INDEX] = index
-    overflow[kept + a.KEPT_WHAT] = what
     scan_state[a.KEPT] += 1
 
 
 @part
-def keep(
-    scan_state: Any, groups: Any, overflow: Any, group: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
-) -> Any:  # fmt: skip
+def keep(scan_state: Any, groups: Any, overflow: Any, group: Any, record_offset: Any, batch: Any, index: Any) -> Any:
     """Keep a record of a group that is read again, behind its offset values; False without room."""
     if scan_state[a.KEPT] + 2 > scan_state[a.KEPT_ROOM]:
         return False
     if groups[group, a.VALUE_OFFSET] != a.NEVER:
         none = np.int64(a.NOTHING)
-        _keep(scan_state, overflow, group, np.int64(a.AN_OFFSET), groups[group, a.VALUE_OFFSET], none, none)
+        _keep(scan_state, overflow, group, groups[group, a.VALUE_OFFSET], none, none)
         groups[group, a.VALUE_OFFSET] = a.NEVER
-    what = np.int64(a.A_VALUE if is_value else a.A_TOMBSTONE)
-    _keep(scan_state, overflow, group, what, record_offset, batch, index)
+    _keep(scan_state, overflow, group, record_offset, batch, index)
     return True
 
 
@@ -352,7 +348,7 @@ def keep_one(
     scan_state: Longs, groups: LongRows, overflow: Longs, group: Number, record_offset: Number, index: Number
 ) -> Any:
     """Keep a record that was read on the slow path; False without room."""
-    return keep(scan_state, groups, overflow, group, True, record_offset, np.int64(a.SLOW_PATH), index)
+    return keep(scan_state, groups, overflow, group, record_offset, np.int64(a.SLOW_PATH), index)
 
 
 @part
@@ -362,7 +358,7 @@ def replay_newer(
 ) -> Any:  # fmt: skip
     """Replay a record of a newer kind of group; return False, with nothing done, without room."""
     if groups[rows[row, a.GROUP], a.NEWER_FLAGS] & READ_AGAIN:
-        return keep(scan_state, groups, overflow, rows[row, a.GROUP], is_value, record_offset, batch, index)
+        return keep(scan_state, groups, overflow, rows[row, a.GROUP], record_offset, batch, index)
     most = scan_state[a.OWNED] + max(size, 0) // 4
     if (
         most > scan_state[a.OWNED_ROOM]

@@ -29,17 +29,12 @@ CANCELS_OWN = 8
 
 
 @inlined
-def _is_ended(record_offset: Any, applied_offset: Any, tombstone_offset: Any, rules: Any) -> Any:
-    return (record_offset if rules & ENDS_BY_RECORD else applied_offset) < tombstone_offset
-
-
-@inlined
 def apply_value(
     rows: Any, number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
 ) -> None:
     """Apply a value, unless it is ended or a better one stands there."""
     row = U(number)
-    if _is_ended(record_offset, applied_offset, rows[row, a.TOMBSTONE_OFFSET], rules):
+    if (record_offset if rules & ENDS_BY_RECORD else applied_offset) < rows[row, a.TOMBSTONE_OFFSET]:
         return
     if rows[row, a.RECORD_OFFSET] != a.NEVER:
         if rules & LATEST_BY_RECORD:
@@ -54,13 +49,11 @@ def apply_value(
 
 
 @inlined
-def end_values(rows: Any, number: Any, tombstone_offset: Any, rules: Any) -> None:
-    """End the committed offset by a tombstone (``J-12``, ``L-18``)."""
+def end_values(rows: Any, number: Any, tombstone_offset: Any) -> None:
+    """End the committed offset, which stands before it, by a tombstone (``J-12``, ``L-18``)."""
     row = U(number)
-    last = max(rows[row, a.TOMBSTONE_OFFSET], tombstone_offset)
-    rows[row, a.TOMBSTONE_OFFSET] = last
-    if _is_ended(rows[row, a.RECORD_OFFSET], rows[row, a.APPLIED_OFFSET], last, rules):
-        rows[row, a.RECORD_OFFSET] = a.NEVER
+    rows[row, a.TOMBSTONE_OFFSET] = tombstone_offset
+    rows[row, a.RECORD_OFFSET] = a.NEVER
 
 
 @inlined
@@ -184,7 +177,7 @@ def replay_offset(
             return True
     else:
         if producer < 0 or not rules & TOMBSTONE_SPARES_COMMITTED:
-            end_values(rows, row, record_offset, rules)
+            end_values(rows, row, record_offset)
         if producer < 0 or not rules & CANCELS_OWN:
             return True
     return open_record(scan_state, overflow, producer, row, record_offset, batch, index, np.int64(not is_value))
@@ -272,7 +265,7 @@ def _replay_group(
         )
     group = rows[row, a.GROUP]
     if groups[group, a.NEWER_FLAGS] & newer.READ_AGAIN:
-        return newer.keep(scan_state, groups, overflow, group, is_value, record_offset, batch, index)
+        return newer.keep(scan_state, groups, overflow, group, record_offset, batch, index)
     groups[group, a.METADATA_OFFSET] = record_offset
     groups[group, a.METADATA_BATCH] = batch
     groups[group, a.METADATA_INDEX] = index

@@ -132,8 +132,8 @@ def read_again(layout: Layout, state: ColumnarState, scanner: Scanner, names: Se
     Piece(order, begin, scanner, lambda seen: None, read).run(order.end, lambda size_bytes: None)
     kept = read.arrays.region("kept")[: read.arrays.scan_state[a.KEPT]].tolist()
     events = [
-        (group, GroupEvent(offset, None) if what == a.AN_OFFSET else _event(read, offset, batch, index, 0))
-        for group, offset, batch, index, what in kept
+        (group, GroupEvent(offset, None) if batch == a.NOTHING else _event(read, offset, batch, index, 0))
+        for group, offset, batch, index in kept
     ]
     pointers = [event for _, event in events if isinstance(event, Pointer)]
     records = records_at(layout, scanner, pointers, True, state.release)
