@@ -17,7 +17,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_key, encode_coordinator_record
 from offsets_log.pipeline import iter_events
-from offsets_log.rebalance.generation import Generation, GenerationMember
+from offsets_log.rebalance.generation import Generation, GenerationMember, Held
 from offsets_log.rebalance.rows import rebalance_row, remarks
 from offsets_log.rebalance.storms import Limits, mark_storms
 from offsets_log.rebalance.timeline import Timelines
@@ -276,7 +276,8 @@ def test_a_member_flaps_that_comes_back_as_often_within_the_window(
         here = GenerationMember(f"m-{number}", row | {"group_instance_id": instance_id})
         members = {here.member_id: here} if number % 2 == 0 else {}
         before = entries[-1] if entries else None
-        entries.append(Generation(**facts, number=number, timestamp_ms=time, members=members, previous=before))
+        held = Held(members, {})
+        entries.append(Generation(**facts, number=number, timestamp_ms=time, held=held, previous=before))
     mark_storms(entries, Limits(window_ms=1000))
     assert [[member.member_id for member in entry.flapping] for entry in entries] == [
         [], [], [], [], ["m-4"] if flaps else []
