@@ -27,7 +27,6 @@ from offsets_log.broker.segment_recovery import SegmentRecovery
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -146,9 +145,8 @@ class _Noting(ProducerState):
     def append_all(self, file: LogFile, noted: Table[pr.Noted]) -> None:
         """Append whole batches of a file."""
         data, at, kinds = np.frombuffer(file.view, np.uint8), noted.rows["position"], noted.rows["kind"]
-        lengths = data[at[:, None] + np.arange(bt.LENGTH, bt.LENGTH + 4)].view(">i4")[:, 0]
         is_data = (kinds == pr.DATA) | (kinds == pr.TRANSACTIONAL_DATA)
-        sizes = np.where(is_data, b.BATCH_HEADER_SIZE, lengths.astype(np.int64) + b.LOG_OVERHEAD)
+        sizes = np.where(is_data, b.BATCH_HEADER_SIZE, noted.rows["size"])
         ends = np.cumsum(sizes)
         self._note(data[np.repeat(at - (ends - sizes), sizes) + np.arange(ends[-1])].tobytes(), sizes)
 

@@ -43,7 +43,7 @@ class Noted(Record):
     producer_id: Long
     position: Long
     last_offset: Long
-    reserved: Long
+    size: Long
     kind: Long
 
 
@@ -77,6 +77,7 @@ def take(told: Any, producers: Any, ended: Any, data: Any, at: Any) -> Any:
         noted = ended[U(told.ended)]
         noted.producer_id, noted.first_offset = be64(data, at + bt.PRODUCER_ID), at
         noted.last_offset, noted.is_aborted = base + delta, _kind_of(data, at)
+        noted.last_stable_offset = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
         told.ended += 1
         return True
     row = _row_of(told, producers, be64(data, at + bt.PRODUCER_ID))
