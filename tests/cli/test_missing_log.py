@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -219,28 +218,6 @@ def test_the_tail_of_a_cut_log_is_not_called_normal(recording: Recording, tmp_pa
         result = run(command, tmp_path / "data")
         assert "the log was cut, 34 offsets of it were here or behind" in getattr(result, words)
         assert "normal at the end of a log" not in result.output
-
-
-def test_what_a_cut_log_serves_is_not_called_all(recording: Recording, tmp_path: Path) -> None:
-    """Beside it stands how much of the log is gone; and why nothing at all is served after a clean stop."""
-    shutil.copytree(recording(MIXED) / "log", tmp_path / "data")
-    whole = run("check", tmp_path / "data", "-p", "3", "-o", "table").stdout
-    assert "of what is left" not in whole
-    active_cut(tmp_path / "data")
-    table = run("check", tmp_path / "data", "-p", "3", "--loads-on", "4.3.0", "-o", "table").stdout
-    (row,) = (line for line in table.splitlines() if "of what is left" in line)
-    assert row.split()[-2:] == ["123", "34"]
-    index = struct.pack(">ii", 150, 24_000)
-    (tmp_path / "data" / segment(3, 0)).with_suffix(".index").write_bytes(index)
-    clean = ("-p", "3", "--shutdown", "clean")
-    checked = run("check", tmp_path / "data", *clean, "--loads-on", "4.3.0")
-    (load, *_) = json_lines(checked.stdout)
-    assert (load["ok"], load["served"], load["log_end_offset"]) == (True, "nothing", 0)
-    told = "names offset 150, which the segment does not reach"
-    assert told in load["problem"]
-    assert told in checked.stderr
-    answered = run("compact", tmp_path / "data", *clean, "--as-broker").stderr
-    assert "a modern broker would serve nothing from offset 0 on: the index of " in answered
 
 
 @pytest.mark.parametrize("order", [("data", "whole"), ("whole", "data")])
