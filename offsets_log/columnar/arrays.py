@@ -16,11 +16,12 @@ overflow    what few records touch: hash tables of groups and producers, open tr
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from offsets_log.columnar.jit.records import Long, Record
 from offsets_log.log_format.compression import CODEC_MASK
 
 Int64s = npt.NDArray[np.int64]
@@ -257,24 +258,37 @@ NOTES_ACTIVITY = OTHER_PROGRAMS + RECORD_TYPES  # whether it is asked for when g
 CODE = NOTES_ACTIVITY + 1
 """From here on the programs."""
 
-# Columns of ``staged``: records read and not yet replayed. `batches.records_of` fills the first.
-(
-    KEY,  # position of its bytes
-    KEY_SIZE,
-    VALUE_AT,  # position of its bytes
-    VALUE_SIZE,  # NOTHING for a tombstone
-    OFFSET,
-    TIMESTAMP_DELTA,  # of magic 0 and 1 the time itself
-    RECORD_AT,  # position of its length; of magic 0 and 1 that of its batch in the segment
-    KIND,
-    STAGED_BATCH,
-    STAGED_INDEX,
-    STAGED_PRODUCER,
-    TOPIC_ID_AT,  # position of its bytes
-    STAGED_SIZE,
-) = range(13)
-STAGED_ROW = RECORD_AT
-"""In the place of that, once a record was replayed: the row of its raw key."""
+
+class Staged(Record):
+    """A record that was read and not yet replayed. `batches.records_of` fills all up to ``record_at``."""
+
+    key_at: Long  # position of its bytes
+    key_size: Long
+    value_at: Long  # position of its bytes
+    value_size: Long  # NOTHING for a tombstone
+    offset: Long
+    timestamp_delta: Long  # of magic 0 and 1 the time itself
+    record_at: Long  # position of its length; of magic 0 and 1 that of its batch in the segment
+    kind: Long
+    batch: Long  # where it begins in the log
+    index: Long  # among the batch's records
+    producer: Long
+    topic_id_at: Long  # position of its bytes
+    row: Annotated[Long, "record_at"]  # once it was replayed: of its raw key
+    # Where records are looked up and not replayed (`events`, `cleaning`):
+    hash: Annotated[Long, "kind"]  # of its key
+    entry: Annotated[Long, "topic_id_at"]  # of its key, perhaps; NOTHING if it is not known
+    offset_before: Annotated[Long, "producer"]  # the last offset before its batch
+
+    def raw_key(self, source: Bytes) -> bytes:
+        """Return its key from the bytes it stands in."""
+        return source[self.key_at : self.key_at + self.key_size].tobytes()
+
+    def raw_value(self, source: Bytes) -> bytes | None:
+        """Return its value from the bytes it stands in."""
+        return source[self.value_at : self.value_at + self.value_size].tobytes() if self.value_size >= 0 else None
+
+
 VALUE, TOMBSTONE, COMMIT, ABORT, PASSED = range(5)
 """Kinds of staged records; PASSED were taken care of otherwise."""
 

@@ -25,6 +25,7 @@ from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer, is_at
 from offsets_log.columnar.wire import batches as bt
@@ -90,7 +91,7 @@ def _number_of(
 @inlined
 def _verdict(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    staged: Any, i: Any, number: Any, group_at: Any, topic_at: Any,
+    staged: Table[a.Staged], i: Any, number: Any, group_at: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a staged record's key; NEEDS_ROOM."""
     is_commit = number < a.COMMIT_TYPES
@@ -105,11 +106,11 @@ def _verdict(
     verdict = names[group, AS_GROUP]
     if verdict == BY_KEY:
         if not is_commit:
-            if staged[i, a.KIND] == a.TOMBSTONE:
+            if staged[i].kind == a.TOMBSTONE:
                 names[group, AS_GROUP] = WANTED  # the next commit of any key may create it again
             return np.int64(WANTED)
         key = _number_of(
-            scan_state, slots, rows, groups, arena, overflow, names, data, staged[i, a.KEY], staged[i, a.KEY_SIZE]
+            scan_state, slots, rows, groups, arena, overflow, names, data, staged[i].key_at, staged[i].key_size
         )
         if key < 0:
             return key
@@ -201,12 +202,12 @@ def _lists_name_anew(
 @inlined
 def _look_at_record(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    staged: Any, i: Any,
+    staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a staged record; NEEDS_ROOM, NOT_PLAIN."""
-    key = staged[i, a.KEY]
+    key = staged[i].key_at
     number = be16(data, key)
-    if walk(scan_state, scan_state[a.KEY_PROGRAMS + number], data, key + 2, key + staged[i, a.KEY_SIZE]) < 0:
+    if walk(scan_state, scan_state[a.KEY_PROGRAMS + number], data, key + 2, key + staged[i].key_size) < 0:
         return np.int64(oc.NOT_PLAIN)
     group_at, topic_at = scan_state[a.NOTES + GROUP_NOTE] + 2, scan_state[a.NOTES + TOPIC_NOTE] + 2
     verdict = _verdict(
@@ -214,19 +215,19 @@ def _look_at_record(
     )
     if verdict < 0 or not counts[WITH_NAMES]:
         return verdict
-    if number >= a.KEY_TYPES and newer.TYPES[number, newer.NAMES] and staged[i, a.KIND] == a.VALUE:
+    if number >= a.KEY_TYPES and newer.TYPES[number, newer.NAMES] and staged[i].kind == a.VALUE:
         if LISTS[U(number)] == 0:
             counts[NAMES_TOLD] += 1
             return np.int64(WANTED)
-        at, end = staged[i, a.VALUE_AT] + 2, staged[i, a.VALUE_AT] + staged[i, a.VALUE_SIZE]
+        at, end = staged[i].value_at + 2, staged[i].value_at + staged[i].value_size
         named = _lists_name_anew(
             counts, scan_state, slots, rows, groups, arena, overflow, names, data, at, end, LISTS[U(number)]
         )
         return named if named != UNWANTED else verdict
-    id_at = staged[i, a.TOPIC_ID_AT]
+    id_at = staged[i].topic_id_at
     if id_at < 0:
         return verdict
-    end = staged[i, a.VALUE_AT] + staged[i, a.VALUE_SIZE]
+    end = staged[i].value_at + staged[i].value_size
     named = _names_anew(counts, scan_state, slots, rows, groups, arena, overflow, names, data, id_at, end, topic_at)
     return named if named != UNWANTED else verdict
 
@@ -234,7 +235,7 @@ def _look_at_record(
 @part
 def _look(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
-    staged: Any, source: Any, data: Any, at: Any,
+    staged: Table[a.Staged], source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
     """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet.
 
@@ -242,7 +243,7 @@ def _look(
     is known now.
     """
     if bt.attributes_of(data, at) & bt.CONTROL_MASK:
-        head = producer_at(scan_state, staged[0, a.STAGED_PRODUCER]) + a.HEAD_OFFSET
+        head = producer_at(scan_state, staged[0].producer) + a.HEAD_OFFSET
         if counts[WITH_MARKERS] and overflow[head] == FOLLOWED:
             counts[CHOSEN_AT] = at
         elif overflow[head] == OPEN or (counts[FIRST_MARKERS] and overflow[head] == a.NOTHING):
@@ -263,7 +264,7 @@ def _look(
         elif verdict == UNDECIDED:
             outcome = np.int64(oc.NEEDS_VERDICT)
         elif not is_again:
-            staged[U(number), a.KIND] = a.PASSED
+            staged[U(number)].kind = a.PASSED
     producer_id = bt.producer_of(data, at)
     if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _want(scan_state, overflow, producer_id, OPEN):
         return np.int64(oc.NEEDS_ROOM)
@@ -321,30 +322,32 @@ def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
 
 
 @part
-def _tell(counts: Any, scan_state: Any, staged: Any, source: Any, data: Any, at: Any, told: Any, copied: Any) -> Any:
+def _tell(
+    counts: Any, scan_state: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any, told: Any, copied: Any
+) -> Any:
     """Copy the staged batch's records that are not PASSED; return False without room for all of them."""
     size = np.int64(0)
     for number in range(scan_state[a.STAGED]):
         i = U(number)
-        size += staged[i, a.KEY_SIZE] + max(staged[i, a.VALUE_SIZE], np.int64(0))
+        size += staged[i].key_size + max(staged[i].value_size, np.int64(0))
     if counts[TOLD] + scan_state[a.STAGED] > len(told) or counts[USED] + size > len(copied):
         return False
     time, is_counted = bt.base_time(data, at)
     for number in range(scan_state[a.STAGED]):
         i, row = U(number), U(counts[TOLD])
-        if staged[i, a.KIND] == a.PASSED:
-            _pass(counts, np.int64(staged[i, a.OFFSET]))
+        if staged[i].kind == a.PASSED:
+            _pass(counts, np.int64(staged[i].offset))
             continue
         _end_run(counts, told, row)
-        told[row, TOLD_OFFSET] = staged[i, a.OFFSET]
+        told[row, TOLD_OFFSET] = staged[i].offset
         told[row, TOLD_TIME] = time
-        told[row, TOLD_TIME_DELTA] = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
+        told[row, TOLD_TIME_DELTA] = np.int64(staged[i].timestamp_delta) if is_counted else np.int64(0)
         told[row, TOLD_KEY] = counts[USED]
-        told[row, TOLD_KEY_SIZE] = staged[i, a.KEY_SIZE]
-        told[row, TOLD_VALUE_SIZE] = staged[i, a.VALUE_SIZE]
+        told[row, TOLD_KEY_SIZE] = staged[i].key_size
+        told[row, TOLD_VALUE_SIZE] = staged[i].value_size
         counts[TOLD] += 1
-        _copy(counts, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], copied)
-        _copy(counts, source, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], copied)
+        _copy(counts, source, staged[i].key_at, staged[i].key_size, copied)
+        _copy(counts, source, staged[i].value_at, staged[i].value_size, copied)
     return True
 
 
@@ -358,7 +361,7 @@ def _copy(counts: Any, source: Any, start: Any, size: Any, copied: Any) -> None:
 @inlined
 def _choose(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
-    staged: Any, data: Any, window: Any, table: Any, chosen: Any, told: Any, copied: Any,
+    staged: Table[a.Staged], data: Any, window: Any, table: Any, chosen: Any, told: Any, copied: Any,
 ) -> Any:  # fmt: skip
     """Choose or pass the batch at ``scan_state[AT]``, or return why not."""
     at = scan_state[a.AT]
@@ -380,7 +383,7 @@ def _choose(
         _add(counts, chosen, at, size, is_chosen)
     if not is_chosen:
         for number in range(scan_state[a.STAGED]):
-            _pass(counts, np.int64(staged[U(number), a.OFFSET]))
+            _pass(counts, np.int64(staged[U(number)].offset))
     sc.accept(scan_state, data, at, size, staged, np.int64(0))
     return outcome
 
@@ -388,8 +391,8 @@ def _choose(
 @kernel
 def choose(
     counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    names: LongRows, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, chosen: LongRows, told: LongRows,
-    copied: Bytes,
+    names: LongRows, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, chosen: LongRows,
+    told: LongRows, copied: Bytes,
 ) -> Any:  # fmt: skip
     """Choose batches of a segment from ``scan_state[AT]`` on; return why it stopped, with a row for all it passed."""
     begin = scan_state[a.AT]

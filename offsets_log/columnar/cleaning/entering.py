@@ -24,7 +24,7 @@ ENTERED_AT_ONCE = 8 * a.BLOCK
 @kernel
 def enter(
     round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: Table[d.Aborting],
-    data: Bytes, staged: LongRows, window: Bytes, table: LongRows,
+    data: Bytes, staged: Table[a.Staged], window: Bytes, table: LongRows,
 ) -> int:  # fmt: skip
     """Pass 1: keys of the batches from the position on, and where they stand."""
     at, end = round_state.position, round_state.end
@@ -44,7 +44,7 @@ def enter(
 @part
 def _stage(
     round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any,
-    staged: Any, window: Any, table: Any,
+    staged: Table[a.Staged], window: Any, table: Any,
 ) -> Any:  # fmt: skip
     """Stage the batch at a position behind others, if there is room for all their keys.
 
@@ -70,13 +70,13 @@ def _stage(
 
 
 @part
-def _enter_staged(round_state: Any, slots: Any, keys: Any, arena: Any, source: Any, staged: Any) -> None:
+def _enter_staged(round_state: Any, slots: Any, keys: Any, arena: Any, source: Any, staged: Table[a.Staged]) -> None:
     """Enter the keys of staged records, and where they stand."""
     for first in range(0, round_state.staged, a.BLOCK):
         last = min(np.int64(first + a.BLOCK), round_state.staged)
         prepare(round_state, slots, keys, arena, source, staged, first, last)
         for number in range(first, last):
             i = U(number)
-            if staged[i, a.OFFSET] >= round_state.first_dirty:
-                key, key_size, found = staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, d.HASH]
-                put(round_state, slots, keys, arena, source, key, key_size, staged[i, a.OFFSET], found)
+            if staged[i].offset >= round_state.first_dirty:
+                key, key_size, found = staged[i].key_at, staged[i].key_size, staged[i].hash
+                put(round_state, slots, keys, arena, source, key, key_size, staged[i].offset, found)

@@ -12,10 +12,6 @@ KEY_AT = a.KEY_AT
 LAST_OFFSET = 1
 KEY_COLUMNS = 2
 
-# Of staged records pass 1 does not look at values: their columns hold what is known of the key instead.
-HASH = a.VALUE_AT
-PROBABLE = a.VALUE_SIZE  # the row of a key with the same upper half of the hash, −1 without one
-
 
 class Due(Record):
     """An entry that is due in the indexes of what is written."""

@@ -12,6 +12,7 @@ from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, size_of
 from offsets_log.columnar.wire.primitives import hash_bytes
 
@@ -59,28 +60,30 @@ def put(
 
 
 @inlined
-def prepare(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
+def prepare(
+    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Table[a.Staged], first: Any, last: Any
+) -> None:
     """Hash the keys of staged records, and ask for the memory that finding them will need, so that waits overlap."""
     mask = np.int64(len(slots) - 1)
     for number in range(first, last):
         i = U(number)
-        found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], round_state.seed)
-        staged[i, d.HASH] = found
+        found = hash_bytes(data, staged[i].key_at, staged[i].key_size, round_state.seed)
+        staged[i].hash = found
         prefetch(slots, found & mask)
     for number in range(first, last):
         i = U(number)
-        at = staged[i, d.HASH] & mask
-        while slots[U(at)] != 0 and (slots[U(at)] ^ staged[i, d.HASH]) & HIGH != 0:
+        at = staged[i].hash & mask
+        while slots[U(at)] != 0 and (slots[U(at)] ^ staged[i].hash) & HIGH != 0:
             at = at + 1 & mask
-        staged[i, d.PROBABLE] = (slots[U(at)] & LOW) - 1
-        if staged[i, d.PROBABLE] >= 0:
-            prefetch(keys, staged[i, d.PROBABLE] * d.KEY_COLUMNS)
+        staged[i].entry = (slots[U(at)] & LOW) - 1
+        if staged[i].entry >= 0:
+            prefetch(keys, staged[i].entry * d.KEY_COLUMNS)
     for number in range(first, last):
         i = U(number)
-        if staged[i, d.PROBABLE] >= 0:
-            key_at = keys[U(staged[i, d.PROBABLE]), d.KEY_AT]
+        if staged[i].entry >= 0:
+            key_at = keys[U(staged[i].entry), d.KEY_AT]
             prefetch(arena, key_at - a.SIZE_BYTES)
-            prefetch(arena, key_at + staged[i, a.KEY_SIZE] - 1)
+            prefetch(arena, key_at + staged[i].key_size - 1)
 
 
 @kernel

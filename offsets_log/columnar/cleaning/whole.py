@@ -21,7 +21,7 @@ from offsets_log.columnar.wire.primitives import be16, walk
 
 @kernel
 def whole(
-    scan_state: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, told: pr.Told,
+    scan_state: Longs, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, told: pr.Told,
     producers: Table[pr.Producer], ended: Table[pr.Ended], doubts: Longs, leader_epoch: Number,
 ) -> int:  # fmt: skip
     """Go along batches that stand in their places, all of whose records can be read.
@@ -70,7 +70,7 @@ def _is_usual(scan_state: Any, data: Any, at: Any, size: Any, leader_epoch: Any)
 
 
 @inlined
-def _doubt(scan_state: Any, source: Any, staged: Any, count: Any, doubts: Any, at: Any) -> None:
+def _doubt(scan_state: Any, source: Any, staged: Table[a.Staged], count: Any, doubts: Any, at: Any) -> None:
     """Note a batch if one of its staged records may not be understood."""
     for i in range(count):
         if not _is_understood(scan_state, source, staged, U(i)):
@@ -80,9 +80,9 @@ def _doubt(scan_state: Any, source: Any, staged: Any, count: Any, doubts: Any, a
 
 
 @part
-def _is_understood(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
+def _is_understood(scan_state: Any, source: Any, staged: Table[a.Staged], i: Any) -> Any:
     """Return whether the programs read a staged record's key and value through, and its names are UTF-8."""
-    key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
+    key, key_size = staged[i].key_at, staged[i].key_size
     if key_size < 2:
         return False
     number = be16(source, key)
@@ -93,11 +93,11 @@ def _is_understood(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
             name = scan_state[a.NOTES + note] + 2
             if not is_utf8(source, name, be16(source, name - 2)):
                 return False
-    return sc.value_kind(scan_state, source, key, key_size, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]) >= 0
+    return sc.value_kind(scan_state, source, key, key_size, staged[i].value_at, staged[i].value_size) >= 0
 
 
 @inlined
-def _records(scan_state: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
+def _records(scan_state: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
     """Return how many records a batch has, or why that is not known."""
     source, start, end = data, bt.records_begin(data, at), at + size
     if bt.attributes_of(data, at) & bt.CODEC_MASK:

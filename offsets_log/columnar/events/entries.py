@@ -12,6 +12,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import HIGH, LOW, is_utf8, same_bytes
 from offsets_log.columnar.wire.primitives import be16, be32, hash_bytes, walk
 from offsets_log.columnar.wire.programs import NO_PLACE
@@ -117,34 +118,34 @@ def new_key(
 
 @inlined
 def look_ahead(
-    scan_state: Any, slots: Any, entries: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any
+    scan_state: Any, slots: Any, entries: Any, arena: Any, data: Any, staged: Table[a.Staged], first: Any, last: Any
 ) -> None:
     """Hash the keys of a block, and prefetch the memory that its rows will need."""
     mask = np.int64(len(slots) - 1)
     seed = scan_state[a.SEED] + k.IS_KEY
     for number in range(first, last):
         i = U(number)
-        found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], seed)
-        staged[i, k.HASH] = found
+        found = hash_bytes(data, staged[i].key_at, staged[i].key_size, seed)
+        staged[i].hash = found
         prefetch(slots, found & mask)
     for number in range(first, last):
         i = U(number)
-        found = staged[i, k.HASH]
+        found = staged[i].hash
         at = found & mask
         slot = slots[U(at)]
         while slot != 0 and (slot ^ found) & HIGH != 0:
             at = at + 1 & mask
             slot = slots[U(at)]
         entry = (slot & LOW) - 1
-        staged[i, k.ENTRY] = entry
+        staged[i].entry = entry
         if entry >= 0:
             prefetch(entries, entry * k.ENTRY_COLUMNS)
     for number in range(first, last):
         i = U(number)
-        if staged[i, k.ENTRY] >= 0:
-            at = entries[U(staged[i, k.ENTRY]), k.ENTRY_AT]
+        if staged[i].entry >= 0:
+            at = entries[U(staged[i].entry), k.ENTRY_AT]
             prefetch(arena, at)
-            if staged[i, a.KEY_SIZE] > a.CACHE_LINE:
+            if staged[i].key_size > a.CACHE_LINE:
                 prefetch(arena, at + a.CACHE_LINE)
 
 

@@ -20,6 +20,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import find_name, has_room, intern_group, size_of
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64, walk
@@ -303,8 +304,8 @@ def _look_up(
 
 @inlined
 def find_holder(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, staged: Any,
-    i: Any, source: Any, row: Any, is_plain: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any,
+    staged: Table[a.Staged], i: Any, source: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
     """Put whom a staged record is counted for into ``counts[HOLDER]``: FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     if row < 0:
@@ -314,17 +315,17 @@ def find_holder(
     counts[HOLDER] = group if counts[PER] & 1 else np.int64(NOBODY)  # of what nobody sent a member's row has the group
     if rows[row, a.TARGET] == a.IS_GROUP:
         return _saw_group(
-            counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i, a.VALUE_AT],
-            staged[i, a.VALUE_SIZE], group,
+            counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i].value_at,
+            staged[i].value_size, group,
         )  # fmt: skip
-    if staged[i, a.KIND] != a.VALUE:
+    if staged[i].kind != a.VALUE:
         return np.int64(oc.FINISHED)
     version = groups[group, NOW]
-    if is_plain and version > 0 and version == rows[row, SENT_IN] and staged[i, a.TOPIC_ID_AT] < 0:  # most commits
+    if is_plain and version > 0 and version == rows[row, SENT_IN] and staged[i].topic_id_at < 0:  # most commits
         counts[HOLDER] = rows[row, SENT_BY]
         return np.int64(oc.FINISHED)
     return _saw_commit(
-        counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i, a.TOPIC_ID_AT], row, is_plain
+        counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i].topic_id_at, row, is_plain
     )  # fmt: skip
 
 

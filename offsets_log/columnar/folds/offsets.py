@@ -17,6 +17,7 @@ from offsets_log.columnar.folds import activity, census, inspection, newer
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, intern, intern_newer, is_at
 from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
@@ -191,20 +192,22 @@ def replay_offset(
 
 
 @inlined
-def prepare(scan_state: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
+def prepare(
+    scan_state: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: Table[a.Staged], first: Any, last: Any
+) -> None:
     """Hash the keys of a block, and ask for the memory that replaying it will need."""
     mask = np.int64(len(slots) - 1)
     seed = scan_state[a.SEED]
     hashes, founds = U(a.HASHES - first), U(a.FOUND - first)
     for number in range(first, last):
         i = U(number)
-        if staged[i, a.KIND] <= a.TOMBSTONE:
-            found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], seed)
+        if staged[i].kind <= a.TOMBSTONE:
+            found = hash_bytes(data, staged[i].key_at, staged[i].key_size, seed)
             scan_state[hashes + i] = found
             prefetch(slots, found & mask)
     for number in range(first, last):
         i = U(number)
-        if staged[i, a.KIND] <= a.TOMBSTONE:
+        if staged[i].kind <= a.TOMBSTONE:
             found = scan_state[hashes + i]
             at = found & mask
             slot = slots[U(at)]
@@ -217,24 +220,24 @@ def prepare(scan_state: Any, slots: Any, rows: Any, arena: Any, data: Any, stage
                 prefetch(rows, row * a.ROW_SIZE)
     for number in range(first, last):
         i = U(number)
-        if staged[i, a.KIND] <= a.TOMBSTONE and scan_state[founds + i] >= 0:
+        if staged[i].kind <= a.TOMBSTONE and scan_state[founds + i] >= 0:
             key_at = rows[U(scan_state[founds + i]), a.KEY_AT]
             prefetch(arena, key_at)
-            if staged[i, a.KEY_SIZE] > a.CACHE_LINE - a.SIZE_BYTES:
+            if staged[i].key_size > a.CACHE_LINE - a.SIZE_BYTES:
                 prefetch(arena, key_at + a.CACHE_LINE)
 
 
 @inlined
 def row_of(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any, data: Any, i: Any,
-    place: Any, newer_target: Any
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Table[a.Staged], data: Any,
+    i: Any, place: Any, newer_target: Any
 ) -> Any:  # fmt: skip
     """Return the row of a staged record's key, which is added if it is new; else what `intern` says.
 
     Args:
         newer_target: TARGET of keys of the newer kinds: IS_NEWER, or IS_GROUP where only their group is asked for.
     """
-    start, size = staged[U(i), a.KEY], staged[U(i), a.KEY_SIZE]
+    start, size = staged[U(i)].key_at, staged[U(i)].key_size
     row = scan_state[U(a.FOUND + place)]
     if row >= 0 and is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
         return row
@@ -252,21 +255,21 @@ def row_of(
     else:
         row = intern(scan_state, slots, rows, groups, arena, overflow, data, start, size, found)
     if scan_state[a.GROUPS] > known:
-        groups[known, a.FIRST_OFFSET_OF_GROUP] = staged[U(i), a.OFFSET]
+        groups[known, a.FIRST_OFFSET_OF_GROUP] = staged[U(i)].offset
     return row
 
 
 @inlined
 def _replay_group(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, staged: Any, i: Any, data: Any
+    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, staged: Table[a.Staged], i: Any, data: Any
 ) -> Any:
     """Replay a staged record of a group; return False without room."""
-    batch, index, record_offset = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX], staged[i, a.OFFSET]
-    is_value = staged[i, a.KIND] == a.VALUE
+    batch, index, record_offset = staged[i].batch, staged[i].index, staged[i].offset
+    is_value = staged[i].kind == a.VALUE
     if scan_state[a.IS_READ_AGAIN]:
         return True
     if rows[row, a.TARGET] == a.IS_NEWER:
-        number, value, size = be16(data, staged[i, a.KEY]), staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+        number, value, size = be16(data, staged[i].key_at), staged[i].value_at, staged[i].value_size
         return newer.replay_newer(
             scan_state, rows, groups, overflow, row, number, is_value, record_offset, batch, index, data, value, size
         )
@@ -283,18 +286,18 @@ def _replay_group(
 
 
 @inlined
-def _note_staged_id(scan_state: Any, overflow: Any, row: Any, staged: Any, i: Any, data: Any) -> Any:
+def _note_staged_id(scan_state: Any, overflow: Any, row: Any, staged: Table[a.Staged], i: Any, data: Any) -> Any:
     """Note the topic id of a staged record, if it has one; return False without room."""
-    topic_id = staged[i, a.TOPIC_ID_AT]
+    topic_id = staged[i].topic_id_at
     if topic_id < 0:
         return True
     high, low = be64(data, topic_id), be64(data, topic_id + 8)
-    return (high == 0 and low == 0) or note_topic_id(scan_state, overflow, row, high, low, staged[i, a.OFFSET])
+    return (high == 0 and low == 0) or note_topic_id(scan_state, overflow, row, high, low, staged[i].offset)
 
 
 @part
 def flush(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any, data: Any
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Table[a.Staged], data: Any
 ) -> Any:
     """Replay what is staged, from where it was left: FINISHED, NEEDS_ROOM, or KEY_NOT_PLAIN of the record FLUSHED."""
     rules = scan_state[a.RULES]
@@ -305,10 +308,10 @@ def flush(
         for number in range(first, last):
             scan_state[a.FLUSHED] = number
             i = U(number)
-            kind = staged[i, a.KIND]
-            record_offset = staged[i, a.OFFSET]
+            kind = staged[i].kind
+            record_offset = staged[i].offset
             if kind > a.TOMBSTONE:
-                producer = staged[i, a.STAGED_PRODUCER]
+                producer = staged[i].producer
                 if kind != a.PASSED and not mark(
                     scan_state, rows, overflow, producer, np.int64(kind == a.COMMIT), record_offset, rules
                 ):
@@ -320,8 +323,8 @@ def flush(
             )  # fmt: skip
             if row < 0:
                 return row
-            staged[i, a.STAGED_ROW] = row
-            batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]
+            staged[i].row = row
+            batch, index = staged[i].batch, staged[i].index
             if rows[U(row), a.TARGET] < 0:
                 if not _replay_group(scan_state, rows, groups, overflow, row, staged, i, data):
                     return oc.NEEDS_ROOM
@@ -329,7 +332,7 @@ def flush(
             row = rows[U(row), a.TARGET]
             if not _note_staged_id(scan_state, overflow, row, staged, i, data):
                 return oc.NEEDS_ROOM
-            producer = staged[i, a.STAGED_PRODUCER]
+            producer = staged[i].producer
             if not replay_offset(
                 scan_state, rows, groups, overflow, row, kind == a.VALUE, record_offset, batch, index, producer, rules
             ):
@@ -342,8 +345,8 @@ def flush(
 
 @kernel
 def scan(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, staged: LongRows,
-    data: Bytes, window: Bytes, table: LongRows,
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
+    staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
     """Replay a segment from ``scan_state[AT]`` on; why it came back, with what all that is staged was replayed."""
     begin = scan_state[a.AT]

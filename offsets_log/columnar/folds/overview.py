@@ -17,6 +17,7 @@ from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
@@ -39,17 +40,18 @@ def waiting_at(scan_state: Any, producer: Any) -> Any:
 
 @part
 def _note_data(
-    counts: Any, scan_state: Any, rows: Any, groups: Any, overflow: Any, staged: Any, source: Any, data: Any,
-    writers: Any, minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any, number: Any,
+    counts: Any, scan_state: Any, rows: Any, groups: Any, overflow: Any, staged: Table[a.Staged], source: Any,
+    data: Any, writers: Any, minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any,
+    number: Any,
 ) -> None:  # fmt: skip
     """Note a record that was replayed, unless the slow path could not read its key."""
     i = U(number)
-    at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
-    time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
-    kind = staged[i, a.KIND]
+    at = staged[i].batch - scan_state[a.SEGMENT]
+    time = bt.time_at(data, at, staged[i].timestamp_delta)
+    kind = staged[i].kind
     row, target, writer = np.int64(a.NOTHING), np.int64(a.NOTHING), np.int64(nm.NOBODY)
     if kind != a.PASSED:
-        row = staged[i, a.STAGED_ROW]
+        row = staged[i].row
         target = rows[U(row), a.TARGET]
         writer = rows[U(row), a.GROUP] + 1
     tally.count_staged(
@@ -59,15 +61,15 @@ def _note_data(
         return
     if kind == a.VALUE:
         activity.note(groups, rows[U(row), a.GROUP], staged, i, source, time)
-    record_type, offset = be16(source, staged[i, a.KEY]), staged[i, a.OFFSET]
-    value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+    record_type, offset = be16(source, staged[i].key_at), staged[i].offset
+    value, size = staged[i].value_at, staged[i].value_size
     is_null, told = kind == a.TOMBSTONE, np.int64(0)
     if target >= 0:
         if not is_null:
             told = be64(source, value + 2)
             if time == bt.NO_TIME:
                 time = sampling.commit_time(source, record_type, value, size)
-        producer = staged[i, a.STAGED_PRODUCER]
+        producer = staged[i].producer
         sampling.add(
             book, sampling.COMMITS, commits, latest, OF_KEY, target, overflow, waiting_at(scan_state, max(producer, 0)),
             producer, offset, time, told, is_null,
@@ -83,18 +85,18 @@ def _note_data(
 
 @inlined
 def _note(
-    counts: Any, scan_state: Any, rows: Any, groups: Any, overflow: Any, staged: Any, source: Any, data: Any,
-    writers: Any, minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any,
+    counts: Any, scan_state: Any, rows: Any, groups: Any, overflow: Any, staged: Table[a.Staged], source: Any,
+    data: Any, writers: Any, minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any,
 ) -> None:  # fmt: skip
     """Note what was staged and replayed; there is room."""
     for number in range(count):
         i = U(number)
-        kind = staged[i, a.KIND]
+        kind = staged[i].kind
         if kind == a.COMMIT or kind == a.ABORT:
-            at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
-            time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
+            at = staged[i].batch - scan_state[a.SEGMENT]
+            time = bt.time_at(data, at, staged[i].timestamp_delta)
             tally.count_marker(counts, latest, data, writers, minutes, at, np.int64(nm.NOBODY), time)
-            sampling.settle(commits, overflow, waiting_at(scan_state, staged[i, a.STAGED_PRODUCER]), kind == a.COMMIT)
+            sampling.settle(commits, overflow, waiting_at(scan_state, staged[i].producer), kind == a.COMMIT)
         else:
             _note_data(
                 counts, scan_state, rows, groups, overflow, staged, source, data, writers, minutes, latest, book,
@@ -105,7 +107,7 @@ def _note(
 @kernel
 def scan(
     counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    staged: LongRows, data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows,
+    staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows,
     latest: LongRows, book: Longs, commits: LongRows, generations: LongRows,
 ) -> Any:  # fmt: skip
     """Replay a segment from ``scan_state[AT]`` on and note its records; as `offsets.scan`."""

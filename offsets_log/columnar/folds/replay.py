@@ -93,19 +93,18 @@ class Piece(Reading):
         data = self.order.layout.data[index]
         staged = self.scanner.staged[self.scan_state[a.FLUSHED]]
         source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
-        start = int(staged[a.KEY])
-        raw_key = source[start : start + int(staged[a.KEY_SIZE])].tobytes()
+        raw_key = staged.raw_key(source)
         try:
             row, fields, _ = decode_key(raw_key)
         except OffsetsLogError:
-            staged[a.KIND] = a.PASSED
-            at = int(staged[a.STAGED_BATCH]) - self.order.layout.begins[index]
+            staged.kind = a.PASSED
+            at = int(staged.batch) - self.order.layout.begins[index]
             size = self.int32_at(index, at + bt.LENGTH) + bt.LOG_OVERHEAD
             batch = decode_batch_header(data[at : at + size].tobytes(), at)
             events = (event for event in self.events(index, batch) if isinstance(event, Event))
-            self.pass_over(islice(events, int(staged[a.STAGED_INDEX]), int(staged[a.STAGED_INDEX]) + 1))
+            self.pass_over(islice(events, int(staged.index), int(staged.index) + 1))
         else:
-            self.state.register(raw_key, row.number, fields, int(staged[a.OFFSET]))
+            self.state.register(raw_key, row.number, fields, int(staged.offset))
 
     def pass_over(self, events: Iterator[LogEvent]) -> None:
         """Take a record of which only the key was read on the slow path, and found wanting."""

@@ -20,6 +20,7 @@ from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be64
@@ -125,15 +126,15 @@ def count_record(
 
 
 @inlined
-def _weight(staged: Any, i: Any) -> Any:
-    return staged[i, a.KEY_SIZE] + max(staged[i, a.VALUE_SIZE], 0) + 1
+def _weight(staged: Table[a.Staged], i: Any) -> Any:
+    return staged[i].key_size + max(staged[i].value_size, np.int64(0)) + 1
 
 
 @inlined
-def _begin_batch(counts: Any, staged: Any, count: Any, number: Any) -> None:
+def _begin_batch(counts: Any, staged: Table[a.Staged], count: Any, number: Any) -> None:
     """Compute the weights of the batch whose first staged record is given."""
-    total, batch = np.int64(0), staged[U(number), a.STAGED_BATCH]
-    while number < count and staged[U(number), a.STAGED_BATCH] == batch:
+    total, batch = np.int64(0), staged[U(number)].batch
+    while number < count and staged[U(number)].batch == batch:
         total += _weight(staged, U(number))
         number += 1
     counts[BATCH_WEIGHT] = total
@@ -153,8 +154,8 @@ def count_marker(counts: Any, rows: Any, data: Any, writers: Any, minutes: Any, 
 
 @inlined
 def count_staged(
-    counts: Any, rows: Any, staged: Any, count: Any, source: Any, data: Any, writers: Any, minutes: Any, at: Any,
-    number: Any, row: Any, is_offset: Any, writer: Any, time: Any,
+    counts: Any, rows: Any, staged: Table[a.Staged], count: Any, source: Any, data: Any, writers: Any, minutes: Any,
+    at: Any, number: Any, row: Any, is_offset: Any, writer: Any, time: Any,
 ) -> Any:  # fmt: skip
     """Count a record of the data batch at a position; return False without room.
 
@@ -164,16 +165,16 @@ def count_staged(
         is_offset: whether that is the key of an offset.
     """
     i = U(number)
-    if staged[i, a.STAGED_INDEX] == 0:
+    if staged[i].index == 0:
         _begin_batch(counts, staged, count, np.int64(number))
     if writer < 0:
         return False
     batch_size, before, weight = bt.size_of(data, at), counts[BATCH_SUM], _weight(staged, i)
     size = batch_size * (before + weight) // counts[BATCH_WEIGHT] - batch_size * before // counts[BATCH_WEIGHT]
-    kind, offset = staged[i, a.KIND], np.int64(0)
+    kind, offset = staged[i].kind, np.int64(0)
     if kind == a.VALUE:
         if is_offset:
-            offset = be64(source, staged[i, a.VALUE_AT] + 2)
+            offset = be64(source, staged[i].value_at + 2)
         else:
             kind = np.int64(a.PASSED)
     if not count_record(counts, rows, writers, minutes, row, writer, kind, offset, size, time):
@@ -185,8 +186,8 @@ def count_staged(
 
 @part
 def flush(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any,
-    source: Any, data: Any, writers: Any, minutes: Any, text: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any,
+    staged: Table[a.Staged], source: Any, data: Any, writers: Any, minutes: Any, text: Any,
 ) -> Any:  # fmt: skip
     """Count what is staged, from where it was left; as `fold.flush`."""
     while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
@@ -196,7 +197,7 @@ def flush(
         for number in range(first, last):
             scan_state[a.FLUSHED] = number
             i = U(number)
-            kind = staged[i, a.KIND]
+            kind = staged[i].kind
             is_marker = kind == a.COMMIT or kind == a.ABORT
             row = np.int64(a.NOTHING)
             if kind != a.PASSED and not is_marker:
@@ -209,7 +210,7 @@ def flush(
                 )  # fmt: skip
                 if row < 0:
                     return row
-            at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
+            at = staged[i].batch - scan_state[a.SEGMENT]
             if counts[nm.PER] >= nm.PER_CLIENT:
                 is_plain = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK == 0
                 found = nm.find_holder(
@@ -217,7 +218,7 @@ def flush(
                 )  # fmt: skip
                 if found != oc.FINISHED:
                     return found
-            time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
+            time = bt.time_at(data, at, staged[i].timestamp_delta)
             writer = nm.writer_of(counts, scan_state, slots, rows, groups, arena, overflow, text, row, time)
             if is_marker:
                 is_counted = count_marker(counts, rows, data, writers, minutes, at, writer, time)
@@ -240,7 +241,8 @@ def flush(
 @kernel
 def scan(
     counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    staged: LongRows, data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows, text: Bytes,
+    staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows,
+    text: Bytes,
 ) -> Any:  # fmt: skip
     """Count a segment's records from ``scan_state[AT]`` on; as `scan.scan`."""
     begin = scan_state[a.AT]

@@ -282,14 +282,12 @@ class _WrittenPiece(CountedPiece):
 
     def _answer(self, index: int, data: a.Bytes) -> None:
         """Have the state say what the kernel asks of a staged record."""
-        staged = self.scanner.staged[self.scan_state[a.FLUSHED]].tolist()
+        staged = self.scanner.staged[self.scan_state[a.FLUSHED]]
         source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
-        key, value = (
-            source[staged[at] : staged[at] + staged[at + 1]].tobytes() for at in (a.KEY, a.VALUE_AT)
-        )  # the size stands behind the place
-        begin = staged[a.STAGED_BATCH] - self.order.layout.begins[index]
+        begin = int(staged.batch) - self.order.layout.begins[index]
         batch = decode_batch_header(data[begin : begin + BATCH_HEADER_SIZE].tobytes(), begin)
-        self.state.answer(decode_coordinator_record(key, value, self.order.release), not batch.is_transactional)
+        record = decode_coordinator_record(staged.raw_key(source), staged.raw_value(source), self.order.release)
+        self.state.answer(record, not batch.is_transactional)
 
 
 class Count(Replay):

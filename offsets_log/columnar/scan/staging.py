@@ -14,6 +14,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import are_names_utf8, intern_producer, is_plain_text
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
@@ -53,15 +54,15 @@ def is_in_place(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
 
 
 @inlined
-def _stage_marker(scan_state: Any, overflow: Any, staged: Any, data: Any, at: Any, size: Any) -> Any:
+def _stage_marker(scan_state: Any, overflow: Any, staged: Table[a.Staged], data: Any, at: Any, size: Any) -> Any:
     """Stage a control batch of one marker."""
     if be32(data, at + bt.RECORDS_COUNT) != 1 or be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
         return oc.NOT_PLAIN
     n = scan_state[a.STAGED]
     if bt.records_of(data, at + bt.HEADER_SIZE, at + size, np.int64(1), data, at, staged, n) < 0:
         return oc.NOT_PLAIN
-    key, value = staged[n, a.KEY], staged[n, a.VALUE_AT]
-    if staged[n, a.KEY_SIZE] < 4 or staged[n, a.VALUE_SIZE] < 6:
+    key, value = staged[n].key_at, staged[n].value_at
+    if staged[n].key_size < 4 or staged[n].value_size < 6:
         return oc.NOT_PLAIN
     kind = be16(data, key + 2)
     if be16(data, key) < 0 or be16(data, value) < 0 or kind < 0 or kind > 1:
@@ -71,9 +72,9 @@ def _stage_marker(scan_state: Any, overflow: Any, staged: Any, data: Any, at: An
     producer = intern_producer(scan_state, overflow, bt.producer_of(data, at))
     if producer < 0:
         return oc.NEEDS_ROOM
-    staged[n, a.STAGED_BATCH] = scan_state[a.SEGMENT] + at
-    staged[n, a.KIND] = a.COMMIT if kind == 1 else a.ABORT
-    staged[n, a.STAGED_PRODUCER] = producer
+    staged[n].batch = scan_state[a.SEGMENT] + at
+    staged[n].kind = a.COMMIT if kind == 1 else a.ABORT
+    staged[n].producer = producer
     scan_state[a.STAGED] = n + 1
     return oc.FINISHED
 
@@ -123,22 +124,22 @@ def value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: Any
 
 
 @inlined
-def _is_read_by_all(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
+def _is_read_by_all(scan_state: Any, source: Any, staged: Table[a.Staged], i: Any) -> Any:
     """Return whether releases with another layout of a value, if they are asked about, can read it too (``B-9``)."""
-    size, value = staged[i, a.VALUE_SIZE], staged[i, a.VALUE_AT]
-    program = scan_state[a.OTHER_PROGRAMS + be16(source, staged[i, a.KEY])]
+    size, value = staged[i].value_size, staged[i].value_at
+    program = scan_state[a.OTHER_PROGRAMS + be16(source, staged[i].key_at)]
     return size < 0 or program == NO_PLACE or walk(scan_state, program, source, value + 2, value + size) >= 0
 
 
 @inlined
-def _begins_behind(scan_state: Any, data: Any, at: Any, staged: Any) -> Any:
+def _begins_behind(scan_state: Any, data: Any, at: Any, staged: Table[a.Staged]) -> Any:
     """Return whether the first offset of a batch whose records were found is beyond the last one before."""
-    return not bt.is_older(data, at) or staged[U(scan_state[a.STAGED]), a.OFFSET] > scan_state[a.LAST_OFFSET]
+    return not bt.is_older(data, at) or staged[U(scan_state[a.STAGED])].offset > scan_state[a.LAST_OFFSET]
 
 
 @part
 def _stage_records(
-    scan_state: Any, overflow: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any
+    scan_state: Any, overflow: Any, staged: Table[a.Staged], source: Any, start: Any, end: Any, data: Any, at: Any
 ) -> Any:
     """Stage the records of the data batch at ``at``, which are in ``source[start:end]``."""
     count = bt.count_of(source, start, end, data, at)
@@ -164,18 +165,18 @@ def _stage_records(
     for item in range(n, n + count):
         i = U(item)
         kind = value_kind(
-            scan_state, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+            scan_state, source, staged[i].key_at, staged[i].key_size, staged[i].value_at, staged[i].value_size
         )
         if kind < 0:
             return oc.NOT_PLAIN
         if scan_state[a.IS_INSPECTED] and not _is_read_by_all(scan_state, source, staged, i):
             return oc.NOT_PLAIN
-        staged[i, a.KIND] = kind
-        staged[i, a.STAGED_BATCH] = scan_state[a.SEGMENT] + at
-        staged[i, a.STAGED_INDEX] = item - n
-        staged[i, a.STAGED_PRODUCER] = producer
-        is_commit = be16(source, staged[i, a.KEY]) < a.KEY_TYPES and kind == a.VALUE
-        staged[i, a.TOPIC_ID_AT] = scan_state[a.NOTES] if is_commit else np.int64(a.NOTHING)
+        staged[i].kind = kind
+        staged[i].batch = scan_state[a.SEGMENT] + at
+        staged[i].index = item - n
+        staged[i].producer = producer
+        is_commit = be16(source, staged[i].key_at) < a.KEY_TYPES and kind == a.VALUE
+        staged[i].topic_id_at = scan_state[a.NOTES] if is_commit else np.int64(a.NOTHING)
     scan_state[a.STAGED] = n + count
     return oc.FINISHED
 
@@ -208,7 +209,9 @@ def refusal(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
 
 
 @inlined
-def take(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
+def take(
+    scan_state: Any, overflow: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, at: Any, size: Any
+) -> Any:
     """Stage the batch at a position, or return why not."""
     refused = refusal(scan_state, data, at, size)
     if refused != oc.FINISHED:
@@ -232,7 +235,7 @@ def take(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, ta
 
 
 @inlined
-def accept(scan_state: Any, data: Any, at: Any, size: Any, staged: Any, first: Any) -> None:
+def accept(scan_state: Any, data: Any, at: Any, size: Any, staged: Table[a.Staged], first: Any) -> None:
     """Count a batch whose records are staged from ``first`` on."""
     base = bt.base_offset(data, at, staged, first)
     last = bt.last_offset(data, at)
@@ -257,7 +260,9 @@ def accept(scan_state: Any, data: Any, at: Any, size: Any, staged: Any, first: A
 
 
 @inlined
-def stage(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, begin: Any) -> Any:
+def stage(
+    scan_state: Any, overflow: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, begin: Any
+) -> Any:
     """Stage batches until there are enough of them, or one is not plain; return why it ended."""
     outcome = np.int64(oc.FINISHED)
     while (
