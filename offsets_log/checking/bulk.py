@@ -177,9 +177,9 @@ class CheckedState(InspectedState):
             self.first_problems[profile] = min(problems, key=lambda problem: problem.record_offset)
 
     def _first_on_slow_path(self, group: str) -> None:
-        place = self.group_number(group), a.FIRST_OFFSET_OF_GROUP  # first: it may exchange the arrays
-        if self.arrays.groups[place] == a.NEVER:
-            self.arrays.groups[place] = a.SLOW_PATH
+        number = self.group_number(group)  # first: it may exchange the arrays
+        if self.arrays.groups[number].first_offset == a.NEVER:
+            self.arrays.groups[number].first_offset = a.SLOW_PATH
 
     def note_types(self) -> None:
         """Take over the first records of types that the kernel has found since the last call."""

@@ -94,9 +94,9 @@ def _open_transactions(state: CheckedState, finder: Finder) -> Iterator[Event]:
 def _groups_under_type_0(state: CheckedState) -> a.Int64s:
     """Return the numbers of the groups that kernels have found in keys of type 0."""
     s = state.arrays
-    rows = s.rows[: s.scan_state[a.ROWS]]
-    is_type_0 = (s.arena[rows[:, a.KEY_AT]] == 0) & (s.arena[rows[:, a.KEY_AT] + 1] == 0)
-    numbers: a.Int64s = np.unique(rows[is_type_0][:, a.GROUP])
+    rows = s.rows.up_to(s.scan_state[a.ROWS])
+    is_type_0 = (s.arena[rows.column(a.Row.key_at)] == 0) & (s.arena[rows.column(a.Row.key_at) + 1] == 0)
+    numbers: a.Int64s = np.unique(rows.column(a.Row.group)[is_type_0])
     return numbers
 
 
@@ -115,7 +115,7 @@ def _complete_types(state: CheckedState, firsts: Sequence[Event]) -> None:
 def _complete_groups(state: CheckedState, names: Sequence[str], other: Names, finder: Finder) -> None:
     """Complete all groups that a record names, in the order of their first records."""
     slow_path, seen = state.seen.names.groups, state.seen.names
-    firsts = state.arrays.groups[: len(names), a.FIRST_OFFSET_OF_GROUP].tolist()
+    firsts = state.arrays.groups.up_to(len(names)).column(a.Group.first_offset).tolist()
     unusual = {str(name): (name, place) for name, place in other.groups.items() if REPLACEMENT in name}
     groups: dict[str, FindingPlace | None] = {}
     offsets: dict[str, int] = {}
@@ -240,10 +240,10 @@ class Coordinators:
 
     def _plain_timelines(self) -> tuple[list[Timeline], a.Int64s]:
         """Return the few timelines that other groups can have, and the number of each group's timeline."""
-        groups = self.state.arrays.groups[: len(self.names)]
-        has_record = groups[:, a.METADATA_OFFSET] != a.NEVER
-        is_removed = has_record & (groups[:, a.IS_TOMBSTONE] != 0)
-        has_offset = groups[:, a.VALUE_OFFSET] > groups[:, a.METADATA_OFFSET]
+        groups = self.state.arrays.groups.up_to(len(self.names))
+        has_record = groups.column(a.Group.metadata_offset) != a.NEVER
+        is_removed = has_record & (groups.column(a.Group.is_tombstone) != 0)
+        has_offset = groups.column(a.Group.value_offset) > groups.column(a.Group.metadata_offset)
         numbers = has_record.astype(np.int64) + is_removed + 3 * has_offset
         numbers[[self._number_of[name] for name in self._timelines]] = 0
         value = RECORD_TYPES[2].values[0].zeros(0)

@@ -39,14 +39,15 @@ class NewerGroups:
     """
 
     def __init__(self, state: ColumnarState, count: int) -> None:
-        groups = state.arrays.groups[:count]
-        flags, anchors = groups[:, a.NEWER_FLAGS], groups[:, a.ANCHOR_OFFSET]
-        self._kinds = groups[:, a.NEWER_KIND]
-        self._since = groups[:, a.NEWER_SINCE]
+        groups = state.arrays.groups.up_to(count)
+        flags, anchors = groups.column(a.Group.newer_flags), groups.column(a.Group.anchor_offset)
+        value_offset = groups.column(a.Group.value_offset)
+        self._kinds = groups.column(a.Group.newer_kind)
+        self._since = groups.column(a.Group.newer_since)
         is_newer, is_made = self._kinds != 0, anchors != a.NEVER
         is_removed = is_made & (flags & newer.ENDED != 0)
-        has_value = (groups[:, a.METADATA_OFFSET] != a.NEVER) & (groups[:, a.IS_TOMBSTONE] == 0)
-        is_unclear = (flags & newer.WHOLE != 0) | has_value | (~is_made & (groups[:, a.VALUE_OFFSET] != a.NEVER))
+        has_value = (groups.column(a.Group.metadata_offset) != a.NEVER) & (groups.column(a.Group.is_tombstone) == 0)
+        is_unclear = (flags & newer.WHOLE != 0) | has_value | (~is_made & (value_offset != a.NEVER))
         self._missing, has_targets, has_members = _members(state, count)
         is_unclear |= (flags & newer.EPOCH_GONE != 0) & has_targets
         is_unclear |= is_removed & (has_members | (flags & newer.EPOCH_GONE == 0))
@@ -55,8 +56,8 @@ class NewerGroups:
         self.doubtful: Bools = is_newer & is_unclear
         self._is_plain: Bools = is_newer & ~is_unclear
         self._is_made: Bools = self._is_plain & is_made
-        had_offset = groups[:, a.VALUE_BEFORE] != a.NEVER
-        ends = is_removed * (REMOVED + (groups[:, a.VALUE_OFFSET] > groups[:, a.NEWER_LAST]))
+        had_offset = groups.column(a.Group.value_before) != a.NEVER
+        ends = is_removed * (REMOVED + (value_offset > groups.column(a.Group.newer_last)))
         self.shapes = list(_shapes())
         self._shape_of = np.where(self._is_made, ((self._kinds - 1) * 2 + had_offset) * (BACK + 1) + ends, 0)
 
@@ -89,7 +90,7 @@ _NONE = np.iinfo(np.int64).max
 def _members(state: ColumnarState, count: int) -> tuple[a.Int64s, Bools, Bools]:
     """Return by group the first record that needs a member and finds none, and whether targets and members are left."""
     rows, states = tl.members(state)
-    groups, known = rows[:, a.GROUP], states[:, newer.STATE_OF]
+    groups, known = rows.column(a.Row.group), states[:, newer.STATE_OF]
     missing = np.full(count, _NONE)
     for place in (newer.NEEDED, newer.MISSED):
         is_there = states[:, place] != 0

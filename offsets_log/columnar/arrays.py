@@ -7,8 +7,8 @@ Kernels take a few plain int64 arrays, because each argument costs time at every
 
 scan_state  numbers that change, what a scan is told, the programs and their notes
 slots       hash table of raw keys
-rows        one row of 8 numbers, a cache line, for each raw key
-groups      one row for each group
+rows        a `Row` for each raw key
+groups      a `Group` for each group
 arena       bytes of keys and group names, each behind its size
 overflow    what few records touch: hash tables of groups and producers, open transactions, topic ids
 """
@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from offsets_log.columnar.jit.records import Long, Record
+from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.log_format.compression import CODEC_MASK
 
 Int64s = npt.NDArray[np.int64]
@@ -33,48 +33,66 @@ NEVER = -(1 << 62)
 SLOW_PATH = -2
 """Instead of a batch: the value was read by `log_format`; the index is its place in a list."""
 
-# A row of ``rows``.
-(
-    KEY_AT,  # in the arena; the size stands in the 4 bytes before
-    TARGET,  # the row of the same GroupTopicPartition; of a type 2 key IS_GROUP
-    GROUP,
-    RECORD_OFFSET,  # of the committed offset, NEVER without one
-    APPLIED_OFFSET,  # where it took effect
-    BATCH,  # where its batch begins in the log, or SLOW_PATH
-    INDEX,  # among the batch's records
-    TOMBSTONE_OFFSET,  # of the last one that ends committed values
-    ROW_SIZE,
-) = range(9)
-IS_GROUP = -1
 SIZE_BYTES = 4
+IS_GROUP, IS_NEWER = -1, -2
+"""Instead of a `Row.target`: a type 2 key; a key of the newer kinds of groups."""
 
-# A row of a key of the newer kinds of groups, see `folds.newer`; INDEX and BATCH are of its last record.
-IS_NEWER = -2
-"""In the place of TARGET."""
-LAST_OFFSET_OF = RECORD_OFFSET
-MEMBER = APPLIED_OFFSET  # the row of the member's own key
-IS_REMOVED = TOMBSTONE_OFFSET  # whether the last record is a tombstone
 
-# A row of ``groups``.
-(
-    NAME_AT,
-    METADATA_OFFSET,  # of the last type 2 record, NEVER without one
-    METADATA_BATCH,
-    METADATA_INDEX,
-    IS_TOMBSTONE,  # the last type 2 record
-    VALUE_OFFSET,  # of the last offset value, whatever became of it
-    NEWER_KIND,  # of the records of a newer kind, 0 without one
-    NEWER_SINCE,  # offset of the first
-    NEWER_LAST,  # of the last
-    NEWER_FLAGS,
-    ANCHOR_OFFSET,  # of a value that made the group, NEVER without one
-    ANCHOR_BATCH,
-    ANCHOR_INDEX,
-    VALUE_BEFORE,  # offset of an offset value between the type 2 record and the first of a newer kind, NEVER without
-    FIRST_OFFSET_OF_GROUP,  # of the first record that names it, NEVER while none is known
-    ACTIVE_MS,  # when it last wrote, NEVER while no time is known or asked for
-    GROUP_SIZE,
-) = range(17)
+class Row(Record):
+    """What is known of a raw key: a cache line."""
+
+    key_at: Long  # in the arena; the size stands in the `SIZE_BYTES` before
+    target: Long  # the row of the same GroupTopicPartition, IS_GROUP or IS_NEWER
+    group: Long
+    record_offset: Long  # of the committed offset, NEVER without one
+    applied_offset: Long  # where it took effect
+    batch: Long  # where its batch begins in the log, or SLOW_PATH
+    index: Long  # among the batch's records
+    tombstone_offset: Long  # of the last one that ends committed values
+    # Of a key of the newer kinds of groups (`folds.newer`), whose batch and index are of its last record:
+    last_offset: Annotated[Long, "record_offset"]
+    member: Annotated[Long, "applied_offset"]  # the row of the member's own key
+    is_removed: Annotated[Long, "tombstone_offset"]  # whether the last record is a tombstone
+    # Where records are counted and not replayed (`folds.tally`, `folds.naming`):
+    last_committed: Annotated[Long, "record_offset"]  # the offset that the latest record commits
+    first_committed: Annotated[Long, "applied_offset"]  # the one that the first record commits
+    first: Annotated[Long, "batch"]  # the writer of the first record, and whether it is a commit
+    last: Annotated[Long, "tombstone_offset"]  # the same of the latest; NOTHING without one
+    last_bytes: Annotated[Long, "index"]  # of the latest record
+    last_sample: Annotated[Long, "key_at"]  # of the key's line, as `sampling.Line` has it
+    untimed: Annotated[Long, "target"]
+    sent_in: Annotated[Long, "batch"]  # the version that was last asked for a plain commit of the key, and who it was
+    sent_by: Annotated[Long, "applied_offset"]
+
+
+class Group(Record):
+    """What is known of a group, or of another name."""
+
+    name_at: Long  # in the arena, as `Row.key_at`
+    metadata_offset: Long  # of the last type 2 record, NEVER without one
+    metadata_batch: Long
+    metadata_index: Long
+    is_tombstone: Long  # the last type 2 record
+    value_offset: Long  # of the last offset value, whatever became of it
+    newer_kind: Long  # of the records of a newer kind, 0 without one
+    newer_since: Long  # offset of the first
+    newer_last: Long  # of the last
+    newer_flags: Long
+    anchor_offset: Long  # of a value that made the group, NEVER without one
+    anchor_batch: Long
+    anchor_index: Long
+    value_before: Long  # offset of a value between the type 2 record and the first of a newer kind, NEVER without
+    first_offset: Long  # of the first record that names it, NEVER while none is known
+    active_ms: Long  # when it last wrote, NEVER while no time is known or asked for
+    # Of names where records are counted (`folds.naming`):
+    now: Annotated[Long, "metadata_batch"]  # of a group its version: 0 nobody holds anything, UNKNOWN
+    content: Annotated[Long, "metadata_index"]  # of a group, 0 where Python knows it, REMOVED
+    version: Annotated[Long, "is_tombstone"]  # of a content 1 + its version, 0 not asked yet, REFUSED
+    is_named: Annotated[Long, "newer_kind"]  # of a topic id
+    only: Annotated[Long, "newer_since"]  # of a version 1 + whom all its plain commits are counted for
+    by_id: Annotated[Long, "newer_last"]  # of a version: topics are held by their ids
+    held_by: Annotated[Long, "newer_flags"]  # of a version and a partition 1 + whom commits are counted for
+
 
 # Regions of ``overflow``: each has a place in the scan state where it begins, and one for its room in entries.
 PRODUCER_ID, HEAD_OFFSET, HEAD_COMMITS, NEWEST, OLDEST = range(5)
@@ -303,9 +321,12 @@ def _in_cache_lines(size_bytes: int) -> Bytes:
     return made[begin : begin + size_bytes]
 
 
-def new_rows(count: int) -> Int64s:
-    """Empty rows, each in one cache line."""
-    return _in_cache_lines(8 * count * ROW_SIZE).view(np.int64).reshape(count, ROW_SIZE)
+def new_rows(count: int, known: Table[Row] | None = None) -> Table[Row]:
+    """Return rows, each in one cache line: those that are known, and empty ones behind them."""
+    rows = Table(Row, _in_cache_lines(count * Row.dtype.itemsize).view(Row.dtype))
+    if known is not None:
+        rows.numbers[: len(known)] = known.numbers
+    return rows
 
 
 def new_arena(size_bytes: int) -> Bytes:
@@ -333,7 +354,7 @@ class State:
         self.scan_state = scan_state
         self.slots = np.zeros(2 * LEAST_KEYS, np.int64)
         self.rows = new_rows(LEAST_KEYS)
-        self.groups = np.zeros((LEAST_KEYS, GROUP_SIZE), np.int64)
+        self.groups = Table(Group, LEAST_KEYS)
         self.arena = new_arena(128 * LEAST_KEYS)
         self.overflow = np.zeros(0, np.int64)
         self.lay_out(
@@ -343,11 +364,10 @@ class State:
     def copy(self) -> State:
         """Return a copy that shares nothing with this state."""
         other = copy(self)
-        other.scan_state, other.slots, other.groups, other.overflow = (
-            array.copy() for array in (self.scan_state, self.slots, self.groups, self.overflow)
+        other.scan_state, other.slots, other.overflow = (
+            array.copy() for array in (self.scan_state, self.slots, self.overflow)
         )
-        other.rows = new_rows(len(self.rows))
-        other.rows[:] = self.rows
+        other.rows, other.groups = new_rows(len(self.rows), self.rows), self.groups.copy()
         other.arena = new_arena(len(self.arena))
         other.arena[:] = self.arena
         return other

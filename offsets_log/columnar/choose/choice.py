@@ -79,8 +79,8 @@ MARK_SIZE = 3
 
 @inlined
 def _number_of(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any, start: Any,
-    size: Any
+    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, names: Any,
+    data: Any, start: Any, size: Any
 ) -> Any:  # fmt: skip
     """Return the number of a name, new or known; NEEDS_ROOM."""
     if not has_room(scan_state, slots, rows, groups, arena, size) or scan_state[a.GROUPS] >= len(names):
@@ -90,15 +90,15 @@ def _number_of(
 
 @inlined
 def _verdict(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    staged: Table[a.Staged], i: Any, number: Any, group_at: Any, topic_at: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    names: Any, data: Any, staged: Table[a.Staged], i: Any, number: Any, group_at: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a staged record's key; NEEDS_ROOM."""
     is_commit = number < a.COMMIT_TYPES
     if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
     group, size = counts[GROUP_BEFORE], be16(data, group_at - 2)
-    if group < 0 or not is_at(arena, groups[group, a.NAME_AT], data, group_at, size):  # mostly it is that one again
+    if group < 0 or not is_at(arena, groups[group].name_at, data, group_at, size):  # mostly it is that one again
         group = _number_of(scan_state, slots, rows, groups, arena, overflow, names, data, group_at, size)
         if group < 0:
             return group
@@ -133,8 +133,8 @@ def _said(counts: Any, topic: Any) -> Any:
 
 @part
 def _names_anew(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    id_at: Any, end: Any, topic_at: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    names: Any, data: Any, id_at: Any, end: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return WANTED if a commit's value gives a topic id another name than before, else UNWANTED; NEEDS_ROOM.
 
@@ -163,8 +163,8 @@ def _names_anew(
 
 @part
 def _lists_name_anew(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    at: Any, end: Any, lists: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    names: Any, data: Any, at: Any, end: Any, lists: Any,
 ) -> Any:  # fmt: skip
     """Do as `_names_anew` for the lists of a newer kind's value, which a program has read; choose what is new at once.
 
@@ -201,8 +201,8 @@ def _lists_name_anew(
 
 @inlined
 def _look_at_record(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    staged: Table[a.Staged], i: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    names: Any, data: Any, staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a staged record; NEEDS_ROOM, NOT_PLAIN."""
     key = staged[i].key_at
@@ -234,8 +234,8 @@ def _look_at_record(
 
 @part
 def _look(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
-    staged: Table[a.Staged], source: Any, data: Any, at: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    names: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
     """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet.
 
@@ -360,8 +360,8 @@ def _copy(counts: Any, source: Any, start: Any, size: Any, copied: Any) -> None:
 
 @inlined
 def _choose(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
-    staged: Table[a.Staged], data: Any, window: Any, table: Any, chosen: Any, told: Any, copied: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    names: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, chosen: Any, told: Any, copied: Any,
 ) -> Any:  # fmt: skip
     """Choose or pass the batch at ``scan_state[AT]``, or return why not."""
     at = scan_state[a.AT]
@@ -390,9 +390,9 @@ def _choose(
 
 @kernel
 def choose(
-    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    names: LongRows, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, chosen: LongRows,
-    told: LongRows, copied: Bytes,
+    counts: Longs, scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
+    overflow: Longs, names: LongRows, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
+    chosen: LongRows, told: LongRows, copied: Bytes,
 ) -> Any:  # fmt: skip
     """Choose batches of a segment from ``scan_state[AT]`` on; return why it stopped, with a row for all it passed."""
     begin = scan_state[a.AT]

@@ -343,6 +343,6 @@ class _SelectedReading(_ItemReading):
         """Decide on each name that is new."""
         s = self.state.arrays
         new = slice(self._decided, int(s.scan_state[a.GROUPS]))
-        texts = [s.text_at(at) for at in s.groups[new, a.NAME_AT].tolist()]
+        texts = [s.text_at(at) for at in s.groups.column(a.Group.name_at)[new].tolist()]
         self.names[new, : ch.TOPIC_OF_ID] = [_verdicts(self.selection, text) for text in texts]
         self._decided = new.stop

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.records import Long, Longs, Record
 
 # Columns of the table of keys, whose places in the arena `scan.interner` finds.
-KEY_AT = a.KEY_AT
+KEY_AT = 0
 LAST_OFFSET = 1
 KEY_COLUMNS = 2
 

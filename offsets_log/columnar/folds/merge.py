@@ -24,6 +24,7 @@ from offsets_log.columnar.folds.offsets import (
 )
 from offsets_log.columnar.jit.compiled import inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import (
     ITSELF,
     add_row,
@@ -41,9 +42,9 @@ NOT_YET = -1
 
 @kernel
 def number_all(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    right_scan_state: Longs, right_rows: LongRows, right_groups: LongRows, right_arena: Bytes, right_overflow: Longs,
-    numbers: LongRows,
+    scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    right_scan_state: Longs, right_rows: Table[a.Row], right_groups: Table[a.Group], right_arena: Bytes,
+    right_overflow: Longs, numbers: LongRows,
 ) -> Any:  # fmt: skip
     """Find the left numbers of the right rows, groups and producers; False asks to be called again with more room.
 
@@ -52,24 +53,24 @@ def number_all(
     """
     for i in range(right_scan_state[a.GROUPS]):
         if numbers[1, i] == NOT_YET:
-            at = right_groups[i, a.NAME_AT]
+            at = right_groups[i].name_at
             size = size_of(right_arena, at)
             if not has_room(scan_state, slots, rows, groups, arena, size):
                 return False
             numbers[1, i] = intern_group(scan_state, groups, arena, overflow, right_arena, at, size)
     for i in range(right_scan_state[a.ROWS]):
         if numbers[0, i] == NOT_YET:
-            at = right_rows[i, a.KEY_AT]
+            at = right_rows[i].key_at
             size = size_of(right_arena, at)
             if not has_room(scan_state, slots, rows, groups, arena, size):
                 return False
             found = hash_bytes(right_arena, at, size, scan_state[a.SEED])
             row = find_row(slots, rows, arena, right_arena, at, size, found)
             if row < 0:
-                target = right_rows[i, a.TARGET]
+                target = right_rows[i].target
                 target = target if target < 0 else numbers[0, target] if target != i else np.int64(ITSELF)
                 key_at = put(scan_state, arena, right_arena, at, size)
-                row = add_row(scan_state, slots, rows, found, key_at, target, numbers[1, right_rows[i, a.GROUP]])
+                row = add_row(scan_state, slots, rows, found, key_at, target, numbers[1, right_rows[i].group])
                 link_member(rows, row, right_rows, np.int64(i), numbers)
             numbers[0, i] = row
     for i in range(right_scan_state[a.PRODUCERS]):
@@ -81,20 +82,24 @@ def number_all(
 
 
 @inlined
-def _join_group(groups: Any, group: Any, right_groups: Any, right: Any) -> None:
+def _join_group(groups: Table[a.Group], group: Any, right_groups: Table[a.Group], right: Any) -> None:
     """Join what both pieces know of a group."""
-    if right_groups[right, a.METADATA_OFFSET] != a.NEVER:
-        for field in range(a.METADATA_OFFSET, a.IS_TOMBSTONE + 1):
-            groups[group, field] = right_groups[right, field]
-    groups[group, a.VALUE_OFFSET] = max(groups[group, a.VALUE_OFFSET], right_groups[right, a.VALUE_OFFSET])
-    if groups[group, a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
-        groups[group, a.FIRST_OFFSET_OF_GROUP] = right_groups[right, a.FIRST_OFFSET_OF_GROUP]
+    ours, theirs = groups[group], right_groups[right]
+    if theirs.metadata_offset != a.NEVER:
+        ours.metadata_offset = theirs.metadata_offset
+        ours.metadata_batch = theirs.metadata_batch
+        ours.metadata_index = theirs.metadata_index
+        ours.is_tombstone = theirs.is_tombstone
+    ours.value_offset = max(ours.value_offset, theirs.value_offset)
+    if ours.first_offset == a.NEVER:
+        ours.first_offset = theirs.first_offset
 
 
 @kernel
 def join_rows(
-    scan_state: Longs, rows: LongRows, groups: LongRows, overflow: Longs, right_scan_state: Longs, right_rows: LongRows,
-    right_groups: LongRows, right_overflow: Longs, numbers: LongRows, values_before: Number,
+    scan_state: Longs, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, right_scan_state: Longs,
+    right_rows: Table[a.Row], right_groups: Table[a.Group], right_overflow: Longs, numbers: LongRows,
+    values_before: Number,
 ) -> None:  # fmt: skip
     """Join groups, tombstones and committed offsets of the right piece; there is room for all its names.
 
@@ -109,15 +114,15 @@ def join_rows(
         high, low = right_overflow[right + a.NAMED_HIGH], right_overflow[right + a.NAMED_LOW]
         note_topic_id(scan_state, overflow, row, high, low, right_overflow[right + a.NAMED_OFFSET])
     for i in range(right_scan_state[a.ROWS]):
-        if right_rows[i, a.TARGET] != i:
+        if right_rows[i].target != i:
             continue
         row = numbers[0, i]
-        if right_rows[i, a.TOMBSTONE_OFFSET] != a.NEVER:
-            end_values(rows, row, right_rows[i, a.TOMBSTONE_OFFSET], scan_state[a.RULES])
-        if right_rows[i, a.RECORD_OFFSET] != a.NEVER:
-            batch, index = right_rows[i, a.BATCH], right_rows[i, a.INDEX]
+        if right_rows[i].tombstone_offset != a.NEVER:
+            end_values(rows, row, right_rows[i].tombstone_offset, scan_state[a.RULES])
+        if right_rows[i].record_offset != a.NEVER:
+            batch, index = right_rows[i].batch, right_rows[i].index
             index += values_before if batch == a.SLOW_PATH else np.int64(0)
-            record_offset, applied_offset = right_rows[i, a.RECORD_OFFSET], right_rows[i, a.APPLIED_OFFSET]
+            record_offset, applied_offset = right_rows[i].record_offset, right_rows[i].applied_offset
             apply_value(rows, row, record_offset, applied_offset, batch, index, scan_state[a.RULES])
         more = right_scan_state[a.MORE_AT] + i * a.MORE_SIZE
         high, low = right_overflow[more + a.TOPIC_HIGH], right_overflow[more + a.TOPIC_LOW]
@@ -127,7 +132,7 @@ def join_rows(
 
 @kernel
 def join_producers(
-    scan_state: Longs, rows: LongRows, overflow: Longs, right_scan_state: Longs, right_overflow: Longs,
+    scan_state: Longs, rows: Table[a.Row], overflow: Longs, right_scan_state: Longs, right_overflow: Longs,
     numbers: LongRows, values_before: Number, order: Longs,
 ) -> None:  # fmt: skip
     """Join what the right piece cancelled, ended and left open; there is room, also in ``order`` for the open."""

@@ -25,7 +25,8 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
-from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_owned_slot
 from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes, uvarint, walk
 from offsets_log.messages.schema import INT32, UUID, ArrayOf, Message, Struct, WireType
@@ -128,9 +129,9 @@ def owned_at(scan_state: Any, number: Any) -> Any:
 
 
 @inlined
-def make_whole(groups: Any, group: Any) -> None:
+def make_whole(groups: Table[a.Group], group: Any) -> None:
     """Have all records of a group read again."""
-    groups[group, a.NEWER_FLAGS] |= WHOLE
+    groups[group].newer_flags |= WHOLE
 
 
 @part
@@ -204,12 +205,12 @@ def _need_member(scan_state: Any, overflow: Any, member: Any, record_offset: Any
 
 @part
 def _replay_current(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
-    data: Any, value: Any, size: Any,
+    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any, is_value: Any,
+    record_offset: Any, data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
     """Replay a record of what a member has."""
-    group, state = rows[row, a.GROUP], more_at(scan_state, rows[row, a.MEMBER]) + STATE_OF
-    _need_member(scan_state, overflow, rows[row, a.MEMBER], record_offset)
+    group, state = rows[row].group, more_at(scan_state, rows[row].member) + STATE_OF
+    _need_member(scan_state, overflow, rows[row].member, record_offset)
     phase = overflow[state] & PHASE
     if is_value:
         if phase == LEAVING:
@@ -236,10 +237,16 @@ def _replay_current(
 
 @inlined
 def _replay_member(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, is_value: Any, record_offset: Any
+    scan_state: Any,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    overflow: Any,
+    row: Any,
+    is_value: Any,
+    record_offset: Any,
 ) -> None:
     """Replay a record of what a member is."""
-    group, state = rows[row, a.GROUP], more_at(scan_state, row) + STATE_OF
+    group, state = rows[row].group, more_at(scan_state, row) + STATE_OF
     phase = overflow[state] & PHASE
     if is_value:
         if phase == LEAVING:
@@ -256,67 +263,67 @@ def _replay_member(
 
 @inlined
 def _replay_action(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
-    data: Any, value: Any, size: Any,
+    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any, is_value: Any,
+    record_offset: Any, data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
-    group, action = rows[row, a.GROUP], TYPES[number, ACTION]
+    group, action = rows[row].group, TYPES[number, ACTION]
     if action == CURRENT:
         _replay_current(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
     elif action == MEMBER:
         _replay_member(scan_state, rows, groups, overflow, row, is_value, record_offset)
     elif action == TARGET:
-        state = more_at(scan_state, rows[row, a.MEMBER]) + STATE_OF
+        state = more_at(scan_state, rows[row].member) + STATE_OF
         overflow[state] = overflow[state] & ~(HAS_TARGET | HAS_NO_TARGET) | (HAS_TARGET if is_value else HAS_NO_TARGET)
     elif not is_value and action == TARGET_METADATA:
-        groups[group, a.NEWER_FLAGS] |= EPOCH_GONE
+        groups[group].newer_flags |= EPOCH_GONE
     elif not is_value and action == METADATA:
-        groups[group, a.NEWER_FLAGS] |= ENDED
+        groups[group].newer_flags |= ENDED
 
 
 @part
 def _enter_group(
-    groups: Any, group: Any, number: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
+    groups: Table[a.Group], group: Any, number: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
 ) -> None:
     """Note what any record of a newer kind does to its group."""
-    action, kind, flags = TYPES[number, ACTION], TYPES[number, KIND], groups[group, a.NEWER_FLAGS]
-    if groups[group, a.NEWER_KIND] == 0:
-        groups[group, a.NEWER_KIND] = kind
-        groups[group, a.NEWER_SINCE] = record_offset
-        if groups[group, a.VALUE_OFFSET] > groups[group, a.METADATA_OFFSET]:
-            groups[group, a.VALUE_BEFORE] = groups[group, a.VALUE_OFFSET]
+    action, kind, flags = TYPES[number, ACTION], TYPES[number, KIND], groups[group].newer_flags
+    if groups[group].newer_kind == 0:
+        groups[group].newer_kind = kind
+        groups[group].newer_since = record_offset
+        if groups[group].value_offset > groups[group].metadata_offset:
+            groups[group].value_before = groups[group].value_offset
     else:
         has_offset_between = (
-            groups[group, a.ANCHOR_OFFSET] == a.NEVER and groups[group, a.VALUE_OFFSET] > groups[group, a.NEWER_SINCE]
+            groups[group].anchor_offset == a.NEVER and groups[group].value_offset > groups[group].newer_since
         )
         is_behind_epoch = flags & EPOCH_GONE != 0 and (is_value or action == TARGET)
         if (
-            groups[group, a.NEWER_KIND] != kind
-            or record_offset <= groups[group, a.NEWER_LAST]
+            groups[group].newer_kind != kind
+            or record_offset <= groups[group].newer_last
             or flags & ENDED != 0
             or is_behind_epoch
             or has_offset_between
         ):
             flags |= WHOLE
-    groups[group, a.NEWER_LAST] = record_offset
+    groups[group].newer_last = record_offset
     if not is_value:
         flags |= TOMBSTONE_SEEN
-    elif groups[group, a.ANCHOR_OFFSET] == a.NEVER or (
+    elif groups[group].anchor_offset == a.NEVER or (
         flags & ANCHOR_IS_CURRENT != 0 and flags & TOMBSTONE_SEEN == 0 and action != CURRENT
     ):
-        groups[group, a.ANCHOR_OFFSET] = record_offset
-        groups[group, a.ANCHOR_BATCH] = batch
-        groups[group, a.ANCHOR_INDEX] = index
+        groups[group].anchor_offset = record_offset
+        groups[group].anchor_batch = batch
+        groups[group].anchor_index = index
         flags = flags & ~ANCHOR_IS_CURRENT | (ANCHOR_IS_CURRENT if action == CURRENT else 0)
-    groups[group, a.NEWER_FLAGS] = flags
+    groups[group].newer_flags = flags
 
 
 @inlined
-def tell(scan_state: Any, rows: Any, overflow: Any, row: Any) -> None:
+def tell(scan_state: Any, rows: Table[a.Row], overflow: Any, row: Any) -> None:
     """Keep a record with names of topics, whose key has a later one; there is room."""
     told = scan_state[a.TOLD_AT] + scan_state[a.TOLD] * a.TOLD_SIZE
-    overflow[told + a.TOLD_OFFSET] = rows[row, a.LAST_OFFSET_OF]
-    overflow[told + a.TOLD_BATCH] = rows[row, a.BATCH]
-    overflow[told + a.TOLD_INDEX] = rows[row, a.INDEX]
+    overflow[told + a.TOLD_OFFSET] = rows[row].last_offset
+    overflow[told + a.TOLD_BATCH] = rows[row].batch
+    overflow[told + a.TOLD_INDEX] = rows[row].index
     scan_state[a.TOLD] += 1
 
 
@@ -333,15 +340,16 @@ def _keep(scan_state: Any, overflow: Any, group: Any, what: Any, record_offset: 
 
 @part
 def keep(
-    scan_state: Any, groups: Any, overflow: Any, group: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
+    scan_state: Any, groups: Table[a.Group], overflow: Any, group: Any, is_value: Any, record_offset: Any, batch: Any,
+    index: Any
 ) -> Any:  # fmt: skip
     """Keep a record of a group that is read again, behind its offset values; False without room."""
     if scan_state[a.KEPT] + 2 > scan_state[a.KEPT_ROOM]:
         return False
-    if groups[group, a.VALUE_OFFSET] != a.NEVER:
+    if groups[group].value_offset != a.NEVER:
         none = np.int64(a.NOTHING)
-        _keep(scan_state, overflow, group, np.int64(a.AN_OFFSET), groups[group, a.VALUE_OFFSET], none, none)
-        groups[group, a.VALUE_OFFSET] = a.NEVER
+        _keep(scan_state, overflow, group, np.int64(a.AN_OFFSET), groups[group].value_offset, none, none)
+        groups[group].value_offset = a.NEVER
     what = np.int64(a.A_VALUE if is_value else a.A_TOMBSTONE)
     _keep(scan_state, overflow, group, what, record_offset, batch, index)
     return True
@@ -349,7 +357,7 @@ def keep(
 
 @kernel
 def keep_one(
-    scan_state: Longs, groups: LongRows, overflow: Longs, group: Number, record_offset: Number, index: Number
+    scan_state: Longs, groups: Table[a.Group], overflow: Longs, group: Number, record_offset: Number, index: Number
 ) -> Any:
     """Keep a record that was read on the slow path; False without room."""
     return keep(scan_state, groups, overflow, group, True, record_offset, np.int64(a.SLOW_PATH), index)
@@ -357,12 +365,12 @@ def keep_one(
 
 @part
 def replay_newer(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
-    batch: Any, index: Any, data: Any, value: Any, size: Any,
+    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any, is_value: Any,
+    record_offset: Any, batch: Any, index: Any, data: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Replay a record of a newer kind of group; return False, with nothing done, without room."""
-    if groups[rows[row, a.GROUP], a.NEWER_FLAGS] & READ_AGAIN:
-        return keep(scan_state, groups, overflow, rows[row, a.GROUP], is_value, record_offset, batch, index)
+    if groups[rows[row].group].newer_flags & READ_AGAIN:
+        return keep(scan_state, groups, overflow, rows[row].group, is_value, record_offset, batch, index)
     most = scan_state[a.OWNED] + max(size, 0) // 4
     if (
         most > scan_state[a.OWNED_ROOM]
@@ -370,20 +378,20 @@ def replay_newer(
         or scan_state[a.TOLD] >= scan_state[a.TOLD_ROOM]
     ):
         return False
-    group = rows[row, a.GROUP]
-    if scan_state[a.IS_INSPECTED] and TYPES[number, OPTIONAL] and groups[group, a.ANCHOR_OFFSET] == a.NEVER:
+    group = rows[row].group
+    if scan_state[a.IS_INSPECTED] and TYPES[number, OPTIONAL] and groups[group].anchor_offset == a.NEVER:
         make_whole(groups, group)  # what makes the group is not the same by all rules
     _enter_group(groups, group, number, is_value, record_offset, batch, index)
     _replay_action(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
     if TYPES[number, NAMES]:
         more = more_at(scan_state, row)
         found = hash_bytes(data, value, size, scan_state[a.SEED]) if is_value else np.int64(0)
-        has_names = rows[row, a.LAST_OFFSET_OF] != a.NEVER and rows[row, a.IS_REMOVED] == 0
+        has_names = rows[row].last_offset != a.NEVER and rows[row].is_removed == 0
         if has_names and overflow[more + TURN] != found:
             tell(scan_state, rows, overflow, row)
         overflow[more + TURN] = found
-    rows[row, a.LAST_OFFSET_OF] = record_offset
-    rows[row, a.BATCH] = batch
-    rows[row, a.INDEX] = index
-    rows[row, a.IS_REMOVED] = not is_value
+    rows[row].last_offset = record_offset
+    rows[row].batch = batch
+    rows[row].index = index
+    rows[row].is_removed = not is_value
     return True

@@ -37,15 +37,16 @@ from offsets_log.columnar.folds.newer import (
 )
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire.primitives import be16
 
 
 @inlined
-def link_member(rows: Any, row: Any, right_rows: Any, i: Any, numbers: Any) -> None:
+def link_member(rows: Table[a.Row], row: Any, right_rows: Table[a.Row], i: Any, numbers: Any) -> None:
     """Tell a new row of a key of a newer kind, which is row ``i`` of the right piece, its member's own key."""
-    if rows[row, a.TARGET] == a.IS_NEWER:
-        member = right_rows[i, a.MEMBER]
-        rows[row, a.MEMBER] = numbers[0, member] if member != i else row
+    if rows[row].target == a.IS_NEWER:
+        member = right_rows[i].member
+        rows[row].member = numbers[0, member] if member != i else row
 
 
 @inlined
@@ -75,73 +76,82 @@ def _joined_state(earlier: Any, later: Any) -> Any:
     return phase | kept if is_plain else np.int64(-1)
 
 
+@inlined
+def _take_anchor(groups: Table[a.Group], group: Any, right_groups: Table[a.Group], i: Any) -> None:
+    groups[group].anchor_offset = right_groups[i].anchor_offset
+    groups[group].anchor_batch = right_groups[i].anchor_batch
+    groups[group].anchor_index = right_groups[i].anchor_index
+
+
 @part
-def join_newer_groups(groups: Any, group: Any, right_groups: Any, i: Any) -> None:
+def join_newer_groups(groups: Table[a.Group], group: Any, right_groups: Table[a.Group], i: Any) -> None:
     """Join what the right piece knows of newer kinds' records of a group, before its type 2 records."""
-    has_metadata = right_groups[i, a.METADATA_OFFSET] != a.NEVER
-    if right_groups[i, a.NEWER_KIND] == 0:
-        if groups[group, a.NEWER_KIND] != 0 and has_metadata:
+    has_metadata = right_groups[i].metadata_offset != a.NEVER
+    if right_groups[i].newer_kind == 0:
+        if groups[group].newer_kind != 0 and has_metadata:
             make_whole(groups, group)
         return
-    value_before = right_groups[i, a.VALUE_BEFORE]
-    if groups[group, a.NEWER_KIND] == 0:
-        for field in range(a.NEWER_KIND, a.VALUE_BEFORE):
-            groups[group, field] = right_groups[i, field]
-        if not has_metadata and groups[group, a.VALUE_OFFSET] > groups[group, a.METADATA_OFFSET]:
-            value_before = groups[group, a.VALUE_OFFSET]
-        groups[group, a.VALUE_BEFORE] = value_before
+    value_before = right_groups[i].value_before
+    if groups[group].newer_kind == 0:
+        groups[group].newer_kind = right_groups[i].newer_kind
+        groups[group].newer_since = right_groups[i].newer_since
+        groups[group].newer_last = right_groups[i].newer_last
+        groups[group].newer_flags = right_groups[i].newer_flags
+        _take_anchor(groups, group, right_groups, i)
+        if not has_metadata and groups[group].value_offset > groups[group].metadata_offset:
+            value_before = groups[group].value_offset
+        groups[group].value_before = value_before
         return
-    flags = groups[group, a.NEWER_FLAGS]
-    is_unanchored = groups[group, a.ANCHOR_OFFSET] == a.NEVER
-    has_offset = value_before != a.NEVER or groups[group, a.VALUE_OFFSET] > groups[group, a.NEWER_SINCE]
+    flags = groups[group].newer_flags
+    is_unanchored = groups[group].anchor_offset == a.NEVER
+    has_offset = value_before != a.NEVER or groups[group].value_offset > groups[group].newer_since
     if (
         has_metadata
-        or groups[group, a.NEWER_KIND] != right_groups[i, a.NEWER_KIND]
+        or groups[group].newer_kind != right_groups[i].newer_kind
         or flags & (ENDED | EPOCH_GONE) != 0
-        or groups[group, a.NEWER_LAST] >= right_groups[i, a.NEWER_SINCE]
+        or groups[group].newer_last >= right_groups[i].newer_since
         or (is_unanchored and has_offset)
     ):
         flags |= WHOLE
     if is_unanchored:
-        for field in range(a.ANCHOR_OFFSET, a.ANCHOR_INDEX + 1):
-            groups[group, field] = right_groups[i, field]
-    groups[group, a.NEWER_LAST] = right_groups[i, a.NEWER_LAST]
-    groups[group, a.NEWER_FLAGS] = flags | right_groups[i, a.NEWER_FLAGS]
+        _take_anchor(groups, group, right_groups, i)
+    groups[group].newer_last = right_groups[i].newer_last
+    groups[group].newer_flags = flags | right_groups[i].newer_flags
 
 
 @part
 def join_newer_row(
-    scan_state: Any, rows: Any, groups: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any,
-    right_overflow: Any, i: Any, row: Any, records_before: Any,
+    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, right_scan_state: Any,
+    right_rows: Table[a.Row], right_overflow: Any, i: Any, row: Any, records_before: Any,
 ) -> None:  # fmt: skip
     """Join the right piece's last record of a key, after the partitions of its members."""
-    number = be16(arena, rows[row, a.KEY_AT])
+    number = be16(arena, rows[row].key_at)
     more, right_more = more_at(scan_state, row), right_scan_state[a.MORE_AT] + i * a.MORE_SIZE
     if TYPES[number, ACTION] == MEMBER:
         exists = _join_presence(overflow, more, right_overflow, right_more)
         state = _joined_state(overflow[more + STATE_OF], right_overflow[right_more + STATE_OF])
         if state < 0:
-            make_whole(groups, rows[row, a.GROUP])
+            make_whole(groups, rows[row].group)
         overflow[more + STATE_OF] = max(state, 0) | exists
-    if right_rows[i, a.LAST_OFFSET_OF] == a.NEVER:
+    if right_rows[i].last_offset == a.NEVER:
         return
     if TYPES[number, NAMES]:
-        if rows[row, a.LAST_OFFSET_OF] != a.NEVER and rows[row, a.IS_REMOVED] == 0:
+        if rows[row].last_offset != a.NEVER and rows[row].is_removed == 0:
             tell(scan_state, rows, overflow, row)
         overflow[more + TURN] = 0  # hashed with another seed
     if TYPES[number, ACTION] == CURRENT and overflow[more + FIRST_TURN] == 0:
         overflow[more + FIRST_TURN] = right_overflow[right_more + FIRST_TURN]
-    batch = right_rows[i, a.BATCH]
-    rows[row, a.LAST_OFFSET_OF] = right_rows[i, a.LAST_OFFSET_OF]
-    rows[row, a.BATCH] = batch
-    rows[row, a.INDEX] = right_rows[i, a.INDEX] + (records_before if batch == a.SLOW_PATH else np.int64(0))
-    rows[row, a.IS_REMOVED] = right_rows[i, a.IS_REMOVED]
+    batch = right_rows[i].batch
+    rows[row].last_offset = right_rows[i].last_offset
+    rows[row].batch = batch
+    rows[row].index = right_rows[i].index + (records_before if batch == a.SLOW_PATH else np.int64(0))
+    rows[row].is_removed = right_rows[i].is_removed
 
 
 @part
 def join_owned(
-    scan_state: Any, rows: Any, groups: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any,
-    right_overflow: Any, numbers: Any,
+    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, right_scan_state: Any,
+    right_rows: Table[a.Row], right_overflow: Any, numbers: Any,
 ) -> None:  # fmt: skip
     """Join partitions that the right piece's members took; their first record gave back what they held before."""
     for i in range(right_scan_state[a.OWNED]):
@@ -171,15 +181,15 @@ def join_owned(
 
 @part
 def _mark_turns(
-    scan_state: Any, rows: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any, right_overflow: Any,
-    numbers: Any, is_begin: Any,
+    scan_state: Any, rows: Table[a.Row], arena: Any, overflow: Any, right_scan_state: Any, right_rows: Table[a.Row],
+    right_overflow: Any, numbers: Any, is_begin: Any,
 ) -> None:  # fmt: skip
     """Note for each member where the right piece's first record of what it has stands; afterwards count its turns."""
     for i in range(right_scan_state[a.ROWS]):
-        if right_rows[i, a.TARGET] != a.IS_NEWER:
+        if right_rows[i].target != a.IS_NEWER:
             continue
         row = numbers[0, i]
-        if TYPES[be16(arena, rows[row, a.KEY_AT]), ACTION] != CURRENT:
+        if TYPES[be16(arena, rows[row].key_at), ACTION] != CURRENT:
             continue
         more = more_at(scan_state, row)
         if is_begin:
@@ -191,8 +201,9 @@ def _mark_turns(
 
 @kernel
 def join_newer(
-    scan_state: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, right_scan_state: Longs,
-    right_rows: LongRows, right_groups: LongRows, right_overflow: Longs, numbers: LongRows, records_before: Number,
+    scan_state: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    right_scan_state: Longs, right_rows: Table[a.Row], right_groups: Table[a.Group], right_overflow: Longs,
+    numbers: LongRows, records_before: Number,
 ) -> None:  # fmt: skip
     """Join records of newer kinds of the right piece, before those of other types; there is room.
 
@@ -202,11 +213,11 @@ def join_newer(
     """
     for i in range(right_scan_state[a.GROUPS]):
         group = numbers[1, i]
-        is_new = groups[group, a.NEWER_KIND] == 0
+        is_new = groups[group].newer_kind == 0
         join_newer_groups(groups, group, right_groups, np.int64(i))
-        is_taken = is_new or groups[group, a.ANCHOR_OFFSET] == right_groups[i, a.ANCHOR_OFFSET]
-        if right_groups[i, a.NEWER_KIND] != 0 and is_taken and groups[group, a.ANCHOR_BATCH] == a.SLOW_PATH:
-            groups[group, a.ANCHOR_INDEX] += records_before
+        is_taken = is_new or groups[group].anchor_offset == right_groups[i].anchor_offset
+        if right_groups[i].newer_kind != 0 and is_taken and groups[group].anchor_batch == a.SLOW_PATH:
+            groups[group].anchor_index += records_before
     _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, True)
     join_owned(scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, numbers)
     _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, False)
@@ -215,7 +226,7 @@ def join_newer(
         if overflow[entry + a.OWNER_TURN] == a.NOTHING:
             overflow[entry + a.OWNER_TURN] = overflow[more_at(scan_state, overflow[entry + a.OWNER]) + TURN]
     for i in range(right_scan_state[a.ROWS]):
-        if right_rows[i, a.TARGET] == a.IS_NEWER:
+        if right_rows[i].target == a.IS_NEWER:
             join_newer_row(
                 scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, np.int64(i),
                 numbers[0, i], records_before,

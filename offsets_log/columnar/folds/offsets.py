@@ -36,32 +36,32 @@ def _is_ended(record_offset: Any, applied_offset: Any, tombstone_offset: Any, ru
 
 @inlined
 def apply_value(
-    rows: Any, number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
+    rows: Table[a.Row], number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
 ) -> None:
     """Apply a value, unless it is ended or a better one stands there."""
     row = U(number)
-    if _is_ended(record_offset, applied_offset, rows[row, a.TOMBSTONE_OFFSET], rules):
+    if _is_ended(record_offset, applied_offset, rows[row].tombstone_offset, rules):
         return
-    if rows[row, a.RECORD_OFFSET] != a.NEVER:
+    if rows[row].record_offset != a.NEVER:
         if rules & LATEST_BY_RECORD:
-            if record_offset <= rows[row, a.RECORD_OFFSET]:
+            if record_offset <= rows[row].record_offset:
                 return
-        elif applied_offset <= rows[row, a.APPLIED_OFFSET]:
+        elif applied_offset <= rows[row].applied_offset:
             return
-    rows[row, a.RECORD_OFFSET] = record_offset
-    rows[row, a.APPLIED_OFFSET] = applied_offset
-    rows[row, a.BATCH] = batch
-    rows[row, a.INDEX] = index
+    rows[row].record_offset = record_offset
+    rows[row].applied_offset = applied_offset
+    rows[row].batch = batch
+    rows[row].index = index
 
 
 @inlined
-def end_values(rows: Any, number: Any, tombstone_offset: Any, rules: Any) -> None:
+def end_values(rows: Table[a.Row], number: Any, tombstone_offset: Any, rules: Any) -> None:
     """End the committed offset by a tombstone (``J-12``, ``L-18``)."""
     row = U(number)
-    last = max(rows[row, a.TOMBSTONE_OFFSET], tombstone_offset)
-    rows[row, a.TOMBSTONE_OFFSET] = last
-    if _is_ended(rows[row, a.RECORD_OFFSET], rows[row, a.APPLIED_OFFSET], last, rules):
-        rows[row, a.RECORD_OFFSET] = a.NEVER
+    last = max(rows[row].tombstone_offset, tombstone_offset)
+    rows[row].tombstone_offset = last
+    if _is_ended(rows[row].record_offset, rows[row].applied_offset, last, rules):
+        rows[row].record_offset = a.NEVER
 
 
 @inlined
@@ -105,7 +105,9 @@ def open_record(
 
 
 @part
-def mark(scan_state: Any, rows: Any, overflow: Any, producer: Any, commits: Any, marker_offset: Any, rules: Any) -> Any:
+def mark(
+    scan_state: Any, rows: Table[a.Row], overflow: Any, producer: Any, commits: Any, marker_offset: Any, rules: Any
+) -> Any:
     """End the producer's transaction by a marker: the last record of every key counts (``J-10``, ``J-11``, ``L-12``).
 
     What the producer cancelled before its first marker concerns earlier pieces of the log too. False without room.
@@ -170,8 +172,8 @@ def note_topic_id(scan_state: Any, overflow: Any, row: Any, high: Any, low: Any,
 
 @inlined
 def replay_offset(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, is_value: Any, record_offset: Any, batch: Any,
-    index: Any, producer: Any, rules: Any,
+    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, is_value: Any,
+    record_offset: Any, batch: Any, index: Any, producer: Any, rules: Any,
 ) -> Any:  # fmt: skip
     """Replay a record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); return False without room.
 
@@ -179,7 +181,7 @@ def replay_offset(
         producer: the producer of the transaction it belongs to, else NOTHING.
     """
     if is_value:
-        groups[U(rows[U(row), a.GROUP]), a.VALUE_OFFSET] = record_offset
+        groups[U(rows[U(row)].group)].value_offset = record_offset
         if producer < 0:
             apply_value(rows, row, record_offset, record_offset, batch, index, rules)
             return True
@@ -193,7 +195,14 @@ def replay_offset(
 
 @inlined
 def prepare(
-    scan_state: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: Table[a.Staged], first: Any, last: Any
+    scan_state: Any,
+    slots: Any,
+    rows: Table[a.Row],
+    arena: Any,
+    data: Any,
+    staged: Table[a.Staged],
+    first: Any,
+    last: Any,
 ) -> None:
     """Hash the keys of a block, and ask for the memory that replaying it will need."""
     mask = np.int64(len(slots) - 1)
@@ -217,11 +226,11 @@ def prepare(
             row = (slot & LOW) - 1
             scan_state[founds + i] = row
             if row >= 0:
-                prefetch(rows, row * a.ROW_SIZE)
+                prefetch(rows, row)
     for number in range(first, last):
         i = U(number)
         if staged[i].kind <= a.TOMBSTONE and scan_state[founds + i] >= 0:
-            key_at = rows[U(scan_state[founds + i]), a.KEY_AT]
+            key_at = rows[U(scan_state[founds + i])].key_at
             prefetch(arena, key_at)
             if staged[i].key_size > a.CACHE_LINE - a.SIZE_BYTES:
                 prefetch(arena, key_at + a.CACHE_LINE)
@@ -229,8 +238,8 @@ def prepare(
 
 @inlined
 def row_of(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Table[a.Staged], data: Any,
-    i: Any, place: Any, newer_target: Any
+    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    staged: Table[a.Staged], data: Any, i: Any, place: Any, newer_target: Any
 ) -> Any:  # fmt: skip
     """Return the row of a staged record's key, which is added if it is new; else what `intern` says.
 
@@ -239,7 +248,7 @@ def row_of(
     """
     start, size = staged[U(i)].key_at, staged[U(i)].key_size
     row = scan_state[U(a.FOUND + place)]
-    if row >= 0 and is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
+    if row >= 0 and is_at(arena, rows[U(row)].key_at, data, start, size):
         return row
     found = scan_state[U(a.HASHES + place)]
     row = find_row(slots, rows, arena, data, start, size, found)
@@ -255,33 +264,40 @@ def row_of(
     else:
         row = intern(scan_state, slots, rows, groups, arena, overflow, data, start, size, found)
     if scan_state[a.GROUPS] > known:
-        groups[known, a.FIRST_OFFSET_OF_GROUP] = staged[U(i)].offset
+        groups[known].first_offset = staged[U(i)].offset
     return row
 
 
 @inlined
 def _replay_group(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, staged: Table[a.Staged], i: Any, data: Any
+    scan_state: Any,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    overflow: Any,
+    row: Any,
+    staged: Table[a.Staged],
+    i: Any,
+    data: Any,
 ) -> Any:
     """Replay a staged record of a group; return False without room."""
     batch, index, record_offset = staged[i].batch, staged[i].index, staged[i].offset
     is_value = staged[i].kind == a.VALUE
     if scan_state[a.IS_READ_AGAIN]:
         return True
-    if rows[row, a.TARGET] == a.IS_NEWER:
+    if rows[row].target == a.IS_NEWER:
         number, value, size = be16(data, staged[i].key_at), staged[i].value_at, staged[i].value_size
         return newer.replay_newer(
             scan_state, rows, groups, overflow, row, number, is_value, record_offset, batch, index, data, value, size
         )
-    group = rows[row, a.GROUP]
-    if groups[group, a.NEWER_FLAGS] & newer.READ_AGAIN:
+    group = rows[row].group
+    if groups[group].newer_flags & newer.READ_AGAIN:
         return newer.keep(scan_state, groups, overflow, group, is_value, record_offset, batch, index)
-    groups[group, a.METADATA_OFFSET] = record_offset
-    groups[group, a.METADATA_BATCH] = batch
-    groups[group, a.METADATA_INDEX] = index
-    groups[group, a.IS_TOMBSTONE] = not is_value
-    if groups[group, a.NEWER_KIND] != 0:
-        groups[group, a.NEWER_FLAGS] |= newer.WHOLE
+    groups[group].metadata_offset = record_offset
+    groups[group].metadata_batch = batch
+    groups[group].metadata_index = index
+    groups[group].is_tombstone = not is_value
+    if groups[group].newer_kind != 0:
+        groups[group].newer_flags |= newer.WHOLE
     return True
 
 
@@ -297,7 +313,14 @@ def _note_staged_id(scan_state: Any, overflow: Any, row: Any, staged: Table[a.St
 
 @part
 def flush(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Table[a.Staged], data: Any
+    scan_state: Any,
+    slots: Any,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Any,
+    overflow: Any,
+    staged: Table[a.Staged],
+    data: Any,
 ) -> Any:
     """Replay what is staged, from where it was left: FINISHED, NEEDS_ROOM, or KEY_NOT_PLAIN of the record FLUSHED."""
     rules = scan_state[a.RULES]
@@ -325,11 +348,11 @@ def flush(
                 return row
             staged[i].row = row
             batch, index = staged[i].batch, staged[i].index
-            if rows[U(row), a.TARGET] < 0:
+            if rows[U(row)].target < 0:
                 if not _replay_group(scan_state, rows, groups, overflow, row, staged, i, data):
                     return oc.NEEDS_ROOM
                 continue
-            row = rows[U(row), a.TARGET]
+            row = rows[U(row)].target
             if not _note_staged_id(scan_state, overflow, row, staged, i, data):
                 return oc.NEEDS_ROOM
             producer = staged[i].producer
@@ -345,7 +368,7 @@ def flush(
 
 @kernel
 def scan(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
+    scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
     staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
     """Replay a segment from ``scan_state[AT]`` on; why it came back, with what all that is staged was replayed."""

@@ -23,11 +23,6 @@ from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64
 
-OF_KEY = a.KEY_AT
-"""The first column of ``latest`` with facts of the key's line, in place of what a replay has there."""
-OF_GROUP = tally.OTHER_FACTS
-"""The first column of ``writers`` with facts of the group's line."""
-assert OF_GROUP + sampling.LINE_COLUMNS <= tally.WRITER_SIZE
 WAITING = a.UNENDED_OFFSET
 """Column of a producer, in place of what a survey has there: where its newest sample that waits is."""
 
@@ -40,9 +35,9 @@ def waiting_at(scan_state: Any, producer: Any) -> Any:
 
 @part
 def _note_data(
-    counts: Any, scan_state: Any, rows: Any, groups: Any, overflow: Any, staged: Table[a.Staged], source: Any,
-    data: Any, writers: Any, minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any,
-    number: Any,
+    counts: Any, scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, staged: Table[a.Staged],
+    source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row], book: Any, commits: Any,
+    generations: Any, count: Any, number: Any,
 ) -> None:  # fmt: skip
     """Note a record that was replayed, unless the slow path could not read its key."""
     i = U(number)
@@ -52,15 +47,15 @@ def _note_data(
     row, target, writer = np.int64(a.NOTHING), np.int64(a.NOTHING), np.int64(nm.NOBODY)
     if kind != a.PASSED:
         row = staged[i].row
-        target = rows[U(row), a.TARGET]
-        writer = rows[U(row), a.GROUP] + 1
+        target = rows[U(row)].target
+        writer = rows[U(row)].group + 1
     tally.count_staged(
         counts, latest, staged, count, source, data, writers, minutes, at, number, row, target >= 0, writer, time
     )
     if row < 0:
         return
     if kind == a.VALUE:
-        activity.note(groups, rows[U(row), a.GROUP], staged, i, source, time)
+        activity.note(groups, rows[U(row)].group, staged, i, source, time)
     record_type, offset = be16(source, staged[i].key_at), staged[i].offset
     value, size = staged[i].value_at, staged[i].value_size
     is_null, told = kind == a.TOMBSTONE, np.int64(0)
@@ -71,22 +66,23 @@ def _note_data(
                 time = sampling.commit_time(source, record_type, value, size)
         producer = staged[i].producer
         sampling.add(
-            book, sampling.COMMITS, commits, latest, OF_KEY, target, overflow, waiting_at(scan_state, max(producer, 0)),
-            producer, offset, time, told, is_null,
+            book, sampling.COMMITS, commits, latest[U(target)], target, overflow,
+            waiting_at(scan_state, max(producer, 0)), producer, offset, time, told, is_null,
         )  # fmt: skip
     elif sampling.HAS_GENERATION[record_type]:
         if not is_null:
             told = sampling.generation_of(source, record_type, value, size)
         sampling.add(
-            book, sampling.GENERATIONS, generations, writers, OF_GROUP, writer, overflow, np.int64(0),
+            book, sampling.GENERATIONS, generations, writers[U(writer)], writer, overflow, np.int64(0),
             np.int64(a.NOTHING), offset, time, told, is_null,
         )  # fmt: skip
 
 
 @inlined
 def _note(
-    counts: Any, scan_state: Any, rows: Any, groups: Any, overflow: Any, staged: Table[a.Staged], source: Any,
-    data: Any, writers: Any, minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any,
+    counts: Any, scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, staged: Table[a.Staged],
+    source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row], book: Any, commits: Any,
+    generations: Any, count: Any,
 ) -> None:  # fmt: skip
     """Note what was staged and replayed; there is room."""
     for number in range(count):
@@ -106,9 +102,9 @@ def _note(
 
 @kernel
 def scan(
-    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows,
-    latest: LongRows, book: Longs, commits: LongRows, generations: LongRows,
+    counts: Longs, scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
+    overflow: Longs, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, writers: Table[tally.Writer],
+    minutes: LongRows, latest: Table[a.Row], book: Longs, commits: LongRows, generations: LongRows,
 ) -> Any:  # fmt: skip
     """Replay a segment from ``scan_state[AT]`` on and note its records; as `offsets.scan`."""
     begin = scan_state[a.AT]
@@ -143,7 +139,13 @@ def waiting_of(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
 
 @kernel
 def newer_row(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, key: Bytes
+    scan_state: Longs,
+    slots: Longs,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Bytes,
+    overflow: Longs,
+    key: Bytes,
 ) -> Any:
     """Return the row of a canonical key of a newer kind; NEEDS_ROOM without room."""
     member_type = newer.TYPES[be16(key, np.int64(0)), newer.OF_MEMBER]

@@ -20,7 +20,8 @@ from offsets_log.columnar.folds import merge, newer, newer_merge
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.folds.known import Release, new_state, newer_layouts, newer_programs
 from offsets_log.columnar.jit.compiled import kernel
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.wire.primitives import be16
 from offsets_log.events import EVERYTHING, Event, Until
@@ -47,7 +48,7 @@ SUMS = [a.BATCHES, a.RECORDS, a.MISSING, a.GAPS]
 
 @kernel
 def _replay_one(
-    scan_state: Longs, rows: LongRows, groups: LongRows, overflow: Longs, row: Number, is_value: Number,
+    scan_state: Longs, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Number, is_value: Number,
     record_offset: Number, index: Number, producer_id: Number, transactional: Number,
 ) -> Any:  # fmt: skip
     producer = np.int64(a.NOTHING)
@@ -64,8 +65,8 @@ def _replay_one(
 
 @kernel
 def _replay_newer_one(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes,
-    key_size: Number, is_value: Number, record_offset: Number, index: Number,
+    scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    data: Bytes, key_size: Number, is_value: Number, record_offset: Number, index: Number,
 ) -> Any:  # fmt: skip
     number = be16(data, np.int64(0))
     member_type = newer.TYPES[number, newer.OF_MEMBER]
@@ -93,7 +94,7 @@ def _replay_newer_one(
 
 @kernel
 def _mark_one(
-    scan_state: Longs, rows: LongRows, overflow: Longs, producer_id: Number, commits: Number, marker_offset: Number
+    scan_state: Longs, rows: Table[a.Row], overflow: Longs, producer_id: Number, commits: Number, marker_offset: Number
 ) -> Any:
     producer = interner.intern_producer(scan_state, overflow, producer_id)
     return producer >= 0 and fold.mark(
@@ -172,11 +173,11 @@ class ColumnarState:
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
         """Implement `PartialState.add_group_record`."""
         group = self.group_number(record.group)
-        if self.arrays.groups[group, a.NEWER_FLAGS] & newer.READ_AGAIN:
+        if self.arrays.groups[group].newer_flags & newer.READ_AGAIN:
             self._keep(group, GroupEvent(record_offset, record))
         elif self.newer and record.record_type != GROUP_METADATA:
             self._add_newer(group, record, record_offset)
-        elif self.arrays.groups[group, a.NEWER_KIND]:
+        elif self.arrays.groups[group].newer_kind:
             self._make_whole(group)
         else:
             self.carry(group)
@@ -185,7 +186,7 @@ class ColumnarState:
     def read_again(self, name: str) -> int:
         """Keep all that records do to a group from now on; its number."""
         group = self.group_number(name)
-        self.arrays.groups[group, a.NEWER_FLAGS] |= newer.READ_AGAIN
+        self.arrays.groups[group].newer_flags |= newer.READ_AGAIN
         return group
 
     def _keep(self, group: int, event: GroupEvent) -> None:
@@ -213,8 +214,8 @@ class ColumnarState:
     def _make_whole(self, group: int) -> None:
         """Have the records of a group read again."""
         row = self.arrays.groups[group]
-        row[a.NEWER_KIND] = row[a.NEWER_KIND] or newer.NO_KIND
-        row[a.NEWER_FLAGS] |= newer.WHOLE
+        row.newer_kind = row.newer_kind or newer.NO_KIND
+        row.newer_flags |= newer.WHOLE
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
         """Implement `PartialState.add_topic_name`."""
@@ -266,15 +267,15 @@ class ColumnarState:
     def register(self, raw_key: bytes, record_type: int, fields: dict[str, Any], record_offset: int) -> int:
         """Return the row of a raw key that was read on the slow path, from a record at an offset."""
         row = self._row(1 if record_type == 0 else record_type, tuple(fields.values()), raw_key)
-        group = self.arrays.groups[self.arrays.rows[row, a.GROUP]]
-        if group[a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
-            group[a.FIRST_OFFSET_OF_GROUP] = record_offset
+        group = self.arrays.groups[self.arrays.rows[row].group]
+        if group.first_offset == a.NEVER:
+            group.first_offset = record_offset
         return row
 
     def _row(self, record_type: int, fields: tuple[Any, ...], raw_key: bytes | None = None) -> int:
         canonical = canonical_key(record_type, tuple(map(plain, fields)))
         row = self.raw_row(canonical if raw_key is None else raw_key, canonical)
-        return int(self.arrays.rows[row, a.TARGET]) if record_type != GROUP_METADATA else row
+        return int(self.arrays.rows[row].target) if record_type != GROUP_METADATA else row
 
     def raw_row(self, raw_key: bytes, canonical: bytes) -> int:
         """Return the row, new or known, of a raw key of type 0, 1 or 2 that was read on the slow path."""
@@ -305,18 +306,19 @@ class ColumnarState:
     def group_number(self, name: str) -> int:
         """Return the number of a group, new or known."""
         row = self._row(GROUP_METADATA, (name,))  # first: it may exchange the arrays
-        return int(self.arrays.rows[row, a.GROUP])
+        return int(self.arrays.rows[row].group)
 
     def note_activity(self, event: Event) -> None:
         """Note when a group wrote a record that was read on the slow path."""
         if (found := activity_of(event)) is not None:
-            group = self.group_number(plain(found[0]))
-            self.arrays.groups[group, a.ACTIVE_MS] = max(self.arrays.groups[group, a.ACTIVE_MS], found[1])
+            number = self.group_number(plain(found[0]))  # first: it may exchange the arrays
+            group = self.arrays.groups[number]
+            group.active_ms = max(int(group.active_ms), found[1])
 
     def last_activity(self) -> dict[str, int]:
         """Group → when it last wrote, if that was to be noted (`rows.activity`)."""
         s = self.arrays
-        active = s.groups[: s.scan_state[a.GROUPS], [a.NAME_AT, a.ACTIVE_MS]].tolist()
+        active = s.groups.up_to(s.scan_state[a.GROUPS]).columns(a.Group.name_at, a.Group.active_ms).tolist()
         return {s.text_at(name_at).decode(): time_ms for name_at, time_ms in active if time_ms > NO_TIMESTAMP}
 
     def carry(self, group: int) -> None:
@@ -324,18 +326,21 @@ class ColumnarState:
         events = self.events.setdefault(group, [])
         events += self.latest_events(group)
         row = self.arrays.groups[group]
-        row[a.METADATA_OFFSET] = row[a.VALUE_OFFSET] = a.NEVER
+        row.metadata_offset = row.value_offset = a.NEVER
 
     def latest_events(self, group: int) -> Iterator[GroupEvent | Pointer]:
         """Return what the arrays know of a group's timeline, except newer kinds, added to its other events."""
-        row = self.arrays.groups[group].tolist()
-        metadata_offset = row[a.METADATA_OFFSET]
+        row = self.arrays.groups[group]
+        metadata_offset, value_offset, value_before = map(
+            int, (row.metadata_offset, row.value_offset, row.value_before)
+        )
         if metadata_offset != a.NEVER:
-            yield Pointer(metadata_offset, row[a.METADATA_BATCH], row[a.METADATA_INDEX], bool(row[a.IS_TOMBSTONE]))
-        if row[a.NEWER_KIND] and row[a.VALUE_BEFORE] != a.NEVER:
-            yield GroupEvent(row[a.VALUE_BEFORE], None)
-        if row[a.VALUE_OFFSET] > metadata_offset:
-            yield GroupEvent(row[a.VALUE_OFFSET], None)
+            batch, index = int(row.metadata_batch), int(row.metadata_index)
+            yield Pointer(metadata_offset, batch, index, bool(row.is_tombstone))
+        if row.newer_kind and value_before != a.NEVER:
+            yield GroupEvent(value_before, None)
+        if value_offset > metadata_offset:
+            yield GroupEvent(value_offset, None)
 
     # -------------------------------------------------------------------------------------- growth
 
@@ -366,11 +371,9 @@ class ColumnarState:
     def _double(self, parts: set[str]) -> None:
         s = self.arrays
         if "keys" in parts:
-            rows = a.new_rows(2 * len(s.rows))
-            rows[: len(s.rows)] = s.rows
-            s.rows = rows
+            s.rows = a.new_rows(2 * len(s.rows), s.rows)
         if "groups" in parts:
-            s.groups = _doubled(s.groups)
+            s.groups = s.groups.grown(2 * len(s.groups))
         if "arena" in parts:
             arena = a.new_arena(2 * len(s.arena))
             arena[: len(s.arena)] = s.arena
@@ -422,7 +425,7 @@ class ColumnarState:
         self._make_room_for(right)
         for group, events in right.events.items():
             number = int(numbers[1, group])
-            if self.arrays.groups[number, a.NEWER_KIND]:
+            if self.arrays.groups[number].newer_kind:
                 self._make_whole(number)
             else:
                 self.carry(number)
@@ -473,8 +476,8 @@ class ColumnarState:
 
     def join_activity(self, right: ColumnarState, numbers: a.Int64s) -> None:
         """Join when groups last wrote in the run that follows; the numbers are those of its groups here."""
-        theirs = right.arrays.groups[: right.arrays.scan_state[a.GROUPS], a.ACTIVE_MS]
-        numbers, ours = numbers[: len(theirs)], self.arrays.groups[:, a.ACTIVE_MS]
+        theirs = right.arrays.groups.up_to(right.arrays.scan_state[a.GROUPS]).column(a.Group.active_ms)
+        numbers, ours = numbers[: len(theirs)], self.arrays.groups.column(a.Group.active_ms)
         ours[numbers] = np.maximum(ours[numbers], theirs)
 
     def join_counts(self, theirs: a.Int64s) -> None:
@@ -488,12 +491,6 @@ class ColumnarState:
             self._skipped(int(theirs[a.FIRST_OFFSET] - ours[a.LAST_OFFSET]) - 1)
         if theirs[a.BATCHES]:  # else it is where the piece supposed that it begins
             ours[a.LAST_OFFSET] = theirs[a.LAST_OFFSET]
-
-
-def _doubled(array: Any) -> Any:
-    larger = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 @cache

@@ -55,8 +55,8 @@ def _is_beyond(timestamp: Any) -> Any:
 
 @inlined
 def _topic_id(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, lives: Any, source: Any, key: Any,
-    staged: Table[a.Staged], i: Any,
+    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, lives: Any,
+    source: Any, key: Any, staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Return the number of a commit's topic id, noted for its topic; NOTHING without one, or NEEDS_ROOM."""
     at = staged[i].topic_id_at
@@ -64,7 +64,7 @@ def _topic_id(
         return np.int64(a.NOTHING)
     if not has_room(scan_state, slots, rows, groups, arena, np.int64(16)) or scan_state[a.GROUPS] >= len(lives):
         return np.int64(oc.NEEDS_ROOM)
-    row, high, low = rows[key, a.TARGET], be64(source, at), be64(source, at + 8)
+    row, high, low = rows[key].target, be64(source, at), be64(source, at + 8)
     if not fold.note_topic_id(scan_state, overflow, row, high, low, staged[i].offset):
         return np.int64(oc.NEEDS_ROOM)
     return intern_group(scan_state, groups, arena, overflow, source, at, np.int64(16))
@@ -72,7 +72,7 @@ def _topic_id(
 
 @part
 def _note_staged_marker(
-    scan_state: Any, rows: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
+    scan_state: Any, rows: Table[a.Row], overflow: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
     staged: Table[a.Staged], data: Any, i: Any,
 ) -> Any:  # fmt: skip
     """Note a marker; return FINISHED, or what it needs first."""
@@ -124,15 +124,15 @@ def _may_wait(lives: Any, staged: Table[a.Staged], i: Any, group: Any, number: A
 
 @part
 def _note_staged_group(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
-    entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any, staged: Table[a.Staged], source: Any,
-    i: Any, key: Any, timestamp: Any,
+    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, held: Any,
+    lives: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any,
+    staged: Table[a.Staged], source: Any, i: Any, key: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
     """Note a group's record; return FINISHED, or what it needs first.
 
     Records of the newer kinds are for Python: those of groups that are shown, and all that name topics.
     """
-    group, number = rows[key, a.GROUP], be16(source, staged[i].key_at)
+    group, number = rows[key].group, be16(source, staged[i].key_at)
     is_shown = lives[group, e.GROUP_SHOWN] == e.WANTED
     if number >= a.KEY_TYPES:
         names = staged[i].kind == a.VALUE and newer.TYPES[U(number), newer.NAMES] != 0
@@ -153,9 +153,9 @@ def _note_staged_group(
 
 @part
 def _note_staged(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, opens: Any,
-    counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any, staged: Table[a.Staged],
-    source: Any, data: Any, number: Any, place: Any,
+    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, held: Any,
+    lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any,
+    staged: Table[a.Staged], source: Any, data: Any, number: Any, place: Any,
 ) -> Any:  # fmt: skip
     """Note a staged record; return FINISHED, or what it needs first, with nothing done."""
     i = U(number)
@@ -172,16 +172,16 @@ def _note_staged(
     )
     if key < 0:
         return key
-    if rows[key, a.GROUP] >= len(lives) or key >= len(held) or staged[i].producer >= len(opens):
+    if rows[key].group >= len(lives) or key >= len(held) or staged[i].producer >= len(opens):
         return np.int64(oc.NEEDS_ROOM)
-    shown = lives[rows[key, a.GROUP], e.GROUP_SHOWN]
+    shown = lives[rows[key].group, e.GROUP_SHOWN]
     if shown == e.UNDECIDED:
         return np.int64(oc.NEEDS_VERDICT)
     timestamp = bt.time_at(data, at, staged[i].timestamp_delta)
-    counts[e.OF_GROUP], counts[e.OF_TIME] = rows[key, a.GROUP], timestamp
+    counts[e.OF_GROUP], counts[e.OF_TIME] = rows[key].group, timestamp
     if shown == e.WANTED and _is_beyond(timestamp):
         return np.int64(oc.BEYOND)
-    if rows[key, a.TARGET] == a.IS_GROUP:
+    if rows[key].target == a.IS_GROUP:
         return _note_staged_group(
             scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, waiting,
             waiting_bytes, staged, source, i, key, timestamp,
@@ -199,11 +199,12 @@ def _note_staged(
 
 @part
 def _note_staged_offset(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any,
-    entries: Any, texts: Any, staged: Table[a.Staged], source: Any, i: Any, key: Any, timestamp: Any, topic_id: Any,
+    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, held: Any, lives: Any, opens: Any,
+    counts: Any, entries: Any, texts: Any, staged: Table[a.Staged], source: Any, i: Any, key: Any, timestamp: Any,
+    topic_id: Any,
 ) -> Any:  # fmt: skip
     """Note a commit or tombstone of a shown group; return FINISHED, or what it needs first, with nothing done."""
-    is_value, row, producer = staged[i].kind == a.VALUE, rows[key, a.TARGET], staged[i].producer
+    is_value, row, producer = staged[i].kind == a.VALUE, rows[key].target, staged[i].producer
     value, size = staged[i].value_at, staged[i].value_size
     if is_value and SHAPES[U(be16(source, value)), BEFORE_TEXT] < 0:
         return np.int64(oc.BEYOND)
@@ -224,9 +225,9 @@ def _note_staged_offset(
 
 @part
 def _flush(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, opens: Any,
-    counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any, staged: Table[a.Staged],
-    source: Any, data: Any,
+    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, held: Any,
+    lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any,
+    staged: Table[a.Staged], source: Any, data: Any,
 ) -> Any:  # fmt: skip
     """Note what is staged, from where it was left; return FINISHED, or what the record ``FLUSHED`` needs."""
     while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
@@ -252,8 +253,8 @@ def _flush(
 
 @kernel
 def scan(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, held: LongRows,
-    lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, texts: Bytes, members: LongRows,
+    scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    held: LongRows, lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, texts: Bytes, members: LongRows,
     waiting: LongRows, waiting_bytes: Bytes, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
     """Note a segment's records from ``scan_state[AT]`` on, like `folds.offsets.scan`."""
@@ -277,12 +278,12 @@ def scan(
 
 @kernel
 def note_one(
-    scan_state: Longs, rows: LongRows, groups: LongRows, overflow: Longs, held: LongRows, lives: LongRows,
+    scan_state: Longs, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: LongRows, lives: LongRows,
     opens: LongRows, counts: Longs, entries: LongRows, key: Number, is_value: Number, record_offset: Number,
     timestamp: Number, producer_id: Number, transactional: Number, is_replayed: Number, committed: Number,
 ) -> Any:  # fmt: skip
     """Note an offset's record; return 0, or 1 + its entry, or below 0 what it needs first."""
-    row = rows[key, a.TARGET]
+    row = rows[key].target
     producer = np.int64(a.NOTHING)
     if transactional:
         producer = intern_producer(scan_state, overflow, producer_id)
@@ -300,8 +301,8 @@ def note_one(
 
 @kernel
 def mark_one(
-    scan_state: Longs, rows: LongRows, overflow: Longs, held: LongRows, lives: LongRows, opens: LongRows, counts: Longs,
-    entries: LongRows, producer_id: Number, commits: Number, record_offset: Number, timestamp: Number,
+    scan_state: Longs, rows: Table[a.Row], overflow: Longs, held: LongRows, lives: LongRows, opens: LongRows,
+    counts: Longs, entries: LongRows, producer_id: Number, commits: Number, record_offset: Number, timestamp: Number,
     is_replayed: Number,
 ) -> Any:  # fmt: skip
     """Note a control record that ends a transaction; return FINISHED, or what it needs first."""
@@ -327,8 +328,8 @@ def mark_one(
 
 @kernel
 def turn_group(
-    rows: LongRows, held: LongRows, lives: LongRows, counts: Longs, entries: LongRows, group: Number, exists: Number,
-    record_offset: Number, timestamp: Number,
+    rows: Table[a.Row], held: LongRows, lives: LongRows, counts: Longs, entries: LongRows, group: Number,
+    exists: Number, record_offset: Number, timestamp: Number,
 ) -> Any:  # fmt: skip
     """Note that a group exists from here on, or no longer; return FINISHED or NEEDS_ENTRIES."""
     if counts[e.ENTRIES] + lives[group, e.KEYS] > len(entries):
@@ -339,7 +340,13 @@ def turn_group(
 
 @kernel
 def name_one(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes
+    scan_state: Longs,
+    slots: Longs,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Bytes,
+    overflow: Longs,
+    data: Bytes,
 ) -> Any:
     """Return the number of a name; −1 without room."""
     if not has_room(scan_state, slots, rows, groups, arena, np.int64(len(data))):

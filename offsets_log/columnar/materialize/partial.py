@@ -33,7 +33,7 @@ def partial_state(layout: Layout, state: ColumnarState, scanner: Scanner) -> Par
     found, opened = find(state), list(iter_open(state))
     open_places = found.pending[:, [2, 3, 1, 1]]
     values = offsets_at(layout, state, scanner, np.concatenate([committed_places(state, found), open_places]))
-    tombstones = state.arrays.rows[found.committed, a.TOMBSTONE_OFFSET].tolist()
+    tombstones = state.arrays.rows.column(a.Row.tombstone_offset)[found.committed].tolist()
     for tombstone_offset, value in zip(tombstones, values, strict=False):  # the open ones follow
         partial.keys[value.key] = KeyState(value, NO_OFFSET if tombstone_offset == a.NEVER else tombstone_offset)
     partial.keys.update(_ended(state))
@@ -49,11 +49,11 @@ def partial_state(layout: Layout, state: ColumnarState, scanner: Scanner) -> Par
 
 def _ended(state: ColumnarState) -> Iterator[tuple[GroupTopicPartition, KeyState]]:
     """Yield the keys of which only a tombstone is known."""
-    rows = state.arrays.rows[: state.arrays.scan_state[a.ROWS]]
-    is_canonical = rows[:, a.TARGET] == np.arange(len(rows))
-    has_no_value = rows[:, a.RECORD_OFFSET] == a.NEVER
-    for row in np.flatnonzero(is_canonical & has_no_value & (rows[:, a.TOMBSTONE_OFFSET] != a.NEVER)).tolist():
-        yield _key(state, row), KeyState(None, int(rows[row, a.TOMBSTONE_OFFSET]))
+    rows = state.arrays.rows.up_to(state.arrays.scan_state[a.ROWS])
+    is_canonical = rows.column(a.Row.target) == np.arange(len(rows))
+    has_no_value = rows.column(a.Row.record_offset) == a.NEVER
+    for row in np.flatnonzero(is_canonical & has_no_value & (rows.column(a.Row.tombstone_offset) != a.NEVER)).tolist():
+        yield _key(state, row), KeyState(None, int(rows[row].tombstone_offset))
 
 
 def _producers(state: ColumnarState) -> dict[int, ProducerState]:
@@ -77,5 +77,5 @@ def _producers(state: ColumnarState) -> dict[int, ProducerState]:
 
 
 def _key(state: ColumnarState, row: int) -> GroupTopicPartition:
-    fields = decode_coordinator_record(state.arrays.text_at(int(state.arrays.rows[row, a.KEY_AT])), None).key
+    fields = decode_coordinator_record(state.arrays.text_at(int(state.arrays.rows[row].key_at)), None).key
     return fields["group"], fields["topic"], fields["partition"]

@@ -99,8 +99,8 @@ class ReferencedRows:
 def find(state: ColumnarState) -> ReferencedRows:
     """Return the rows that have a committed offset, and the open offsets."""
     s = state.arrays
-    rows = s.rows[: s.scan_state[a.ROWS]]
-    is_live = (rows[:, a.RECORD_OFFSET] != a.NEVER) & (rows[:, a.TARGET] == np.arange(len(rows)))
+    rows = s.rows.up_to(s.scan_state[a.ROWS])
+    is_live = (rows.column(a.Row.record_offset) != a.NEVER) & (rows.column(a.Row.target) == np.arange(len(rows)))
     pending = np.array([place for _, *place in iter_open(state)], np.int64).reshape(-1, 4)
     return ReferencedRows(np.flatnonzero(is_live), pending)
 
@@ -122,7 +122,7 @@ def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
             if row in seen:
                 continue
             seen.add(row)
-            if not cancels and not (ends_all and record_offset < s.rows[row, a.TOMBSTONE_OFFSET]):
+            if not cancels and not (ends_all and record_offset < s.rows[row].tombstone_offset):
                 yield producer[a.PRODUCER_ID], row, record_offset, batch, index
 
 
@@ -166,7 +166,8 @@ def finish(
 
 def committed_places(state: ColumnarState, found: ReferencedRows) -> a.Int64s:
     """Return the places of committed offsets, as `offsets_at` takes them."""
-    return state.arrays.rows[found.committed][:, [a.BATCH, a.INDEX, a.RECORD_OFFSET, a.APPLIED_OFFSET]]
+    rows = state.arrays.rows.of(found.committed)
+    return rows.columns(a.Row.batch, a.Row.index, a.Row.record_offset, a.Row.applied_offset)
 
 
 def existing_groups(
@@ -189,11 +190,13 @@ def holdings(
     found = find(state)
     groups = _groups(layout, state, scanner, found, whole=True)
     names = group_names(state)
-    rows = state.arrays.rows[found.committed]
+    rows = state.arrays.rows.of(found.committed)
     if shows_topic is not None:
-        keys = (state.arrays.text_at(at) for at in rows[:, a.KEY_AT].tolist())
-        rows = rows[[shows_topic(decode_coordinator_record(key, None).key["topic"]) for key in keys]]
-    counts = np.bincount(rows[:, a.GROUP], minlength=len(names)).tolist()
+        keys = (state.arrays.text_at(at) for at in rows.column(a.Row.key_at).tolist())
+        rows = rows.of(
+            np.array([shows_topic(decode_coordinator_record(key, None).key["topic"]) for key in keys], np.bool_)
+        )
+    counts = np.bincount(rows.column(a.Row.group), minlength=len(names)).tolist()
     shown = [(name in groups, count) for name, count in zip(names, counts, strict=True) if shows_group(name)]
     return Holdings(
         tuple(group for name, group in groups.items() if shows_group(name)),
@@ -219,7 +222,7 @@ def _groups(
 def groups_of_rows(state: ColumnarState, rows: a.Int64s) -> set[str]:
     """Return the names of the groups of some rows."""
     names = group_names(state)
-    is_there = np.bincount(state.arrays.rows[rows, a.GROUP])
+    is_there = np.bincount(state.arrays.rows.column(a.Row.group)[rows])
     return {names[number] for number in np.flatnonzero(is_there).tolist()}
 
 
@@ -293,12 +296,12 @@ def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = (
     rows = s.scan_state[a.ROWS]
     more = s.region("more")[:rows]
     has_id = (more[:, a.TOPIC_HIGH] != 0) | (more[:, a.TOPIC_LOW] != 0)
-    known = np.flatnonzero(has_id & (s.rows[:rows, a.TARGET] >= 0))
+    known = np.flatnonzero(has_id & (s.rows.up_to(rows).column(a.Row.target) >= 0))
     named = s.region("named")[: s.scan_state[a.NAMED]]
     latest = np.column_stack([known, more[known][:, [a.TOPIC_HIGH, a.TOPIC_LOW, a.TOPIC_OFFSET]]])
     entries = [*state.names, *told]
     for row, high, low, record_offset in _ends_of_ids(np.concatenate([named, latest])).tolist():
-        fields = decode_coordinator_record(s.text_at(int(s.rows[row, a.KEY_AT])), None).key
+        fields = decode_coordinator_record(s.text_at(int(s.rows[row].key_at)), None).key
         entries.append((record_offset, high.to_bytes(8, signed=True) + low.to_bytes(8, signed=True), fields["topic"]))
     entries.sort(key=lambda entry: entry[0])
     return {topic_id: name for _, topic_id, name in entries}

@@ -19,7 +19,8 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import load64
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire.primitives import MULTIPLIER, be16, hash_bytes, walk
 
 GROUP_NOTE, TOPIC_NOTE = 0, 1
@@ -89,21 +90,21 @@ def put(scan_state: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
 
 
 @part
-def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any, found: Any) -> Any:
+def find_row(slots: Any, rows: Table[a.Row], arena: Any, data: Any, start: Any, size: Any, found: Any) -> Any:
     """Return the row of a raw key, or NOT_FOUND."""
     mask = np.int64(len(slots) - 1)
     at = found & mask
     while slots[U(at)] != 0:
         if (slots[U(at)] ^ found) & HIGH == 0:
             row = (slots[U(at)] & LOW) - 1
-            if is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
+            if is_at(arena, rows[U(row)].key_at, data, start, size):
                 return row
         at = at + 1 & mask
     return np.int64(oc.NOT_FOUND)
 
 
 @part
-def add_row(scan_state: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: Any, group: Any) -> Any:
+def add_row(scan_state: Any, slots: Any, rows: Table[a.Row], found: Any, key_at: Any, target: Any, group: Any) -> Any:
     """Add a row for a key in the arena; the caller has made sure of room."""
     row = scan_state[a.ROWS]
     scan_state[a.ROWS] = row + 1
@@ -112,12 +113,12 @@ def add_row(scan_state: Any, slots: Any, rows: Any, found: Any, key_at: Any, tar
     while slots[at] != 0:
         at = at + 1 & mask
     slots[at] = found & HIGH | row + 1
-    rows[row, a.KEY_AT] = key_at
-    rows[row, a.TARGET] = target if target != ITSELF else row
-    rows[row, a.GROUP] = group
-    rows[row, a.RECORD_OFFSET] = a.NEVER
-    rows[row, a.APPLIED_OFFSET] = a.NEVER
-    rows[row, a.TOMBSTONE_OFFSET] = a.NEVER
+    rows[row].key_at = key_at
+    rows[row].target = target if target != ITSELF else row
+    rows[row].group = group
+    rows[row].record_offset = a.NEVER
+    rows[row].applied_offset = a.NEVER
+    rows[row].tombstone_offset = a.NEVER
     return row
 
 
@@ -176,21 +177,23 @@ def are_names_utf8(data: Any, at: Any, end: Any) -> Any:
 
 @part
 def _name_slot(
-    scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any, found: Any
+    scan_state: Any, groups: Table[a.Group], arena: Any, overflow: Any, data: Any, start: Any, size: Any, found: Any
 ) -> Any:
     """Return the index in ``overflow`` of the slot of a name, or of the free one for it."""
     mask = scan_state[a.GROUP_SLOTS_ROOM] - 1
     at = found & mask
     while overflow[scan_state[a.GROUP_SLOTS_AT] + at] != 0:
         slot = overflow[scan_state[a.GROUP_SLOTS_AT] + at]
-        if (slot ^ found) & HIGH == 0 and is_at(arena, groups[(slot & LOW) - 1, a.NAME_AT], data, start, size):
+        if (slot ^ found) & HIGH == 0 and is_at(arena, groups[(slot & LOW) - 1].name_at, data, start, size):
             break
         at = at + 1 & mask
     return scan_state[a.GROUP_SLOTS_AT] + at
 
 
 @part
-def find_name(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any) -> Any:
+def find_name(
+    scan_state: Any, groups: Table[a.Group], arena: Any, overflow: Any, data: Any, start: Any, size: Any
+) -> Any:
     """Return the number of a group or another name, or NOT_FOUND."""
     found = hash_bytes(data, start, size, scan_state[a.SEED])
     slot = overflow[_name_slot(scan_state, groups, arena, overflow, data, start, size, found)]
@@ -198,7 +201,9 @@ def find_name(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any
 
 
 @part
-def intern_group(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any) -> Any:
+def intern_group(
+    scan_state: Any, groups: Table[a.Group], arena: Any, overflow: Any, data: Any, start: Any, size: Any
+) -> Any:
     """Return the number of a group, new or known; the caller has made sure of room."""
     found = hash_bytes(data, start, size, scan_state[a.SEED])
     at = _name_slot(scan_state, groups, arena, overflow, data, start, size, found)
@@ -207,18 +212,18 @@ def intern_group(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: 
     group = scan_state[a.GROUPS]
     scan_state[a.GROUPS] = group + 1
     overflow[at] = found & HIGH | group + 1
-    groups[group, a.NAME_AT] = put(scan_state, arena, data, start, size)
-    groups[group, a.METADATA_OFFSET] = a.NEVER
-    groups[group, a.VALUE_OFFSET] = a.NEVER
-    groups[group, a.FIRST_OFFSET_OF_GROUP] = a.NEVER
-    groups[group, a.ANCHOR_OFFSET] = a.NEVER
-    groups[group, a.VALUE_BEFORE] = a.NEVER
-    groups[group, a.ACTIVE_MS] = a.NEVER
+    groups[group].name_at = put(scan_state, arena, data, start, size)
+    groups[group].metadata_offset = a.NEVER
+    groups[group].value_offset = a.NEVER
+    groups[group].first_offset = a.NEVER
+    groups[group].anchor_offset = a.NEVER
+    groups[group].value_before = a.NEVER
+    groups[group].active_ms = a.NEVER
     return group
 
 
 @inlined
-def has_room(scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, size: Any) -> Any:
+def has_room(scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, size: Any) -> Any:
     """Return whether there is room for a new key of that size, its canonical form and its group."""
     return (
         2 * (scan_state[a.ROWS] + 2) <= len(slots)
@@ -234,8 +239,8 @@ def has_room(scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, si
 def intern(
     scan_state: Any,
     slots: Any,
-    rows: Any,
-    groups: Any,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
     arena: Any,
     overflow: Any,
     data: Any,
@@ -274,8 +279,8 @@ def intern(
 
 @part
 def intern_newer(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any,
-    found: Any, member_type: Any, target: Any,
+    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, data: Any,
+    start: Any, size: Any, found: Any, member_type: Any, target: Any,
 ) -> Any:  # fmt: skip
     """Add a new key of a newer kind, and its member's own key; return the row of the first, or NEEDS_ROOM.
 
@@ -298,16 +303,16 @@ def intern_newer(
         member = find_row(slots, rows, arena, arena, member_at, size, hashed)
         if member < 0:
             member = add_row(scan_state, slots, rows, hashed, member_at, target, group)
-            rows[member, a.MEMBER] = member
+            rows[member].member = member
     row = add_row(scan_state, slots, rows, found, key_at, target, group)
-    rows[row, a.MEMBER] = member if member >= 0 else row
+    rows[row].member = member if member >= 0 else row
     return row
 
 
 @part
 def find_newer(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, size: Any,
-    member_type: Any
+    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, data: Any,
+    size: Any, member_type: Any
 ) -> Any:  # fmt: skip
     """Return the row of a canonical key of a newer kind at the start of ``data``, new or known; NEEDS_ROOM."""
     start = np.int64(0)
@@ -321,8 +326,8 @@ def find_newer(
 
 @kernel
 def register(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes,
-    raw_size: Number,
+    scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    data: Bytes, raw_size: Number,
 ) -> Any:  # fmt: skip
     """Add a raw key that Python has read; return its row, or NEEDS_ROOM.
 
@@ -344,8 +349,8 @@ def register(
     if row >= 0:
         return row
     key_at = put(scan_state, arena, data, np.int64(0), raw_size)
-    target = rows[canonical, a.TARGET]
-    return add_row(scan_state, slots, rows, found, key_at, target, rows[canonical, a.GROUP])
+    target = rows[canonical].target
+    return add_row(scan_state, slots, rows, found, key_at, target, rows[canonical].group)
 
 
 @inlined
@@ -405,13 +410,13 @@ def find_owned_slot(scan_state: Any, overflow: Any, group: Any, high: Any, low: 
 
 @kernel
 def fill_slots(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs
+    scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs
 ) -> None:
     """Enter all rows, groups and producers into their empty tables, after these have grown."""
     seed = scan_state[a.SEED]
     mask = np.int64(len(slots) - 1)
     for row in range(scan_state[a.ROWS]):
-        found = hash_bytes(arena, rows[row, a.KEY_AT], size_of(arena, rows[row, a.KEY_AT]), seed)
+        found = hash_bytes(arena, rows[row].key_at, size_of(arena, rows[row].key_at), seed)
         at = found & mask
         while slots[at] != 0:
             at = at + 1 & mask
@@ -421,7 +426,7 @@ def fill_slots(
         mask = scan_state[a.GROUP_SLOTS_ROOM + kind] - 1
         for number in range(scan_state[a.GROUPS] if kind == 0 else scan_state[a.PRODUCERS]):
             if kind == 0:
-                name_at = groups[number, a.NAME_AT]
+                name_at = groups[number].name_at
                 found = hash_bytes(arena, name_at, size_of(arena, name_at), seed)
             else:
                 found = hash_producer(

@@ -20,6 +20,7 @@ from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
 from offsets_log.columnar.folds.writers import WritersState, summed
+from offsets_log.columnar.jit.records import Table
 from offsets_log.replay.profile import MODERN
 from offsets_log.rows.survey import Kinds, Survey
 from offsets_log.rows.tables import Row
@@ -112,7 +113,6 @@ def tell_counts(facts: Row, transactions: Iterable[Row], found: Survey) -> None:
 
 # ----------------------------------------------------------------------------------------------- writers
 
-_ARRAYS = ("rows", "groups", "arena")
 _PLACES = [a.ROWS, a.GROUPS, a.ARENA_USED, a.END_OFFSET, *COUNTED.values()]
 
 
@@ -128,10 +128,10 @@ def writers_bytes(state: WritersState) -> bytes:
     np.savez(
         made,
         scan_state=s.scan_state[_PLACES],
-        rows=s.rows[:rows],
-        groups=s.groups[:groups],
+        rows=s.rows.numbers[:rows],
+        groups=s.groups.numbers[:groups],
         arena=s.arena[:arena],
-        writers=state.writers[:groups],
+        writers=state.writers.numbers[:groups],
         runs=runs,
         sizes=np.array([state.counts[nm.PER], state.counts[tally.COUNTED_BYTES], state.accepted_bytes], np.int64),
     )
@@ -144,9 +144,9 @@ def writers_of(data: bytes) -> WritersState:
     per, counted_bytes, accepted_bytes = found["sizes"].tolist()
     state = WritersState(MODERN, per)
     state.arrays.scan_state[_PLACES] = found["scan_state"]
-    for name in _ARRAYS:
-        setattr(state.arrays, name, found[name])
-    state.writers, state.minutes = found["writers"], found["runs"]
+    s, rows = state.arrays, Table.of_numbers(a.Row, found["rows"])
+    s.rows, s.groups, s.arena = a.new_rows(len(rows), rows), Table.of_numbers(a.Group, found["groups"]), found["arena"]
+    state.writers, state.minutes = Table.of_numbers(tally.Writer, found["writers"]), found["runs"]
     state.counts[tally.RUNS] = len(state.minutes)
     state.counts[tally.COUNTED_BYTES] = counted_bytes
     state.accepted_bytes = accepted_bytes
