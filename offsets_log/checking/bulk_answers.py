@@ -79,14 +79,14 @@ def complete(state: CheckedState, finder: Finder) -> Findings:
 def _first_records(state: CheckedState, finder: Finder) -> list[Event]:
     scan_state = state.arrays.scan_state
     return [
-        finder.record_at(int(scan_state[a.INSPECTED_AT + kind]), int(scan_state[a.INSPECTED_FIRST + kind]))
-        for kind in np.flatnonzero(scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS]).tolist()
+        finder.record_at(int(scan_state.inspected_at[kind]), int(scan_state.inspected_first[kind]))
+        for kind in zip(*np.nonzero(scan_state.inspected), strict=True)
     ]
 
 
 def _open_transactions(state: CheckedState, finder: Finder) -> Iterator[Event]:
     """Yield the first record of each transaction without a marker."""
-    found = state.arrays.region("unended")[: state.arrays.scan_state[a.PRODUCERS]]
+    found = state.arrays.region("unended")[: state.arrays.scan_state.producer_count]
     for row in found[found[:, a.UNENDED_COUNT] != 0].tolist():
         yield finder.record_at(row[a.UNENDED_BATCH], row[a.UNENDED_OFFSET])
 
@@ -94,7 +94,7 @@ def _open_transactions(state: CheckedState, finder: Finder) -> Iterator[Event]:
 def _groups_under_type_0(state: CheckedState) -> a.Int64s:
     """Return the numbers of the groups that kernels have found in keys of type 0."""
     s = state.arrays
-    rows = s.rows.up_to(s.scan_state[a.ROWS])
+    rows = s.rows.up_to(s.scan_state.row_count)
     is_type_0 = (s.arena[rows.column(a.Row.key_at)] == 0) & (s.arena[rows.column(a.Row.key_at) + 1] == 0)
     numbers: a.Int64s = np.unique(rows.column(a.Row.group)[is_type_0])
     return numbers
@@ -102,9 +102,9 @@ def _groups_under_type_0(state: CheckedState) -> a.Int64s:
 
 def _complete_types(state: CheckedState, firsts: Sequence[Event]) -> None:
     places = {event.record.offset: place_of(event) for event in firsts}
-    slow_path, by_kernel = state.seen.names.types, state.arrays.scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS]
+    slow_path, by_kernel = state.seen.names.types, state.arrays.scan_state.inspected
     counts = {number: count for number, (_, count) in slow_path.items()}
-    for number, count in enumerate(by_kernel.reshape(a.RECORD_TYPES, -1).sum(axis=1).tolist()):
+    for number, count in enumerate(by_kernel.sum(axis=1).tolist()):
         counts[number] = counts.get(number, 0) + count
     state.seen.names.types = {
         number: (places[first] if isinstance(first, int) else first, counts[number])
@@ -208,8 +208,8 @@ class Coordinators:
     def _refusals(self, profile: Profile) -> Iterator[Problem]:
         """Yield problems of batches and records: the first of each kind in kernels, and the first on the slow path."""
         scan_state = self.state.arrays.scan_state
-        for kind in np.flatnonzero(scan_state[a.FORMATS :][: a.FORMAT_IDS]).tolist():
-            _, batch = self.finder.batch_at(int(scan_state[a.FORMATS_AT + kind]))
+        for kind in np.flatnonzero(scan_state.formats).tolist():
+            _, batch = self.finder.batch_at(int(scan_state.formats_at[kind]))
             if (refused := refusal_of_batch(batch, profile)) is not None:
                 yield refused
         for event in self.firsts:

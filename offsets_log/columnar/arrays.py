@@ -3,9 +3,9 @@
 Everything here grows with distinct keys, never with records. Where a value is needed again it is not kept but found
 again: a row knows the batch it stands in and its place among the batch's records.
 
-Kernels take a few plain int64 arrays, because each argument costs time at every compilation and call:
+Kernels take a few arrays, because each argument costs time at every compilation and call:
 
-scan_state  numbers that change, what a scan is told, the programs and their notes
+scan_state  a `ScanState`
 slots       hash table of raw keys
 rows        a `Row` for each raw key
 groups      a `Group` for each group
@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from offsets_log.columnar.jit.records import Long, Record, Table
+from offsets_log.columnar.jit.records import Long, Longs, Record, Table
 from offsets_log.log_format.compression import CODEC_MASK
 
 Int64s = npt.NDArray[np.int64]
@@ -149,132 +149,140 @@ REGIONS = (
     ("kept", KEPT_SIZE),
 )
 
-# Places in the scan state: what kernels change.
-(
-    AT,
-    LAST_OFFSET,  # of the last batch accepted
-    END_OFFSET,
-    CHECKED,  # where a batch begins that is known to be whole and right
-    CHECKED_SIZE,
-    STAGED,  # records read and not yet replayed
-    FLUSHED,  # of these, replayed
-    IN_WINDOW,  # whether the staged records stand in decompressed bytes
-    WINDOW_NEXT,  # the next batch of the window
-    ROWS,
-    ARENA_USED,
-    GROUPS,
-    PRODUCERS,
-    OPENED,
-    OPEN_COUNT,
-    FREE,  # first free open record
-    CANCELLED,
-    NAMED,
-    BATCHES,
-    RECORDS,
-    FIRST_OFFSET,
-    MISSING,
-    RESOLUTION,  # how many transactions were resolved
-    SEED,
-    # Where the regions of ``overflow`` begin, and their room.
-    GROUP_SLOTS_AT,
-    PRODUCER_SLOTS_AT,
-    OWNED_SLOTS_AT,
-    PRODUCERS_AT,
-    OPENED_AT,
-    CANCELLED_AT,
-    MORE_AT,
-    NAMED_AT,
-    UNENDED_AT,
-    OWNED_AT,
-    TOLD_AT,
-    KEPT_AT,
-    GROUP_SLOTS_ROOM,
-    PRODUCER_SLOTS_ROOM,
-    OWNED_SLOTS_ROOM,
-    PRODUCERS_ROOM,
-    OPENED_ROOM,
-    CANCELLED_ROOM,
-    MORE_ROOM,
-    NAMED_ROOM,
-    UNENDED_ROOM,
-    OWNED_ROOM,
-    TOLD_ROOM,
-    KEPT_ROOM,
-    # What a scan is told.
-    STOP,
-    SEGMENT,  # where the segment begins in the log
-    BASE_OFFSET,  # of the segment, NOTHING if its name tells none
-    FOLLOWING,  # base offset of the segment behind it, NOTHING without one
-    UNTIL_OFFSET,
-    UNTIL_TIME,
-    RULES,
-    BY_BIT,  # whether the transactional bit tells a transaction, else a producer id does
-    PAUSE,  # bytes of one call
-    WINDOW_COUNT,  # batches in the window
-    OWNED,
-    TOLD,
-    KEPT,
-    # What `primitives.walk` notes and needs.
-    NOTES,
-) = range(62)
-NOTES_SIZE = 8
-STACK = NOTES + NOTES_SIZE
-FRAME_SIZE = 3
-MOST_FRAMES = 8
-DISTINCT_COUNT = STACK + FRAME_SIZE * MOST_FRAMES
-DISTINCT = DISTINCT_COUNT + 1
-MAX_DISTINCT = 512
-KEY_PROGRAMS = DISTINCT + MAX_DISTINCT
 KEY_TYPES = 3
-"""Types 0, 1 and 2 are known to all kernels."""
+"""Types 0, 1 and 2 are known to all kernels; the others, of the newer kinds of groups, to those whose scan state has
+programs for them."""
 RECORD_TYPES = 24
 COMMIT_TYPES = 2  # record types below it commit offsets
-"""The others, of the newer kinds of groups, to those whose scan state has programs for them."""
-VALUE_PROGRAMS = KEY_PROGRAMS + RECORD_TYPES
 VERSIONS = 8
-ONE_STRING = VALUE_PROGRAMS + RECORD_TYPES * VERSIONS
-AROUND_STRING = ONE_STRING + RECORD_TYPES * VERSIONS
-"""Of values that are numbers around one string: bytes before its length, and all bytes but the string's."""
-HASHES = AROUND_STRING + RECORD_TYPES * VERSIONS
-BLOCK = 64
-CODEC_IDS = CODEC_MASK + 1
-MAGICS = 3
-FORMAT_IDS = MAGICS * CODEC_IDS
-FOUND = HASHES + BLOCK
-GAPS = FOUND + BLOCK  # places where MISSING offsets are
-FORMATS = GAPS + 1  # batches that the kernel accepted, by how much older their magic is, and by the codec's id
-FORMATS_FIRST = FORMATS + FORMAT_IDS  # of each of these, how many batches there were before its first
-# What a survey counts, see `census`.
-IS_SURVEYED = FORMATS_FIRST + FORMAT_IDS
-RECORDS_OF = IS_SURVEYED + 1  # by record type, and by value version or NO_VERSION
 NO_VERSION = VERSIONS
 """Instead of a value version: a tombstone."""
-MARKERS = RECORDS_OF + RECORD_TYPES * (VERSIONS + 1)  # COMMIT, ABORT
+CODEC_IDS = CODEC_MASK + 1
+MAGICS = 3
+FORMATS = MAGICS * CODEC_IDS
+"""Of batches: by how much older their magic is, and by the codec's id."""
+MARKERS = RECORD_TYPES * (VERSIONS + 1)
 NOT_DECODED = MARKERS + 2
-RECORD_KINDS = NOT_DECODED + 1 - RECORDS_OF
-RECORDS_FIRST = NOT_DECODED + 1  # of each of these kinds, how many others there were before its first
-KINDS_SEEN = RECORDS_FIRST + RECORD_KINDS
-TIMED = KINDS_SEEN + 1  # records that have a time
-FIRST_MS = TIMED + 1
-LAST_MS = TIMED + 2
-# What is looked for on the way, see `inspection`.
-IS_INSPECTED = LAST_MS + 1
+RECORD_KINDS = NOT_DECODED + 1
+"""By record type, and by value version or NO_VERSION; then COMMIT, ABORT, and keys that nobody can read."""
+NOTES = 8
+MOST_FRAMES = 8
+MAX_DISTINCT = 512
+MOST_CODE = 1 << 12
+"""Numbers of all programs together; those of a release are a third of it."""
+BLOCK = 64
+"""Records whose keys are looked up together."""
 ALONE, WITH_OTHERS = 1, 2
 """Whether all rules would do the same with what was read so far, or states of other rules read along."""
-MOST_BYTES = IS_INSPECTED + 1  # of a batch; a larger one is for `log_format`
-READ_BYTES = MOST_BYTES + 1  # of all batches
-NEWEST_MS = READ_BYTES + 1
-INSPECTED_KINDS = RECORD_TYPES * (VERSIONS + 1)
-INSPECTED_OF = NEWEST_MS + 1  # records by type, and by value version or NO_VERSION
-INSPECTED_FIRST = INSPECTED_OF + INSPECTED_KINDS  # the offset of the first of each
-INSPECTED_AT = INSPECTED_FIRST + INSPECTED_KINDS  # where its batch begins in the log
-FORMATS_AT = INSPECTED_AT + INSPECTED_KINDS  # where the first batch of each format begins in the log
-IS_READ_AGAIN = FORMATS_AT + FORMAT_IDS  # batches up to STOP were found whole before, and groups replayed
-NEEDED = IS_READ_AGAIN + 1  # records of the batch for which there was no room
-OTHER_PROGRAMS = NEEDED + 1  # by record type: of the layout that other releases write under the same version
-NOTES_ACTIVITY = OTHER_PROGRAMS + RECORD_TYPES  # whether it is asked for when groups last wrote
-CODE = NOTES_ACTIVITY + 1
-"""From here on the programs."""
+
+
+class ScanState(Record):
+    """What changes while a log is read, what a scan is told, and programs with their notes."""
+
+    at: Long  # where the scan goes on in the segment
+    last_offset: Long  # of the last batch accepted
+    end_offset: Long
+    checked: Long  # where a batch begins that is known to be whole and right
+    checked_size: Long
+    staged: Long  # records read and not yet replayed
+    flushed: Long  # of these, replayed
+    needed: Long  # records of the batch for which there was no room
+    in_window: Long  # whether the staged records stand in decompressed bytes
+    window_next: Long  # the next batch of the window
+    window_count: Long  # batches in it
+    row_count: Long
+    arena_used: Long
+    group_count: Long
+    producer_count: Long
+    opened: Long
+    open_count: Long
+    free: Long  # first free open record
+    cancelled: Long
+    named: Long
+    owned: Long
+    told: Long
+    kept: Long
+    batches: Long
+    records: Long
+    first_offset: Long
+    missing: Long
+    gaps: Long  # places where missing offsets are
+    resolution: Long  # how many transactions were resolved
+    seed: Long
+    # Where the regions of ``overflow`` begin, and their room:
+    group_slots_at: Long
+    producer_slots_at: Long
+    owned_slots_at: Long
+    producers_at: Long
+    opened_at: Long
+    cancelled_at: Long
+    more_at: Long
+    named_at: Long
+    unended_at: Long
+    owned_at: Long
+    told_at: Long
+    kept_at: Long
+    group_slots_room: Long
+    producer_slots_room: Long
+    owned_slots_room: Long
+    producers_room: Long
+    opened_room: Long
+    cancelled_room: Long
+    more_room: Long
+    named_room: Long
+    unended_room: Long
+    owned_room: Long
+    told_room: Long
+    kept_room: Long
+    # What a scan is told:
+    stop: Long
+    segment: Long  # where the segment begins in the log
+    base_offset: Long  # of the segment, NOTHING if its name tells none
+    following: Long  # base offset of the segment behind it, NOTHING without one
+    until_offset: Long
+    until_time: Long
+    rules: Long
+    by_bit: Long  # whether the transactional bit tells a transaction, else a producer id does
+    pause: Long  # bytes of one call
+    notes_activity: Long  # whether it is asked for when groups last wrote
+    is_read_again: Long  # whether batches up to the stop were found whole before, and groups replayed
+    # Programs (`wire.programs`), by record type and value version, and what `primitives.walk` notes and needs:
+    key_programs: Annotated[Longs, RECORD_TYPES]
+    value_programs: Annotated[Longs, RECORD_TYPES, VERSIONS]
+    other_programs: Annotated[Longs, RECORD_TYPES]  # of the layout that other releases write under the same version
+    one_string: Annotated[
+        Longs, RECORD_TYPES, VERSIONS
+    ]  # of values that are numbers around one string: bytes before its length, and
+    around_string: Annotated[Longs, RECORD_TYPES, VERSIONS]  # all bytes but the string's
+    notes: Annotated[Longs, NOTES]
+    stack: Annotated[Longs, MOST_FRAMES, 3]
+    distinct_count: Long
+    distinct: Annotated[Longs, MAX_DISTINCT]
+    code: Annotated[Longs, MOST_CODE]
+    # Of a block that is looked up, hashes of the keys and the rows that they probably have:
+    hashes: Annotated[Longs, BLOCK]
+    found: Annotated[Longs, BLOCK]
+    # Batches that the kernel accepted, by `FORMATS`; how many there were before the first, and where it begins:
+    formats: Annotated[Longs, FORMATS]
+    formats_first: Annotated[Longs, FORMATS]
+    formats_at: Annotated[Longs, FORMATS]
+    # What a survey counts (`folds.census`): records by `RECORD_KINDS`, and how many others there were before the first:
+    is_surveyed: Long
+    kinds: Annotated[Longs, RECORD_KINDS]
+    kinds_first: Annotated[Longs, RECORD_KINDS]
+    kinds_seen: Long
+    timed: Long  # records that have a time
+    first_ms: Long
+    last_ms: Long
+    # What is looked for on the way (`folds.inspection`): records by type, and by value version or NO_VERSION; of the
+    # first of each its offset, and where its batch begins in the log:
+    is_inspected: Long
+    most_bytes: Long  # of a batch; a larger one is for `log_format`
+    read_bytes: Long  # of all batches
+    newest_ms: Long
+    inspected: Annotated[Longs, RECORD_TYPES, VERSIONS + 1]
+    inspected_first: Annotated[Longs, RECORD_TYPES, VERSIONS + 1]
+    inspected_at: Annotated[Longs, RECORD_TYPES, VERSIONS + 1]
 
 
 class Staged(Record):
@@ -334,12 +342,12 @@ def new_arena(size_bytes: int) -> Bytes:
     return _in_cache_lines(size_bytes)
 
 
-def new_scan_state(code: Int64s, *, seed: int) -> Int64s:
-    """Return a scan state with programs behind it; the seed of its hashes cannot be foreseen."""
-    scan_state = np.zeros(CODE + len(code), np.int64)
-    scan_state[CODE:] = code
-    scan_state[[LAST_OFFSET, FREE, FIRST_OFFSET, CHECKED]] = NOTHING
-    scan_state[SEED] = seed
+def new_scan_state(code: Int64s, *, seed: int) -> ScanState:
+    """Return a scan state with programs; the seed of its hashes cannot be foreseen."""
+    scan_state = ScanState()
+    scan_state.code[: len(code)] = code
+    scan_state.last_offset = scan_state.free = scan_state.first_offset = scan_state.checked = NOTHING
+    scan_state.seed = seed
     return scan_state
 
 
@@ -350,7 +358,7 @@ class State:
         scan state: with programs and a seed, see `programs.scan_state_of`.
     """
 
-    def __init__(self, scan_state: Int64s) -> None:
+    def __init__(self, scan_state: ScanState) -> None:
         self.scan_state = scan_state
         self.slots = np.zeros(2 * LEAST_KEYS, np.int64)
         self.rows = new_rows(LEAST_KEYS)
@@ -364,9 +372,7 @@ class State:
     def copy(self) -> State:
         """Return a copy that shares nothing with this state."""
         other = copy(self)
-        other.scan_state, other.slots, other.overflow = (
-            array.copy() for array in (self.scan_state, self.slots, self.overflow)
-        )
+        other.scan_state, other.slots, other.overflow = self.scan_state.copy(), self.slots.copy(), self.overflow.copy()
         other.rows, other.groups = new_rows(len(self.rows), self.rows), self.groups.copy()
         other.arena = new_arena(len(self.arena))
         other.arena[:] = self.arena
@@ -382,9 +388,9 @@ class State:
         old = {name: self.region(name) for name, _ in REGIONS} if len(self.overflow) else {}
         overflow = np.zeros(sum(room[name] * size for name, size in REGIONS), np.int64)
         at = 0
-        for i, (name, size) in enumerate(REGIONS):
-            self.scan_state[GROUP_SLOTS_AT + i] = at
-            self.scan_state[GROUP_SLOTS_ROOM + i] = room[name]
+        for name, size in REGIONS:
+            setattr(self.scan_state, f"{name}_at", at)
+            setattr(self.scan_state, f"{name}_room", room[name])
             if name in old and not name.endswith("slots"):
                 flat = old[name].reshape(-1)
                 overflow[at : at + len(flat)] = flat
@@ -393,11 +399,9 @@ class State:
 
     def region(self, name: str) -> Any:
         """Return one region of ``overflow``, int64[room, size]."""
-        i = [region for region, _ in REGIONS].index(name)
-        size = REGIONS[i][1]
-        at, room = int(self.scan_state[GROUP_SLOTS_AT + i]), int(self.scan_state[GROUP_SLOTS_ROOM + i])
+        at, room, size = getattr(self.scan_state, f"{name}_at"), self.room()[name], dict(REGIONS)[name]
         return self.overflow[at : at + room * size].reshape(room, size)
 
     def room(self) -> dict[str, int]:
         """Return how many rows each region of ``overflow`` has room for."""
-        return {name: int(self.scan_state[GROUP_SLOTS_ROOM + i]) for i, (name, _) in enumerate(REGIONS)}
+        return {name: int(getattr(self.scan_state, f"{name}_room")) for name, _ in REGIONS}

@@ -79,19 +79,19 @@ MARK_SIZE = 3
 
 @inlined
 def _number_of(
-    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, names: Any,
-    data: Any, start: Any, size: Any
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    names: Any, data: Any, start: Any, size: Any
 ) -> Any:  # fmt: skip
     """Return the number of a name, new or known; NEEDS_ROOM."""
-    if not has_room(scan_state, slots, rows, groups, arena, size) or scan_state[a.GROUPS] >= len(names):
+    if not has_room(scan_state, slots, rows, groups, arena, size) or scan_state.group_count >= len(names):
         return np.int64(oc.NEEDS_ROOM)
     return intern_group(scan_state, groups, arena, overflow, data, start, size)
 
 
 @inlined
 def _verdict(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    names: Any, data: Any, staged: Table[a.Staged], i: Any, number: Any, group_at: Any, topic_at: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, names: Any, data: Any, staged: Table[a.Staged], i: Any, number: Any, group_at: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a staged record's key; NEEDS_ROOM."""
     is_commit = number < a.COMMIT_TYPES
@@ -133,8 +133,8 @@ def _said(counts: Any, topic: Any) -> Any:
 
 @part
 def _names_anew(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    names: Any, data: Any, id_at: Any, end: Any, topic_at: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, names: Any, data: Any, id_at: Any, end: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return WANTED if a commit's value gives a topic id another name than before, else UNWANTED; NEEDS_ROOM.
 
@@ -163,8 +163,8 @@ def _names_anew(
 
 @part
 def _lists_name_anew(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    names: Any, data: Any, at: Any, end: Any, lists: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, names: Any, data: Any, at: Any, end: Any, lists: Any,
 ) -> Any:  # fmt: skip
     """Do as `_names_anew` for the lists of a newer kind's value, which a program has read; choose what is new at once.
 
@@ -184,7 +184,7 @@ def _lists_name_anew(
                 return np.int64(oc.NEEDS_ROOM)
             if names[topic_id, TOPIC_OF_ID] != _said(counts, topic):
                 names[topic_id, TOPIC_OF_ID] = _said(counts, topic)
-                counts[CHOSEN_AT] = scan_state[a.AT]
+                counts[CHOSEN_AT] = scan_state.at
                 verdict = np.int64(WANTED)
             at = text_at + size - 1
             if lists % LIST_KINDS == TOPICS_WITH_PARTITIONS:
@@ -201,15 +201,15 @@ def _lists_name_anew(
 
 @inlined
 def _look_at_record(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    names: Any, data: Any, staged: Table[a.Staged], i: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, names: Any, data: Any, staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a staged record; NEEDS_ROOM, NOT_PLAIN."""
     key = staged[i].key_at
     number = be16(data, key)
-    if walk(scan_state, scan_state[a.KEY_PROGRAMS + number], data, key + 2, key + staged[i].key_size) < 0:
+    if walk(scan_state, scan_state.key_programs[number], data, key + 2, key + staged[i].key_size) < 0:
         return np.int64(oc.NOT_PLAIN)
-    group_at, topic_at = scan_state[a.NOTES + GROUP_NOTE] + 2, scan_state[a.NOTES + TOPIC_NOTE] + 2
+    group_at, topic_at = scan_state.notes[GROUP_NOTE] + 2, scan_state.notes[TOPIC_NOTE] + 2
     verdict = _verdict(
         counts, scan_state, slots, rows, groups, arena, overflow, names, data, staged, i, number, group_at, topic_at
     )
@@ -234,8 +234,8 @@ def _look_at_record(
 
 @part
 def _look(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    names: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, names: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
     """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet.
 
@@ -253,7 +253,7 @@ def _look(
     outcome = np.int64(oc.FINISHED)
     is_again = counts[LOOKED_AT] == at
     counts[LOOKED_AT] = at
-    for number in range(scan_state[a.STAGED]):
+    for number in range(scan_state.staged):
         verdict = _look_at_record(
             counts, scan_state, slots, rows, groups, arena, overflow, names, source, staged, U(number)
         )  # fmt: skip
@@ -272,7 +272,7 @@ def _look(
 
 
 @inlined
-def _want(scan_state: Any, overflow: Any, producer_id: Any, markers: Any) -> Any:
+def _want(scan_state: a.ScanState, overflow: Any, producer_id: Any, markers: Any) -> Any:
     """Want a producer's markers from here on, FOLLOWED, or the next one, OPEN; return False without room."""
     producer = intern_producer(scan_state, overflow, producer_id)
     if producer < 0:
@@ -284,7 +284,7 @@ def _want(scan_state: Any, overflow: Any, producer_id: Any, markers: Any) -> Any
 
 
 @kernel
-def follow(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
+def follow(scan_state: a.ScanState, overflow: Longs, producer_id: Number) -> Any:
     """Want all markers of a producer from here on; return False without room."""
     return _want(scan_state, overflow, producer_id, FOLLOWED)
 
@@ -323,17 +323,24 @@ def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
 
 @part
 def _tell(
-    counts: Any, scan_state: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any, told: Any, copied: Any
+    counts: Any,
+    scan_state: a.ScanState,
+    staged: Table[a.Staged],
+    source: Any,
+    data: Any,
+    at: Any,
+    told: Any,
+    copied: Any,
 ) -> Any:
     """Copy the staged batch's records that are not PASSED; return False without room for all of them."""
     size = np.int64(0)
-    for number in range(scan_state[a.STAGED]):
+    for number in range(scan_state.staged):
         i = U(number)
         size += staged[i].key_size + max(staged[i].value_size, np.int64(0))
-    if counts[TOLD] + scan_state[a.STAGED] > len(told) or counts[USED] + size > len(copied):
+    if counts[TOLD] + scan_state.staged > len(told) or counts[USED] + size > len(copied):
         return False
     time, is_counted = bt.base_time(data, at)
-    for number in range(scan_state[a.STAGED]):
+    for number in range(scan_state.staged):
         i, row = U(number), U(counts[TOLD])
         if staged[i].kind == a.PASSED:
             _pass(counts, np.int64(staged[i].offset))
@@ -360,15 +367,16 @@ def _copy(counts: Any, source: Any, start: Any, size: Any, copied: Any) -> None:
 
 @inlined
 def _choose(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    names: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, chosen: Any, told: Any, copied: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, names: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, chosen: Any, told: Any,
+    copied: Any,
 ) -> Any:  # fmt: skip
-    """Choose or pass the batch at ``scan_state[AT]``, or return why not."""
-    at = scan_state[a.AT]
-    scan_state[a.STAGED] = 0
+    """Choose or pass the batch at ``scan_state.at``, or return why not."""
+    at = scan_state.at
+    scan_state.staged = 0
     size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
     outcome = np.int64(sc.take(scan_state, overflow, staged, data, window, table, at, size))
-    source = window if scan_state[a.IN_WINDOW] else data
+    source = window if scan_state.in_window else data
     if outcome == oc.FINISHED:
         outcome = np.int64(
             _look(counts, scan_state, slots, rows, groups, arena, overflow, names, staged, source, data, at)
@@ -382,7 +390,7 @@ def _choose(
     if is_chosen or counts[WITH_BATCHES]:
         _add(counts, chosen, at, size, is_chosen)
     if not is_chosen:
-        for number in range(scan_state[a.STAGED]):
+        for number in range(scan_state.staged):
             _pass(counts, np.int64(staged[U(number)].offset))
     sc.accept(scan_state, data, at, size, staged, np.int64(0))
     return outcome
@@ -390,16 +398,16 @@ def _choose(
 
 @kernel
 def choose(
-    counts: Longs, scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
+    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
     overflow: Longs, names: LongRows, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
     chosen: LongRows, told: LongRows, copied: Bytes,
 ) -> Any:  # fmt: skip
-    """Choose batches of a segment from ``scan_state[AT]`` on; return why it stopped, with a row for all it passed."""
-    begin = scan_state[a.AT]
+    """Choose batches of a segment from ``scan_state.at`` on; return why it stopped, with a row for all it passed."""
+    begin = scan_state.at
     counts[CHOSEN] = counts[TOLD] = counts[USED] = 0
     outcome = np.int64(oc.FINISHED)
-    while outcome == oc.FINISHED and scan_state[a.AT] < scan_state[a.STOP]:
-        if scan_state[a.AT] - begin >= scan_state[a.PAUSE] or counts[CHOSEN] + 1 >= len(chosen):
+    while outcome == oc.FINISHED and scan_state.at < scan_state.stop:
+        if scan_state.at - begin >= scan_state.pause or counts[CHOSEN] + 1 >= len(chosen):
             outcome = np.int64(oc.PAUSED)
         else:
             outcome = np.int64(
@@ -408,7 +416,7 @@ def choose(
                     chosen, told, copied,
                 )
             )  # fmt: skip
-    scan_state[a.STAGED] = 0
+    scan_state.staged = 0
     if counts[FIRST] != a.NOTHING:
         _add(counts, chosen, np.int64(a.NOTHING), np.int64(0), False)
     return outcome

@@ -111,8 +111,8 @@ def _is_topic_id(data: Any, at: Any) -> Any:
 
 @inlined
 def _add_commit(
-    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
-    data: Any, key: Any, key_size: Any, value: Any, size: Any,
+    scan_state: a.ScanState, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any,
+    n: Any, data: Any, key: Any, key_size: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Fill in the columns of an offset commit with a value."""
     if size < 2:
@@ -183,8 +183,8 @@ def _add_other(
 
 @inlined
 def add_record(
-    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
-    data: Any, staged: Table[a.Staged], i: Any,
+    scan_state: a.ScanState, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any,
+    n: Any, data: Any, staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Add a data record as row ``n``."""
     key, key_size = staged[i].key_at, staged[i].key_size

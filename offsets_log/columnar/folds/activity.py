@@ -25,7 +25,7 @@ def note(groups: Table[a.Group], group: Any, staged: Table[a.Staged], i: Any, so
 
 @part
 def note_all(
-    scan_state: Any,
+    scan_state: a.ScanState,
     rows: Table[a.Row],
     groups: Table[a.Group],
     staged: Table[a.Staged],
@@ -37,6 +37,6 @@ def note_all(
     for number in range(count):
         i = U(number)
         if staged[i].kind == a.VALUE:
-            at = staged[i].batch - scan_state[a.SEGMENT]
+            at = staged[i].batch - scan_state.segment
             time = bt.time_at(data, at, staged[i].timestamp_delta)
             note(groups, rows[U(staged[i].row)].group, staged, i, source, time)

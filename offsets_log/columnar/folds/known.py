@@ -129,10 +129,9 @@ def new_state(profile: Profile, more: dict[tuple[int, int | None], Program] = {}
         for version in range(a.VERSIONS):
             program = programs.get((number, version))
             shape = None if program is None or number >= a.KEY_TYPES else program.one_string
-            place = number * a.VERSIONS + version
             # The version stands in two bytes before, the string's length in two behind them.
-            state.scan_state[a.ONE_STRING + place] = a.NOTHING if shape is None else shape[0] + 2
-            state.scan_state[a.AROUND_STRING + place] = 0 if shape is None else sum(shape) + 4
-    state.scan_state[a.RULES] = rules_of(profile)
-    state.scan_state[a.BY_BIT] = profile.transactions_by_bit
+            state.scan_state.one_string[number, version] = a.NOTHING if shape is None else shape[0] + 2
+            state.scan_state.around_string[number, version] = 0 if shape is None else sum(shape) + 4
+    state.scan_state.rules = rules_of(profile)
+    state.scan_state.by_bit = profile.transactions_by_bit
     return state

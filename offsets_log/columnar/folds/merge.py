@@ -42,8 +42,8 @@ NOT_YET = -1
 
 @kernel
 def number_all(
-    scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
-    right_scan_state: Longs, right_rows: Table[a.Row], right_groups: Table[a.Group], right_arena: Bytes,
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_groups: Table[a.Group], right_arena: Bytes,
     right_overflow: Longs, numbers: LongRows,
 ) -> Any:  # fmt: skip
     """Find the left numbers of the right rows, groups and producers; False asks to be called again with more room.
@@ -51,20 +51,20 @@ def number_all(
     Args:
         numbers: int64[3, n], NOT_YET where there is none yet.
     """
-    for i in range(right_scan_state[a.GROUPS]):
+    for i in range(right_scan_state.group_count):
         if numbers[1, i] == NOT_YET:
             at = right_groups[i].name_at
             size = size_of(right_arena, at)
             if not has_room(scan_state, slots, rows, groups, arena, size):
                 return False
             numbers[1, i] = intern_group(scan_state, groups, arena, overflow, right_arena, at, size)
-    for i in range(right_scan_state[a.ROWS]):
+    for i in range(right_scan_state.row_count):
         if numbers[0, i] == NOT_YET:
             at = right_rows[i].key_at
             size = size_of(right_arena, at)
             if not has_room(scan_state, slots, rows, groups, arena, size):
                 return False
-            found = hash_bytes(right_arena, at, size, scan_state[a.SEED])
+            found = hash_bytes(right_arena, at, size, scan_state.seed)
             row = find_row(slots, rows, arena, right_arena, at, size, found)
             if row < 0:
                 target = right_rows[i].target
@@ -73,7 +73,7 @@ def number_all(
                 row = add_row(scan_state, slots, rows, found, key_at, target, numbers[1, right_rows[i].group])
                 link_member(rows, row, right_rows, np.int64(i), numbers)
             numbers[0, i] = row
-    for i in range(right_scan_state[a.PRODUCERS]):
+    for i in range(right_scan_state.producer_count):
         producer_id = right_overflow[producer_at(right_scan_state, i) + a.PRODUCER_ID]
         numbers[2, i] = intern_producer(scan_state, overflow, producer_id)
         if numbers[2, i] < 0:
@@ -97,7 +97,7 @@ def _join_group(groups: Table[a.Group], group: Any, right_groups: Table[a.Group]
 
 @kernel
 def join_rows(
-    scan_state: Longs, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, right_scan_state: Longs,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, right_scan_state: a.ScanState,
     right_rows: Table[a.Row], right_groups: Table[a.Group], right_overflow: Longs, numbers: LongRows,
     values_before: Number,
 ) -> None:  # fmt: skip
@@ -106,25 +106,25 @@ def join_rows(
     Args:
         values_before: values read on the slow path of the left piece: the right one's are numbered behind them.
     """
-    for i in range(right_scan_state[a.GROUPS]):
+    for i in range(right_scan_state.group_count):
         _join_group(groups, numbers[1, i], right_groups, i)
-    for i in range(right_scan_state[a.NAMED]):
-        right = right_scan_state[a.NAMED_AT] + i * a.NAMED_SIZE
+    for i in range(right_scan_state.named):
+        right = right_scan_state.named_at + i * a.NAMED_SIZE
         row = numbers[0, right_overflow[right + a.NAMED_ROW]]
         high, low = right_overflow[right + a.NAMED_HIGH], right_overflow[right + a.NAMED_LOW]
         note_topic_id(scan_state, overflow, row, high, low, right_overflow[right + a.NAMED_OFFSET])
-    for i in range(right_scan_state[a.ROWS]):
+    for i in range(right_scan_state.row_count):
         if right_rows[i].target != i:
             continue
         row = numbers[0, i]
         if right_rows[i].tombstone_offset != a.NEVER:
-            end_values(rows, row, right_rows[i].tombstone_offset, scan_state[a.RULES])
+            end_values(rows, row, right_rows[i].tombstone_offset, scan_state.rules)
         if right_rows[i].record_offset != a.NEVER:
             batch, index = right_rows[i].batch, right_rows[i].index
             index += values_before if batch == a.SLOW_PATH else np.int64(0)
             record_offset, applied_offset = right_rows[i].record_offset, right_rows[i].applied_offset
-            apply_value(rows, row, record_offset, applied_offset, batch, index, scan_state[a.RULES])
-        more = right_scan_state[a.MORE_AT] + i * a.MORE_SIZE
+            apply_value(rows, row, record_offset, applied_offset, batch, index, scan_state.rules)
+        more = right_scan_state.more_at + i * a.MORE_SIZE
         high, low = right_overflow[more + a.TOPIC_HIGH], right_overflow[more + a.TOPIC_LOW]
         if high != 0 or low != 0:
             note_topic_id(scan_state, overflow, row, high, low, right_overflow[more + a.TOPIC_OFFSET])
@@ -132,17 +132,17 @@ def join_rows(
 
 @kernel
 def join_producers(
-    scan_state: Longs, rows: Table[a.Row], overflow: Longs, right_scan_state: Longs, right_overflow: Longs,
+    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, right_scan_state: a.ScanState, right_overflow: Longs,
     numbers: LongRows, values_before: Number, order: Longs,
 ) -> None:  # fmt: skip
     """Join what the right piece cancelled, ended and left open; there is room, also in ``order`` for the open."""
     none = np.int64(0)
-    for i in range(right_scan_state[a.CANCELLED]):
-        right = right_scan_state[a.CANCELLED_AT] + i * a.CANCELLED_SIZE
+    for i in range(right_scan_state.cancelled):
+        right = right_scan_state.cancelled_at + i * a.CANCELLED_SIZE
         producer = numbers[2, right_overflow[right + a.CANCELLED_PRODUCER]]
         row = numbers[0, right_overflow[right + a.CANCELLED_ROW]]
         open_record(scan_state, overflow, producer, row, np.int64(a.NOTHING), none, none, np.int64(1))
-    for i in range(right_scan_state[a.PRODUCERS]):
+    for i in range(right_scan_state.producer_count):
         right = producer_at(right_scan_state, i)
         head_offset = right_overflow[right + a.HEAD_OFFSET]
         if head_offset != a.NOTHING:
@@ -153,7 +153,7 @@ def join_producers(
                 numbers[2, i],
                 right_overflow[right + a.HEAD_COMMITS],
                 head_offset,
-                scan_state[a.RULES],
+                scan_state.rules,
             )
         count = 0
         number = right_overflow[right + a.NEWEST]
@@ -171,24 +171,24 @@ def join_producers(
 
 
 @kernel
-def compact_open(scan_state: Longs, overflow: Longs) -> None:
+def compact_open(scan_state: a.ScanState, overflow: Longs) -> None:
     """Keep only the last open record of every producer and key: the others have no effect any more."""
-    for i in range(scan_state[a.PRODUCERS]):
-        scan_state[a.RESOLUTION] += 1
+    for i in range(scan_state.producer_count):
+        scan_state.resolution += 1
         owner = producer_at(scan_state, i)
         number = overflow[owner + a.NEWEST]
         newer = np.int64(a.NOTHING)
         while number != a.NOTHING:
             entry = opened_at(scan_state, number)
             older = overflow[entry + a.OPEN_OLDER]
-            seen = scan_state[a.MORE_AT] + overflow[entry + a.OPEN_ROW] * a.MORE_SIZE + a.SEEN_BY
-            if overflow[seen] == scan_state[a.RESOLUTION]:
+            seen = scan_state.more_at + overflow[entry + a.OPEN_ROW] * a.MORE_SIZE + a.SEEN_BY
+            if overflow[seen] == scan_state.resolution:
                 overflow[opened_at(scan_state, newer) + a.OPEN_OLDER] = older
-                overflow[entry + a.OPEN_OLDER] = scan_state[a.FREE]
-                scan_state[a.FREE] = number
-                scan_state[a.OPEN_COUNT] -= 1
+                overflow[entry + a.OPEN_OLDER] = scan_state.free
+                scan_state.free = number
+                scan_state.open_count -= 1
             else:
-                overflow[seen] = scan_state[a.RESOLUTION]
+                overflow[seen] = scan_state.resolution
                 newer = number
             number = older
         overflow[owner + a.OLDEST] = newer

@@ -88,7 +88,7 @@ def put_names(counts: Any, rows: Table[a.Row], groups: Table[a.Group], arena: An
 @part
 def _writer_of_key(
     counts: Any,
-    scan_state: Any,
+    scan_state: a.ScanState,
     slots: Any,
     rows: Table[a.Row],
     groups: Table[a.Group],
@@ -116,7 +116,7 @@ def _writer_of_key(
 
 @inlined
 def named(
-    scan_state: Any,
+    scan_state: a.ScanState,
     slots: Any,
     rows: Table[a.Row],
     groups: Table[a.Group],
@@ -135,7 +135,7 @@ def named(
 @part
 def _writer_of_time(
     counts: Any,
-    scan_state: Any,
+    scan_state: a.ScanState,
     slots: Any,
     rows: Table[a.Row],
     groups: Table[a.Group],
@@ -167,8 +167,8 @@ def put_number(text: Any, place: Any, number: Any) -> None:
 
 @part
 def _writer_with_names(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    text: Any, row: Any, number: Any
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, text: Any, row: Any, number: Any
 ) -> Any:  # fmt: skip
     """Return the writer of a number, an hour or another writer, with a key's names; NEEDS_ROOM without room."""
     if row < 0:
@@ -180,8 +180,8 @@ def _writer_with_names(
 
 @inlined
 def writer_of(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    text: Any, row: Any, time: Any
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, text: Any, row: Any, time: Any
 ) -> Any:  # fmt: skip
     """Return the writer for whom a record is counted; NEEDS_ROOM without room."""
     if counts[PER] == PER_HOUR:
@@ -212,8 +212,8 @@ def _asks(counts: Any, why: Any, of: Any) -> Any:
 
 @part
 def _saw_group(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    text: Any, source: Any, value: Any, size: Any, group: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, text: Any, source: Any, value: Any, size: Any, group: Any,
 ) -> Any:  # fmt: skip
     """Note a type 2 record; return FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     if size < 0:
@@ -221,8 +221,8 @@ def _saw_group(
         groups[group].content = REMOVED
         return np.int64(oc.FINISHED)
     end = value + size
-    walk(scan_state, scan_state[a.VALUE_PROGRAMS + 2 * a.VERSIONS + be16(source, value)], source, value + 2, end)
-    members_at, generation_at = scan_state[a.NOTES + MEMBERS_NOTE], scan_state[a.NOTES + GENERATION_NOTE]
+    walk(scan_state, scan_state.value_programs[2, be16(source, value)], source, value + 2, end)
+    members_at, generation_at = scan_state.notes[MEMBERS_NOTE], scan_state.notes[GENERATION_NOTE]
     head = named(scan_state, slots, rows, groups, arena, overflow, source, value, generation_at - value)
     if head < 0:
         return np.int64(oc.NEEDS_ROOM)
@@ -245,7 +245,7 @@ def _saw_group(
 
 @inlined
 def _topic_id(
-    scan_state: Any,
+    scan_state: a.ScanState,
     slots: Any,
     rows: Table[a.Row],
     groups: Table[a.Group],
@@ -262,8 +262,8 @@ def _topic_id(
 
 @part
 def _saw_commit(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    text: Any, source: Any, id_at: Any, row: Any, is_plain: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, text: Any, source: Any, id_at: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
     """Put who sent a commit into ``counts[HOLDER]``, if anybody: FINISHED, NEEDS_ROOM or NEEDS_ANSWER.
 
@@ -289,8 +289,8 @@ def _saw_commit(
 
 @part
 def _look_up(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    text: Any, topic_id: Any, row: Any, is_plain: Any, version: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, text: Any, topic_id: Any, row: Any, is_plain: Any, version: Any,
 ) -> Any:  # fmt: skip
     """Return the number of a topic id in a version of which members hold something; NEEDS_ROOM without room."""
     key_at = rows[rows[row].target].key_at
@@ -322,8 +322,8 @@ def _look_up(
 
 @inlined
 def find_holder(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    text: Any, staged: Table[a.Staged], i: Any, source: Any, row: Any, is_plain: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, text: Any, staged: Table[a.Staged], i: Any, source: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
     """Put whom a staged record is counted for into ``counts[HOLDER]``: FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     if row < 0:
@@ -349,7 +349,7 @@ def find_holder(
 
 @kernel
 def hold(
-    scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
     text: Bytes, data: Bytes, held: LongRows, version: Number,
 ) -> Any:  # fmt: skip
     """Note who holds what in a version; False without room.
@@ -376,7 +376,7 @@ def hold(
 
 @kernel
 def number_of(
-    scan_state: Longs,
+    scan_state: a.ScanState,
     slots: Longs,
     rows: Table[a.Row],
     groups: Table[a.Group],

@@ -117,15 +117,15 @@ FIRST_TURN = a.TOPIC_OFFSET  # offset + 1 of the first of these
 
 
 @inlined
-def more_at(scan_state: Any, row: Any) -> Any:
+def more_at(scan_state: a.ScanState, row: Any) -> Any:
     """Return where more of a row stands in ``overflow``."""
-    return scan_state[a.MORE_AT] + row * a.MORE_SIZE
+    return scan_state.more_at + row * a.MORE_SIZE
 
 
 @inlined
-def owned_at(scan_state: Any, number: Any) -> Any:
+def owned_at(scan_state: a.ScanState, number: Any) -> Any:
     """Return where a partition that was taken stands in ``overflow``."""
-    return scan_state[a.OWNED_AT] + number * a.OWNED_SIZE
+    return scan_state.owned_at + number * a.OWNED_SIZE
 
 
 @inlined
@@ -135,13 +135,13 @@ def make_whole(groups: Table[a.Group], group: Any) -> None:
 
 
 @part
-def owned_entry(scan_state: Any, overflow: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
+def owned_entry(scan_state: a.ScanState, overflow: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
     """Return the number of a partition; the group of a new one is 0. The caller has made sure of room."""
     at, found = find_owned_slot(scan_state, overflow, group, high, low, partition)
     if overflow[at] != 0:
         return (overflow[at] & LOW) - 1
-    number = scan_state[a.OWNED]
-    scan_state[a.OWNED] = number + 1
+    number = scan_state.owned
+    scan_state.owned = number + 1
     overflow[at] = found & HIGH | number + 1
     entry = owned_at(scan_state, number)
     overflow[entry + a.OWNED_GROUP] = group
@@ -154,7 +154,9 @@ def owned_entry(scan_state: Any, overflow: Any, group: Any, high: Any, low: Any,
 
 
 @inlined
-def _take(scan_state: Any, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, number: Any) -> Any:
+def _take(
+    scan_state: a.ScanState, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, number: Any
+) -> Any:
     """Let a member take a partition; return False if that is not plain."""
     entry = owned_at(scan_state, number)
     owner = overflow[entry + a.OWNER]
@@ -173,7 +175,8 @@ def _take(scan_state: Any, overflow: Any, group: Any, row: Any, turn: Any, recor
 
 @part
 def _take_list(
-    scan_state: Any, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any, end: Any
+    scan_state: a.ScanState, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any,
+    end: Any
 ) -> Any:  # fmt: skip
     """Let a member take the partitions of a list that a program has read; return False if that is not plain."""
     count, at = uvarint(data, at, end)
@@ -194,7 +197,7 @@ def _take_list(
 
 
 @inlined
-def _need_member(scan_state: Any, overflow: Any, member: Any, record_offset: Any) -> None:
+def _need_member(scan_state: a.ScanState, overflow: Any, member: Any, record_offset: Any) -> None:
     """Note a record that must find its member before 4.0."""
     more = more_at(scan_state, member)
     state = overflow[more + STATE_OF]
@@ -205,8 +208,8 @@ def _need_member(scan_state: Any, overflow: Any, member: Any, record_offset: Any
 
 @part
 def _replay_current(
-    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any, is_value: Any,
-    record_offset: Any, data: Any, value: Any, size: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any,
+    is_value: Any, record_offset: Any, data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
     """Replay a record of what a member has."""
     group, state = rows[row].group, more_at(scan_state, rows[row].member) + STATE_OF
@@ -228,8 +231,8 @@ def _replay_current(
         overflow[more + FIRST_TURN] = record_offset + 1
     if is_value and TYPES[number, KIND] == OWNING:
         end = value + size
-        walk(scan_state, scan_state[a.VALUE_PROGRAMS + number * a.VERSIONS + be16(data, value)], data, value + 2, end)
-        first, second = scan_state[a.NOTES], scan_state[a.NOTES + 1]
+        walk(scan_state, scan_state.value_programs[number, be16(data, value)], data, value + 2, end)
+        first, second = scan_state.notes[0], scan_state.notes[1]
         is_plain = _take_list(scan_state, overflow, group, row, turn, record_offset, data, first, end)
         if not is_plain or not _take_list(scan_state, overflow, group, row, turn, record_offset, data, second, end):
             make_whole(groups, group)
@@ -237,7 +240,7 @@ def _replay_current(
 
 @inlined
 def _replay_member(
-    scan_state: Any,
+    scan_state: a.ScanState,
     rows: Table[a.Row],
     groups: Table[a.Group],
     overflow: Any,
@@ -263,8 +266,8 @@ def _replay_member(
 
 @inlined
 def _replay_action(
-    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any, is_value: Any,
-    record_offset: Any, data: Any, value: Any, size: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any,
+    is_value: Any, record_offset: Any, data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
     group, action = rows[row].group, TYPES[number, ACTION]
     if action == CURRENT:
@@ -318,33 +321,35 @@ def _enter_group(
 
 
 @inlined
-def tell(scan_state: Any, rows: Table[a.Row], overflow: Any, row: Any) -> None:
+def tell(scan_state: a.ScanState, rows: Table[a.Row], overflow: Any, row: Any) -> None:
     """Keep a record with names of topics, whose key has a later one; there is room."""
-    told = scan_state[a.TOLD_AT] + scan_state[a.TOLD] * a.TOLD_SIZE
+    told = scan_state.told_at + scan_state.told * a.TOLD_SIZE
     overflow[told + a.TOLD_OFFSET] = rows[row].last_offset
     overflow[told + a.TOLD_BATCH] = rows[row].batch
     overflow[told + a.TOLD_INDEX] = rows[row].index
-    scan_state[a.TOLD] += 1
+    scan_state.told += 1
 
 
 @inlined
-def _keep(scan_state: Any, overflow: Any, group: Any, what: Any, record_offset: Any, batch: Any, index: Any) -> None:
-    kept = scan_state[a.KEPT_AT] + scan_state[a.KEPT] * a.KEPT_SIZE
+def _keep(
+    scan_state: a.ScanState, overflow: Any, group: Any, what: Any, record_offset: Any, batch: Any, index: Any
+) -> None:
+    kept = scan_state.kept_at + scan_state.kept * a.KEPT_SIZE
     overflow[kept + a.KEPT_GROUP] = group
     overflow[kept + a.KEPT_OFFSET] = record_offset
     overflow[kept + a.KEPT_BATCH] = batch
     overflow[kept + a.KEPT_INDEX] = index
     overflow[kept + a.KEPT_WHAT] = what
-    scan_state[a.KEPT] += 1
+    scan_state.kept += 1
 
 
 @part
 def keep(
-    scan_state: Any, groups: Table[a.Group], overflow: Any, group: Any, is_value: Any, record_offset: Any, batch: Any,
-    index: Any
+    scan_state: a.ScanState, groups: Table[a.Group], overflow: Any, group: Any, is_value: Any, record_offset: Any,
+    batch: Any, index: Any
 ) -> Any:  # fmt: skip
     """Keep a record of a group that is read again, behind its offset values; False without room."""
-    if scan_state[a.KEPT] + 2 > scan_state[a.KEPT_ROOM]:
+    if scan_state.kept + 2 > scan_state.kept_room:
         return False
     if groups[group].value_offset != a.NEVER:
         none = np.int64(a.NOTHING)
@@ -357,7 +362,12 @@ def keep(
 
 @kernel
 def keep_one(
-    scan_state: Longs, groups: Table[a.Group], overflow: Longs, group: Number, record_offset: Number, index: Number
+    scan_state: a.ScanState,
+    groups: Table[a.Group],
+    overflow: Longs,
+    group: Number,
+    record_offset: Number,
+    index: Number,
 ) -> Any:
     """Keep a record that was read on the slow path; False without room."""
     return keep(scan_state, groups, overflow, group, True, record_offset, np.int64(a.SLOW_PATH), index)
@@ -365,27 +375,27 @@ def keep_one(
 
 @part
 def replay_newer(
-    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any, is_value: Any,
-    record_offset: Any, batch: Any, index: Any, data: Any, value: Any, size: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any,
+    is_value: Any, record_offset: Any, batch: Any, index: Any, data: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Replay a record of a newer kind of group; return False, with nothing done, without room."""
     if groups[rows[row].group].newer_flags & READ_AGAIN:
         return keep(scan_state, groups, overflow, rows[row].group, is_value, record_offset, batch, index)
-    most = scan_state[a.OWNED] + max(size, 0) // 4
+    most = scan_state.owned + max(size, 0) // 4
     if (
-        most > scan_state[a.OWNED_ROOM]
-        or 2 * most > scan_state[a.OWNED_SLOTS_ROOM]
-        or scan_state[a.TOLD] >= scan_state[a.TOLD_ROOM]
+        most > scan_state.owned_room
+        or 2 * most > scan_state.owned_slots_room
+        or scan_state.told >= scan_state.told_room
     ):
         return False
     group = rows[row].group
-    if scan_state[a.IS_INSPECTED] and TYPES[number, OPTIONAL] and groups[group].anchor_offset == a.NEVER:
+    if scan_state.is_inspected and TYPES[number, OPTIONAL] and groups[group].anchor_offset == a.NEVER:
         make_whole(groups, group)  # what makes the group is not the same by all rules
     _enter_group(groups, group, number, is_value, record_offset, batch, index)
     _replay_action(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
     if TYPES[number, NAMES]:
         more = more_at(scan_state, row)
-        found = hash_bytes(data, value, size, scan_state[a.SEED]) if is_value else np.int64(0)
+        found = hash_bytes(data, value, size, scan_state.seed) if is_value else np.int64(0)
         has_names = rows[row].last_offset != a.NEVER and rows[row].is_removed == 0
         if has_names and overflow[more + TURN] != found:
             tell(scan_state, rows, overflow, row)

@@ -121,12 +121,12 @@ def join_newer_groups(groups: Table[a.Group], group: Any, right_groups: Table[a.
 
 @part
 def join_newer_row(
-    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, right_scan_state: Any,
-    right_rows: Table[a.Row], right_overflow: Any, i: Any, row: Any, records_before: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_overflow: Any, i: Any, row: Any, records_before: Any,
 ) -> None:  # fmt: skip
     """Join the right piece's last record of a key, after the partitions of its members."""
     number = be16(arena, rows[row].key_at)
-    more, right_more = more_at(scan_state, row), right_scan_state[a.MORE_AT] + i * a.MORE_SIZE
+    more, right_more = more_at(scan_state, row), right_scan_state.more_at + i * a.MORE_SIZE
     if TYPES[number, ACTION] == MEMBER:
         exists = _join_presence(overflow, more, right_overflow, right_more)
         state = _joined_state(overflow[more + STATE_OF], right_overflow[right_more + STATE_OF])
@@ -150,12 +150,12 @@ def join_newer_row(
 
 @part
 def join_owned(
-    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, right_scan_state: Any,
-    right_rows: Table[a.Row], right_overflow: Any, numbers: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_overflow: Any, numbers: Any,
 ) -> None:  # fmt: skip
     """Join partitions that the right piece's members took; their first record gave back what they held before."""
-    for i in range(right_scan_state[a.OWNED]):
-        right = right_scan_state[a.OWNED_AT] + i * a.OWNED_SIZE
+    for i in range(right_scan_state.owned):
+        right = right_scan_state.owned_at + i * a.OWNED_SIZE
         group = numbers[1, right_overflow[right + a.OWNED_GROUP]]
         number = owned_entry(
             scan_state, overflow, group, right_overflow[right + a.OWNED_HIGH], right_overflow[right + a.OWNED_LOW],
@@ -172,7 +172,7 @@ def join_owned(
             overflow[entry + a.FIRST_OWNER] = numbers[0, first]
             overflow[entry + a.FIRST_OWNED] = right_overflow[right + a.FIRST_OWNED]
         right_owner = right_overflow[right + a.OWNER]
-        right_turn = right_overflow[right_scan_state[a.MORE_AT] + right_owner * a.MORE_SIZE + TURN]
+        right_turn = right_overflow[right_scan_state.more_at + right_owner * a.MORE_SIZE + TURN]
         overflow[entry + a.OWNER] = numbers[0, right_owner]
         overflow[entry + a.OWNER_TURN] = (
             a.NOTHING if right_overflow[right + a.OWNER_TURN] == right_turn else np.int64(0)
@@ -181,11 +181,11 @@ def join_owned(
 
 @part
 def _mark_turns(
-    scan_state: Any, rows: Table[a.Row], arena: Any, overflow: Any, right_scan_state: Any, right_rows: Table[a.Row],
-    right_overflow: Any, numbers: Any, is_begin: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], arena: Any, overflow: Any, right_scan_state: a.ScanState,
+    right_rows: Table[a.Row], right_overflow: Any, numbers: Any, is_begin: Any,
 ) -> None:  # fmt: skip
     """Note for each member where the right piece's first record of what it has stands; afterwards count its turns."""
-    for i in range(right_scan_state[a.ROWS]):
+    for i in range(right_scan_state.row_count):
         if right_rows[i].target != a.IS_NEWER:
             continue
         row = numbers[0, i]
@@ -193,7 +193,7 @@ def _mark_turns(
             continue
         more = more_at(scan_state, row)
         if is_begin:
-            overflow[more + a.TOPIC_LOW] = right_overflow[right_scan_state[a.MORE_AT] + i * a.MORE_SIZE + FIRST_TURN]
+            overflow[more + a.TOPIC_LOW] = right_overflow[right_scan_state.more_at + i * a.MORE_SIZE + FIRST_TURN]
         else:
             overflow[more + TURN] += 1
             overflow[more + a.TOPIC_LOW] = 0
@@ -201,8 +201,8 @@ def _mark_turns(
 
 @kernel
 def join_newer(
-    scan_state: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
-    right_scan_state: Longs, right_rows: Table[a.Row], right_groups: Table[a.Group], right_overflow: Longs,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_groups: Table[a.Group], right_overflow: Longs,
     numbers: LongRows, records_before: Number,
 ) -> None:  # fmt: skip
     """Join records of newer kinds of the right piece, before those of other types; there is room.
@@ -211,7 +211,7 @@ def join_newer(
         numbers: see `merge.number_all`.
         records_before: records read on the slow path of the left piece: the right one's are numbered behind them.
     """
-    for i in range(right_scan_state[a.GROUPS]):
+    for i in range(right_scan_state.group_count):
         group = numbers[1, i]
         is_new = groups[group].newer_kind == 0
         join_newer_groups(groups, group, right_groups, np.int64(i))
@@ -221,23 +221,23 @@ def join_newer(
     _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, True)
     join_owned(scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, numbers)
     _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, False)
-    for i in range(scan_state[a.OWNED]):
+    for i in range(scan_state.owned):
         entry = owned_at(scan_state, np.int64(i))
         if overflow[entry + a.OWNER_TURN] == a.NOTHING:
             overflow[entry + a.OWNER_TURN] = overflow[more_at(scan_state, overflow[entry + a.OWNER]) + TURN]
-    for i in range(right_scan_state[a.ROWS]):
+    for i in range(right_scan_state.row_count):
         if right_rows[i].target == a.IS_NEWER:
             join_newer_row(
                 scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, np.int64(i),
                 numbers[0, i], records_before,
             )  # fmt: skip
-    for i in range(right_scan_state[a.TOLD]):
-        right = right_scan_state[a.TOLD_AT] + i * a.TOLD_SIZE
-        told = scan_state[a.TOLD_AT] + scan_state[a.TOLD] * a.TOLD_SIZE
+    for i in range(right_scan_state.told):
+        right = right_scan_state.told_at + i * a.TOLD_SIZE
+        told = scan_state.told_at + scan_state.told * a.TOLD_SIZE
         batch = right_overflow[right + a.TOLD_BATCH]
         overflow[told + a.TOLD_OFFSET] = right_overflow[right + a.TOLD_OFFSET]
         overflow[told + a.TOLD_BATCH] = batch
         overflow[told + a.TOLD_INDEX] = right_overflow[right + a.TOLD_INDEX] + (
             records_before if batch == a.SLOW_PATH else np.int64(0)
         )
-        scan_state[a.TOLD] += 1
+        scan_state.told += 1

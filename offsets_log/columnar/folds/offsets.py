@@ -65,31 +65,38 @@ def end_values(rows: Table[a.Row], number: Any, tombstone_offset: Any, rules: An
 
 
 @inlined
-def opened_at(scan_state: Any, number: Any) -> Any:
+def opened_at(scan_state: a.ScanState, number: Any) -> Any:
     """Return where an open record stands in ``overflow``."""
-    return scan_state[a.OPENED_AT] + number * a.OPEN_SIZE
+    return scan_state.opened_at + number * a.OPEN_SIZE
 
 
 @inlined
-def producer_at(scan_state: Any, number: Any) -> Any:
+def producer_at(scan_state: a.ScanState, number: Any) -> Any:
     """Return where a producer stands in ``overflow``."""
-    return scan_state[a.PRODUCERS_AT] + number * a.PRODUCER_SIZE
+    return scan_state.producers_at + number * a.PRODUCER_SIZE
 
 
 @part
 def open_record(
-    scan_state: Any, overflow: Any, producer: Any, row: Any, record_offset: Any, batch: Any, index: Any, cancels: Any
+    scan_state: a.ScanState,
+    overflow: Any,
+    producer: Any,
+    row: Any,
+    record_offset: Any,
+    batch: Any,
+    index: Any,
+    cancels: Any,
 ) -> Any:
     """Note a record of an open transaction; return False without room."""
-    number = scan_state[a.FREE]
+    number = scan_state.free
     if number >= 0:
-        scan_state[a.FREE] = overflow[opened_at(scan_state, number) + a.OPEN_OLDER]
+        scan_state.free = overflow[opened_at(scan_state, number) + a.OPEN_OLDER]
     else:
-        number = scan_state[a.OPENED]
-        if number >= scan_state[a.OPENED_ROOM]:
+        number = scan_state.opened
+        if number >= scan_state.opened_room:
             return False
-        scan_state[a.OPENED] += 1
-    scan_state[a.OPEN_COUNT] += 1
+        scan_state.opened += 1
+    scan_state.open_count += 1
     entry = opened_at(scan_state, number)
     owner = producer_at(scan_state, producer)
     overflow[entry + a.OPEN_ROW] = row
@@ -106,7 +113,13 @@ def open_record(
 
 @part
 def mark(
-    scan_state: Any, rows: Table[a.Row], overflow: Any, producer: Any, commits: Any, marker_offset: Any, rules: Any
+    scan_state: a.ScanState,
+    rows: Table[a.Row],
+    overflow: Any,
+    producer: Any,
+    commits: Any,
+    marker_offset: Any,
+    rules: Any,
 ) -> Any:
     """End the producer's transaction by a marker: the last record of every key counts (``J-10``, ``J-11``, ``L-12``).
 
@@ -114,34 +127,30 @@ def mark(
     """
     owner = producer_at(scan_state, producer)
     is_first = overflow[owner + a.HEAD_OFFSET] == a.NOTHING
-    if (
-        is_first
-        and rules & CANCELS_OWN
-        and scan_state[a.CANCELLED] + scan_state[a.OPEN_COUNT] > scan_state[a.CANCELLED_ROOM]
-    ):
+    if is_first and rules & CANCELS_OWN and scan_state.cancelled + scan_state.open_count > scan_state.cancelled_room:
         return False
-    scan_state[a.RESOLUTION] += 1
+    scan_state.resolution += 1
     number = overflow[owner + a.NEWEST]
     while number != a.NOTHING:
         entry = opened_at(scan_state, number)
         row = overflow[entry + a.OPEN_ROW]
         cancels = overflow[entry + a.OPEN_CANCELS]
         if is_first and cancels:
-            kept = scan_state[a.CANCELLED_AT] + scan_state[a.CANCELLED] * a.CANCELLED_SIZE
+            kept = scan_state.cancelled_at + scan_state.cancelled * a.CANCELLED_SIZE
             overflow[kept + a.CANCELLED_PRODUCER] = producer
             overflow[kept + a.CANCELLED_ROW] = row
-            scan_state[a.CANCELLED] += 1
-        seen = scan_state[a.MORE_AT] + row * a.MORE_SIZE + a.SEEN_BY
-        if overflow[seen] != scan_state[a.RESOLUTION]:
-            overflow[seen] = scan_state[a.RESOLUTION]
+            scan_state.cancelled += 1
+        seen = scan_state.more_at + row * a.MORE_SIZE + a.SEEN_BY
+        if overflow[seen] != scan_state.resolution:
+            overflow[seen] = scan_state.resolution
             if commits and not cancels:
                 batch, index = overflow[entry + a.OPEN_BATCH], overflow[entry + a.OPEN_INDEX]
                 apply_value(rows, row, overflow[entry + a.OPEN_OFFSET], marker_offset, batch, index, rules)
-        scan_state[a.OPEN_COUNT] -= 1
+        scan_state.open_count -= 1
         number = overflow[entry + a.OPEN_OLDER]
     if overflow[owner + a.NEWEST] != a.NOTHING:
-        overflow[opened_at(scan_state, overflow[owner + a.OLDEST]) + a.OPEN_OLDER] = scan_state[a.FREE]
-        scan_state[a.FREE] = overflow[owner + a.NEWEST]
+        overflow[opened_at(scan_state, overflow[owner + a.OLDEST]) + a.OPEN_OLDER] = scan_state.free
+        scan_state.free = overflow[owner + a.NEWEST]
         overflow[owner + a.NEWEST] = a.NOTHING
         overflow[owner + a.OLDEST] = a.NOTHING
     if is_first:
@@ -151,19 +160,19 @@ def mark(
 
 
 @part
-def note_topic_id(scan_state: Any, overflow: Any, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
+def note_topic_id(scan_state: a.ScanState, overflow: Any, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
     """Note that a value names its topic's id; return False without room."""
-    more = scan_state[a.MORE_AT] + row * a.MORE_SIZE
+    more = scan_state.more_at + row * a.MORE_SIZE
     is_other = overflow[more + a.TOPIC_HIGH] != high or overflow[more + a.TOPIC_LOW] != low
     if is_other and (overflow[more + a.TOPIC_HIGH] != 0 or overflow[more + a.TOPIC_LOW] != 0):
-        if scan_state[a.NAMED] >= scan_state[a.NAMED_ROOM]:
+        if scan_state.named >= scan_state.named_room:
             return False
-        old = scan_state[a.NAMED_AT] + scan_state[a.NAMED] * a.NAMED_SIZE
+        old = scan_state.named_at + scan_state.named * a.NAMED_SIZE
         overflow[old + a.NAMED_ROW] = row
         overflow[old + a.NAMED_HIGH] = overflow[more + a.TOPIC_HIGH]
         overflow[old + a.NAMED_LOW] = overflow[more + a.TOPIC_LOW]
         overflow[old + a.NAMED_OFFSET] = overflow[more + a.TOPIC_OFFSET]
-        scan_state[a.NAMED] += 1
+        scan_state.named += 1
     overflow[more + a.TOPIC_HIGH] = high
     overflow[more + a.TOPIC_LOW] = low
     overflow[more + a.TOPIC_OFFSET] = record_offset
@@ -172,7 +181,7 @@ def note_topic_id(scan_state: Any, overflow: Any, row: Any, high: Any, low: Any,
 
 @inlined
 def replay_offset(
-    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, is_value: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, is_value: Any,
     record_offset: Any, batch: Any, index: Any, producer: Any, rules: Any,
 ) -> Any:  # fmt: skip
     """Replay a record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); return False without room.
@@ -195,7 +204,7 @@ def replay_offset(
 
 @inlined
 def prepare(
-    scan_state: Any,
+    scan_state: a.ScanState,
     slots: Any,
     rows: Table[a.Row],
     arena: Any,
@@ -206,31 +215,31 @@ def prepare(
 ) -> None:
     """Hash the keys of a block, and ask for the memory that replaying it will need."""
     mask = np.int64(len(slots) - 1)
-    seed = scan_state[a.SEED]
-    hashes, founds = U(a.HASHES - first), U(a.FOUND - first)
+    seed = scan_state.seed
+    hashes, found_rows = scan_state.hashes, scan_state.found
     for number in range(first, last):
         i = U(number)
         if staged[i].kind <= a.TOMBSTONE:
             found = hash_bytes(data, staged[i].key_at, staged[i].key_size, seed)
-            scan_state[hashes + i] = found
+            hashes[U(number - first)] = found
             prefetch(slots, found & mask)
     for number in range(first, last):
         i = U(number)
         if staged[i].kind <= a.TOMBSTONE:
-            found = scan_state[hashes + i]
+            found = hashes[U(number - first)]
             at = found & mask
             slot = slots[U(at)]
             while slot != 0 and (slot ^ found) & HIGH != 0:
                 at = at + 1 & mask
                 slot = slots[U(at)]
             row = (slot & LOW) - 1
-            scan_state[founds + i] = row
+            found_rows[U(number - first)] = row
             if row >= 0:
                 prefetch(rows, row)
     for number in range(first, last):
         i = U(number)
-        if staged[i].kind <= a.TOMBSTONE and scan_state[founds + i] >= 0:
-            key_at = rows[U(scan_state[founds + i])].key_at
+        if staged[i].kind <= a.TOMBSTONE and found_rows[U(number - first)] >= 0:
+            key_at = rows[U(found_rows[U(number - first)])].key_at
             prefetch(arena, key_at)
             if staged[i].key_size > a.CACHE_LINE - a.SIZE_BYTES:
                 prefetch(arena, key_at + a.CACHE_LINE)
@@ -238,7 +247,7 @@ def prepare(
 
 @inlined
 def row_of(
-    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
     staged: Table[a.Staged], data: Any, i: Any, place: Any, newer_target: Any
 ) -> Any:  # fmt: skip
     """Return the row of a staged record's key, which is added if it is new; else what `intern` says.
@@ -247,15 +256,15 @@ def row_of(
         newer_target: TARGET of keys of the newer kinds: IS_NEWER, or IS_GROUP where only their group is asked for.
     """
     start, size = staged[U(i)].key_at, staged[U(i)].key_size
-    row = scan_state[U(a.FOUND + place)]
+    row = scan_state.found[U(place)]
     if row >= 0 and is_at(arena, rows[U(row)].key_at, data, start, size):
         return row
-    found = scan_state[U(a.HASHES + place)]
+    found = scan_state.hashes[U(place)]
     row = find_row(slots, rows, arena, data, start, size, found)
     if row >= 0:
         return row
     number = be16(data, start)
-    known = scan_state[a.GROUPS]
+    known = scan_state.group_count
     if number >= a.KEY_TYPES:
         member_type = newer.TYPES[number, newer.OF_MEMBER] if newer_target == a.IS_NEWER else np.int64(a.NOTHING)
         row = intern_newer(
@@ -263,14 +272,14 @@ def row_of(
         )
     else:
         row = intern(scan_state, slots, rows, groups, arena, overflow, data, start, size, found)
-    if scan_state[a.GROUPS] > known:
+    if scan_state.group_count > known:
         groups[known].first_offset = staged[U(i)].offset
     return row
 
 
 @inlined
 def _replay_group(
-    scan_state: Any,
+    scan_state: a.ScanState,
     rows: Table[a.Row],
     groups: Table[a.Group],
     overflow: Any,
@@ -282,7 +291,7 @@ def _replay_group(
     """Replay a staged record of a group; return False without room."""
     batch, index, record_offset = staged[i].batch, staged[i].index, staged[i].offset
     is_value = staged[i].kind == a.VALUE
-    if scan_state[a.IS_READ_AGAIN]:
+    if scan_state.is_read_again:
         return True
     if rows[row].target == a.IS_NEWER:
         number, value, size = be16(data, staged[i].key_at), staged[i].value_at, staged[i].value_size
@@ -302,7 +311,9 @@ def _replay_group(
 
 
 @inlined
-def _note_staged_id(scan_state: Any, overflow: Any, row: Any, staged: Table[a.Staged], i: Any, data: Any) -> Any:
+def _note_staged_id(
+    scan_state: a.ScanState, overflow: Any, row: Any, staged: Table[a.Staged], i: Any, data: Any
+) -> Any:
     """Note the topic id of a staged record, if it has one; return False without room."""
     topic_id = staged[i].topic_id_at
     if topic_id < 0:
@@ -313,7 +324,7 @@ def _note_staged_id(scan_state: Any, overflow: Any, row: Any, staged: Table[a.St
 
 @part
 def flush(
-    scan_state: Any,
+    scan_state: a.ScanState,
     slots: Any,
     rows: Table[a.Row],
     groups: Table[a.Group],
@@ -323,13 +334,13 @@ def flush(
     data: Any,
 ) -> Any:
     """Replay what is staged, from where it was left: FINISHED, NEEDS_ROOM, or KEY_NOT_PLAIN of the record FLUSHED."""
-    rules = scan_state[a.RULES]
-    while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
-        first = scan_state[a.FLUSHED]
-        last = min(first + a.BLOCK, scan_state[a.STAGED])
+    rules = scan_state.rules
+    while scan_state.flushed < scan_state.staged:
+        first = scan_state.flushed
+        last = min(first + a.BLOCK, scan_state.staged)
         prepare(scan_state, slots, rows, arena, data, staged, first, last)
         for number in range(first, last):
-            scan_state[a.FLUSHED] = number
+            scan_state.flushed = number
             i = U(number)
             kind = staged[i].kind
             record_offset = staged[i].offset
@@ -360,32 +371,32 @@ def flush(
                 scan_state, rows, groups, overflow, row, kind == a.VALUE, record_offset, batch, index, producer, rules
             ):
                 return oc.NEEDS_ROOM
-        scan_state[a.FLUSHED] = last
-    scan_state[a.STAGED] = 0
-    scan_state[a.FLUSHED] = 0
+        scan_state.flushed = last
+    scan_state.staged = 0
+    scan_state.flushed = 0
     return oc.FINISHED
 
 
 @kernel
 def scan(
-    scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
     staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
-    """Replay a segment from ``scan_state[AT]`` on; why it came back, with what all that is staged was replayed."""
-    begin = scan_state[a.AT]
+    """Replay a segment from ``scan_state.at`` on; why it came back, with what all that is staged was replayed."""
+    begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
-        source = window if scan_state[a.IN_WINDOW] else data
-        count = scan_state[a.STAGED]
+        source = window if scan_state.in_window else data
+        count = scan_state.staged
         flushed = flush(scan_state, slots, rows, groups, arena, overflow, staged, source)
         if flushed != oc.FINISHED:
             return flushed
-        if scan_state[a.IS_SURVEYED]:
+        if scan_state.is_surveyed:
             census.count(scan_state, overflow, staged, source, data, count)
-        if scan_state[a.IS_INSPECTED]:
+        if scan_state.is_inspected:
             inspection.count(scan_state, overflow, staged, source, data, count)
-        if scan_state[a.NOTES_ACTIVITY]:
+        if scan_state.notes_activity:
             activity.note_all(scan_state, rows, groups, staged, source, data, count)
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome

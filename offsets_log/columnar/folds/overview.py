@@ -28,20 +28,20 @@ WAITING = a.UNENDED_OFFSET
 
 
 @part
-def waiting_at(scan_state: Any, producer: Any) -> Any:
+def waiting_at(scan_state: a.ScanState, producer: Any) -> Any:
     """Return where ``overflow`` has the newest sample that waits for a producer's marker."""
-    return scan_state[a.UNENDED_AT] + producer * a.UNENDED_SIZE + WAITING
+    return scan_state.unended_at + producer * a.UNENDED_SIZE + WAITING
 
 
 @part
 def _note_data(
-    counts: Any, scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, staged: Table[a.Staged],
-    source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row], book: Any, commits: Any,
-    generations: Any, count: Any, number: Any,
+    counts: Any, scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any,
+    staged: Table[a.Staged], source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row],
+    book: Any, commits: Any, generations: Any, count: Any, number: Any,
 ) -> None:  # fmt: skip
     """Note a record that was replayed, unless the slow path could not read its key."""
     i = U(number)
-    at = staged[i].batch - scan_state[a.SEGMENT]
+    at = staged[i].batch - scan_state.segment
     time = bt.time_at(data, at, staged[i].timestamp_delta)
     kind = staged[i].kind
     row, target, writer = np.int64(a.NOTHING), np.int64(a.NOTHING), np.int64(nm.NOBODY)
@@ -80,16 +80,16 @@ def _note_data(
 
 @inlined
 def _note(
-    counts: Any, scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, staged: Table[a.Staged],
-    source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row], book: Any, commits: Any,
-    generations: Any, count: Any,
+    counts: Any, scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any,
+    staged: Table[a.Staged], source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row],
+    book: Any, commits: Any, generations: Any, count: Any,
 ) -> None:  # fmt: skip
     """Note what was staged and replayed; there is room."""
     for number in range(count):
         i = U(number)
         kind = staged[i].kind
         if kind == a.COMMIT or kind == a.ABORT:
-            at = staged[i].batch - scan_state[a.SEGMENT]
+            at = staged[i].batch - scan_state.segment
             time = bt.time_at(data, at, staged[i].timestamp_delta)
             tally.count_marker(counts, latest, data, writers, minutes, at, np.int64(nm.NOBODY), time)
             sampling.settle(commits, overflow, waiting_at(scan_state, staged[i].producer), kind == a.COMMIT)
@@ -102,23 +102,23 @@ def _note(
 
 @kernel
 def scan(
-    counts: Longs, scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
+    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
     overflow: Longs, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, writers: Table[tally.Writer],
     minutes: LongRows, latest: Table[a.Row], book: Longs, commits: LongRows, generations: LongRows,
 ) -> Any:  # fmt: skip
-    """Replay a segment from ``scan_state[AT]`` on and note its records; as `offsets.scan`."""
-    begin = scan_state[a.AT]
+    """Replay a segment from ``scan_state.at`` on and note its records; as `offsets.scan`."""
+    begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
-        count = scan_state[a.STAGED]
+        count = scan_state.staged
         if (
             counts[tally.RUNS] + count > len(minutes)
             or book[sampling.COMMITS + sampling.USED] + count > len(commits)
             or book[sampling.GENERATIONS + sampling.USED] + count > len(generations)
         ):
             return oc.NEEDS_ROOM
-        source = window if scan_state[a.IN_WINDOW] else data
+        source = window if scan_state.in_window else data
         flushed = fold.flush(scan_state, slots, rows, groups, arena, overflow, staged, source)
         if flushed != oc.FINISHED:
             return flushed
@@ -131,7 +131,7 @@ def scan(
 
 
 @kernel
-def waiting_of(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
+def waiting_of(scan_state: a.ScanState, overflow: Longs, producer_id: Number) -> Any:
     """Return where ``overflow`` has the newest waiting sample of a producer, added if new; NEEDS_ROOM without room."""
     producer = interner.intern_producer(scan_state, overflow, np.int64(producer_id))
     return producer if producer < 0 else waiting_at(scan_state, producer)
@@ -139,7 +139,7 @@ def waiting_of(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
 
 @kernel
 def newer_row(
-    scan_state: Longs,
+    scan_state: a.ScanState,
     slots: Longs,
     rows: Table[a.Row],
     groups: Table[a.Group],

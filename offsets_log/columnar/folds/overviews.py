@@ -61,18 +61,18 @@ class OverviewState(Counting):
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
         """Implement `Counting.scan`."""
         s, samples = self.arrays, self.book.samples
-        before = int(s.scan_state[a.AT])
+        before = int(s.scan_state.at)
         outcome = overview.scan(
             self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, scanner.staged, data,
             scanner.window, scanner.table, self.writers, self.minutes, self.latest, self.book.counts,
             samples[sampling.COMMITS], samples[sampling.GENERATIONS],
         )  # fmt: skip
-        self.accepted_bytes += int(s.scan_state[a.AT]) - before
+        self.accepted_bytes += int(s.scan_state.at) - before
         return int(outcome)
 
     def grow(self) -> None:
         """Make room for what has none."""
-        count = int(self.arrays.scan_state[a.STAGED]) or 1
+        count = int(self.arrays.scan_state.staged) or 1
         if self.counts[tally.RUNS] + count > len(self.minutes):
             self._grow_minutes(count)
         elif not self.book.has_room(count):
@@ -178,7 +178,7 @@ class OverviewState(Counting):
         numbers = self.number(right)
         writers = np.concatenate([[nm.NOBODY], numbers[1] + 1])
         self._join_writers(right, writers)
-        known = right.latest.up_to(right.arrays.scan_state[a.ROWS])
+        known = right.latest.up_to(right.arrays.scan_state.row_count)
         tally.join_rows(self.latest, self.writers, known, numbers[0], writers)
         self._join_others(right, writers)
         self._join_samples(right, numbers, writers)
@@ -194,7 +194,7 @@ class OverviewState(Counting):
         """Join samples; the first marker of each producer there ends what waits here."""
         s, commits = self.arrays, self.book.samples[sampling.COMMITS]
         heads = right.arrays.region("producers")[
-            : right.arrays.scan_state[a.PRODUCERS], [a.HEAD_OFFSET, a.HEAD_COMMITS]
+            : right.arrays.scan_state.producer_count, [a.HEAD_OFFSET, a.HEAD_COMMITS]
         ]
         for producer in np.flatnonzero(heads[:, 0] != a.NOTHING).tolist():
             owner = int(overview.waiting_at(s.scan_state, int(numbers[2, producer])))
@@ -209,12 +209,12 @@ class OverviewState(Counting):
     @property
     def writers_count(self) -> int:
         """How many writers there are."""
-        return int(self.arrays.scan_state[a.GROUPS]) + 1
+        return int(self.arrays.scan_state.group_count) + 1
 
     def writer_names(self) -> list[bytes]:
         """Implement `Counting.writer_names`."""
         s = self.arrays
-        return [nm.NOBODYS_NAME, *(s.text_at(int(one.name_at)) for one in s.groups.up_to(s.scan_state[a.GROUPS]))]
+        return [nm.NOBODYS_NAME, *(s.text_at(int(one.name_at)) for one in s.groups.up_to(s.scan_state.group_count))]
 
     def line_names(self, kind: int, lines: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
         """Return the groups of lines, and topics and partitions of lines of commits."""
@@ -225,7 +225,7 @@ class OverviewState(Counting):
 
     def untimed_commits(self) -> npt.NDArray[np.int64]:
         """Return how many commits without a time each line has."""
-        found: a.Int64s = self.latest.up_to(self.arrays.scan_state[a.ROWS]).column(a.Row.untimed)
+        found: a.Int64s = self.latest.up_to(self.arrays.scan_state.row_count).column(a.Row.untimed)
         return found
 
     def _are_shown(self, kind: int, lines: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

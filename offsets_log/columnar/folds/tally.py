@@ -202,16 +202,16 @@ def count_staged(
 
 @part
 def flush(
-    counts: Any, scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    staged: Table[a.Staged], source: Any, data: Any, writers: Table[Writer], minutes: Any, text: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Any, staged: Table[a.Staged], source: Any, data: Any, writers: Table[Writer], minutes: Any, text: Any,
 ) -> Any:  # fmt: skip
     """Count what is staged, from where it was left; as `fold.flush`."""
-    while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
-        first = scan_state[a.FLUSHED]
-        last = min(first + a.BLOCK, scan_state[a.STAGED])
+    while scan_state.flushed < scan_state.staged:
+        first = scan_state.flushed
+        last = min(first + a.BLOCK, scan_state.staged)
         fold.prepare(scan_state, slots, rows, arena, source, staged, first, last)
         for number in range(first, last):
-            scan_state[a.FLUSHED] = number
+            scan_state.flushed = number
             i = U(number)
             kind = staged[i].kind
             is_marker = kind == a.COMMIT or kind == a.ABORT
@@ -226,7 +226,7 @@ def flush(
                 )  # fmt: skip
                 if row < 0:
                     return row
-            at = staged[i].batch - scan_state[a.SEGMENT]
+            at = staged[i].batch - scan_state.segment
             if counts[nm.PER] >= nm.PER_CLIENT:
                 is_plain = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK == 0
                 found = nm.find_holder(
@@ -241,31 +241,31 @@ def flush(
             else:
                 is_offset = row >= 0 and rows[row].target != a.IS_GROUP
                 is_counted = count_staged(
-                    counts, rows, staged, scan_state[a.STAGED], source, data, writers, minutes, at, number, row,
+                    counts, rows, staged, scan_state.staged, source, data, writers, minutes, at, number, row,
                     is_offset, writer, time,
                 )  # fmt: skip
             if not is_counted:
                 return oc.NEEDS_ROOM
-            if scan_state[a.NOTES_ACTIVITY] and kind == a.VALUE:
+            if scan_state.notes_activity and kind == a.VALUE:
                 activity.note(groups, writer, staged, i, source, time)
-        scan_state[a.FLUSHED] = last
-    scan_state[a.STAGED] = 0
-    scan_state[a.FLUSHED] = 0
+        scan_state.flushed = last
+    scan_state.staged = 0
+    scan_state.flushed = 0
     return oc.FINISHED
 
 
 @kernel
 def scan(
-    counts: Longs, scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
+    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
     overflow: Longs, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, writers: Table[Writer],
     minutes: LongRows, text: Bytes,
 ) -> Any:  # fmt: skip
-    """Count a segment's records from ``scan_state[AT]`` on; as `scan.scan`."""
-    begin = scan_state[a.AT]
+    """Count a segment's records from ``scan_state.at`` on; as `scan.scan`."""
+    begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
-        source = window if scan_state[a.IN_WINDOW] else data
+        source = window if scan_state.in_window else data
         flushed = flush(
             counts, scan_state, slots, rows, groups, arena, overflow, staged, source, data, writers, minutes, text
         )
@@ -277,7 +277,7 @@ def scan(
 
 @kernel
 def count_one(
-    counts: Longs, scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
+    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
     overflow: Longs, writers: Table[Writer], minutes: LongRows, text: Bytes, row: Number, kind: Number, offset: Number,
     size: Number, time: Number,
 ) -> Any:  # fmt: skip

@@ -16,13 +16,13 @@ from offsets_log.columnar.scan.interner import intern_producer
 
 
 @inlined
-def _at(scan_state: Any, producer: Any) -> Any:
+def _at(scan_state: a.ScanState, producer: Any) -> Any:
     """Return where a producer's transaction stands in ``overflow``."""
-    return scan_state[a.UNENDED_AT] + producer * a.UNENDED_SIZE
+    return scan_state.unended_at + producer * a.UNENDED_SIZE
 
 
 @inlined
-def add(scan_state: Any, overflow: Any, producer: Any, offset: Any, time: Any, batch: Any, count: Any) -> None:
+def add(scan_state: a.ScanState, overflow: Any, producer: Any, offset: Any, time: Any, batch: Any, count: Any) -> None:
     """Add records in a transaction, with the offset of the first, and where its batch begins in the log."""
     at = _at(scan_state, producer)
     if overflow[at + a.UNENDED_COUNT] == 0:
@@ -33,7 +33,7 @@ def add(scan_state: Any, overflow: Any, producer: Any, offset: Any, time: Any, b
 
 
 @inlined
-def end(scan_state: Any, overflow: Any, producer: Any) -> None:
+def end(scan_state: a.ScanState, overflow: Any, producer: Any) -> None:
     """End a transaction by a marker."""
     at = _at(scan_state, producer)
     overflow[at + a.UNENDED_COUNT] = 0
@@ -42,7 +42,7 @@ def end(scan_state: Any, overflow: Any, producer: Any) -> None:
 
 @kernel
 def add_one(
-    scan_state: Longs, overflow: Longs, producer_id: Number, offset: Number, time: Number, batch: Number
+    scan_state: a.ScanState, overflow: Longs, producer_id: Number, offset: Number, time: Number, batch: Number
 ) -> Any:
     """Add a record that was read on the slow path; return False without room."""
     producer = intern_producer(scan_state, overflow, np.int64(producer_id))
@@ -53,7 +53,7 @@ def add_one(
 
 
 @kernel
-def end_one(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
+def end_one(scan_state: a.ScanState, overflow: Longs, producer_id: Number) -> Any:
     """End a transaction by a marker that was read on the slow path; return False without room."""
     producer = intern_producer(scan_state, overflow, np.int64(producer_id))
     if producer < 0:
@@ -63,11 +63,11 @@ def end_one(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
 
 
 @kernel
-def join(scan_state: Longs, overflow: Longs, right_scan_state: Longs, right_overflow: Longs) -> None:
+def join(scan_state: a.ScanState, overflow: Longs, right_scan_state: a.ScanState, right_overflow: Longs) -> None:
     """Join those of the piece that follows; all its producers are known here."""
-    for i in range(right_scan_state[a.PRODUCERS]):
+    for i in range(right_scan_state.producer_count):
         right = _at(right_scan_state, np.int64(i))
-        producer_id = right_overflow[right_scan_state[a.PRODUCERS_AT] + i * a.PRODUCER_SIZE + a.PRODUCER_ID]
+        producer_id = right_overflow[right_scan_state.producers_at + i * a.PRODUCER_SIZE + a.PRODUCER_ID]
         producer = intern_producer(scan_state, overflow, producer_id)
         if right_overflow[right + a.IS_ENDED] != 0:
             end(scan_state, overflow, producer)

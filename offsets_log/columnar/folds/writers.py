@@ -69,7 +69,7 @@ class Counting(ColumnarState):
         self.writers = Table(tally.Writer, a.LEAST_KEYS)
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.accepted_bytes = 0
-        self.arrays.scan_state[a.NOTES_ACTIVITY] = per == nm.PER_GROUP
+        self.arrays.scan_state.notes_activity = per == nm.PER_GROUP
 
     # ------------------------------------------------------------------------------------ counting
 
@@ -165,12 +165,12 @@ class WritersState(TakesNothing, Counting):
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
         """Implement `Counting.scan`."""
         s = self.arrays
-        before = int(s.scan_state[a.AT])
+        before = int(s.scan_state.at)
         outcome = tally.scan(
             self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, scanner.staged, data,
             scanner.window, scanner.table, self.writers, self.minutes, self.text,
         )  # fmt: skip
-        self.accepted_bytes += int(s.scan_state[a.AT]) - before
+        self.accepted_bytes += int(s.scan_state.at) - before
         return int(outcome)
 
     def number_of(self, name: bytes) -> int:
@@ -212,7 +212,7 @@ class WritersState(TakesNothing, Counting):
         """Make room for what has none."""
         if self.counts[tally.RUNS] >= len(self.minutes):
             self._grow_minutes()
-        elif self.arrays.scan_state[a.GROUPS] >= len(self.writers):
+        elif self.arrays.scan_state.group_count >= len(self.writers):
             self._grow_writers(2 * len(self.writers))
         else:
             super().grow()
@@ -222,7 +222,7 @@ class WritersState(TakesNothing, Counting):
         assert isinstance(right, WritersState)
         numbers = self.number(right)
         self._join_writers(right, numbers[1])
-        rows = right.arrays.rows.up_to(right.arrays.scan_state[a.ROWS])
+        rows = right.arrays.rows.up_to(right.arrays.scan_state.row_count)
         tally.join_rows(self.arrays.rows, self.writers, rows, numbers[0], numbers[1])
         self.join_activity(right, numbers[1])
         self.join_counts(right.arrays.scan_state)
@@ -231,12 +231,12 @@ class WritersState(TakesNothing, Counting):
     @property
     def writers_count(self) -> int:
         """How many writers there are."""
-        return int(self.arrays.scan_state[a.GROUPS])
+        return int(self.arrays.scan_state.group_count)
 
     def writer_names(self) -> list[bytes]:
         """Implement `Counting.writer_names`."""
         s = self.arrays
-        return [s.text_at(int(one.name_at)) for one in s.groups.up_to(s.scan_state[a.GROUPS])]
+        return [s.text_at(int(one.name_at)) for one in s.groups.up_to(s.scan_state.group_count)]
 
 
 NewState = Callable[..., WritersState]
@@ -281,8 +281,8 @@ class _WrittenPiece(CountedPiece):
 
     def _answer(self, index: int, data: a.Bytes) -> None:
         """Have the state say what the kernel asks of a staged record."""
-        staged = self.scanner.staged[self.scan_state[a.FLUSHED]]
-        source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
+        staged = self.scanner.staged[self.scan_state.flushed]
+        source = self.scanner.window if self.scan_state.in_window else data
         begin = int(staged.batch) - self.order.layout.begins[index]
         batch = decode_batch_header(data[begin : begin + BATCH_HEADER_SIZE].tobytes(), begin)
         record = decode_coordinator_record(staged.raw_key(source), staged.raw_value(source), self.order.release)

@@ -195,14 +195,14 @@ def _member_of(held: Any, lives: Any, row: Any, group: Any, producer: Any) -> An
 
 
 @inlined
-def _opens_at_once(scan_state: Any) -> Any:
+def _opens_at_once(scan_state: a.ScanState) -> Any:
     """Return whether there is room for one more open record."""
-    return scan_state[a.FREE] >= 0 or scan_state[a.OPENED] < scan_state[a.OPENED_ROOM]
+    return scan_state.free >= 0 or scan_state.opened < scan_state.opened_room
 
 
 @part
 def what_is_needed(
-    scan_state: Any,
+    scan_state: a.ScanState,
     rows: Table[a.Row],
     held: Any,
     lives: Any,
@@ -226,9 +226,9 @@ def what_is_needed(
 
 @part
 def note_offset(
-    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, held: Any, lives: Any, opens: Any,
-    counts: Any, entries: Any, key: Any, row: Any, is_value: Any, record_offset: Any, timestamp: Any, producer: Any,
-    is_replayed: Any, committed: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, held: Any, lives: Any,
+    opens: Any, counts: Any, entries: Any, key: Any, row: Any, is_value: Any, record_offset: Any, timestamp: Any,
+    producer: Any, is_replayed: Any, committed: Any,
 ) -> Any:  # fmt: skip
     """Note a commit or tombstone; return its entry, or NOT_KEPT if it is not shown. Nothing more is needed for it.
 
@@ -246,7 +246,7 @@ def note_offset(
     if is_back:
         lives[group, EXISTS] = 1
     if is_replayed:
-        none, rules = np.int64(a.NOTHING), scan_state[a.RULES]
+        none, rules = np.int64(a.NOTHING), scan_state.rules
         fold.replay_offset(
             scan_state, rows, groups, overflow, row, is_value, record_offset, none, none, producer, rules
         )
@@ -273,8 +273,8 @@ def note_offset(
 
 @part
 def note_marker(
-    scan_state: Any, rows: Table[a.Row], overflow: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
-    producer: Any, commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], overflow: Any, held: Any, lives: Any, opens: Any, counts: Any,
+    entries: Any, producer: Any, commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
 ) -> Any:  # fmt: skip
     """Note the end of a transaction; return FINISHED, NEEDS_ENTRIES or NEEDS_ROOM."""
     if counts[ENTRIES] + opens[producer, COUNT] > len(entries):
@@ -285,7 +285,7 @@ def note_marker(
         held[row, MET] = 0
         _remember(counts, rows, held, lives, row)
         n = entries[n, OLDER] - 1
-    if is_replayed and not fold.mark(scan_state, rows, overflow, producer, commits, record_offset, scan_state[a.RULES]):
+    if is_replayed and not fold.mark(scan_state, rows, overflow, producer, commits, record_offset, scan_state.rules):
         return np.int64(oc.NEEDS_ROOM)
     n = opens[producer, NEWEST] - 1
     while n >= 0:

@@ -88,13 +88,13 @@ def _is_assignment(data: Any, at: Any, end: Any) -> Any:
 
 
 @inlined
-def _is_first(scan_state: Any, data: Any, at: Any) -> Any:
+def _is_first(scan_state: a.ScanState, data: Any, at: Any) -> Any:
     """Return whether no earlier text of the record was the same."""
     return is_new(scan_state, data, at + 2, max(be16(data, at), np.int64(0)))
 
 
 @part
-def _after_member(scan_state: Any, data: Any, at: Any, end: Any, version: Any, is_consumer: Any) -> Any:
+def _after_member(scan_state: a.ScanState, data: Any, at: Any, end: Any, version: Any, is_consumer: Any) -> Any:
     """Return where a member's row ends; below 0 if its meaning is not certain, or another may have its id."""
     begin = at
     at = _after(data, at, end, False)
@@ -115,7 +115,7 @@ def _after_member(scan_state: Any, data: Any, at: Any, end: Any, version: Any, i
 
 
 @part
-def _is_plain(scan_state: Any, data: Any, value: Any, end: Any) -> Any:
+def _is_plain(scan_state: a.ScanState, data: Any, value: Any, end: Any) -> Any:
     """Return how many members a value has; below 0 if it is not certain to be read here as elsewhere."""
     at, _ = _members_at(data, value, end)
     if at < 0:
@@ -124,7 +124,7 @@ def _is_plain(scan_state: Any, data: Any, value: Any, end: Any) -> Any:
     count, at = be32(data, at), at + 4
     if count < 0:
         return np.int64(-1)
-    scan_state[a.DISTINCT_COUNT] = 0
+    scan_state.distinct_count = 0
     for _ in range(count):
         at = _after_member(scan_state, data, at, end, version, is_consumer)
         if at < 0:
@@ -153,11 +153,11 @@ def _text(counts: Any, texts: Any, members: Any, n: Any, column: Any, data: Any,
 
 @part
 def _assign(
-    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, held: Any,
-    key: Any, at: Any, size: Any, member: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    held: Any, key: Any, at: Any, size: Any, member: Any,
 ) -> Any:  # fmt: skip
     """Assign a canonical key's partition to a member from here on; return False without room."""
-    found = hash_bytes(key, at, size, scan_state[a.SEED])
+    found = hash_bytes(key, at, size, scan_state.seed)
     row = find_row(slots, rows, arena, key, at, size, found)
     if row < 0:
         row = intern(scan_state, slots, rows, groups, arena, overflow, key, at, size, found)
@@ -169,8 +169,8 @@ def _assign(
 
 @part
 def _assign_all(
-    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, held: Any,
-    counts: Any, texts: Any, data: Any, at: Any, name_size: Any, member: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    held: Any, counts: Any, texts: Any, data: Any, at: Any, name_size: Any, member: Any,
 ) -> Any:  # fmt: skip
     """Assign the partitions in its assignment to a member; return False without room.
 
@@ -209,8 +209,8 @@ def _begin_key(arena: Any, name_at: Any, counts: Any, texts: Any) -> Any:
 
 @part
 def _take_members(
-    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, held: Any,
-    lives: Any, counts: Any, texts: Any, members: Any, data: Any, value: Any, end: Any, group: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    held: Any, lives: Any, counts: Any, texts: Any, members: Any, data: Any, value: Any, end: Any, group: Any,
 ) -> Any:  # fmt: skip
     """Take the members of a plain value; return False without room for keys."""
     version, is_consumer = be16(data, value), _is_consumer(data, value)
@@ -260,9 +260,9 @@ def _before_assignment(data: Any, at: Any, version: Any) -> Any:
 
 @part
 def note_group(
-    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, held: Any,
-    lives: Any, counts: Any, entries: Any, texts: Any, members: Any, data: Any, value: Any, size: Any, group: Any,
-    record_offset: Any, timestamp: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    held: Any, lives: Any, counts: Any, entries: Any, texts: Any, members: Any, data: Any, value: Any, size: Any,
+    group: Any, record_offset: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
     """Note a type 2 record of a group that is shown; return FINISHED, or what it needs first.
 

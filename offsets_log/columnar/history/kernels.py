@@ -55,14 +55,14 @@ def _is_beyond(timestamp: Any) -> Any:
 
 @inlined
 def _topic_id(
-    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, lives: Any,
-    source: Any, key: Any, staged: Table[a.Staged], i: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    lives: Any, source: Any, key: Any, staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Return the number of a commit's topic id, noted for its topic; NOTHING without one, or NEEDS_ROOM."""
     at = staged[i].topic_id_at
     if at < 0 or (be64(source, at) == 0 and be64(source, at + 8) == 0):
         return np.int64(a.NOTHING)
-    if not has_room(scan_state, slots, rows, groups, arena, np.int64(16)) or scan_state[a.GROUPS] >= len(lives):
+    if not has_room(scan_state, slots, rows, groups, arena, np.int64(16)) or scan_state.group_count >= len(lives):
         return np.int64(oc.NEEDS_ROOM)
     row, high, low = rows[key].target, be64(source, at), be64(source, at + 8)
     if not fold.note_topic_id(scan_state, overflow, row, high, low, staged[i].offset):
@@ -72,8 +72,8 @@ def _topic_id(
 
 @part
 def _note_staged_marker(
-    scan_state: Any, rows: Table[a.Row], overflow: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
-    staged: Table[a.Staged], data: Any, i: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], overflow: Any, held: Any, lives: Any, opens: Any, counts: Any,
+    entries: Any, staged: Table[a.Staged], data: Any, i: Any,
 ) -> Any:  # fmt: skip
     """Note a marker; return FINISHED, or what it needs first."""
     producer, commits = staged[i].producer, np.int64(staged[i].kind == a.COMMIT)
@@ -124,8 +124,8 @@ def _may_wait(lives: Any, staged: Table[a.Staged], i: Any, group: Any, number: A
 
 @part
 def _note_staged_group(
-    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, held: Any,
-    lives: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    held: Any, lives: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any,
     staged: Table[a.Staged], source: Any, i: Any, key: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
     """Note a group's record; return FINISHED, or what it needs first.
@@ -153,16 +153,16 @@ def _note_staged_group(
 
 @part
 def _note_staged(
-    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, held: Any,
-    lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any,
-    staged: Table[a.Staged], source: Any, data: Any, number: Any, place: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    held: Any, lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any,
+    waiting_bytes: Any, staged: Table[a.Staged], source: Any, data: Any, number: Any, place: Any,
 ) -> Any:  # fmt: skip
     """Note a staged record; return FINISHED, or what it needs first, with nothing done."""
     i = U(number)
     kind = staged[i].kind
     if kind == a.PASSED:
         return np.int64(oc.FINISHED)
-    at = staged[i].batch - scan_state[a.SEGMENT]
+    at = staged[i].batch - scan_state.segment
     if kind > a.TOMBSTONE:
         return _note_staged_marker(scan_state, rows, overflow, held, lives, opens, counts, entries, staged, data, i)
     key = np.int64(
@@ -199,9 +199,9 @@ def _note_staged(
 
 @part
 def _note_staged_offset(
-    scan_state: Any, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, held: Any, lives: Any, opens: Any,
-    counts: Any, entries: Any, texts: Any, staged: Table[a.Staged], source: Any, i: Any, key: Any, timestamp: Any,
-    topic_id: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, held: Any, lives: Any,
+    opens: Any, counts: Any, entries: Any, texts: Any, staged: Table[a.Staged], source: Any, i: Any, key: Any,
+    timestamp: Any, topic_id: Any,
 ) -> Any:  # fmt: skip
     """Note a commit or tombstone of a shown group; return FINISHED, or what it needs first, with nothing done."""
     is_value, row, producer = staged[i].kind == a.VALUE, rows[key].target, staged[i].producer
@@ -225,44 +225,44 @@ def _note_staged_offset(
 
 @part
 def _flush(
-    scan_state: Any, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any, held: Any,
-    lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any,
-    staged: Table[a.Staged], source: Any, data: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    held: Any, lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any,
+    waiting_bytes: Any, staged: Table[a.Staged], source: Any, data: Any,
 ) -> Any:  # fmt: skip
     """Note what is staged, from where it was left; return FINISHED, or what the record ``FLUSHED`` needs."""
-    while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
-        first = scan_state[a.FLUSHED]
-        last = min(first + a.BLOCK, scan_state[a.STAGED])
+    while scan_state.flushed < scan_state.staged:
+        first = scan_state.flushed
+        last = min(first + a.BLOCK, scan_state.staged)
         fold.prepare(scan_state, slots, rows, arena, source, staged, first, last)
         for place in range(last - first):
-            if scan_state[a.FOUND + place] >= 0:
-                prefetch(held, scan_state[a.FOUND + place] * e.HELD_SIZE)
+            if scan_state.found[place] >= 0:
+                prefetch(held, scan_state.found[place] * e.HELD_SIZE)
         for number in range(first, last):
-            scan_state[a.FLUSHED] = number
+            scan_state.flushed = number
             need = _note_staged(
                 scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
                 waiting, waiting_bytes, staged, source, data, np.int64(number), np.int64(number - first),
             )  # fmt: skip
             if need != oc.FINISHED:
                 return need
-        scan_state[a.FLUSHED] = last
-    scan_state[a.STAGED] = 0
-    scan_state[a.FLUSHED] = 0
+        scan_state.flushed = last
+    scan_state.staged = 0
+    scan_state.flushed = 0
     return np.int64(oc.FINISHED)
 
 
 @kernel
 def scan(
-    scan_state: Longs, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
     held: LongRows, lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, texts: Bytes, members: LongRows,
     waiting: LongRows, waiting_bytes: Bytes, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
-    """Note a segment's records from ``scan_state[AT]`` on, like `folds.offsets.scan`."""
-    begin = scan_state[a.AT]
+    """Note a segment's records from ``scan_state.at`` on, like `folds.offsets.scan`."""
+    begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
-        source = window if scan_state[a.IN_WINDOW] else data
+        source = window if scan_state.in_window else data
         need = _flush(
             scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
             waiting, waiting_bytes, staged, source, data,
@@ -278,9 +278,10 @@ def scan(
 
 @kernel
 def note_one(
-    scan_state: Longs, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: LongRows, lives: LongRows,
-    opens: LongRows, counts: Longs, entries: LongRows, key: Number, is_value: Number, record_offset: Number,
-    timestamp: Number, producer_id: Number, transactional: Number, is_replayed: Number, committed: Number,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: LongRows,
+    lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, key: Number, is_value: Number,
+    record_offset: Number, timestamp: Number, producer_id: Number, transactional: Number, is_replayed: Number,
+    committed: Number,
 ) -> Any:  # fmt: skip
     """Note an offset's record; return 0, or 1 + its entry, or below 0 what it needs first."""
     row = rows[key].target
@@ -301,7 +302,7 @@ def note_one(
 
 @kernel
 def mark_one(
-    scan_state: Longs, rows: Table[a.Row], overflow: Longs, held: LongRows, lives: LongRows, opens: LongRows,
+    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, held: LongRows, lives: LongRows, opens: LongRows,
     counts: Longs, entries: LongRows, producer_id: Number, commits: Number, record_offset: Number, timestamp: Number,
     is_replayed: Number,
 ) -> Any:  # fmt: skip
@@ -340,7 +341,7 @@ def turn_group(
 
 @kernel
 def name_one(
-    scan_state: Longs,
+    scan_state: a.ScanState,
     slots: Longs,
     rows: Table[a.Row],
     groups: Table[a.Group],

@@ -129,15 +129,15 @@ class HistoryState(ColumnarState):
     def _decide(self) -> None:
         """Decide on each group and key that is new."""
         s, verdicts = self.arrays, (e.UNWANTED, e.WANTED)
-        for group in range(self._decided_groups, int(s.scan_state[a.GROUPS])):
+        for group in range(self._decided_groups, int(s.scan_state.group_count)):
             name = decode_string(s.text_at(int(s.groups[group].name_at)))
             self.lives[group, e.GROUP_SHOWN] = verdicts[self.shows_group(name)]
-        self._decided_groups = int(s.scan_state[a.GROUPS])
+        self._decided_groups = int(s.scan_state.group_count)
         if self.shows_key is not None:
-            for row in range(self._decided_keys, int(s.scan_state[a.ROWS])):
+            for row in range(self._decided_keys, int(s.scan_state.row_count)):
                 if s.rows[row].target != a.IS_GROUP:
                     self.held[row, e.SHOWN] = verdicts[self.shows_key(self.key(row))]
-            self._decided_keys = int(s.scan_state[a.ROWS])
+            self._decided_keys = int(s.scan_state.row_count)
 
     def key(self, row: int) -> GroupTopicPartition:
         """Return what a row of raw keys names, as in its bytes."""

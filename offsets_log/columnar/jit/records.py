@@ -102,6 +102,11 @@ class Record:
 Of = TypeVar("Of", bound=Record)
 
 
+def places(*fields: Long) -> list[int]:
+    """Return where fields stand among the numbers of a record."""
+    return [field.at for field in fields]
+
+
 class Table(Generic[Of]):
     """Records of one type.
 
@@ -145,7 +150,7 @@ class Table(Generic[Of]):
 
     def columns(self, *fields: Long) -> Longs:
         """Return copies of fields of all records, int64[n, fields]."""
-        return self.numbers[:, [field.at for field in fields]]
+        return self.numbers[:, places(*fields)]
 
     def of(self, places: npt.NDArray[Any]) -> Table[Of]:
         """Return copies of some records, by a mask or their numbers."""

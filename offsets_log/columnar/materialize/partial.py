@@ -49,7 +49,7 @@ def partial_state(layout: Layout, state: ColumnarState, scanner: Scanner) -> Par
 
 def _ended(state: ColumnarState) -> Iterator[tuple[GroupTopicPartition, KeyState]]:
     """Yield the keys of which only a tombstone is known."""
-    rows = state.arrays.rows.up_to(state.arrays.scan_state[a.ROWS])
+    rows = state.arrays.rows.up_to(state.arrays.scan_state.row_count)
     is_canonical = rows.column(a.Row.target) == np.arange(len(rows))
     has_no_value = rows.column(a.Row.record_offset) == a.NEVER
     for row in np.flatnonzero(is_canonical & has_no_value & (rows.column(a.Row.tombstone_offset) != a.NEVER)).tolist():
@@ -59,7 +59,7 @@ def _ended(state: ColumnarState) -> Iterator[tuple[GroupTopicPartition, KeyState
 def _producers(state: ColumnarState) -> dict[int, ProducerState]:
     """Return the producers with their first markers and what their tombstones cancelled; open values are left out."""
     s = state.arrays
-    found = [ProducerState() for _ in range(int(s.scan_state[a.PRODUCERS]))]
+    found = [ProducerState() for _ in range(int(s.scan_state.producer_count))]
     rows = s.region("producers")[: len(found)].tolist()
     opened = s.region("opened")
     for producer, row in zip(found, rows, strict=True):
@@ -71,7 +71,7 @@ def _producers(state: ColumnarState) -> dict[int, ProducerState]:
             if opened[number, a.OPEN_CANCELS]:
                 producer.cancelled.add(_key(state, int(opened[number, a.OPEN_ROW])))
             number = int(opened[number, a.OPEN_OLDER])
-    for number, row in s.region("cancelled")[: s.scan_state[a.CANCELLED]].tolist():
+    for number, row in s.region("cancelled")[: s.scan_state.cancelled].tolist():
         found[number].cancelled.add(_key(state, row))
     return {row[a.PRODUCER_ID]: producer for row, producer in zip(rows, found, strict=True)}
 

@@ -24,7 +24,7 @@ from offsets_log.replay.topic_names import topic_names_in
 def group_names(state: ColumnarState) -> list[str]:
     """Return the names of groups, by group number."""
     s = state.arrays
-    return [s.text_at(at).decode() for at in s.groups.up_to(s.scan_state[a.GROUPS]).column(a.Group.name_at).tolist()]
+    return [s.text_at(at).decode() for at in s.groups.up_to(s.scan_state.group_count).column(a.Group.name_at).tolist()]
 
 
 def timelines(
@@ -95,14 +95,14 @@ def newer_events(
 
 def _newer_rows(state: ColumnarState) -> Table[a.Row]:
     """Return the rows of keys of newer kinds."""
-    rows = state.arrays.rows.up_to(state.arrays.scan_state[a.ROWS])
+    rows = state.arrays.rows.up_to(state.arrays.scan_state.row_count)
     return rows.of(rows.column(a.Row.target) == a.IS_NEWER)
 
 
 def members(state: ColumnarState) -> tuple[Table[a.Row], a.Int64s]:
     """Return the rows of members' own keys, and more of each."""
     s = state.arrays
-    rows = s.rows.up_to(s.scan_state[a.ROWS])
+    rows = s.rows.up_to(s.scan_state.row_count)
     is_member = rows.column(a.Row.target) == a.IS_NEWER
     is_member[is_member] = np.isin(_record_types(state, rows.of(is_member)), newer.MEMBER_TYPES)
     return rows.of(is_member), s.region("more")[: len(rows)][is_member]
@@ -130,7 +130,7 @@ def read_again(layout: Layout, state: ColumnarState, scanner: Scanner, names: Se
     begin = order.begin(ScanPlace(0, 0))
     assert begin is not None
     Piece(order, begin, scanner, lambda seen: None, read).run(order.end, lambda size_bytes: None)
-    kept = read.arrays.region("kept")[: read.arrays.scan_state[a.KEPT]].tolist()
+    kept = read.arrays.region("kept")[: read.arrays.scan_state.kept].tolist()
     events = [
         (group, GroupEvent(offset, None) if what == a.AN_OFFSET else _event(read, offset, batch, index, 0))
         for group, offset, batch, index, what in kept
@@ -174,7 +174,7 @@ def names_told(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterat
     rows = _newer_rows(state)
     names_topics = newer.TYPES[_record_types(state, rows), newer.NAMES] == 1
     last = rows.of(names_topics & (rows.column(a.Row.last_offset) != a.NEVER) & (rows.column(a.Row.is_removed) == 0))
-    told = state.arrays.region("told")[: state.arrays.scan_state[a.TOLD]]
+    told = state.arrays.region("told")[: state.arrays.scan_state.told]
     places = np.concatenate([told, last.columns(a.Row.last_offset, a.Row.batch, a.Row.index)])
     pointers = [
         Pointer(offset, batch, index, False, is_newer=True)

@@ -35,7 +35,7 @@ GROUP, TOPIC, PARTITION = range(len(KEY_FIELDS))
 class Reader:
     """The programs that read all versions of a message, as arguments of `gather.read_columns`."""
 
-    scan_state: a.Int64s
+    scan_state: a.ScanState
     programs: a.Int64s
     flexible: a.Int64s
     sizes: a.Int64s
@@ -61,8 +61,7 @@ def reader_of(message: Message, fields: tuple[str, ...], is_key: bool) -> Reader
         if layout is not None
     }
     code, begins = table_of(programs)
-    scan_state = np.zeros(a.CODE + len(code), np.int64)
-    scan_state[a.CODE :] = code
+    scan_state = a.new_scan_state(code, seed=0)
     types = {field.name: field.type for field in message.fields}
     sizes = [SIZES.get(types[name].name, 0) for name in fields if isinstance(types[name], Scalar)]  # type: ignore[union-attr]
     return Reader(
@@ -99,7 +98,7 @@ class ReferencedRows:
 def find(state: ColumnarState) -> ReferencedRows:
     """Return the rows that have a committed offset, and the open offsets."""
     s = state.arrays
-    rows = s.rows.up_to(s.scan_state[a.ROWS])
+    rows = s.rows.up_to(s.scan_state.row_count)
     is_live = (rows.column(a.Row.record_offset) != a.NEVER) & (rows.column(a.Row.target) == np.arange(len(rows)))
     pending = np.array([place for _, *place in iter_open(state)], np.int64).reshape(-1, 4)
     return ReferencedRows(np.flatnonzero(is_live), pending)
@@ -114,7 +113,7 @@ def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
     s = state.arrays
     opened = s.region("opened")
     ends_all = state.profile.cancels_pending == "all"
-    for producer in s.region("producers")[: s.scan_state[a.PRODUCERS]].tolist():
+    for producer in s.region("producers")[: s.scan_state.producer_count].tolist():
         seen: set[int] = set()
         number = producer[a.NEWEST]
         while number != a.NOTHING:
@@ -293,11 +292,11 @@ def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = (
         told: further entries like those of `ColumnarState.names`.
     """
     s = state.arrays
-    rows = s.scan_state[a.ROWS]
+    rows = s.scan_state.row_count
     more = s.region("more")[:rows]
     has_id = (more[:, a.TOPIC_HIGH] != 0) | (more[:, a.TOPIC_LOW] != 0)
     known = np.flatnonzero(has_id & (s.rows.up_to(rows).column(a.Row.target) >= 0))
-    named = s.region("named")[: s.scan_state[a.NAMED]]
+    named = s.region("named")[: s.scan_state.named]
     latest = np.column_stack([known, more[known][:, [a.TOPIC_HIGH, a.TOPIC_LOW, a.TOPIC_OFFSET]]])
     entries = [*state.names, *told]
     for row, high, low, record_offset in _ends_of_ids(np.concatenate([named, latest])).tolist():

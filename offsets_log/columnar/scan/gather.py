@@ -103,7 +103,7 @@ def gather(
 
 @kernel
 def read_columns(
-    scan_state: Longs, programs: Longs, flexible: Longs, sizes: Longs, copied: Bytes, table: LongRows, at: Number,
+    scan_state: a.ScanState, programs: Longs, flexible: Longs, sizes: Longs, copied: Bytes, table: LongRows, at: Number,
     numbers: LongRows, texts: LongRows,
 ) -> None:  # fmt: skip
     """Run column programs over copied keys or values, each chosen by their leading int16.
@@ -125,7 +125,7 @@ def read_columns(
         version = be16(copied, start)
         walk(scan_state, programs[version], copied, start + 2, end)
         for field in range(len(sizes)):
-            place = scan_state[a.NOTES + field]
+            place = scan_state.notes[field]
             if place < 0:
                 continue
             if sizes[field] == 8:

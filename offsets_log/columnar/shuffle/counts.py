@@ -20,27 +20,27 @@ from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
 from offsets_log.columnar.folds.writers import WritersState, summed
-from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.jit.records import Table, places
 from offsets_log.replay.profile import MODERN
 from offsets_log.rows.survey import Kinds, Survey
 from offsets_log.rows.tables import Row
 
 COUNTED = {
-    "batches": a.BATCHES,
-    "records": a.RECORDS,
-    "missing_offsets": a.MISSING,
-    "gaps": a.GAPS,
-    "first_offset": a.FIRST_OFFSET,
-    "last_offset": a.LAST_OFFSET,
+    "batches": a.ScanState.batches,
+    "records": a.ScanState.records,
+    "missing_offsets": a.ScanState.missing,
+    "gaps": a.ScanState.gaps,
+    "first_offset": a.ScanState.first_offset,
+    "last_offset": a.ScanState.last_offset,
 }
-"""Fact → its place in the scan state; offsets are `arrays.NOTHING` without a batch."""
+"""Fact → its field of the scan state; offsets are `arrays.NOTHING` without a batch."""
 NOT_COUNTED = {name: a.NOTHING if name.endswith("offset") else 0 for name in COUNTED}
 """The facts of a piece without a batch."""
 
 
 def counts_of(state: ColumnarState) -> Row:
     """Return what was counted of batches, and in a survey of their kinds, as facts."""
-    facts: Row = {name: int(state.arrays.scan_state[place]) for name, place in COUNTED.items()}
+    facts: Row = {name: int(state.arrays.scan_state.numbers[field.at]) for name, field in COUNTED.items()}
     if isinstance(state, SurveyedState):
         state.name_kinds()
         facts["kinds"] = {
@@ -56,7 +56,7 @@ def transaction_rows(state: ColumnarState) -> Iterator[Row]:
     if not isinstance(state, SurveyedState):
         return
     producers, unended = state.arrays.region("producers"), state.arrays.region("unended")
-    for number in range(int(state.arrays.scan_state[a.PRODUCERS])):
+    for number in range(int(state.arrays.scan_state.producer_count)):
         offset, time_ms, _, count, is_ended = unended[number].tolist()
         if count or is_ended:
             yield {
@@ -76,8 +76,8 @@ def no_counts() -> SurveyedState:
 def add_counts(whole: SurveyedState, facts: Row, transactions: Iterable[Row]) -> None:
     """Add the counts of the piece that follows, as returned by `counts_of` and `transaction_rows`."""
     right = SurveyedState(whole.profile)
-    for name, place in COUNTED.items():
-        right.arrays.scan_state[place] = facts[name]
+    for name, field in COUNTED.items():
+        right.arrays.scan_state.numbers[field.at] = facts[name]
     if "kinds" in facts:
         right.kinds = _kinds(facts["kinds"])
     for row in transactions:
@@ -96,7 +96,7 @@ def _kinds(facts: Row) -> Kinds:
 def _add_transaction(state: SurveyedState, row: Row) -> None:
     """Add a producer, which must be new."""
     producer_id: int = row["producer_id"]
-    number = census.NO_PRODUCER if producer_id == -1 else int(state.arrays.scan_state[a.PRODUCERS])
+    number = census.NO_PRODUCER if producer_id == -1 else int(state.arrays.scan_state.producer_count)
     if row["commits"]:
         state.end(producer_id)
     if row["number"]:
@@ -113,7 +113,8 @@ def tell_counts(facts: Row, transactions: Iterable[Row], found: Survey) -> None:
 
 # ----------------------------------------------------------------------------------------------- writers
 
-_PLACES = [a.ROWS, a.GROUPS, a.ARENA_USED, a.END_OFFSET, *COUNTED.values()]
+_FIELDS = (a.ScanState.row_count, a.ScanState.group_count, a.ScanState.arena_used, a.ScanState.end_offset)
+_PLACES = places(*_FIELDS, *COUNTED.values())
 
 
 def writers_bytes(state: WritersState) -> bytes:
@@ -123,11 +124,11 @@ def writers_bytes(state: WritersState) -> bytes:
     """
     runs = summed(state.runs())
     s = state.arrays
-    rows, groups, arena = (int(s.scan_state[place]) for place in (a.ROWS, a.GROUPS, a.ARENA_USED))
+    rows, groups, arena = int(s.scan_state.row_count), int(s.scan_state.group_count), int(s.scan_state.arena_used)
     made = io.BytesIO()
     np.savez(
         made,
-        scan_state=s.scan_state[_PLACES],
+        scan_state=s.scan_state.numbers[_PLACES],
         rows=s.rows.numbers[:rows],
         groups=s.groups.numbers[:groups],
         arena=s.arena[:arena],
@@ -143,7 +144,7 @@ def writers_of(data: bytes) -> WritersState:
     found: Any = np.load(io.BytesIO(data))
     per, counted_bytes, accepted_bytes = found["sizes"].tolist()
     state = WritersState(MODERN, per)
-    state.arrays.scan_state[_PLACES] = found["scan_state"]
+    state.arrays.scan_state.numbers[_PLACES] = found["scan_state"]
     s, rows = state.arrays, Table.of_numbers(a.Row, found["rows"])
     s.rows, s.groups, s.arena = a.new_rows(len(rows), rows), Table.of_numbers(a.Group, found["groups"]), found["arena"]
     state.writers, state.minutes = Table.of_numbers(tally.Writer, found["writers"]), found["runs"]
@@ -163,7 +164,7 @@ def join_writers(pieces: Iterable[bytes], end_offset: int) -> bytes:
         whole.merge(right)
     assert whole is not None
     bare = WritersState(MODERN, int(whole.counts[nm.PER]))
-    whole.arrays.scan_state[a.ROWS] = 0
+    whole.arrays.scan_state.row_count = 0
     bare.merge(whole)
     bare.end_offset = end_offset
     return writers_bytes(bare)

@@ -149,7 +149,7 @@ def _cast(column: Any, kind: pa.DataType) -> pa.Array:
 def _offset_rows(layout: Layout, state: ColumnarState, scanner: Scanner) -> pa.Table:
     """Return rows of kind ``offset`` and ``open``."""
     s = state.arrays
-    rows = s.rows.up_to(s.scan_state[a.ROWS])
+    rows = s.rows.up_to(s.scan_state.row_count)
     is_canonical = rows.column(a.Row.target) == np.arange(len(rows))
     has_value = rows.column(a.Row.record_offset) != a.NEVER
     tombstone_offset = rows.column(a.Row.tombstone_offset)
@@ -203,7 +203,7 @@ def _open_records(state: ColumnarState) -> tuple[Numbers, Numbers]:
     opened = s.region("opened")
     ends_all = state.profile.cancels_pending == "all"
     found: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
-    for producer in s.region("producers")[: s.scan_state[a.PRODUCERS]].tolist():
+    for producer in s.region("producers")[: s.scan_state.producer_count].tolist():
         number = producer[a.NEWEST]
         while number != a.NOTHING:
             row, record_offset, batch, index, cancels, number = opened[number].tolist()
@@ -246,7 +246,7 @@ def _value_columns(layout: Layout, state: ColumnarState, scanner: Scanner, place
 
 def _producer_rows(state: ColumnarState) -> Iterator[Row]:
     s = state.arrays
-    for producer in s.region("producers")[: s.scan_state[a.PRODUCERS]].tolist():
+    for producer in s.region("producers")[: s.scan_state.producer_count].tolist():
         if producer[a.HEAD_OFFSET] != a.NOTHING:
             yield {
                 "kind": "producer",
@@ -258,7 +258,7 @@ def _producer_rows(state: ColumnarState) -> Iterator[Row]:
 
 def _cancelled_rows(state: ColumnarState) -> Iterator[Row]:
     s = state.arrays
-    cancelled = s.region("cancelled")[: s.scan_state[a.CANCELLED]]
+    cancelled = s.region("cancelled")[: s.scan_state.cancelled]
     producers = s.region("producers")[cancelled[:, a.CANCELLED_PRODUCER], a.PRODUCER_ID].tolist()
     keys = {name: column.to_pylist() for name, column in _key_columns(state, cancelled[:, a.CANCELLED_ROW]).items()}
     for i, producer_id in enumerate(producers):
@@ -454,7 +454,7 @@ def _make_room(state: ColumnarState, rows: _Rows) -> None:
     for offset in (a.Group.metadata_offset, a.Group.value_offset):
         s.groups.column(offset)[:] = a.NEVER
     _lay_out(s, keys=keys, producers=producers, opened=entries, cancelled=2 * entries + 1)
-    s.scan_state[[a.ROWS, a.GROUPS, a.PRODUCERS]] = keys, groups, producers
+    s.scan_state.row_count, s.scan_state.group_count, s.scan_state.producer_count = keys, groups, producers
     owners = s.region("producers")
     owners[:producers, a.PRODUCER_ID] = rows.producer_ids
     owners[:producers, [a.HEAD_OFFSET, a.NEWEST, a.OLDEST]] = a.NOTHING
@@ -486,7 +486,7 @@ def _join_piece(state: ColumnarState, rows: _Rows, piece: int) -> None:
         numbers,
         0,
     )
-    order = np.zeros(max(int(right.scan_state[a.OPENED]), 1), np.int64)
+    order = np.zeros(max(int(right.scan_state.opened), 1), np.int64)
     merge.join_producers(s.scan_state, s.rows, s.overflow, right.scan_state, right.overflow, numbers, 0, order)
 
 
@@ -503,9 +503,9 @@ def _piece_arrays(rows: _Rows, piece: int) -> tuple[a.State, a.Int64s]:
     numbers[2, : len(owners)] = owners
     right = a.State(a.new_scan_state(np.zeros(0, np.int64), seed=0))
     _lay_out(right, keys=len(offsets), producers=len(owners), opened=len(opened), cancelled=len(cancelled))
-    right.scan_state[[a.ROWS, a.GROUPS, a.PRODUCERS, a.OPENED, a.CANCELLED]] = (
-        len(offsets), len(groups), len(owners), len(opened), len(cancelled)
-    )  # fmt: skip
+    counts = right.scan_state
+    counts.row_count, counts.group_count, counts.producer_count = len(offsets), len(groups), len(owners)
+    counts.opened, counts.cancelled = len(opened), len(cancelled)
     right.rows = _offset_rows_of(rows, offsets)
     right.groups = _groups_of(rows, groups)
     _fill_producers(right.region("producers"), rows, heads, owners)

@@ -97,11 +97,11 @@ def _copy(source: Any, start: Any, size: Any, target: Any, used: Any) -> Any:
 
 @part
 def _add_records(
-    scan_state: Any, source: Any, start: Any, end: Any, data: Any, at: Any, staged: Table[a.Staged], counts: Any,
-    longs: Any, keys: Any, values: Any,
+    scan_state: a.ScanState, source: Any, start: Any, end: Any, data: Any, at: Any, staged: Table[a.Staged],
+    counts: Any, longs: Any, keys: Any, values: Any,
 ) -> Any:  # fmt: skip
     """Add the records of the batch at ``at``, which are in ``source[start:end]``, as rows."""
-    count = scan_state[a.NEEDED] = bt.count_of(source, start, end, data, at)
+    count = scan_state.needed = bt.count_of(source, start, end, data, at)
     if count > len(staged):
         return oc.NEEDS_RECORDS
     first = counts[ROWS]
@@ -136,8 +136,8 @@ def _add_records(
 
 @inlined
 def _take(
-    scan_state: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, counts: Any, longs: Any, keys: Any,
-    values: Any, at: Any, size: Any,
+    scan_state: a.ScanState, staged: Table[a.Staged], data: Any, window: Any, table: Any, counts: Any, longs: Any,
+    keys: Any, values: Any, at: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Add the batch at a position as rows, or return why not."""
     refused = sc.refusal(scan_state, data, at, size)
@@ -161,20 +161,20 @@ def _take(
 
 @kernel
 def copy_records(
-    scan_state: Longs, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, counts: Longs,
+    scan_state: a.ScanState, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, counts: Longs,
     longs: LongRows, keys: Bytes, values: Bytes,
 ) -> Any:  # fmt: skip
-    """Copy the records of plain batches from ``scan_state[AT]`` on, each whole or not at all; return why it stopped."""
-    while scan_state[a.AT] < scan_state[a.STOP]:
-        at = scan_state[a.AT]
+    """Copy the records of plain batches from ``scan_state.at`` on, each whole or not at all; return why it stopped."""
+    while scan_state.at < scan_state.stop:
+        at = scan_state.at
         size = bt.batch_at(data, at, np.int64(len(data)))
         keys_used, values_used = counts[KEYS_USED], counts[VALUES_USED]
         outcome = np.int64(_take(scan_state, staged, data, window, table, counts, longs, keys, values, at, size))
         if outcome != oc.FINISHED:
             counts[KEYS_USED], counts[VALUES_USED] = keys_used, values_used
             return outcome
-        scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
-        scan_state[a.AT] = at + size
+        scan_state.last_offset = bt.last_offset(data, at)
+        scan_state.at = at + size
     return np.int64(oc.FINISHED)
 
 
@@ -203,14 +203,14 @@ class _RecordReading(Reading):
 
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, room: Room) -> None:
         super().__init__(order, cursor, scanner, note)
-        self._scan_state = np.zeros(a.CODE, np.int64)
+        self._scan_state = a.ScanState()
         self.counts = np.zeros(3, np.int64)
         self.scanned = cursor.place.segment_index
         self._slow_path_rows: list[Row] = []
         self._make_room(room.rows, room.size_bytes)
 
     @property
-    def scan_state(self) -> a.Int64s:
+    def scan_state(self) -> a.ScanState:
         return self._scan_state
 
     def _make_room(self, rows: int, size_bytes: int) -> None:
@@ -221,7 +221,7 @@ class _RecordReading(Reading):
         """Yield tables up to the end of the piece."""
         for outcome in self.steps(end, lambda size_bytes: None):
             if outcome == oc.FULL and not self.counts[ROWS]:
-                self._make_room(max(self.longs.shape[1], int(self.scan_state[a.NEEDED])), 2 * len(self.keys))
+                self._make_room(max(self.longs.shape[1], int(self.scan_state.needed)), 2 * len(self.keys))
             elif outcome in (oc.FULL, oc.FINISHED, oc.NOT_PLAIN, oc.STOPPED):
                 yield from self._flushed(self.scanned)
 

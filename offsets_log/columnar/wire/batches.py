@@ -194,12 +194,12 @@ def batch_at(data: Any, at: Any, end: Any) -> Any:
 
 
 @part
-def next_batch_at(scan_state: Any, data: Any, at: Any, end: Any) -> Any:
+def next_batch_at(scan_state: a.ScanState, data: Any, at: Any, end: Any) -> Any:
     """Do what `batch_at` does, and check the next batch too: two checksums at once take little longer than one."""
-    if at == scan_state[a.CHECKED]:
-        return scan_state[a.CHECKED_SIZE]
+    if at == scan_state.checked:
+        return scan_state.checked_size
     size = size_at(data, at, end)
-    if size < 0 or scan_state[a.IS_READ_AGAIN]:
+    if size < 0 or scan_state.is_read_again:
         return size
     behind = at + size
     next_size = size_at(data, behind, end)
@@ -215,8 +215,8 @@ def next_batch_at(scan_state: Any, data: Any, at: Any, end: Any) -> Any:
     crc = _crc32c_on(crc, data, i, behind)
     next_crc = _crc32c_on(next_crc, data, j, behind + next_size)
     if next_crc == be32(data, behind + CRC) & np.int64(0xFFFFFFFF):
-        scan_state[a.CHECKED] = behind
-        scan_state[a.CHECKED_SIZE] = next_size
+        scan_state.checked = behind
+        scan_state.checked_size = next_size
     return size if crc == be32(data, at + CRC) & np.int64(0xFFFFFFFF) else np.int64(oc.NOT_PLAIN)
 
 
