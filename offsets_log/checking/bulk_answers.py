@@ -23,6 +23,7 @@ from offsets_log.columnar.folds.replay import Replayed
 from offsets_log.columnar.folds.state import ColumnarState, Pointer
 from offsets_log.columnar.materialize import timelines as tl
 from offsets_log.columnar.materialize import values as vl
+from offsets_log.columnar.overflow import Unended
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.log_format.java_text import REPLACEMENT
@@ -86,9 +87,9 @@ def _first_records(state: CheckedState, finder: Finder) -> list[Event]:
 
 def _open_transactions(state: CheckedState, finder: Finder) -> Iterator[Event]:
     """Yield the first record of each transaction without a marker."""
-    found = state.arrays.region("unended")[: state.arrays.scan_state.producer_count]
-    for row in found[found[:, a.UNENDED_COUNT] != 0].tolist():
-        yield finder.record_at(row[a.UNENDED_BATCH], row[a.UNENDED_OFFSET])
+    for seen in state.arrays.region(Unended).up_to(state.arrays.scan_state.producer_count):
+        if seen.count != 0:
+            yield finder.record_at(int(seen.batch), int(seen.offset))
 
 
 def _groups_under_type_0(state: CheckedState) -> a.Int64s:

@@ -19,6 +19,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.materialize import timelines as tl
+from offsets_log.columnar.overflow import More
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.replay.groups import replay_timeline
 from offsets_log.replay.profile import Profile
@@ -90,11 +91,11 @@ _NONE = np.iinfo(np.int64).max
 def _members(state: ColumnarState, count: int) -> tuple[a.Int64s, Bools, Bools]:
     """Return by group the first record that needs a member and finds none, and whether targets and members are left."""
     rows, states = tl.members(state)
-    groups, known = rows.column(a.Row.group), states[:, newer.STATE_OF]
+    groups, known = rows.column(a.Row.group), states.column(More.state)
     missing = np.full(count, _NONE)
-    for place in (newer.NEEDED, newer.MISSED):
-        is_there = states[:, place] != 0
-        np.minimum.at(missing, groups[is_there], states[is_there, place] - 1)
+    for first in (states.column(More.needed), states.column(More.missed)):
+        is_there = first != 0
+        np.minimum.at(missing, groups[is_there], first[is_there] - 1)
     has_targets, has_members = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     has_targets[groups[known & newer.HAS_TARGET != 0]] = True
     has_members[groups[~np.isin(known & newer.PHASE, (newer.UNKNOWN, newer.GONE))]] = True

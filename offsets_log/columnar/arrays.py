@@ -15,8 +15,7 @@ overflow    what few records touch: hash tables of groups and producers, open tr
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -93,61 +92,6 @@ class Group(Record):
     by_id: Annotated[Long, "newer_last"]  # of a version: topics are held by their ids
     held_by: Annotated[Long, "newer_flags"]  # of a version and a partition 1 + whom commits are counted for
 
-
-# Regions of ``overflow``: each has a place in the scan state where it begins, and one for its room in entries.
-PRODUCER_ID, HEAD_OFFSET, HEAD_COMMITS, NEWEST, OLDEST = range(5)
-PRODUCER_SIZE = 5
-"""A producer: its first marker, and its open records as a chain from the newest to the oldest."""
-
-OPEN_ROW, OPEN_OFFSET, OPEN_BATCH, OPEN_INDEX, OPEN_CANCELS, OPEN_OLDER = range(6)
-OPEN_SIZE = 6
-"""A record of an open transaction; one that cancels is a tombstone of the producer's own transaction."""
-
-CANCELLED_PRODUCER, CANCELLED_ROW = range(2)
-CANCELLED_SIZE = 2
-"""What a producer's tombstones cancelled before its first marker."""
-
-SEEN_BY, TOPIC_HIGH, TOPIC_LOW, TOPIC_OFFSET = range(4)
-MORE_SIZE = 4
-"""More of a row: the last resolution that met it; the topic id its values name, and the last record that did."""
-
-NAMED_ROW, NAMED_HIGH, NAMED_LOW, NAMED_OFFSET = range(4)
-NAMED_SIZE = 4
-"""A topic id that a row's values named once."""
-
-UNENDED_OFFSET, UNENDED_TIME, UNENDED_BATCH, UNENDED_COUNT, IS_ENDED = range(5)
-UNENDED_SIZE = 5
-"""What a survey has seen of a producer: records of offsets without a marker yet, the first one, and whether there was
-a marker at all."""
-
-OWNED_GROUP, OWNED_HIGH, OWNED_LOW, OWNED_PARTITION, OWNER, OWNER_TURN, FIRST_OWNED, FIRST_OWNER = range(8)
-OWNED_SIZE = 8
-"""A partition that a member of a consumer group took, and which of the member's assignments did it last; the first
-record that took it, and its key."""
-
-TOLD_OFFSET, TOLD_BATCH, TOLD_INDEX = range(3)
-TOLD_SIZE = 3
-"""A record with names of topics whose key has a later one."""
-
-KEPT_GROUP, KEPT_OFFSET, KEPT_BATCH, KEPT_INDEX, KEPT_WHAT = range(5)
-KEPT_SIZE = 5
-AN_OFFSET, A_VALUE, A_TOMBSTONE = range(3)
-"""Any record of a group that is read again, or that there were offset values of it."""
-
-REGIONS = (
-    ("group_slots", 1),
-    ("producer_slots", 1),
-    ("owned_slots", 1),
-    ("producers", PRODUCER_SIZE),
-    ("opened", OPEN_SIZE),
-    ("cancelled", CANCELLED_SIZE),
-    ("more", MORE_SIZE),
-    ("named", NAMED_SIZE),
-    ("unended", UNENDED_SIZE),
-    ("owned", OWNED_SIZE),
-    ("told", TOLD_SIZE),
-    ("kept", KEPT_SIZE),
-)
 
 KEY_TYPES = 3
 """Types 0, 1 and 2 are known to all kernels; the others, of the newer kinds of groups, to those whose scan state has
@@ -349,59 +293,3 @@ def new_scan_state(code: Int64s, *, seed: int) -> ScanState:
     scan_state.last_offset = scan_state.free = scan_state.first_offset = scan_state.checked = NOTHING
     scan_state.seed = seed
     return scan_state
-
-
-class State:
-    """The arrays of one replay; see the module's text.
-
-    Args:
-        scan state: with programs and a seed, see `programs.scan_state_of`.
-    """
-
-    def __init__(self, scan_state: ScanState) -> None:
-        self.scan_state = scan_state
-        self.slots = np.zeros(2 * LEAST_KEYS, np.int64)
-        self.rows = new_rows(LEAST_KEYS)
-        self.groups = Table(Group, LEAST_KEYS)
-        self.arena = new_arena(128 * LEAST_KEYS)
-        self.overflow = np.zeros(0, np.int64)
-        self.lay_out(
-            {name: 2 * LEAST_KEYS if name.endswith("slots") else LEAST_KEYS for name, _ in REGIONS},
-        )
-
-    def copy(self) -> State:
-        """Return a copy that shares nothing with this state."""
-        other = copy(self)
-        other.scan_state, other.slots, other.overflow = self.scan_state.copy(), self.slots.copy(), self.overflow.copy()
-        other.rows, other.groups = new_rows(len(self.rows), self.rows), self.groups.copy()
-        other.arena = new_arena(len(self.arena))
-        other.arena[:] = self.arena
-        return other
-
-    def text_at(self, at: int) -> bytes:
-        """Return what stands in the arena at a position."""
-        size = int.from_bytes(self.arena[at - SIZE_BYTES : at].tobytes(), "little")
-        return self.arena[at : at + size].tobytes()
-
-    def lay_out(self, room: dict[str, int]) -> None:
-        """Give the regions of ``overflow`` room for so many entries; hash tables come back empty."""
-        old = {name: self.region(name) for name, _ in REGIONS} if len(self.overflow) else {}
-        overflow = np.zeros(sum(room[name] * size for name, size in REGIONS), np.int64)
-        at = 0
-        for name, size in REGIONS:
-            setattr(self.scan_state, f"{name}_at", at)
-            setattr(self.scan_state, f"{name}_room", room[name])
-            if name in old and not name.endswith("slots"):
-                flat = old[name].reshape(-1)
-                overflow[at : at + len(flat)] = flat
-            at += room[name] * size
-        self.overflow = overflow
-
-    def region(self, name: str) -> Any:
-        """Return one region of ``overflow``, int64[room, size]."""
-        at, room, size = getattr(self.scan_state, f"{name}_at"), self.room()[name], dict(REGIONS)[name]
-        return self.overflow[at : at + room * size].reshape(room, size)
-
-    def room(self) -> dict[str, int]:
-        """Return how many rows each region of ``overflow`` has room for."""
-        return {name: int(getattr(self.scan_state, f"{name}_room")) for name, _ in REGIONS}

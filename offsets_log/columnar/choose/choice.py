@@ -22,10 +22,10 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.choose.name_lists import LIST_KINDS, LISTS, TOPICS_WITH_PARTITIONS
 from offsets_log.columnar.folds import newer
-from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import producer_at
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer, is_at
 from offsets_log.columnar.wire import batches as bt
@@ -243,12 +243,12 @@ def _look(
     is known now.
     """
     if bt.attributes_of(data, at) & bt.CONTROL_MASK:
-        head = producer_at(scan_state, staged[0].producer) + a.HEAD_OFFSET
-        if counts[WITH_MARKERS] and overflow[head] == FOLLOWED:
+        producer = producer_at(scan_state, overflow, staged[0].producer)
+        if counts[WITH_MARKERS] and producer.head_offset == FOLLOWED:
             counts[CHOSEN_AT] = at
-        elif overflow[head] == OPEN or (counts[FIRST_MARKERS] and overflow[head] == a.NOTHING):
+        elif producer.head_offset == OPEN or (counts[FIRST_MARKERS] and producer.head_offset == a.NOTHING):
             counts[CHOSEN_AT] = at
-            overflow[head] = MARKED
+            producer.head_offset = MARKED
         return np.int64(oc.FINISHED)
     outcome = np.int64(oc.FINISHED)
     is_again = counts[LOOKED_AT] == at
@@ -274,12 +274,12 @@ def _look(
 @inlined
 def _want(scan_state: a.ScanState, overflow: Any, producer_id: Any, markers: Any) -> Any:
     """Want a producer's markers from here on, FOLLOWED, or the next one, OPEN; return False without room."""
-    producer = intern_producer(scan_state, overflow, producer_id)
-    if producer < 0:
+    number = intern_producer(scan_state, overflow, producer_id)
+    if number < 0:
         return False
-    head = producer_at(scan_state, producer) + a.HEAD_OFFSET
-    if overflow[head] != FOLLOWED:
-        overflow[head] = markers
+    producer = producer_at(scan_state, overflow, number)
+    if producer.head_offset != FOLLOWED:
+        producer.head_offset = markers
     return True
 
 

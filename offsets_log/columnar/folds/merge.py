@@ -19,12 +19,11 @@ from offsets_log.columnar.folds.offsets import (
     mark,
     note_topic_id,
     open_record,
-    opened_at,
-    producer_at,
 )
 from offsets_log.columnar.jit.compiled import inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import cancelled_at, more_at, named_at, opened_at, producer_at
 from offsets_log.columnar.scan.interner import (
     ITSELF,
     add_row,
@@ -74,7 +73,7 @@ def number_all(
                 link_member(rows, row, right_rows, np.int64(i), numbers)
             numbers[0, i] = row
     for i in range(right_scan_state.producer_count):
-        producer_id = right_overflow[producer_at(right_scan_state, i) + a.PRODUCER_ID]
+        producer_id = producer_at(right_scan_state, right_overflow, i).producer_id
         numbers[2, i] = intern_producer(scan_state, overflow, producer_id)
         if numbers[2, i] < 0:
             return False
@@ -109,10 +108,10 @@ def join_rows(
     for i in range(right_scan_state.group_count):
         _join_group(groups, numbers[1, i], right_groups, i)
     for i in range(right_scan_state.named):
-        right = right_scan_state.named_at + i * a.NAMED_SIZE
-        row = numbers[0, right_overflow[right + a.NAMED_ROW]]
-        high, low = right_overflow[right + a.NAMED_HIGH], right_overflow[right + a.NAMED_LOW]
-        note_topic_id(scan_state, overflow, row, high, low, right_overflow[right + a.NAMED_OFFSET])
+        right = named_at(right_scan_state, right_overflow, i)
+        row = numbers[0, right.row]
+        high, low = right.high, right.low
+        note_topic_id(scan_state, overflow, row, high, low, right.offset)
     for i in range(right_scan_state.row_count):
         if right_rows[i].target != i:
             continue
@@ -124,10 +123,10 @@ def join_rows(
             index += values_before if batch == a.SLOW_PATH else np.int64(0)
             record_offset, applied_offset = right_rows[i].record_offset, right_rows[i].applied_offset
             apply_value(rows, row, record_offset, applied_offset, batch, index, scan_state.rules)
-        more = right_scan_state.more_at + i * a.MORE_SIZE
-        high, low = right_overflow[more + a.TOPIC_HIGH], right_overflow[more + a.TOPIC_LOW]
+        more = more_at(right_scan_state, right_overflow, i)
+        high, low = more.topic_high, more.topic_low
         if high != 0 or low != 0:
-            note_topic_id(scan_state, overflow, row, high, low, right_overflow[more + a.TOPIC_OFFSET])
+            note_topic_id(scan_state, overflow, row, high, low, more.topic_offset)
 
 
 @kernel
@@ -138,35 +137,35 @@ def join_producers(
     """Join what the right piece cancelled, ended and left open; there is room, also in ``order`` for the open."""
     none = np.int64(0)
     for i in range(right_scan_state.cancelled):
-        right = right_scan_state.cancelled_at + i * a.CANCELLED_SIZE
-        producer = numbers[2, right_overflow[right + a.CANCELLED_PRODUCER]]
-        row = numbers[0, right_overflow[right + a.CANCELLED_ROW]]
+        cancelled = cancelled_at(right_scan_state, right_overflow, i)
+        producer = numbers[2, cancelled.producer]
+        row = numbers[0, cancelled.row]
         open_record(scan_state, overflow, producer, row, np.int64(a.NOTHING), none, none, np.int64(1))
     for i in range(right_scan_state.producer_count):
-        right = producer_at(right_scan_state, i)
-        head_offset = right_overflow[right + a.HEAD_OFFSET]
+        right = producer_at(right_scan_state, right_overflow, i)
+        head_offset = right.head_offset
         if head_offset != a.NOTHING:
             mark(
                 scan_state,
                 rows,
                 overflow,
                 numbers[2, i],
-                right_overflow[right + a.HEAD_COMMITS],
+                right.head_commits,
                 head_offset,
                 scan_state.rules,
             )
         count = 0
-        number = right_overflow[right + a.NEWEST]
+        number = right.newest
         while number != a.NOTHING:
-            order[count] = opened_at(right_scan_state, number)
+            order[count] = number
             count += 1
-            number = right_overflow[opened_at(right_scan_state, number) + a.OPEN_OLDER]
+            number = opened_at(right_scan_state, right_overflow, number).older
         for j in range(count - 1, -1, -1):
-            entry = order[j]
-            batch, index = right_overflow[entry + a.OPEN_BATCH], right_overflow[entry + a.OPEN_INDEX]
+            entry = opened_at(right_scan_state, right_overflow, order[j])
+            batch, index = entry.batch, entry.index
             index += values_before if batch == a.SLOW_PATH else none
-            row = numbers[0, right_overflow[entry + a.OPEN_ROW]]
-            record_offset, cancels = right_overflow[entry + a.OPEN_OFFSET], right_overflow[entry + a.OPEN_CANCELS]
+            row = numbers[0, entry.row]
+            record_offset, cancels = entry.offset, entry.cancels
             open_record(scan_state, overflow, numbers[2, i], row, record_offset, batch, index, cancels)
 
 
@@ -175,20 +174,20 @@ def compact_open(scan_state: a.ScanState, overflow: Longs) -> None:
     """Keep only the last open record of every producer and key: the others have no effect any more."""
     for i in range(scan_state.producer_count):
         scan_state.resolution += 1
-        owner = producer_at(scan_state, i)
-        number = overflow[owner + a.NEWEST]
+        owner = producer_at(scan_state, overflow, i)
+        number = owner.newest
         newer = np.int64(a.NOTHING)
         while number != a.NOTHING:
-            entry = opened_at(scan_state, number)
-            older = overflow[entry + a.OPEN_OLDER]
-            seen = scan_state.more_at + overflow[entry + a.OPEN_ROW] * a.MORE_SIZE + a.SEEN_BY
-            if overflow[seen] == scan_state.resolution:
-                overflow[opened_at(scan_state, newer) + a.OPEN_OLDER] = older
-                overflow[entry + a.OPEN_OLDER] = scan_state.free
+            entry = opened_at(scan_state, overflow, number)
+            older = entry.older
+            more = more_at(scan_state, overflow, entry.row)
+            if more.seen_by == scan_state.resolution:
+                opened_at(scan_state, overflow, newer).older = older
+                entry.older = scan_state.free
                 scan_state.free = number
                 scan_state.open_count -= 1
             else:
-                overflow[seen] = scan_state.resolution
+                more.seen_by = scan_state.resolution
                 newer = number
             number = older
-        overflow[owner + a.OLDEST] = newer
+        owner.oldest = newer

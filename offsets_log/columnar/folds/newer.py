@@ -27,6 +27,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Longs, Number
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import A_TOMBSTONE, A_VALUE, AN_OFFSET, kept_at, more_at, owned_at, told_at
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_owned_slot
 from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes, uvarint, walk
 from offsets_log.messages.schema import INT32, UUID, ArrayOf, Message, Struct, WireType
@@ -101,31 +102,12 @@ HEADS, EPOCHS = (np.flatnonzero(TYPES[:, ACTION] == action).tolist() for action 
 # Bits of NEWER_FLAGS.
 WHOLE, ENDED, EPOCH_GONE, TOMBSTONE_SEEN, ANCHOR_IS_CURRENT, READ_AGAIN = 1, 2, 4, 8, 16, 32
 
-# What is known of a member, in SEEN_BY of its own key's row: a phase, and bits for its target and whether it exists.
+# What is known of a member, in `More.state` of its own key: a phase, and bits for its target and whether it exists.
 UNKNOWN, LIVE, LEAVING, GONE, BACK = range(5)
 PHASE = 7
 BETWEEN = (LEAVING, BACK)
 HAS_TARGET, HAS_NO_TARGET = 8, 16
 PRESENT, ABSENT = 32, 64
-# In the same row: offset + 1 of the first record that needs the member (``J-18``), while nothing tells whether it
-# exists, and where it does not.
-NEEDED, MISSED = a.TOPIC_HIGH, a.TOPIC_LOW
-
-STATE_OF = a.SEEN_BY
-TURN = a.SEEN_BY  # of a CURRENT key: how many records it had; of an EXISTENCE key: a hash of its last value
-FIRST_TURN = a.TOPIC_OFFSET  # offset + 1 of the first of these
-
-
-@inlined
-def more_at(scan_state: a.ScanState, row: Any) -> Any:
-    """Return where more of a row stands in ``overflow``."""
-    return scan_state.more_at + row * a.MORE_SIZE
-
-
-@inlined
-def owned_at(scan_state: a.ScanState, number: Any) -> Any:
-    """Return where a partition that was taken stands in ``overflow``."""
-    return scan_state.owned_at + number * a.OWNED_SIZE
 
 
 @inlined
@@ -143,13 +125,13 @@ def owned_entry(scan_state: a.ScanState, overflow: Any, group: Any, high: Any, l
     number = scan_state.owned
     scan_state.owned = number + 1
     overflow[at] = found & HIGH | number + 1
-    entry = owned_at(scan_state, number)
-    overflow[entry + a.OWNED_GROUP] = group
-    overflow[entry + a.OWNED_HIGH] = high
-    overflow[entry + a.OWNED_LOW] = low
-    overflow[entry + a.OWNED_PARTITION] = partition
-    overflow[entry + a.OWNER] = a.NOTHING
-    overflow[entry + a.FIRST_OWNER] = a.NOTHING
+    entry = owned_at(scan_state, overflow, number)
+    entry.group = group
+    entry.high = high
+    entry.low = low
+    entry.partition = partition
+    entry.owner = a.NOTHING
+    entry.first_owner = a.NOTHING
     return number
 
 
@@ -158,18 +140,18 @@ def _take(
     scan_state: a.ScanState, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, number: Any
 ) -> Any:
     """Let a member take a partition; return False if that is not plain."""
-    entry = owned_at(scan_state, number)
-    owner = overflow[entry + a.OWNER]
+    entry = owned_at(scan_state, overflow, number)
+    owner = entry.owner
     if owner >= 0:
-        if owner == row and overflow[entry + a.OWNER_TURN] == turn:
+        if owner == row and entry.owner_turn == turn:
             return False
-        if owner != row and overflow[entry + a.OWNER_TURN] == overflow[more_at(scan_state, owner) + TURN]:
+        if owner != row and entry.owner_turn == more_at(scan_state, overflow, owner).turn:
             return False
-    if overflow[entry + a.FIRST_OWNER] == a.NOTHING:
-        overflow[entry + a.FIRST_OWNED] = record_offset
-        overflow[entry + a.FIRST_OWNER] = row
-    overflow[entry + a.OWNER] = row
-    overflow[entry + a.OWNER_TURN] = turn
+    if entry.first_owner == a.NOTHING:
+        entry.first_owned = record_offset
+        entry.first_owner = row
+    entry.owner = row
+    entry.owner_turn = turn
     return True
 
 
@@ -199,11 +181,13 @@ def _take_list(
 @inlined
 def _need_member(scan_state: a.ScanState, overflow: Any, member: Any, record_offset: Any) -> None:
     """Note a record that must find its member before 4.0."""
-    more = more_at(scan_state, member)
-    state = overflow[more + STATE_OF]
-    place = more + (MISSED if state & ABSENT else NEEDED)
-    if not state & PRESENT and overflow[place] == 0:
-        overflow[place] = record_offset + 1
+    more = more_at(scan_state, overflow, member)
+    if more.state & PRESENT:
+        return
+    if more.state & ABSENT:
+        more.missed = more.missed if more.missed != 0 else record_offset + 1
+    else:
+        more.needed = more.needed if more.needed != 0 else record_offset + 1
 
 
 @part
@@ -212,9 +196,9 @@ def _replay_current(
     is_value: Any, record_offset: Any, data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
     """Replay a record of what a member has."""
-    group, state = rows[row].group, more_at(scan_state, rows[row].member) + STATE_OF
+    group, member = rows[row].group, more_at(scan_state, overflow, rows[row].member)
     _need_member(scan_state, overflow, rows[row].member, record_offset)
-    phase = overflow[state] & PHASE
+    phase = member.state & PHASE
     if is_value:
         if phase == LEAVING:
             make_whole(groups, group)
@@ -223,12 +207,12 @@ def _replay_current(
         if phase == BACK:
             make_whole(groups, group)
         phase = np.int64(GONE if phase == GONE else LEAVING)
-    overflow[state] = overflow[state] & ~PHASE | phase
-    more = more_at(scan_state, row)
-    turn = overflow[more + TURN] + 1
-    overflow[more + TURN] = turn
-    if overflow[more + FIRST_TURN] == 0:
-        overflow[more + FIRST_TURN] = record_offset + 1
+    member.state = member.state & ~PHASE | phase
+    more = more_at(scan_state, overflow, row)
+    turn = more.turn + 1
+    more.turn = turn
+    if more.first_turn == 0:
+        more.first_turn = record_offset + 1
     if is_value and TYPES[number, KIND] == OWNING:
         end = value + size
         walk(scan_state, scan_state.value_programs[number, be16(data, value)], data, value + 2, end)
@@ -249,19 +233,19 @@ def _replay_member(
     record_offset: Any,
 ) -> None:
     """Replay a record of what a member is."""
-    group, state = rows[row].group, more_at(scan_state, row) + STATE_OF
-    phase = overflow[state] & PHASE
+    group, member = rows[row].group, more_at(scan_state, overflow, row)
+    phase = member.state & PHASE
     if is_value:
         if phase == LEAVING:
             make_whole(groups, group)
         phase = np.int64(BACK if phase >= GONE else LIVE)
     else:
         _need_member(scan_state, overflow, row, record_offset)
-        if phase != GONE and (phase != LEAVING or not overflow[state] & HAS_NO_TARGET):
+        if phase != GONE and (phase != LEAVING or not member.state & HAS_NO_TARGET):
             make_whole(groups, group)
         phase = np.int64(GONE)
     exists = np.int64(PRESENT if is_value else ABSENT)
-    overflow[state] = overflow[state] & ~(PHASE | PRESENT | ABSENT) | phase | exists
+    member.state = member.state & ~(PHASE | PRESENT | ABSENT) | phase | exists
 
 
 @inlined
@@ -275,8 +259,8 @@ def _replay_action(
     elif action == MEMBER:
         _replay_member(scan_state, rows, groups, overflow, row, is_value, record_offset)
     elif action == TARGET:
-        state = more_at(scan_state, rows[row].member) + STATE_OF
-        overflow[state] = overflow[state] & ~(HAS_TARGET | HAS_NO_TARGET) | (HAS_TARGET if is_value else HAS_NO_TARGET)
+        member = more_at(scan_state, overflow, rows[row].member)
+        member.state = member.state & ~(HAS_TARGET | HAS_NO_TARGET) | (HAS_TARGET if is_value else HAS_NO_TARGET)
     elif not is_value and action == TARGET_METADATA:
         groups[group].newer_flags |= EPOCH_GONE
     elif not is_value and action == METADATA:
@@ -323,10 +307,10 @@ def _enter_group(
 @inlined
 def tell(scan_state: a.ScanState, rows: Table[a.Row], overflow: Any, row: Any) -> None:
     """Keep a record with names of topics, whose key has a later one; there is room."""
-    told = scan_state.told_at + scan_state.told * a.TOLD_SIZE
-    overflow[told + a.TOLD_OFFSET] = rows[row].last_offset
-    overflow[told + a.TOLD_BATCH] = rows[row].batch
-    overflow[told + a.TOLD_INDEX] = rows[row].index
+    told = told_at(scan_state, overflow, scan_state.told)
+    told.offset = rows[row].last_offset
+    told.batch = rows[row].batch
+    told.index = rows[row].index
     scan_state.told += 1
 
 
@@ -334,12 +318,12 @@ def tell(scan_state: a.ScanState, rows: Table[a.Row], overflow: Any, row: Any) -
 def _keep(
     scan_state: a.ScanState, overflow: Any, group: Any, what: Any, record_offset: Any, batch: Any, index: Any
 ) -> None:
-    kept = scan_state.kept_at + scan_state.kept * a.KEPT_SIZE
-    overflow[kept + a.KEPT_GROUP] = group
-    overflow[kept + a.KEPT_OFFSET] = record_offset
-    overflow[kept + a.KEPT_BATCH] = batch
-    overflow[kept + a.KEPT_INDEX] = index
-    overflow[kept + a.KEPT_WHAT] = what
+    kept = kept_at(scan_state, overflow, scan_state.kept)
+    kept.group = group
+    kept.offset = record_offset
+    kept.batch = batch
+    kept.index = index
+    kept.what = what
     scan_state.kept += 1
 
 
@@ -353,9 +337,9 @@ def keep(
         return False
     if groups[group].value_offset != a.NEVER:
         none = np.int64(a.NOTHING)
-        _keep(scan_state, overflow, group, np.int64(a.AN_OFFSET), groups[group].value_offset, none, none)
+        _keep(scan_state, overflow, group, np.int64(AN_OFFSET), groups[group].value_offset, none, none)
         groups[group].value_offset = a.NEVER
-    what = np.int64(a.A_VALUE if is_value else a.A_TOMBSTONE)
+    what = np.int64(A_VALUE if is_value else A_TOMBSTONE)
     _keep(scan_state, overflow, group, what, record_offset, batch, index)
     return True
 
@@ -394,12 +378,12 @@ def replay_newer(
     _enter_group(groups, group, number, is_value, record_offset, batch, index)
     _replay_action(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
     if TYPES[number, NAMES]:
-        more = more_at(scan_state, row)
+        more = more_at(scan_state, overflow, row)
         found = hash_bytes(data, value, size, scan_state.seed) if is_value else np.int64(0)
         has_names = rows[row].last_offset != a.NEVER and rows[row].is_removed == 0
-        if has_names and overflow[more + TURN] != found:
+        if has_names and more.turn != found:
             tell(scan_state, rows, overflow, row)
-        overflow[more + TURN] = found
+        more.turn = found
     rows[row].last_offset = record_offset
     rows[row].batch = batch
     rows[row].index = index

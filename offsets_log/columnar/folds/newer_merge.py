@@ -13,31 +13,25 @@ from offsets_log.columnar.folds.newer import (
     CURRENT,
     ENDED,
     EPOCH_GONE,
-    FIRST_TURN,
     GONE,
     HAS_NO_TARGET,
     HAS_TARGET,
     LIVE,
     MEMBER,
-    MISSED,
     NAMES,
-    NEEDED,
     PHASE,
     PRESENT,
-    STATE_OF,
-    TURN,
     TYPES,
     UNKNOWN,
     WHOLE,
     make_whole,
-    more_at,
-    owned_at,
     owned_entry,
     tell,
 )
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import more_at, owned_at, told_at
 from offsets_log.columnar.wire.primitives import be16
 
 
@@ -52,15 +46,15 @@ def link_member(rows: Table[a.Row], row: Any, right_rows: Table[a.Row], i: Any, 
 @inlined
 def _join_presence(overflow: Any, more: Any, right_overflow: Any, right_more: Any) -> Any:
     """Join which records need a member that does not exist; return the bits that tell whether it does."""
-    exists = overflow[more + STATE_OF] & (PRESENT | ABSENT)
-    needed, missed = right_overflow[right_more + NEEDED], right_overflow[right_more + MISSED]
-    if not exists and overflow[more + NEEDED] == 0:
-        overflow[more + NEEDED] = needed
+    exists = more.state & (PRESENT | ABSENT)
+    needed, missed = right_more.needed, right_more.missed
+    if not exists and more.needed == 0:
+        more.needed = needed
     if exists & ABSENT and needed != 0:
         missed = needed
-    if overflow[more + MISSED] == 0:
-        overflow[more + MISSED] = missed
-    later = right_overflow[right_more + STATE_OF] & (PRESENT | ABSENT)
+    if more.missed == 0:
+        more.missed = missed
+    later = right_more.state & (PRESENT | ABSENT)
     return later if later else exists
 
 
@@ -126,21 +120,21 @@ def join_newer_row(
 ) -> None:  # fmt: skip
     """Join the right piece's last record of a key, after the partitions of its members."""
     number = be16(arena, rows[row].key_at)
-    more, right_more = more_at(scan_state, row), right_scan_state.more_at + i * a.MORE_SIZE
+    more, right_more = more_at(scan_state, overflow, row), more_at(right_scan_state, right_overflow, i)
     if TYPES[number, ACTION] == MEMBER:
         exists = _join_presence(overflow, more, right_overflow, right_more)
-        state = _joined_state(overflow[more + STATE_OF], right_overflow[right_more + STATE_OF])
+        state = _joined_state(more.state, right_more.state)
         if state < 0:
             make_whole(groups, rows[row].group)
-        overflow[more + STATE_OF] = max(state, 0) | exists
+        more.state = max(state, 0) | exists
     if right_rows[i].last_offset == a.NEVER:
         return
     if TYPES[number, NAMES]:
         if rows[row].last_offset != a.NEVER and rows[row].is_removed == 0:
             tell(scan_state, rows, overflow, row)
-        overflow[more + TURN] = 0  # hashed with another seed
-    if TYPES[number, ACTION] == CURRENT and overflow[more + FIRST_TURN] == 0:
-        overflow[more + FIRST_TURN] = right_overflow[right_more + FIRST_TURN]
+        more.turn = 0  # hashed with another seed
+    if TYPES[number, ACTION] == CURRENT and more.first_turn == 0:
+        more.first_turn = right_more.first_turn
     batch = right_rows[i].batch
     rows[row].last_offset = right_rows[i].last_offset
     rows[row].batch = batch
@@ -155,28 +149,25 @@ def join_owned(
 ) -> None:  # fmt: skip
     """Join partitions that the right piece's members took; their first record gave back what they held before."""
     for i in range(right_scan_state.owned):
-        right = right_scan_state.owned_at + i * a.OWNED_SIZE
-        group = numbers[1, right_overflow[right + a.OWNED_GROUP]]
+        right = owned_at(right_scan_state, right_overflow, i)
+        group = numbers[1, right.group]
         number = owned_entry(
-            scan_state, overflow, group, right_overflow[right + a.OWNED_HIGH], right_overflow[right + a.OWNED_LOW],
-            right_overflow[right + a.OWNED_PARTITION],
+            scan_state, overflow, group, right.high, right.low, right.partition,
         )  # fmt: skip
-        entry = owned_at(scan_state, number)
-        owner, first = overflow[entry + a.OWNER], right_overflow[right + a.FIRST_OWNER]
-        if owner >= 0 and overflow[entry + a.OWNER_TURN] == overflow[more_at(scan_state, owner) + TURN]:
-            given_back = overflow[more_at(scan_state, owner) + a.TOPIC_LOW]
-            is_later = given_back == 0 or given_back - 1 > right_overflow[right + a.FIRST_OWNED]
+        entry = owned_at(scan_state, overflow, number)
+        owner, first = entry.owner, right.first_owner
+        if owner >= 0 and entry.owner_turn == more_at(scan_state, overflow, owner).turn:
+            given_back = more_at(scan_state, overflow, owner).given_back
+            is_later = given_back == 0 or given_back - 1 > right.first_owned
             if owner != numbers[0, first] and is_later:
                 make_whole(groups, group)
-        if overflow[entry + a.FIRST_OWNER] == a.NOTHING:
-            overflow[entry + a.FIRST_OWNER] = numbers[0, first]
-            overflow[entry + a.FIRST_OWNED] = right_overflow[right + a.FIRST_OWNED]
-        right_owner = right_overflow[right + a.OWNER]
-        right_turn = right_overflow[right_scan_state.more_at + right_owner * a.MORE_SIZE + TURN]
-        overflow[entry + a.OWNER] = numbers[0, right_owner]
-        overflow[entry + a.OWNER_TURN] = (
-            a.NOTHING if right_overflow[right + a.OWNER_TURN] == right_turn else np.int64(0)
-        )
+        if entry.first_owner == a.NOTHING:
+            entry.first_owner = numbers[0, first]
+            entry.first_owned = right.first_owned
+        right_owner = right.owner
+        right_turn = more_at(right_scan_state, right_overflow, right_owner).turn
+        entry.owner = numbers[0, right_owner]
+        entry.owner_turn = a.NOTHING if right.owner_turn == right_turn else np.int64(0)
 
 
 @part
@@ -191,12 +182,12 @@ def _mark_turns(
         row = numbers[0, i]
         if TYPES[be16(arena, rows[row].key_at), ACTION] != CURRENT:
             continue
-        more = more_at(scan_state, row)
+        more = more_at(scan_state, overflow, row)
         if is_begin:
-            overflow[more + a.TOPIC_LOW] = right_overflow[right_scan_state.more_at + i * a.MORE_SIZE + FIRST_TURN]
+            more.given_back = more_at(right_scan_state, right_overflow, i).first_turn
         else:
-            overflow[more + TURN] += 1
-            overflow[more + a.TOPIC_LOW] = 0
+            more.turn += 1
+            more.given_back = 0
 
 
 @kernel
@@ -222,9 +213,9 @@ def join_newer(
     join_owned(scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, numbers)
     _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, False)
     for i in range(scan_state.owned):
-        entry = owned_at(scan_state, np.int64(i))
-        if overflow[entry + a.OWNER_TURN] == a.NOTHING:
-            overflow[entry + a.OWNER_TURN] = overflow[more_at(scan_state, overflow[entry + a.OWNER]) + TURN]
+        entry = owned_at(scan_state, overflow, np.int64(i))
+        if entry.owner_turn == a.NOTHING:
+            entry.owner_turn = more_at(scan_state, overflow, entry.owner).turn
     for i in range(right_scan_state.row_count):
         if right_rows[i].target == a.IS_NEWER:
             join_newer_row(
@@ -232,12 +223,10 @@ def join_newer(
                 numbers[0, i], records_before,
             )  # fmt: skip
     for i in range(right_scan_state.told):
-        right = right_scan_state.told_at + i * a.TOLD_SIZE
-        told = scan_state.told_at + scan_state.told * a.TOLD_SIZE
-        batch = right_overflow[right + a.TOLD_BATCH]
-        overflow[told + a.TOLD_OFFSET] = right_overflow[right + a.TOLD_OFFSET]
-        overflow[told + a.TOLD_BATCH] = batch
-        overflow[told + a.TOLD_INDEX] = right_overflow[right + a.TOLD_INDEX] + (
-            records_before if batch == a.SLOW_PATH else np.int64(0)
-        )
+        right = told_at(right_scan_state, right_overflow, i)
+        told = told_at(scan_state, overflow, scan_state.told)
+        batch = right.batch
+        told.offset = right.offset
+        told.batch = batch
+        told.index = right.index + (records_before if batch == a.SLOW_PATH else np.int64(0))
         scan_state.told += 1

@@ -18,6 +18,7 @@ from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import cancelled_at, more_at, named_at, opened_at, producer_at
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, intern, intern_newer, is_at
 from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
@@ -64,18 +65,6 @@ def end_values(rows: Table[a.Row], number: Any, tombstone_offset: Any, rules: An
         rows[row].record_offset = a.NEVER
 
 
-@inlined
-def opened_at(scan_state: a.ScanState, number: Any) -> Any:
-    """Return where an open record stands in ``overflow``."""
-    return scan_state.opened_at + number * a.OPEN_SIZE
-
-
-@inlined
-def producer_at(scan_state: a.ScanState, number: Any) -> Any:
-    """Return where a producer stands in ``overflow``."""
-    return scan_state.producers_at + number * a.PRODUCER_SIZE
-
-
 @part
 def open_record(
     scan_state: a.ScanState,
@@ -90,24 +79,24 @@ def open_record(
     """Note a record of an open transaction; return False without room."""
     number = scan_state.free
     if number >= 0:
-        scan_state.free = overflow[opened_at(scan_state, number) + a.OPEN_OLDER]
+        scan_state.free = opened_at(scan_state, overflow, number).older
     else:
         number = scan_state.opened
         if number >= scan_state.opened_room:
             return False
         scan_state.opened += 1
     scan_state.open_count += 1
-    entry = opened_at(scan_state, number)
-    owner = producer_at(scan_state, producer)
-    overflow[entry + a.OPEN_ROW] = row
-    overflow[entry + a.OPEN_OFFSET] = record_offset
-    overflow[entry + a.OPEN_BATCH] = batch
-    overflow[entry + a.OPEN_INDEX] = index
-    overflow[entry + a.OPEN_CANCELS] = cancels
-    overflow[entry + a.OPEN_OLDER] = overflow[owner + a.NEWEST]
-    if overflow[owner + a.NEWEST] == a.NOTHING:
-        overflow[owner + a.OLDEST] = number
-    overflow[owner + a.NEWEST] = number
+    entry = opened_at(scan_state, overflow, number)
+    owner = producer_at(scan_state, overflow, producer)
+    entry.row = row
+    entry.offset = record_offset
+    entry.batch = batch
+    entry.index = index
+    entry.cancels = cancels
+    entry.older = owner.newest
+    if owner.newest == a.NOTHING:
+        owner.oldest = number
+    owner.newest = number
     return True
 
 
@@ -125,57 +114,57 @@ def mark(
 
     What the producer cancelled before its first marker concerns earlier pieces of the log too. False without room.
     """
-    owner = producer_at(scan_state, producer)
-    is_first = overflow[owner + a.HEAD_OFFSET] == a.NOTHING
+    owner = producer_at(scan_state, overflow, producer)
+    is_first = owner.head_offset == a.NOTHING
     if is_first and rules & CANCELS_OWN and scan_state.cancelled + scan_state.open_count > scan_state.cancelled_room:
         return False
     scan_state.resolution += 1
-    number = overflow[owner + a.NEWEST]
+    number = owner.newest
     while number != a.NOTHING:
-        entry = opened_at(scan_state, number)
-        row = overflow[entry + a.OPEN_ROW]
-        cancels = overflow[entry + a.OPEN_CANCELS]
+        entry = opened_at(scan_state, overflow, number)
+        row = entry.row
+        cancels = entry.cancels
         if is_first and cancels:
-            kept = scan_state.cancelled_at + scan_state.cancelled * a.CANCELLED_SIZE
-            overflow[kept + a.CANCELLED_PRODUCER] = producer
-            overflow[kept + a.CANCELLED_ROW] = row
+            kept = cancelled_at(scan_state, overflow, scan_state.cancelled)
+            kept.producer = producer
+            kept.row = row
             scan_state.cancelled += 1
-        seen = scan_state.more_at + row * a.MORE_SIZE + a.SEEN_BY
-        if overflow[seen] != scan_state.resolution:
-            overflow[seen] = scan_state.resolution
+        more = more_at(scan_state, overflow, row)
+        if more.seen_by != scan_state.resolution:
+            more.seen_by = scan_state.resolution
             if commits and not cancels:
-                batch, index = overflow[entry + a.OPEN_BATCH], overflow[entry + a.OPEN_INDEX]
-                apply_value(rows, row, overflow[entry + a.OPEN_OFFSET], marker_offset, batch, index, rules)
+                batch, index = entry.batch, entry.index
+                apply_value(rows, row, entry.offset, marker_offset, batch, index, rules)
         scan_state.open_count -= 1
-        number = overflow[entry + a.OPEN_OLDER]
-    if overflow[owner + a.NEWEST] != a.NOTHING:
-        overflow[opened_at(scan_state, overflow[owner + a.OLDEST]) + a.OPEN_OLDER] = scan_state.free
-        scan_state.free = overflow[owner + a.NEWEST]
-        overflow[owner + a.NEWEST] = a.NOTHING
-        overflow[owner + a.OLDEST] = a.NOTHING
+        number = entry.older
+    if owner.newest != a.NOTHING:
+        opened_at(scan_state, overflow, owner.oldest).older = scan_state.free
+        scan_state.free = owner.newest
+        owner.newest = a.NOTHING
+        owner.oldest = a.NOTHING
     if is_first:
-        overflow[owner + a.HEAD_OFFSET] = marker_offset
-        overflow[owner + a.HEAD_COMMITS] = commits
+        owner.head_offset = marker_offset
+        owner.head_commits = commits
     return True
 
 
 @part
 def note_topic_id(scan_state: a.ScanState, overflow: Any, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
     """Note that a value names its topic's id; return False without room."""
-    more = scan_state.more_at + row * a.MORE_SIZE
-    is_other = overflow[more + a.TOPIC_HIGH] != high or overflow[more + a.TOPIC_LOW] != low
-    if is_other and (overflow[more + a.TOPIC_HIGH] != 0 or overflow[more + a.TOPIC_LOW] != 0):
+    more = more_at(scan_state, overflow, row)
+    is_other = more.topic_high != high or more.topic_low != low
+    if is_other and (more.topic_high != 0 or more.topic_low != 0):
         if scan_state.named >= scan_state.named_room:
             return False
-        old = scan_state.named_at + scan_state.named * a.NAMED_SIZE
-        overflow[old + a.NAMED_ROW] = row
-        overflow[old + a.NAMED_HIGH] = overflow[more + a.TOPIC_HIGH]
-        overflow[old + a.NAMED_LOW] = overflow[more + a.TOPIC_LOW]
-        overflow[old + a.NAMED_OFFSET] = overflow[more + a.TOPIC_OFFSET]
+        old = named_at(scan_state, overflow, scan_state.named)
+        old.row = row
+        old.high = more.topic_high
+        old.low = more.topic_low
+        old.offset = more.topic_offset
         scan_state.named += 1
-    overflow[more + a.TOPIC_HIGH] = high
-    overflow[more + a.TOPIC_LOW] = low
-    overflow[more + a.TOPIC_OFFSET] = record_offset
+    more.topic_high = high
+    more.topic_low = low
+    more.topic_offset = record_offset
     return True
 
 

@@ -18,19 +18,20 @@ from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import SIZES, Unended
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64
 
-WAITING = a.UNENDED_OFFSET
-"""Column of a producer, in place of what a survey has there: where its newest sample that waits is."""
+EACH, WAITING = SIZES[Unended.region], Unended.waiting.at
+"""Numbers of a producer there, and which of them is asked for."""
 
 
 @part
 def waiting_at(scan_state: a.ScanState, producer: Any) -> Any:
     """Return where ``overflow`` has the newest sample that waits for a producer's marker."""
-    return scan_state.unended_at + producer * a.UNENDED_SIZE + WAITING
+    return scan_state.unended_at + producer * EACH + WAITING
 
 
 @part

@@ -17,6 +17,7 @@ from offsets_log.columnar.folds.samples import Book, Marks, offset_of, told
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
 from offsets_log.columnar.folds.writers import CountedPiece, Counting
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import Producer, Unended
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.partition_log import PartitionLog
@@ -96,8 +97,7 @@ class OverviewState(Counting):
 
     @property
     def _waiting(self) -> a.Int64s:
-        found: a.Int64s = self.arrays.region("unended")[:, overview.WAITING]
-        return found
+        return self.arrays.region(Unended).column(Unended.waiting)
 
     # -------------------------------------------------------------------------------------- on the slow path
 
@@ -120,7 +120,7 @@ class OverviewState(Counting):
             line = self._row(1, tuple(record.key.values()))
             if self.profile.is_transactional(event.batch):
                 owner = self._waiting_of(event.batch.producer_id)
-                producer = (owner - int(overview.waiting_at(self.arrays.scan_state, 0))) // a.UNENDED_SIZE
+                producer = (owner - int(overview.waiting_at(self.arrays.scan_state, 0))) // overview.EACH
         else:
             line = self.group_number(record.group) + 1
         while not self.book.has_room(1):
@@ -193,12 +193,10 @@ class OverviewState(Counting):
     def _join_samples(self, right: OverviewState, numbers: a.Int64s, writers: a.Int64s) -> None:
         """Join samples; the first marker of each producer there ends what waits here."""
         s, commits = self.arrays, self.book.samples[sampling.COMMITS]
-        heads = right.arrays.region("producers")[
-            : right.arrays.scan_state.producer_count, [a.HEAD_OFFSET, a.HEAD_COMMITS]
-        ]
-        for producer in np.flatnonzero(heads[:, 0] != a.NOTHING).tolist():
+        heads = right.arrays.region(Producer).up_to(right.arrays.scan_state.producer_count)
+        for producer in np.flatnonzero(heads.column(Producer.head_offset) != a.NOTHING).tolist():
             owner = int(overview.waiting_at(s.scan_state, int(numbers[2, producer])))
-            sampling.settle(commits, s.overflow, owner, bool(heads[producer, 1]))
+            sampling.settle(commits, s.overflow, owner, bool(heads[producer].head_commits))
         lines = {sampling.COMMITS: numbers[0], sampling.GENERATIONS: writers}
         self.book.append(right.book, lines, numbers[2], self._marks, self._waiting)
         untimed = right.untimed_commits()

@@ -14,6 +14,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import census, transactions
 from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.overflow import Producer, Unended
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.errors import Damage
 from offsets_log.events import LogEvent
@@ -64,11 +65,11 @@ class SurveyedState(ColumnarState):
         super().tell(found)
         self.name_kinds()
         found.kinds.add(self.kinds)
-        unended = self.arrays.region("unended")
-        for number in np.flatnonzero(unended[:, a.UNENDED_COUNT]).tolist():
-            offset, time_ms, _, count, _ = unended[number].tolist()
-            producer_id = int(self.arrays.region("producers")[number, a.PRODUCER_ID])
-            found.open_transactions[producer_id] = (offset, time_ms, count)
+        unended = self.arrays.region(Unended)
+        for number in np.flatnonzero(unended.column(Unended.count)).tolist():
+            seen = unended[number]
+            producer_id = int(self.arrays.region(Producer)[number].producer_id)
+            found.open_transactions[producer_id] = (int(seen.offset), int(seen.time), int(seen.count))
 
     def name_kinds(self) -> None:
         """Count in `kinds` what the kernel has counted, in log order: counts that are equal are told in the order of

@@ -22,6 +22,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import producer_at
 
 # Columns of ``entries``.
 (
@@ -264,7 +265,7 @@ def note_offset(
         entries[n, MEMBER] = _member_of(held, lives, row, group, producer)
     if producer >= 0:
         entries[n, MARKS] += OPEN * OUTCOME
-        entries[n, PRODUCER_ID] = overflow[fold.producer_at(scan_state, producer) + a.PRODUCER_ID]
+        entries[n, PRODUCER_ID] = producer_at(scan_state, overflow, producer).producer_id
         entries[n, OLDER] = opens[producer, NEWEST]
         opens[producer, NEWEST] = n + 1
         opens[producer, COUNT] += 1
@@ -296,7 +297,7 @@ def note_marker(
             held[row, NOW] = entries[n, COMMITTED]
         n = entries[n, OLDER] - 1
     n = opens[producer, NEWEST] - 1
-    producer_id = overflow[fold.producer_at(scan_state, producer) + a.PRODUCER_ID]
+    producer_id = producer_at(scan_state, overflow, producer).producer_id
     event = np.int64(COMMITTED_THEN if commits else ABORTED_THEN)
     while n >= 0:
         key = entries[n, KEY]

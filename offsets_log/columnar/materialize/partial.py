@@ -10,6 +10,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.materialize.timelines import names_told, timelines
 from offsets_log.columnar.materialize.values import committed_places, find, iter_open, offsets_at, topic_names
+from offsets_log.columnar.overflow import Cancelled, Opened, Producer
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.replay.partial import (
@@ -60,20 +61,19 @@ def _producers(state: ColumnarState) -> dict[int, ProducerState]:
     """Return the producers with their first markers and what their tombstones cancelled; open values are left out."""
     s = state.arrays
     found = [ProducerState() for _ in range(int(s.scan_state.producer_count))]
-    rows = s.region("producers")[: len(found)].tolist()
-    opened = s.region("opened")
+    rows, opened = s.region(Producer).up_to(len(found)), s.region(Opened)
     for producer, row in zip(found, rows, strict=True):
-        if row[a.HEAD_OFFSET] != a.NOTHING:
-            producer.head = EndTransactionMarker(bool(row[a.HEAD_COMMITS]), row[a.HEAD_OFFSET])
+        if row.head_offset != a.NOTHING:
+            producer.head = EndTransactionMarker(bool(row.head_commits), int(row.head_offset))
             continue
-        number = row[a.NEWEST]
+        number = row.newest
         while number != a.NOTHING:
-            if opened[number, a.OPEN_CANCELS]:
-                producer.cancelled.add(_key(state, int(opened[number, a.OPEN_ROW])))
-            number = int(opened[number, a.OPEN_OLDER])
-    for number, row in s.region("cancelled")[: s.scan_state.cancelled].tolist():
-        found[number].cancelled.add(_key(state, row))
-    return {row[a.PRODUCER_ID]: producer for row, producer in zip(rows, found, strict=True)}
+            if opened[number].cancels:
+                producer.cancelled.add(_key(state, int(opened[number].row)))
+            number = opened[number].older
+    for one in s.region(Cancelled).up_to(s.scan_state.cancelled):
+        found[one.producer].cancelled.add(_key(state, int(one.row)))
+    return {int(row.producer_id): producer for row, producer in zip(rows, found, strict=True)}
 
 
 def _key(state: ColumnarState, row: int) -> GroupTopicPartition:

@@ -12,6 +12,7 @@ from offsets_log.columnar.folds.known import Release
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState, Pointer
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import AN_OFFSET, Kept, More, Told
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.scan.reading import ScanOrder, ScanPlace
@@ -65,7 +66,7 @@ def newer_events(
     s = state.arrays
     groups, rows = s.groups.up_to(len(names)), _newer_rows(state)
     member_rows, states = members(state)
-    is_between = np.isin(states[:, newer.STATE_OF] & newer.PHASE, newer.BETWEEN)  # when the log ended
+    is_between = np.isin(states.column(More.state) & newer.PHASE, newer.BETWEEN)  # when the log ended
     groups.column(a.Group.newer_flags)[member_rows.of(is_between).column(a.Row.group)] |= newer.WHOLE
     found: dict[int, list[GroupEvent | Pointer] | None] = {}
     unfinished: dict[int, list[GroupEvent | Pointer]] = {}
@@ -99,13 +100,13 @@ def _newer_rows(state: ColumnarState) -> Table[a.Row]:
     return rows.of(rows.column(a.Row.target) == a.IS_NEWER)
 
 
-def members(state: ColumnarState) -> tuple[Table[a.Row], a.Int64s]:
+def members(state: ColumnarState) -> tuple[Table[a.Row], Table[More]]:
     """Return the rows of members' own keys, and more of each."""
     s = state.arrays
     rows = s.rows.up_to(s.scan_state.row_count)
     is_member = rows.column(a.Row.target) == a.IS_NEWER
     is_member[is_member] = np.isin(_record_types(state, rows.of(is_member)), newer.MEMBER_TYPES)
-    return rows.of(is_member), s.region("more")[: len(rows)][is_member]
+    return rows.of(is_member), s.region(More).up_to(len(rows)).of(is_member)
 
 
 def _record_types(state: ColumnarState, rows: Table[a.Row]) -> a.Int64s:
@@ -130,9 +131,9 @@ def read_again(layout: Layout, state: ColumnarState, scanner: Scanner, names: Se
     begin = order.begin(ScanPlace(0, 0))
     assert begin is not None
     Piece(order, begin, scanner, lambda seen: None, read).run(order.end, lambda size_bytes: None)
-    kept = read.arrays.region("kept")[: read.arrays.scan_state.kept].tolist()
+    kept = read.arrays.region(Kept).up_to(read.arrays.scan_state.kept).numbers.tolist()
     events = [
-        (group, GroupEvent(offset, None) if what == a.AN_OFFSET else _event(read, offset, batch, index, 0))
+        (group, GroupEvent(offset, None) if what == AN_OFFSET else _event(read, offset, batch, index, 0))
         for group, offset, batch, index, what in kept
     ]
     pointers = [event for _, event in events if isinstance(event, Pointer)]
@@ -174,7 +175,7 @@ def names_told(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterat
     rows = _newer_rows(state)
     names_topics = newer.TYPES[_record_types(state, rows), newer.NAMES] == 1
     last = rows.of(names_topics & (rows.column(a.Row.last_offset) != a.NEVER) & (rows.column(a.Row.is_removed) == 0))
-    told = state.arrays.region("told")[: state.arrays.scan_state.told]
+    told = state.arrays.region(Told).up_to(state.arrays.scan_state.told).numbers
     places = np.concatenate([told, last.columns(a.Row.last_offset, a.Row.batch, a.Row.index)])
     pointers = [
         Pointer(offset, batch, index, False, is_newer=True)

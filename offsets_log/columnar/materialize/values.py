@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.jit.records import places
 from offsets_log.columnar.materialize.timelines import group_names, names_told, timelines
+from offsets_log.columnar.overflow import More, Named, Opened, Producer
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire.programs import SIZES, compile_program, table_of
@@ -111,18 +113,18 @@ def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
         (producer id, row, record offset, batch, index).
     """
     s = state.arrays
-    opened = s.region("opened")
+    opened = s.region(Opened)
     ends_all = state.profile.cancels_pending == "all"
-    for producer in s.region("producers")[: s.scan_state.producer_count].tolist():
+    for producer in s.region(Producer).up_to(s.scan_state.producer_count):
         seen: set[int] = set()
-        number = producer[a.NEWEST]
+        number = int(producer.newest)
         while number != a.NOTHING:
-            row, record_offset, batch, index, cancels, number = opened[number].tolist()
+            row, record_offset, batch, index, cancels, number = opened[number].numbers.tolist()
             if row in seen:
                 continue
             seen.add(row)
             if not cancels and not (ends_all and record_offset < s.rows[row].tombstone_offset):
-                yield producer[a.PRODUCER_ID], row, record_offset, batch, index
+                yield int(producer.producer_id), row, record_offset, batch, index
 
 
 def open_offsets(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterator[OffsetAndMetadata]:
@@ -293,11 +295,12 @@ def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = (
     """
     s = state.arrays
     rows = s.scan_state.row_count
-    more = s.region("more")[:rows]
-    has_id = (more[:, a.TOPIC_HIGH] != 0) | (more[:, a.TOPIC_LOW] != 0)
+    more = s.region(More).up_to(rows)
+    ids = more.columns(More.topic_high, More.topic_low, More.topic_offset)
+    has_id = ids[:, :2].any(axis=1)
     known = np.flatnonzero(has_id & (s.rows.up_to(rows).column(a.Row.target) >= 0))
-    named = s.region("named")[: s.scan_state.named]
-    latest = np.column_stack([known, more[known][:, [a.TOPIC_HIGH, a.TOPIC_LOW, a.TOPIC_OFFSET]]])
+    named = s.region(Named).up_to(s.scan_state.named).numbers
+    latest = np.column_stack([known, ids[known]])
     entries = [*state.names, *told]
     for row, high, low, record_offset in _ends_of_ids(np.concatenate([named, latest])).tolist():
         fields = decode_coordinator_record(s.text_at(int(s.rows[row].key_at)), None).key
@@ -307,8 +310,9 @@ def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = (
 
 
 def _ends_of_ids(said: a.Int64s) -> a.Int64s:
-    """Return of rows like those of the region ``named`` the first and the last of each topic id."""
-    said = said[np.lexsort([said[:, column] for column in (a.NAMED_OFFSET, a.NAMED_LOW, a.NAMED_HIGH)])]
-    is_other = np.any(said[1:, a.NAMED_HIGH : a.NAMED_LOW + 1] != said[:-1, a.NAMED_HIGH : a.NAMED_LOW + 1], axis=1)
+    """Return of numbers of `Named` the first and the last of each topic id."""
+    said = said[np.lexsort([said[:, at] for at in places(Named.offset, Named.low, Named.high)])]
+    ids = said[:, places(Named.high, Named.low)]
+    is_other = np.any(ids[1:] != ids[:-1], axis=1)
     ends: a.Int64s = said[np.append(True, is_other)[: len(said)] | np.append(is_other, True)[: len(said)]]
     return ends

@@ -21,6 +21,7 @@ from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import load64
 from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import owned_at, producer_at
 from offsets_log.columnar.wire.primitives import MULTIPLIER, be16, hash_bytes, walk
 
 GROUP_NOTE, TOPIC_NOTE = 0, 1
@@ -379,7 +380,7 @@ def intern_producer(scan_state: a.ScanState, overflow: Any, producer_id: Any) ->
     at = found & mask
     while overflow[scan_state.producer_slots_at + at] != 0:
         producer = (overflow[scan_state.producer_slots_at + at] & LOW) - 1
-        if overflow[scan_state.producers_at + producer * a.PRODUCER_SIZE + a.PRODUCER_ID] == producer_id:
+        if producer_at(scan_state, overflow, producer).producer_id == producer_id:
             return producer
         at = at + 1 & mask
     producer = scan_state.producer_count
@@ -387,11 +388,11 @@ def intern_producer(scan_state: a.ScanState, overflow: Any, producer_id: Any) ->
         return np.int64(oc.NEEDS_ROOM)
     scan_state.producer_count = producer + 1
     overflow[scan_state.producer_slots_at + at] = found & HIGH | producer + 1
-    begin = scan_state.producers_at + producer * a.PRODUCER_SIZE
-    overflow[begin + a.PRODUCER_ID] = producer_id
-    overflow[begin + a.HEAD_OFFSET] = a.NOTHING
-    overflow[begin + a.NEWEST] = a.NOTHING
-    overflow[begin + a.OLDEST] = a.NOTHING
+    made = producer_at(scan_state, overflow, producer)
+    made.producer_id = producer_id
+    made.head_offset = a.NOTHING
+    made.newest = a.NOTHING
+    made.oldest = a.NOTHING
     return producer
 
 
@@ -406,13 +407,13 @@ def find_owned_slot(scan_state: a.ScanState, overflow: Any, group: Any, high: An
     at = found & mask
     while overflow[scan_state.owned_slots_at + at] != 0:
         slot = overflow[scan_state.owned_slots_at + at]
-        entry = scan_state.owned_at + ((slot & LOW) - 1) * a.OWNED_SIZE
+        entry = owned_at(scan_state, overflow, (slot & LOW) - 1)
         if (
             (slot ^ found) & HIGH == 0
-            and overflow[entry + a.OWNED_GROUP] == group
-            and overflow[entry + a.OWNED_HIGH] == high
-            and overflow[entry + a.OWNED_LOW] == low
-            and overflow[entry + a.OWNED_PARTITION] == partition
+            and entry.group == group
+            and entry.high == high
+            and entry.low == low
+            and entry.partition == partition
         ):
             break
         at = at + 1 & mask
@@ -440,17 +441,14 @@ def fill_slots(
                 name_at = groups[number].name_at
                 found = hash_bytes(arena, name_at, size_of(arena, name_at), seed)
             else:
-                found = hash_producer(
-                    overflow[scan_state.producers_at + number * a.PRODUCER_SIZE + a.PRODUCER_ID], seed
-                )
+                found = hash_producer(producer_at(scan_state, overflow, number).producer_id, seed)
             at = found & mask
             while overflow[begin + at] != 0:
                 at = at + 1 & mask
             overflow[begin + at] = found & HIGH | number + 1
     for number in range(scan_state.owned):
-        entry = scan_state.owned_at + number * a.OWNED_SIZE
+        entry = owned_at(scan_state, overflow, number)
         at, found = find_owned_slot(
-            scan_state, overflow, overflow[entry + a.OWNED_GROUP], overflow[entry + a.OWNED_HIGH], overflow[entry +
-            a.OWNED_LOW], overflow[entry + a.OWNED_PARTITION],
+            scan_state, overflow, entry.group, entry.high, entry.low, entry.partition,
         )  # fmt: skip
         overflow[at] = found & HIGH | number + 1

@@ -21,6 +21,7 @@ from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
 from offsets_log.columnar.folds.writers import WritersState, summed
 from offsets_log.columnar.jit.records import Table, places
+from offsets_log.columnar.overflow import Producer, Unended
 from offsets_log.replay.profile import MODERN
 from offsets_log.rows.survey import Kinds, Survey
 from offsets_log.rows.tables import Row
@@ -55,16 +56,16 @@ def transaction_rows(state: ColumnarState) -> Iterator[Row]:
     """Yield the producers that a survey has seen, in columns of `partials`; their kind is not filled in."""
     if not isinstance(state, SurveyedState):
         return
-    producers, unended = state.arrays.region("producers"), state.arrays.region("unended")
+    producers, unended = state.arrays.region(Producer), state.arrays.region(Unended)
     for number in range(int(state.arrays.scan_state.producer_count)):
-        offset, time_ms, _, count, is_ended = unended[number].tolist()
-        if count or is_ended:
+        seen = unended[number]
+        if seen.count or seen.is_ended:
             yield {
-                "producer_id": int(producers[number, a.PRODUCER_ID]),
-                "record_offset": offset,
-                "commit_timestamp_ms": time_ms,
-                "number": count,
-                "commits": bool(is_ended),
+                "producer_id": int(producers[number].producer_id),
+                "record_offset": int(seen.offset),
+                "commit_timestamp_ms": int(seen.time),
+                "number": int(seen.count),
+                "commits": bool(seen.is_ended),
             }
 
 
@@ -101,7 +102,7 @@ def _add_transaction(state: SurveyedState, row: Row) -> None:
         state.end(producer_id)
     if row["number"]:
         state.add_commit(producer_id, row["record_offset"], row["commit_timestamp_ms"])
-        state.arrays.region("unended")[number, a.UNENDED_COUNT] = row["number"]
+        state.arrays.region(Unended)[number].count = row["number"]
 
 
 def tell_counts(facts: Row, transactions: Iterable[Row], found: Survey) -> None:

@@ -46,8 +46,10 @@ from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.materialize import timelines as ti
 from offsets_log.columnar.materialize import values as fi
 from offsets_log.columnar.materialize.arrow import offset_columns, schema_of, texts
+from offsets_log.columnar.overflow import SIZES, Cancelled, Opened, Producer
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.columnar.state import State
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import (
     RECORD_TYPES,
@@ -200,15 +202,15 @@ def _open_records(state: ColumnarState) -> tuple[Numbers, Numbers]:
     Each is int64[n, 5] of (row, record offset, batch, index, producer id).
     """
     s = state.arrays
-    opened = s.region("opened")
+    opened = s.region(Opened)
     ends_all = state.profile.cancels_pending == "all"
     found: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
-    for producer in s.region("producers")[: s.scan_state.producer_count].tolist():
-        number = producer[a.NEWEST]
+    for producer in s.region(Producer).up_to(s.scan_state.producer_count):
+        number = int(producer.newest)
         while number != a.NOTHING:
-            row, record_offset, batch, index, cancels, number = opened[number].tolist()
+            row, record_offset, batch, index, cancels, number = opened[number].numbers.tolist()
             if not (ends_all and record_offset < s.rows[row].tombstone_offset):
-                found[cancels].append((row, record_offset, batch, index, producer[a.PRODUCER_ID]))
+                found[cancels].append((row, record_offset, batch, index, int(producer.producer_id)))
     values, cancelling = (np.array(records, np.int64).reshape(-1, 5) for records in found)
     return values, cancelling
 
@@ -246,21 +248,21 @@ def _value_columns(layout: Layout, state: ColumnarState, scanner: Scanner, place
 
 def _producer_rows(state: ColumnarState) -> Iterator[Row]:
     s = state.arrays
-    for producer in s.region("producers")[: s.scan_state.producer_count].tolist():
-        if producer[a.HEAD_OFFSET] != a.NOTHING:
+    for producer in s.region(Producer).up_to(s.scan_state.producer_count):
+        if producer.head_offset != a.NOTHING:
             yield {
                 "kind": "producer",
-                "producer_id": producer[a.PRODUCER_ID],
-                "record_offset": producer[a.HEAD_OFFSET],
-                "commits": bool(producer[a.HEAD_COMMITS]),
+                "producer_id": int(producer.producer_id),
+                "record_offset": int(producer.head_offset),
+                "commits": bool(producer.head_commits),
             }
 
 
 def _cancelled_rows(state: ColumnarState) -> Iterator[Row]:
     s = state.arrays
-    cancelled = s.region("cancelled")[: s.scan_state.cancelled]
-    producers = s.region("producers")[cancelled[:, a.CANCELLED_PRODUCER], a.PRODUCER_ID].tolist()
-    keys = {name: column.to_pylist() for name, column in _key_columns(state, cancelled[:, a.CANCELLED_ROW]).items()}
+    cancelled = s.region(Cancelled).up_to(s.scan_state.cancelled)
+    producers = s.region(Producer).of(cancelled.column(Cancelled.producer)).column(Producer.producer_id).tolist()
+    keys = {name: column.to_pylist() for name, column in _key_columns(state, cancelled.column(Cancelled.row)).items()}
     for i, producer_id in enumerate(producers):
         yield {"kind": "cancelled", "producer_id": producer_id} | {name: column[i] for name, column in keys.items()}
 
@@ -455,16 +457,16 @@ def _make_room(state: ColumnarState, rows: _Rows) -> None:
         s.groups.column(offset)[:] = a.NEVER
     _lay_out(s, keys=keys, producers=producers, opened=entries, cancelled=2 * entries + 1)
     s.scan_state.row_count, s.scan_state.group_count, s.scan_state.producer_count = keys, groups, producers
-    owners = s.region("producers")
-    owners[:producers, a.PRODUCER_ID] = rows.producer_ids
-    owners[:producers, [a.HEAD_OFFSET, a.NEWEST, a.OLDEST]] = a.NOTHING
+    owners = s.region(Producer).up_to(producers)
+    owners.column(Producer.producer_id)[:] = rows.producer_ids
+    _fill_with_nothing(owners)
 
 
-def _lay_out(arrays: a.State, *, keys: int, producers: int, opened: int, cancelled: int) -> None:
+def _lay_out(arrays: State, *, keys: int, producers: int, opened: int, cancelled: int) -> None:
     """Make room for that many entries; nothing is looked up by hash here."""
     needed = {"producers": producers, "opened": opened, "cancelled": cancelled, "more": keys}
     arrays.overflow = np.zeros(0, np.int64)
-    arrays.lay_out({name: needed.get(name, 0) + 1 for name, _ in a.REGIONS})
+    arrays.lay_out({name: needed.get(name, 0) + 1 for name in SIZES})
 
 
 def _join_piece(state: ColumnarState, rows: _Rows, piece: int) -> None:
@@ -490,7 +492,7 @@ def _join_piece(state: ColumnarState, rows: _Rows, piece: int) -> None:
     merge.join_producers(s.scan_state, s.rows, s.overflow, right.scan_state, right.overflow, numbers, 0, order)
 
 
-def _piece_arrays(rows: _Rows, piece: int) -> tuple[a.State, a.Int64s]:
+def _piece_arrays(rows: _Rows, piece: int) -> tuple[State, a.Int64s]:
     """Return the arrays of a piece, and the joined state's numbers of its rows, groups and producers, int64[3, n]."""
     offsets, groups = rows.of("offset", piece), rows.of("group", piece)
     opened, cancelled = rows.of("open", piece), rows.of("cancelled", piece)
@@ -501,18 +503,18 @@ def _piece_arrays(rows: _Rows, piece: int) -> tuple[a.State, a.Int64s]:
     numbers[0, : len(keyed)] = rows.key[keyed]
     numbers[1, : len(groups)] = rows.group[groups]
     numbers[2, : len(owners)] = owners
-    right = a.State(a.new_scan_state(np.zeros(0, np.int64), seed=0))
+    right = State(a.new_scan_state(np.zeros(0, np.int64), seed=0))
     _lay_out(right, keys=len(offsets), producers=len(owners), opened=len(opened), cancelled=len(cancelled))
     counts = right.scan_state
     counts.row_count, counts.group_count, counts.producer_count = len(offsets), len(groups), len(owners)
     counts.opened, counts.cancelled = len(opened), len(cancelled)
     right.rows = _offset_rows_of(rows, offsets)
     right.groups = _groups_of(rows, groups)
-    _fill_producers(right.region("producers"), rows, heads, owners)
+    _fill_producers(right.region(Producer), rows, heads, owners)
     _fill_open(right, rows, opened, owners, first_row=len(offsets))
-    region = right.region("cancelled")[: len(cancelled)]
-    region[:, a.CANCELLED_PRODUCER] = np.searchsorted(owners, rows.producer[cancelled])
-    region[:, a.CANCELLED_ROW] = len(offsets) + len(opened) + np.arange(len(cancelled))
+    region = right.region(Cancelled).up_to(len(cancelled))
+    region.column(Cancelled.producer)[:] = np.searchsorted(owners, rows.producer[cancelled])
+    region.column(Cancelled.row)[:] = len(offsets) + len(opened) + np.arange(len(cancelled))
     return right, numbers
 
 
@@ -537,22 +539,26 @@ def _groups_of(rows: _Rows, groups: a.Int64s) -> Table[a.Group]:
     return table
 
 
-def _fill_producers(region: a.Int64s, rows: _Rows, heads: a.Int64s, owners: a.Int64s) -> None:
-    region[: len(owners), [a.HEAD_OFFSET, a.NEWEST, a.OLDEST]] = a.NOTHING
+def _fill_with_nothing(producers: Table[Producer]) -> None:
+    for field in (Producer.head_offset, Producer.newest, Producer.oldest):
+        producers.column(field)[:] = a.NOTHING
+
+
+def _fill_producers(region: Table[Producer], rows: _Rows, heads: a.Int64s, owners: a.Int64s) -> None:
+    _fill_with_nothing(region.up_to(len(owners)))
     at = np.searchsorted(owners, rows.producer[heads])
-    region[at, a.HEAD_OFFSET] = rows.column("record_offset")[heads]
-    region[at, a.HEAD_COMMITS] = rows.column("commits", 0)[heads]
+    region.column(Producer.head_offset)[at] = rows.column("record_offset")[heads]
+    region.column(Producer.head_commits)[at] = rows.column("commits", 0)[heads]
 
 
-def _fill_open(right: a.State, rows: _Rows, opened: a.Int64s, owners: a.Int64s, *, first_row: int) -> None:
+def _fill_open(right: State, rows: _Rows, opened: a.Int64s, owners: a.Int64s, *, first_row: int) -> None:
     """Fill in open records as chains; each has one entry for a key at most, so their order does not matter."""
-    producers = right.region("producers")
-    region = right.region("opened")
+    producers, region = right.region(Producer), right.region(Opened)
     record_offsets, cancels = rows.column("record_offset"), rows.column("is_tombstone", 0)
     for number, row in enumerate(opened.tolist()):
         owner = producers[np.searchsorted(owners, rows.producer[row])]
-        region[number] = first_row + number, record_offsets[row], 0, row, cancels[row], owner[a.NEWEST]
-        owner[a.NEWEST] = number
+        region[number].numbers[:] = first_row + number, record_offsets[row], 0, row, cancels[row], owner.newest
+        owner.newest = number
 
 
 def _events(rows: _Rows, piece: int) -> dict[int, list[GroupEvent | Pointer]]:
