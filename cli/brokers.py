@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from cli.engine import Loaded
 from cli.inputs import Matcher
+from cli.options import BrokerOptions
 from cli.session import Session
 from offsets_log.broker.home import at_home
 from offsets_log.broker.outcome import Outcome
@@ -26,15 +27,13 @@ class Brokers:
     """Brokers of one release that start over what a run reads.
 
     Attributes:
-        as_broker: whether the answer is what their coordinators hold after the start, in place of what can be read; if
-            both kinds of stop are possible, after a clean one.
-        shutdown: how the broker was stopped before; None for what the data directory tells.
+        asked: whether the answer is what their coordinators hold after the start, in place of what can be read; if both
+            kinds of stop before it are possible, after a clean one.
     """
 
     session: Session
     profile: Profile
-    as_broker: bool
-    shutdown: str | None
+    asked: BrokerOptions
 
     def load(self, *, whole_groups: bool = True, all_topics: bool = False) -> Iterator[Part]:
         """Yield every partition as brokers load it, as far as filters show it.
@@ -47,7 +46,7 @@ class Brokers:
         session.account.tells_brokers = True
         shows_topic = Matcher(()) if all_topics else session.inputs.shows_topic
         read = session.engine.load_whole(self.profile, whole_groups=whole_groups)
-        for log, state, found, outcomes in self._answers(read) if self.as_broker else self._with_outcomes(read):
+        for log, state, found, outcomes in self._answers(read) if self.asked.as_broker else self._with_outcomes(read):
             yield log, state.showing(session.inputs.shows_group, shows_topic), found, outcomes
 
     def _with_outcomes(self, read: Iterable[Loaded]) -> Iterator[Part]:
@@ -71,7 +70,7 @@ class Brokers:
             log,
             (self.profile,),
             is_damaged=id(log) in self.session.account.damaged_logs,
-            shutdown=self.shutdown,
+            shutdown=self.asked.shutdown,
             until=self.session.inputs.until(log),
             release=self.session.inputs.reading.kafka,
             in_bulk=self.session.engine.replay_loads,

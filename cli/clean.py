@@ -11,24 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.clean_options import Changes, change_options
-from cli.options import (
-    ENGINE,
-    MASTER,
-    MAX_INT64,
-    SHUTDOWN,
-    TOPIC_ID,
-    Duration,
-    ReadOptions,
-    Time,
-    UntilOffset,
-)
-from cli.partition_folders import (
-    PartitionFolders,
-    check_target,
-    folder_options,
-    partition_of,
-    tell,
-)
+from cli.options import ENGINE, MASTER, MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Time, UntilOffset
+from cli.partition_folders import FolderOptions, PartitionFolders, folder_options, partition_of, tell
 from cli.signals import ended_by_signals
 from offsets_log.words import counted
 
@@ -128,20 +112,12 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @MASTER
 @folder_options
 def command(
-    paths: tuple[str, ...],
-    to: str | None,
-    dry_run: bool,
+    asked: FolderOptions,
     broker: tuple[int, ...],
     now: int | None,
     shutdown: str | None,
-    topic_id: str | None,
     engine: str,
     master: str | None,
-    offsets_partition: tuple[int, ...],
-    as_partition: int | None,
-    output: str | None,
-    progress: bool | None,
-    quiet: bool,
     **settings: Any,
 ) -> None:
     """Clean partitions as one round of Kafka's own log cleaner would, byte for byte.
@@ -169,18 +145,9 @@ def command(
     from offsets_log.cleaner.offset_map import OffsetMap
     from offsets_log.cleaner.result import CLEAN_COLUMNS
 
-    check_target(to, dry_run=dry_run)
-    reading = ReadOptions(
-        paths=paths,
-        as_partition=as_partition,
-        offsets_partition=offsets_partition,
-        until_offset=settings["until_offset"],
-        until_time=settings["until_time"],
-        input_format="segments",
-        engine=engine,
-        master=master,
-        progress=progress,
-        quiet=quiet,
+    asked.check_target()
+    reading = asked.reading(
+        until_offset=settings["until_offset"], until_time=settings["until_time"], engine=engine, master=master
     )
     now = int(time.time() * 1000) if now is None else now
     changes = Changes.of(settings)
@@ -192,13 +159,13 @@ def command(
         raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
     with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         _tell_of_others(session, settings)
-        folders = PartitionFolders(None if to is None else session.engine.place(to, stack), topic_id)
+        folders = PartitionFolders(None if asked.to is None else session.engine.place(asked.to, stack), asked.topic_id)
         cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack, folders)
-        rows = [cleaning.clean(of_topic(log, topic_id)) for log in session.inputs.logs]
+        rows = [cleaning.clean(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
         changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})
         folders.write_beside()
         stack.close()
-        tell(rows, CLEAN_COLUMNS, output, {"kept": _kept_in_words})
+        tell(rows, CLEAN_COLUMNS, asked.output, {"kept": _kept_in_words})
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
         session.account.is_wrong |= bool(counts["failed"] or counts["aborted"])
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)

@@ -11,7 +11,16 @@ from cli.compact_output import Shown, write_committed
 from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, is_bounded
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
-from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, ReadOptions, gather, output_option, reading_options
+from cli.options import (
+    PROFILE,
+    BrokerOptions,
+    Output,
+    ReadOptions,
+    broker_options,
+    gather,
+    output_option,
+    reading_options,
+)
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -47,8 +56,7 @@ class CompactOptions:
 )
 @reading_options
 @PROFILE
-@AS_BROKER
-@SHUTDOWN
+@broker_options
 @gather(
     "asked",
     CompactOptions,
@@ -74,8 +82,7 @@ def command(
     reading: ReadOptions,
     output: Output,
     profile: str,
-    as_broker: bool,
-    shutdown: str | None,
+    broker: BrokerOptions,
     asked: CompactOptions,
     lag: LagOptions,
     follow: FollowOptions,
@@ -88,9 +95,9 @@ def command(
 
     --follow prints these rows and then each that changes; one with a null committed_offset is gone.
     """
-    if _follows(reading, output, follow, profile, as_broker=as_broker, shutdown=shutdown, asked=asked, lag=lag):
+    if _follows(reading, output, follow, profile, broker, asked=asked, lag=lag):
         return
-    if shutdown is not None and not as_broker:
+    if broker.shutdown is not None and not broker.as_broker:
         raise click.UsageError(
             "--shutdown decides what a broker recovers: give --as-broker too; without it all that can be read is "
             "answered, whatever the stop"
@@ -102,7 +109,7 @@ def command(
 
     format_name = chosen_format(output)
     orphans = asked.orphans
-    check_usage(reading, asked.decide, as_broker=as_broker)
+    check_usage(reading, asked.decide, as_broker=broker.as_broker)
     if asked.table == "share-offsets":
         _write_share_offsets(reading, output, lag)
         return
@@ -123,13 +130,13 @@ def command(
                 return
             write_committed(session, output, format_name, table.to_pylist(), table.column_names, shown)
             return
-        if format_name == "parquet" and not as_broker:
+        if format_name == "parquet" and not broker.as_broker:
             replays = session.engine.replay_in_bulk(PROFILES[profile]) if session.engine.is_bulk else None
             from cli.parquet import write_compact  # loads Arrow while the threads work
 
             write_compact(session, output, replays, shown, orphans=orphans)
             return
-        states = _states(session, PROFILES[profile], as_broker=as_broker, shutdown=shutdown)
+        states = _states(session, PROFILES[profile], broker)
         rows, alone = _rows(states, orphans=orphans)
         if format_name == "parquet":
             from cli.parquet import write_offsets
@@ -146,16 +153,15 @@ def _follows(
     output: Output,
     follow: FollowOptions,
     profile: str,
+    broker: BrokerOptions,
     *,
-    as_broker: bool,
-    shutdown: str | None,
     asked: CompactOptions,
     lag: LagOptions,
 ) -> bool:
     """Follow the logs if that is asked for; return whether it was."""
     refused = {
-        "--as-broker": as_broker,
-        "--shutdown": shutdown,
+        "--as-broker": broker.as_broker,
+        "--shutdown": broker.shutdown,
         "--decide": asked.decide,
         "--table share-offsets": asked.table != TABLES[0],
         "--lag": lag.lag,
@@ -209,12 +215,12 @@ def _rows(states: Iterator[tuple[PartitionLog, CoordinatorState]], *, orphans: b
 
 
 def _states(
-    session: Session, profile: Profile, *, as_broker: bool, shutdown: str | None
+    session: Session, profile: Profile, broker: BrokerOptions
 ) -> Iterator[tuple[PartitionLog, CoordinatorState]]:
-    if as_broker:
+    if broker.as_broker:
         from cli.brokers import Brokers
 
-        brokers = Brokers(session, profile, as_broker, shutdown)
+        brokers = Brokers(session, profile, broker)
         for part in brokers.load(whole_groups=False):
             brokers.say(part)
             yield part[:2]

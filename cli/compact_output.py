@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cli.decide import say_of_decided
 from cli.lag import say_of_lag
+from cli.options import rules_of
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ def write_committed(
     say_of_decided(session)
     groups = len({row["group"] for row in rows})
     session.account.finish(
-        f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
-        f"{shown.profile}",
+        f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
+        f"{rules_of(shown.profile)}",
         found=len(rows) + alone,
     )
 

@@ -25,6 +25,7 @@ from cli.options import (
     gather,
     output_option,
     reading_options,
+    rules_of,
 )
 from offsets_log.words import counted
 
@@ -155,7 +156,7 @@ def command(
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
         session.account.finish(
-            f"{words}, {counted(len(comparison.parts), 'partition')}; profile {profile}", found=len(rows) + unchanged
+            f"{words}, {counted(len(comparison.parts), 'partition')}; {rules_of(profile)}", found=len(rows) + unchanged
         )
 
 

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import (
-    AS_BROKER,
     ERA_NAMES,
     HARDLY_MS,
     PROFILE,
-    SHUTDOWN,
+    BrokerOptions,
     Duration,
     Output,
     ReadOptions,
     Time,
+    broker_options,
     gather,
     output_option,
     reading_options,
+    rules_of,
 )
 
 if TYPE_CHECKING:
@@ -77,8 +78,7 @@ class ExpiryOptions:
     ),
 )
 @click.option("--expired-only", is_flag=True, help="Show only what would be removed at --now.")
-@AS_BROKER
-@SHUTDOWN
+@broker_options
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions,
@@ -86,8 +86,7 @@ def command(
     profile: str,
     asked: ExpiryOptions,
     expired_only: bool,
-    as_broker: bool,
-    shutdown: str | None,
+    broker: BrokerOptions,
 ) -> None:
     """Show what expiry would remove: offsets and groups, when, and by which rule.
 
@@ -111,7 +110,7 @@ def command(
                 "is in no data directory, nor in the cluster's metadata; give it with --retention"
             )
         rows: list[Row] = []
-        brokers = Brokers(session, PROFILES[rules.profile], as_broker, shutdown)
+        brokers = Brokers(session, PROFILES[rules.profile], broker)
         # All topics, for a group goes with the last of all its offsets.
         for part in brokers.load(all_topics=True):
             brokers.say(part)
@@ -127,9 +126,10 @@ def command(
         names = [*COLUMNS, *sorted({name for row in rows for name in row} - set(COLUMNS))]
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
+        words = rules_of(profile) if asked.era is None else f"profile {rules.profile}"
         session.account.finish(
             f"{counts} expired at {shown_time(now_ms)} with a retention of {shown_duration(rules_with.retention_ms)}, "
-            f"{session.inputs.partitions_read}; profile {rules.profile}, era {rules.name}",
+            f"{session.inputs.partitions_read}; {words}, era {rules.name}",
             found=found,
         )
 

@@ -23,7 +23,7 @@ from offsets_log.columnar.scan.reading import Note
 from offsets_log.disk.growing import GrowingDirectories, followed_directory, look_for_ends, read_at, segment_files
 from offsets_log.errors import InputError
 from offsets_log.following import metrics
-from offsets_log.following.growth import PIECE_BYTES, GrowingLog, Piece, ReadAgainError, Replaced
+from offsets_log.following.growth import PIECE_BYTES, GrowingLog, GrownPiece, ReadAgainError, Replaced
 from offsets_log.following.lags import KnownEnds
 from offsets_log.following.metrics import Sample
 from offsets_log.following.pieces import PieceReader
@@ -47,7 +47,7 @@ class Followed(Protocol):
 
     tells_records: bool
 
-    def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
+    def take(self, piece: GrownPiece, reader: PieceReader, note: Note) -> None:
         """Take what is new in the log."""
 
     def begin_again(self) -> None:
@@ -228,7 +228,7 @@ class Following(Generic[Kind]):
             grew = True
             with self._measuring:
                 match found:
-                    case Piece():
+                    case GrownPiece():
                         if not self._take(partition, found, reader, sink):
                             break
                     case Replaced():
@@ -242,7 +242,7 @@ class Following(Generic[Kind]):
                 break
         return grew
 
-    def _take(self, partition: _Partition[Kind], piece: Piece, reader: PieceReader, sink: Sink) -> bool:
+    def _take(self, partition: _Partition[Kind], piece: GrownPiece, reader: PieceReader, sink: Sink) -> bool:
         """Take a piece; return whether the log is continued behind it."""
         try:
             partition.followed.take(piece, reader, partition.note)

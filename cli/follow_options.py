@@ -65,7 +65,7 @@ class Rule(click.ParamType):  # type: ignore[type-arg]
         return name, Duration().convert(number, param, ctx) if colon else 0
 
 
-class Place(click.ParamType):  # type: ignore[type-arg]
+class ListenAddress(click.ParamType):  # type: ignore[type-arg]
     """``9404`` or ``0.0.0.0:9404`` → (host, port); without a host only this machine reaches it."""
 
     name = "[HOST:]PORT"
@@ -79,7 +79,7 @@ class Place(click.ParamType):  # type: ignore[type-arg]
 LOOPBACK = "127.0.0.1"
 METRICS_PORT = click.option(
     "--metrics-port",
-    type=Place(),
+    type=ListenAddress(),
     help="With --follow: serve metrics for Prometheus at this port, 0 for any that is free; without HOST to this "
     "machine alone. Needs offsets-log[metrics].",
 )

@@ -9,7 +9,17 @@ import click
 
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG, lag_logs, say_of_lag
-from cli.options import HARDLY_MS, PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
+from cli.options import (
+    HARDLY_MS,
+    PROFILE,
+    Duration,
+    Output,
+    ReadOptions,
+    Time,
+    output_option,
+    reading_options,
+    rules_of,
+)
 from offsets_log.words import counted, shown_duration, shown_time
 
 if TYPE_CHECKING:
@@ -124,7 +134,7 @@ def command(
                 write_rows(stream, rows, [*names, "command"], format_name)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         say_of_lag(session, logs)
-        session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; profile {profile}", found=found)
+        session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; {rules_of(profile)}", found=found)
 
 
 def _check_usage(reading: ReadOptions, stale: int | None) -> None:

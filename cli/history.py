@@ -12,7 +12,7 @@ import click
 
 from cli.bulk import processors
 from cli.follow_options import FollowOptions, follow_options, is_followed
-from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, Time, gather, output_option, reading_options
+from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, Time, gather, output_option, reading_options, rules_of
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -31,12 +31,18 @@ TABLE_COLUMNS = (
     "transaction", "effective_offset", "change", "client_id", "host",
 )  # fmt: skip
 """Columns that fit a terminal; the other formats have all."""
+TABLES = ("offsets", "share-offsets")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Options that choose rows by what they say."""
+    """Options that choose rows.
 
+    Attributes:
+        table: one of `TABLES`.
+    """
+
+    table: str
     from_time: int | None
     rewinds: bool
 
@@ -63,17 +69,17 @@ class Rows:
     help="Only this partition of the consumed topics; repeatable.",
 )
 @click.option("--partition", metavar="N", type=click.IntRange(min=0), multiple=True, hidden=True)
-@click.option(
-    "--table",
-    type=click.Choice(["offsets", "share-offsets"]),
-    default="offsets",
-    show_default=True,
-    help="Which history: share-offsets shows where share groups were, by __share_group_state in the copy.",
-)
 @gather(
     "rows",
     Rows,
     (
+        click.option(
+            "--table",
+            type=click.Choice(TABLES),
+            default=TABLES[0],
+            show_default=True,
+            help="Which history: share-offsets shows where share groups were, by __share_group_state in the copy.",
+        ),
         click.option(
             "--from-time",
             type=Time(),
@@ -91,7 +97,6 @@ def command(
     topic_ids: str | None,
     topic_partition: tuple[int, ...],
     partition: tuple[int, ...],
-    table: str,
     rows: Rows,
     follow: FollowOptions,
 ) -> None:
@@ -112,7 +117,7 @@ def command(
     from cli.session import open_session
     from offsets_log.replay.profile import PROFILES
 
-    _check_usage(reading, table, rows)
+    _check_usage(reading, rows)
     asked = {*topic_partition, *partition}
     shows_all = not asked and not reading.topic
     shows = partial(_shows_key, asked)
@@ -120,7 +125,7 @@ def command(
         reading,
         output,
         follow,
-        {"--table share-offsets": table != "offsets", "--from-time": rows.from_time is not None},
+        {"--table share-offsets": rows.table != TABLES[0], "--from-time": rows.from_time is not None},
     ):
         from cli.follow_runs import follow_history
 
@@ -134,7 +139,7 @@ def command(
             only_rewinds=rows.rewinds,
         )
         return
-    if table == "share-offsets":
+    if rows.table == "share-offsets":
         _write_share_history(reading, output, asked, rewinds=rows.rewinds)
         return
     with open_session(reading, output, needs={"committed_offset"}) as session:
@@ -148,7 +153,7 @@ def command(
         counts = counts or _answer(asking)
         session.account.finish(
             f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
-            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; profile {profile}",
+            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; {rules_of(profile)}",
             found=counts.keys,
             names=[
                 *(() if rows.from_time is None else ("--from-time",)),
@@ -157,10 +162,10 @@ def command(
         )
 
 
-def _check_usage(reading: ReadOptions, table: str, rows: Rows) -> None:
+def _check_usage(reading: ReadOptions, rows: Rows) -> None:
     if not reading.group:
         raise click.UsageError("give the group: -g GROUP; -g '*' gives all")
-    if rows.from_time is not None and table == "share-offsets":
+    if rows.from_time is not None and rows.table == "share-offsets":
         raise click.UsageError("--table share-offsets knows no bounds: leave out --from-time")
     if rows.from_time is not None and reading.until_time is not None and rows.from_time > reading.until_time:
         raise click.UsageError("--from-time is later than --until-time")

@@ -93,7 +93,8 @@ class Inputs(Beside):
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks to make before the inputs are read, one sentence each."""
-        return (*self._opened.notes, *(note for log in self.logs for note in log.notes))
+        notes = (note for log in self.logs for note in log.notes)
+        return (*self.iter_idle_bounds(), *self._opened.notes, *notes)
 
     @property
     def missing_columns(self) -> frozenset[str]:

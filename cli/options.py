@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from offsets_log.words import UNITS_MS, shown_time
 
@@ -280,6 +281,15 @@ PROFILE = click.option(
     help="Whose rules: the Java coordinator of 4.3, its 3.7 preview, or the Scala one (up to 3.9).",
 )
 
+
+def rules_of(profile: str) -> str:
+    """Return whose rules an answer follows, in words; where nobody chose them, what to give for other clusters."""
+    context = click.get_current_context(silent=True)
+    if context is None or context.get_parameter_source("profile") is not ParameterSource.DEFAULT:
+        return f"profile {profile}"
+    return f"profile {profile} (the rules of Kafka 4; for a cluster up to 3.9 give --profile classic)"
+
+
 TOPIC_IDS = click.option(
     "--topic-ids",
     metavar="FILE",
@@ -312,6 +322,18 @@ AS_BROKER = click.option(
     help="Answer as a broker that starts over these files: the log cut where it recovers them, no partition whose load "
     "fails. Without this, all that can be read is answered.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOptions:
+    """The value of `broker_options`: whether a broker's answer is asked for, and how it was stopped before.
+
+    Attributes:
+        shutdown: clean or unclean; None for what the data directory tells.
+    """
+
+    as_broker: bool
+    shutdown: str | None
 
 
 def report_option(*formats: str) -> Callable[..., Any]:
@@ -365,6 +387,9 @@ def gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Ca
 
     return decorate
 
+
+broker_options = gather("broker", BrokerOptions, (AS_BROKER, SHUTDOWN))
+"""Options for what a broker makes of the files."""
 
 reading_options = gather("reading", ReadOptions, READING)
 """Options for PATH..., filters, bounds, and what to do about damage."""

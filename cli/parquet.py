@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from cli.compact_output import Shown, say_of_alone, say_of_unstable
 from cli.decide import say_of_decided
 from cli.lag import say_of_lag
+from cli.options import rules_of
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
 from offsets_log.data_directory.lag_columns import lag_table
@@ -93,8 +94,8 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown,
     say_of_alone(session, alone)
     groups = pc.count_distinct(table["group"]).as_py()
     session.account.finish(
-        f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
-        f"{shown.profile}",
+        f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
+        f"{rules_of(shown.profile)}",
         found=len(table) + alone,
     )
 

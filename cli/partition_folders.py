@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import AS_PARTITION, OFFSETS_PARTITION, QUIET, SHOW_PROGRESS, report_option
+from cli.options import (
+    AS_PARTITION,
+    OFFSETS_PARTITION,
+    QUIET,
+    SHOW_PROGRESS,
+    ReadOptions,
+    gather,
+    report_option,
+)
 
 if TYPE_CHECKING:
     from offsets_log.cleaner.folder import FolderFile
@@ -17,20 +26,51 @@ if TYPE_CHECKING:
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
     from offsets_log.rows.tables import Row
 
-_OPTIONS = (
-    OFFSETS_PARTITION,
-    AS_PARTITION,
-    report_option("table", "jsonl", "csv"),
-    SHOW_PROGRESS,
-    QUIET,
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FolderOptions:
+    """The value of `folder_options`: what is read, the new directory, and the report about each partition.
+
+    Attributes:
+        to: the directory; None with `dry_run`.
+        topic_id: the topic's id in the cluster that gets the folders.
+        output: the format of the report.
+    """
+
+    paths: tuple[str, ...]
+    to: str | None
+    dry_run: bool
+    topic_id: str | None
+    offsets_partition: tuple[int, ...]
+    as_partition: int | None
+    output: str | None
+    progress: bool | None
+    quiet: bool
+
+    def check_target(self) -> None:
+        """Fail unless there is either a directory to write or --dry-run."""
+        if (self.to is None) != self.dry_run:
+            raise click.UsageError("give --to DIR, or --dry-run to write nothing")
+
+    def reading(self, **more: Any) -> ReadOptions:
+        """Return what is to be read, and how; more of it as a command's own options say."""
+        return ReadOptions(
+            paths=self.paths,
+            as_partition=self.as_partition,
+            offsets_partition=self.offsets_partition,
+            input_format="segments",
+            progress=self.progress,
+            quiet=self.quiet,
+            **more,
+        )
+
+
+folder_options = gather(
+    "asked",
+    FolderOptions,
+    (OFFSETS_PARTITION, AS_PARTITION, report_option("table", "jsonl", "csv"), SHOW_PROGRESS, QUIET),
 )
-
-
-def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""Options of commands that write folders of partitions; PATH, --to, --dry-run and --topic-id are the command's own."""
 
 
 def partition_of(log: PartitionLog) -> int:
@@ -124,9 +164,3 @@ def tell(
         rows = [row | {name: "; ".join(map(words, row[name])) for name, words in shown_as.items()} for row in rows]
     with destination(to_stdout) as stream:
         write_rows(stream, rows, columns, format_name)
-
-
-def check_target(to: str | None, *, dry_run: bool) -> None:
-    """Fail unless there is either a directory to write or --dry-run."""
-    if (to is None) != dry_run:
-        raise click.UsageError("give --to DIR, or --dry-run to write nothing")

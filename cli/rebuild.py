@@ -9,15 +9,16 @@ import click
 from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, say_of_decided
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import (
-    AS_BROKER,
     PROFILE,
-    SHUTDOWN,
     TOPIC_IDS,
+    BrokerOptions,
     Output,
     ReadOptions,
+    broker_options,
     gather,
     output_option,
     reading_options,
+    rules_of,
 )
 from offsets_log.words import counted
 
@@ -46,8 +47,7 @@ class RebuildOptions:
 @reading_options
 @PROFILE
 @TOPIC_IDS
-@AS_BROKER
-@SHUTDOWN
+@broker_options
 @gather(
     "shown",
     RebuildOptions,
@@ -66,8 +66,7 @@ def command(
     output: Output,
     profile: str,
     topic_ids: str | None,
-    as_broker: bool,
-    shutdown: str | None,
+    broker: BrokerOptions,
     shown: RebuildOptions,
     lag: LagOptions,
 ) -> None:
@@ -88,12 +87,12 @@ def command(
     from offsets_log.rows.tables import to_json
 
     table = shown.table
-    check_usage(reading, shown.decide, as_broker=as_broker)
+    check_usage(reading, shown.decide, as_broker=broker.as_broker)
     with open_session(reading, output) as session:
         logs = lag_logs(session, lag.lag)
         outcomes = begin_to_decide(session, DecideOptions(shown.decide, lag.now_ms))
         memory = Memory(PROFILES[profile], outcomes, share_offsets_of(session, logs))
-        for part in Brokers(session, memory.profile, as_broker, shutdown).load():
+        for part in Brokers(session, memory.profile, broker).load():
             memory.add(*part)
         memory.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
         document = memory.document(session.account.damages, expand=shown.expand)
@@ -116,7 +115,7 @@ def command(
         say_of_decided(session)
         session.account.finish(
             f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "
-            f"{len(document['pending'])} pending, {session.inputs.partitions_read}; profile {profile}",
+            f"{len(document['pending'])} pending, {session.inputs.partitions_read}; {rules_of(profile)}",
             found=len(document["offsets"])
             + len(document["pending"])
             + (0 if reading.topic else len(document["groups"])),

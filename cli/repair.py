@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.bulk import is_large
-from cli.options import TOPIC_ID, VERBOSE, ReadOptions
-from cli.partition_folders import (
-    PartitionFolders,
-    check_target,
-    folder_name,
-    folder_options,
-    partition_of,
-    tell,
-)
+from cli.options import TOPIC_ID, VERBOSE
+from cli.partition_folders import FolderOptions, PartitionFolders, folder_name, folder_options, partition_of, tell
 from cli.signals import ended_by_signals
 from offsets_log.words import counted
 
@@ -70,17 +63,9 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
 @folder_options
 @VERBOSE
 def command(
-    paths: tuple[str, ...],
-    to: str | None,
-    dry_run: bool,
+    asked: FolderOptions,
     drop_unloadable: Release | None,
-    topic_id: str | None,
     quarantine: str | None,
-    offsets_partition: tuple[int, ...],
-    as_partition: int | None,
-    output: str | None,
-    progress: bool | None,
-    quiet: bool,
     verbose: bool,
 ) -> None:
     """Write all of a log that can be read, as segments that a broker loads.
@@ -102,33 +87,24 @@ def command(
     from offsets_log.broker.hand_over import of_topic
     from offsets_log.repairing.result import REPAIR_COLUMNS
 
-    check_target(to, dry_run=dry_run)
-    _check_quarantine(quarantine, to, paths, dry_run=dry_run)
-    reading = ReadOptions(
-        paths=paths,
-        as_partition=as_partition,
-        offsets_partition=offsets_partition,
-        input_format="segments",
-        quarantine=quarantine,
-        progress=progress,
-        quiet=quiet,
-        verbose=verbose,
-    )
+    asked.check_target()
+    _check_quarantine(quarantine, asked)
+    reading = asked.reading(quarantine=quarantine, verbose=verbose)
     with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         session.account.tells_brokers = True
         if quarantine is not None:
-            _refuse_inside_inputs(quarantine, paths, session.inputs.files)
-        folders = PartitionFolders(None if to is None else session.engine.place(to, stack), topic_id)
+            _refuse_inside_inputs(quarantine, asked.paths, session.inputs.files)
+        folders = PartitionFolders(None if asked.to is None else session.engine.place(asked.to, stack), asked.topic_id)
         repairing = _Repairing(session, drop_unloadable, folders)
-        rows = [repairing.repair(of_topic(log, topic_id)) for log in session.inputs.logs]
+        rows = [repairing.repair(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
         folders.write_beside()
         stack.close()
-        tell(rows, REPAIR_COLUMNS, output, {"left_out": _left_out_in_words})
+        tell(rows, REPAIR_COLUMNS, asked.output, {"left_out": _left_out_in_words})
         session.account.is_wrong |= any(row["left_out"] for row in rows)
         session.account.finish(_in_words(rows))
 
 
-def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, ...], *, dry_run: bool) -> None:
+def _check_quarantine(quarantine: str | None, asked: FolderOptions) -> None:
     """Fail unless the quarantine is a new file, outside of the inputs and the output."""
     if quarantine is None:
         return
@@ -137,15 +113,15 @@ def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, 
     from cli.account import fail
     from offsets_log.errors import OffsetsLogError, OutputError
 
-    if dry_run:
+    if asked.dry_run:
         raise click.UsageError("--quarantine writes a file, and --dry-run writes nothing")
     file = Path(quarantine).resolve()
-    if to is not None and file.is_relative_to(Path(to).resolve()):
+    if asked.to is not None and file.is_relative_to(Path(asked.to).resolve()):
         raise click.UsageError("--quarantine names a file inside of --to")
     try:
         if file.exists():
             raise OutputError("it exists, and is not overwritten", file=quarantine)
-        _refuse_inside_inputs(quarantine, paths, paths)
+        _refuse_inside_inputs(quarantine, asked.paths, asked.paths)
     except OffsetsLogError as error:
         fail(error)
 

@@ -9,7 +9,17 @@ import click
 from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
 from cli.judge import TargetOptions, add_judgement, target_options
 from cli.lag import STRANDED, lag_logs, say_of_lag
-from cli.options import AS_BROKER, NEW_DIRECTORY, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
+from cli.options import (
+    NEW_DIRECTORY,
+    PARTITIONS,
+    PROFILE,
+    BrokerOptions,
+    Output,
+    ReadOptions,
+    broker_options,
+    reading_options,
+    rules_of,
+)
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -31,8 +41,7 @@ SCRIPT_SUFFIX = ".sh"
 )
 @reading_options
 @PROFILE
-@AS_BROKER
-@SHUTDOWN
+@broker_options
 @PARTITIONS
 @decide_options
 @STRANDED
@@ -41,8 +50,7 @@ SCRIPT_SUFFIX = ".sh"
 def command(
     reading: ReadOptions,
     profile: str,
-    as_broker: bool,
-    shutdown: str | None,
+    broker: BrokerOptions,
     partitions: int | None,
     decide: DecideOptions,
     lag: bool | None,
@@ -72,14 +80,14 @@ def command(
     from offsets_log.restore.rescue import make_plan
     from offsets_log.restore.rows import counted_rows
 
-    check_usage(reading, decide.decide, as_broker=as_broker)
+    check_usage(reading, decide.decide, as_broker=broker.as_broker)
     with (
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
         atomic_directory(to) as directory,
     ):
         logs = lag_logs(session, lag)
         memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
-        for part in Brokers(session, memory.profile, as_broker, shutdown).load():
+        for part in Brokers(session, memory.profile, broker).load():
             memory.add(*part)
         offsets = (value for part in memory.parts for value in part.state.iter_served())
         stranded = list(session.inputs.iter_stranded(offsets)) if logs else []
@@ -87,7 +95,7 @@ def command(
         notes = (*session.inputs.notes, *session.inputs.clusters.notes)
         plan = make_plan(
             memory,
-            rescue_options(session, partitions, as_broker=as_broker),
+            rescue_options(session, partitions, as_broker=broker.as_broker),
             session.account.damages,
             notes=notes,
             corrupt=session.account.corrupt,
@@ -114,8 +122,8 @@ def command(
         rows = rows_of(plan)
         groups = len({row["group"] for row in rows})
         session.account.finish(
-            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile {profile}; "
-            + (f"read {to}/README.txt first" if is_written else f"{to} is not written"),
+            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
+            f"{rules_of(profile)}; " + (f"read {to}/README.txt first" if is_written else f"{to} is not written"),
             found=int(has_found),
         )
 

@@ -61,7 +61,7 @@ def open_session(
             session.inputs.check(needs)
             if output is not None and output.to not in (None, "-") and reading.engine == "local":
                 ensure_place(output.to, session.inputs.files)
-            for words in (*session.inputs.iter_idle_bounds(), *session.inputs.notes):
+            for words in session.inputs.notes:
                 session.account.say(words)
             for damage in session.inputs.damages:
                 session.account.on_damage(damage)

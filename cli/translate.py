@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import (
-    AS_BROKER,
     NEW_DIRECTORY,
     PARTITIONS,
     PROFILE,
-    SHUTDOWN,
+    BrokerOptions,
     Output,
     ReadOptions,
+    broker_options,
     reading_options,
+    rules_of,
 )
 from cli.translate_options import TranslateOptions, check_usage, translate_options
 from offsets_log.words import counted
@@ -35,16 +36,14 @@ EXAMPLES = (
 @click.command("translate", epilog=EXAMPLES)
 @reading_options
 @PROFILE
-@AS_BROKER
-@SHUTDOWN
+@broker_options
 @PARTITIONS
 @translate_options
 @NEW_DIRECTORY
 def command(
     reading: ReadOptions,
     profile: str,
-    as_broker: bool,
-    shutdown: str | None,
+    broker: BrokerOptions,
     partitions: int | None,
     asked: TranslateOptions,
     to: str,
@@ -90,7 +89,7 @@ def command(
         translation,
     ):
         translation.connect(session.account.say)
-        plan = _plan_of_source(session, profile, (as_broker, shutdown, partitions))
+        plan = _plan_of_source(session, profile, broker, partitions)
         rows = list(asked_of(plan))
         if not rows and (reading.group or reading.topic):
             directory.rmdir()
@@ -115,7 +114,7 @@ def command(
             session.account.say(note)
         _say_of(session, new)
         session.account.finish(
-            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}; profile {profile}; "
+            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}; {rules_of(profile)}; "
             f"read {to}/README.txt first"
         )
 
@@ -152,7 +151,7 @@ def _say_of(session: Session, plan: Row) -> None:
         session.account.say(f"{len(reasons) - REASONS_SHOWN} more reasons are in left-out.jsonl")
 
 
-def _plan_of_source(session: Session, profile: str, how: tuple[bool, str | None, int | None]) -> Row:
+def _plan_of_source(session: Session, profile: str, broker: BrokerOptions, partitions: int | None) -> Row:
     """Return the plan that a rescue of the source would have."""
     from cli.brokers import Brokers
     from cli.rescue import rescue_options
@@ -161,13 +160,12 @@ def _plan_of_source(session: Session, profile: str, how: tuple[bool, str | None,
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.rescue import make_plan
 
-    as_broker, shutdown, partitions = how
     memory = Memory(PROFILES[profile], share_offsets=share_offsets_of(session, None))
-    for part in Brokers(session, memory.profile, as_broker, shutdown).load():
+    for part in Brokers(session, memory.profile, broker).load():
         memory.add(*part)
     return make_plan(
         memory,
-        rescue_options(session, partitions, as_broker=as_broker),
+        rescue_options(session, partitions, as_broker=broker.as_broker),
         session.account.damages,
         notes=(*session.inputs.notes, *session.inputs.clusters.notes),
         corrupt=session.account.corrupt,

@@ -10,7 +10,7 @@ from typing import Any
 
 from cli.translate_sides import Asking, Committed, Side, is_here
 from offsets_log.data_directory.copied_logs import CopiedPartition
-from offsets_log.disk.translating import Aligned, Alone, Headed, Made, Reading, SentPartition
+from offsets_log.disk.translating import Aligned, Alone, Headed, Made, RowReading, SentPartition
 from offsets_log.disk.user_logs import open_user_log
 from offsets_log.errors import Damage, InputError
 from offsets_log.translation.alignment import MIXED, Alignment
@@ -34,7 +34,7 @@ class ByRecords:
     """
 
     def __init__(
-        self, source: Side, target: Side, rename_topic: Callable[[str], str], asking: Asking, reading: Reading
+        self, source: Side, target: Side, rename_topic: Callable[[str], str], asking: Asking, reading: RowReading
     ) -> None:
         self._source, self._target, self._rename_topic = source, target, rename_topic
         self._asking, self._reading = asking, reading

@@ -20,7 +20,7 @@ from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.data_directory.share_offsets import with_log_ends
 from offsets_log.disk.ahead import ahead
-from offsets_log.disk.translating import Headed, Reading, SentPartition, Synced, Timed
+from offsets_log.disk.translating import Headed, RowReading, SentPartition, Synced, Timed
 from offsets_log.disk.user_logs import find_user_topics, open_user_log
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog
@@ -40,7 +40,7 @@ from offsets_log.translation.offset_syncs import (
     read_checkpoints,
     read_offset_syncs,
 )
-from offsets_log.translation.translated_plan import Place
+from offsets_log.translation.translated_plan import PlacedOffset
 
 if TYPE_CHECKING:
     from offsets_log.cluster.live_target import LiveTarget
@@ -68,7 +68,7 @@ class Translation:
         self.rename_group = by_rules(asked.rename_group, "--rename-group")
         self._headers = headers_of(asked.offset_header)
         self._asked = asked
-        self._reading = Reading(int.from_bytes(os.urandom(7)), NO_HEADERS)
+        self._reading = RowReading(int.from_bytes(os.urandom(7)), NO_HEADERS)
         self._map: map_file.OffsetMap = {}
         self._stack = ExitStack()
         self._live: LiveTarget | None = None
@@ -115,7 +115,7 @@ class Translation:
 
     def places(
         self, source: CopiedLogs, clusters: Clusters, offsets: Sequence[Row], run: Run
-    ) -> Callable[[Row], Place]:
+    ) -> Callable[[Row], PlacedOffset]:
         """Translate the offsets of a plan; return what tells the place of each row.
 
         Args:
@@ -138,7 +138,7 @@ class Translation:
         """Return rows of share offsets with what the target's copy tells of their logs."""
         return with_log_ends(rows, self._target.logs)
 
-    def _place(self, row: Row, partition: int, told: Mapping[int, Told]) -> Place:
+    def _place(self, row: Row, partition: int, told: Mapping[int, Told]) -> PlacedOffset:
         topic = self.rename_topic(row["topic"])
         one = Untold(FORMER) if self._is_former(row) else told[row["committed_offset"]]
         if isinstance(one, Answer) and self._asked.allow_skip:
@@ -146,7 +146,7 @@ class Translation:
         epoch = None
         if isinstance(one, Answer) and self._asked.leader_epochs == "target":
             epoch = self._target.leader_epoch(topic, partition, one.target_offset - 1)
-        return Place(topic, partition, one, epoch)
+        return PlacedOffset(topic, partition, one, epoch)
 
     def _is_former(self, row: Row) -> bool:
         """Return whether an offset counts records of another topic than that of the name in the source's copy."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.errors import Damage
-from offsets_log.following.growth import Piece
+from offsets_log.following.growth import GrownPiece
 from offsets_log.following.pieces import PieceReader, Written
 from offsets_log.replay.partial import PartialState, ProducerState
 from offsets_log.replay.profile import Profile
@@ -44,7 +44,7 @@ Effect = tuple[PartialState, dict[str, int]]
 """What records do, and when each group last wrote."""
 
 
-def effect_table(piece: Piece, scanner: Scanner, reading: SourceOptions) -> pa.Table:
+def effect_table(piece: GrownPiece, scanner: Scanner, reading: SourceOptions) -> pa.Table:
     """Return what the records of a piece do as `EFFECT_COLUMNS`."""
     number = UNKNOWN if piece.log.offsets_partition is None else piece.log.offsets_partition
     begin = piece.cursor.last_offset

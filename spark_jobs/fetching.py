@@ -16,7 +16,7 @@ from offsets_log.cluster.reader import ClusterNow, ClusterReader, Pauses
 from offsets_log.columnar.scan.reading import Cursor, ScanPlace
 from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.errors import ClusterError, ClusterLostError, InputError
-from offsets_log.following.growth import Piece
+from offsets_log.following.growth import GrownPiece
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.protocol.error_codes import NO_ERROR, REFUSALS, name_of
@@ -164,7 +164,7 @@ class FetchedSlice:
         """How many bytes they have, about."""
         return (self.end - self.offset) * BYTES_OF_RECORD
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[GrownPiece]:
         """Fetch the slice, and yield its pieces. Raises InputError, ClusterError."""
         reader = open_cluster(self.client)
         try:
@@ -181,12 +181,12 @@ class FetchedSlice:
             reader.close()
 
 
-def _piece(number: int, data: bytes, offset: int) -> Piece:
+def _piece(number: int, data: bytes, offset: int) -> GrownPiece:
     segment = Segment(f"{OFFSETS_TOPIC}-{number}", None, data)
     log = PartitionLog(number, (segment,), selection="only what is new is read")
     batch = entry_in_memory("", memoryview(data), 0, len(data))
     last_offset = offset - 1 if batch is None else min(offset, batch.base_offset) - 1
-    return Piece(log, Cursor(ScanPlace(0, 0), last_offset, last_offset + 1, 0), 0)
+    return GrownPiece(log, Cursor(ScanPlace(0, 0), last_offset, last_offset + 1, 0), 0)
 
 
 class GrowingCluster:

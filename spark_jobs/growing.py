@@ -1,6 +1,6 @@
 """Logs that grow, in directories of this machine or in stores: how far they go now, and the slices between two places.
 
-Where a stream is in a log is a `following.growth.Place`, kept with the checkpoint. From there the driver steps over
+Where a stream is in a log is a `following.growth.Bookmark`, kept with the checkpoint. From there the driver steps over
 what is new, and tells tasks what to read: whole batches, of which the sizes and checksums are known. A large segment
 that is complete is not read by the driver, if the end of its file tells where it ends.
 """
@@ -22,7 +22,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
 from offsets_log.errors import Damage, InputError
 from offsets_log.events import EVERYTHING
-from offsets_log.following.growth import GrowingLog, Piece, Place, Replaced, SegmentFile
+from offsets_log.following.growth import Bookmark, GrowingLog, GrownPiece, Replaced, SegmentFile
 from offsets_log.following.pieces import BULK_FROM_BYTES
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
@@ -62,7 +62,7 @@ class Slice:
     checked_from: int
     checksum: int
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[GrownPiece]:
         """Read it. Raises InputError: the file has other bytes now."""
         data = self.folder.read(self.name, self.position, self.size_bytes)
         file = f"{self.folder.path}/{self.name}"
@@ -76,9 +76,9 @@ class Slice:
             segments.append(Segment("", self.following, b""))
         log = PartitionLog(self.offsets_partition, tuple(segments), selection="only what is new is read")
         cursor = Cursor(ScanPlace(0, 0), self.last_offset, self.next_offset, 0, self.is_broken)
-        yield Piece(log, cursor, self.position)
+        yield GrownPiece(log, cursor, self.position)
 
-    def is_followed_by(self, place: Place) -> bool:
+    def is_followed_by(self, place: Bookmark) -> bool:
         """Whether what stands at a place may be read together with it."""
         is_next = (self.base_offset, self.position + self.size_bytes) == (place.base_offset, place.position)
         return is_next and self.size_bytes < SLICE_BYTES and self.checked_from == self.position
@@ -97,7 +97,7 @@ class Advance:
         lost: how many offsets no segment holds, with nothing that explains it.
     """
 
-    place: Place | None
+    place: Bookmark | None
     slices: list[Slice] = field(default_factory=list)
     size_bytes: int = 0
     lost: int = 0
@@ -118,7 +118,7 @@ class Stepping:
         self.folder = folder
         self._scanner = scanner
 
-    def advance(self, start: Place | None, seen: Seen = list, most_bytes: int | None = None) -> Advance:
+    def advance(self, start: Bookmark | None, seen: Seen = list, most_bytes: int | None = None) -> Advance:
         """Step over whole batches from a place on, up to their end or until there are so many bytes, and one at least.
 
         Args:
@@ -133,7 +133,7 @@ class Stepping:
             pass
         return made
 
-    def upto(self, place: Place, files: Sequence[SegmentFile]) -> list[SegmentFile]:
+    def upto(self, place: Bookmark, files: Sequence[SegmentFile]) -> list[SegmentFile]:
         """Return what stands before a place, wherever that is in the segments now. Raises InputError."""
         growing = self._growing(place)
         found = next(growing.grown(files), None)
@@ -146,12 +146,12 @@ class Stepping:
             if file.base_offset <= here.base_offset
         ]
 
-    def _growing(self, place: Place | None, most_bytes: int | None = None) -> GrowingLog:
+    def _growing(self, place: Bookmark | None, most_bytes: int | None = None) -> GrowingLog:
         told = PartitionLog(self.number, ())
         piece_bytes = min(PIECE_BYTES, most_bytes or PIECE_BYTES)
         return GrowingLog(told, f"{self.folder.path}/", self.folder.read, piece_bytes, copy(place))
 
-    def _find(self, place: Place | None) -> tuple[list[SegmentFile], Place | None]:
+    def _find(self, place: Bookmark | None) -> tuple[list[SegmentFile], Bookmark | None]:
         """Return the segments, and where a place is in them; look twice before it is said that it is not there."""
         growing = self._growing(place)
         found = None
@@ -180,7 +180,7 @@ class Stepping:
                 return False
             if isinstance(found, Missing):
                 made.lost += found.count if found.is_lost else 0
-            elif isinstance(found, Piece):
+            elif isinstance(found, GrownPiece):
                 left = None if most_bytes is None else most_bytes - made.size_bytes
                 if found.position == 0 and self._pass_segment(made, files, left):
                     return True
@@ -208,18 +208,24 @@ class Stepping:
             return False
         made.slices.append(self._slice(place, file, following, file.size_bytes, begin, zlib.crc32(tail)))
         made.size_bytes += file.size_bytes
-        made.place = Place(following, 0, following - 1, following, is_first=False)
+        made.place = Bookmark(following, 0, following - 1, following, is_first=False)
         return True
 
     def _slice(
-        self, place: Place, file: SegmentFile, following: int | None, size_bytes: int, checked_from: int, checksum: int
+        self,
+        place: Bookmark,
+        file: SegmentFile,
+        following: int | None,
+        size_bytes: int,
+        checked_from: int,
+        checksum: int,
     ) -> Slice:
         return Slice(
             self.number, self.folder, file.name, file.base_offset, following, place.position, size_bytes,
             place.last_offset, place.next_offset, place.is_broken, checked_from, checksum,
         )  # fmt: skip
 
-    def _add(self, made: Advance, piece: Piece, files: Sequence[SegmentFile]) -> None:
+    def _add(self, made: Advance, piece: GrownPiece, files: Sequence[SegmentFile]) -> None:
         """Step over a piece, and add it to the slices."""
         place = made.place
         assert place is not None
@@ -232,12 +238,12 @@ class Stepping:
             made.slices.append(self._new(place, files, data))
         self._pass(piece)
 
-    def _new(self, place: Place, files: Sequence[SegmentFile], data: bytes) -> Slice:
+    def _new(self, place: Bookmark, files: Sequence[SegmentFile], data: bytes) -> Slice:
         index = next(i for i, file in enumerate(files) if file.base_offset == place.base_offset)
         following = files[index + 1].base_offset if index + 1 < len(files) else None
         return self._slice(place, files[index], following, len(data), place.position, zlib.crc32(data))
 
-    def _pass(self, piece: Piece) -> None:
+    def _pass(self, piece: GrownPiece) -> None:
         """Move a piece's cursor behind it, as whoever reads it does."""
         cursor, log = piece.cursor, piece.log
         if log.bytes_to_read >= BULK_FROM_BYTES:
@@ -259,17 +265,17 @@ Offsets = dict[str, Any]
 """Name of the offsets partition → its place, as Spark keeps it in a checkpoint."""
 
 
-def place_of(told: Mapping[str, Any] | None) -> Place | None:
+def place_of(told: Mapping[str, Any] | None) -> Bookmark | None:
     """Return a place as it was kept. Raises InputError: another program has kept it."""
     if told is None:
         return None
     try:
-        return Place(**{**told, "mark": bytes.fromhex(told["mark"])})
+        return Bookmark(**{**told, "mark": bytes.fromhex(told["mark"])})
     except (KeyError, TypeError, ValueError):
         raise InputError("the checkpoint is of another kind of source, or of another version of it") from None
 
 
-def told_of(place: Place) -> dict[str, Any]:
+def told_of(place: Bookmark) -> dict[str, Any]:
     """Return a place as it is kept."""
     return asdict(place) | {"mark": place.mark.hex()}
 

@@ -30,7 +30,7 @@ from offsets_log.columnar.shuffle.pieces import Bounds, iter_event_tables
 from offsets_log.columnar.shuffle.records import iter_record_tables
 from offsets_log.errors import InputError
 from offsets_log.events import EVERYTHING
-from offsets_log.following.growth import Piece
+from offsets_log.following.growth import GrownPiece
 from spark_jobs.effects import effect_table
 from spark_jobs.growing import GrowingFiles, Offsets
 from spark_jobs.growing_folders import open_folders
@@ -51,7 +51,7 @@ class Slice(Protocol):
     def size_bytes(self) -> int:
         """How many bytes they have, about."""
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[GrownPiece]:
         """Read them. Raises InputError: they are not there any more."""
 
 
@@ -155,23 +155,23 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 _DEFAULTS = SourceOptions(paths=())
 
 
-def _records(piece: Piece, reading: SourceOptions) -> Iterator[pa.Table]:
+def _records(piece: GrownPiece, reading: SourceOptions) -> Iterator[pa.Table]:
     for table in iter_record_tables(piece.log, _bounds(piece), EVERYTHING, reading.kafka, note=_pass):
         yield _in_place(table, piece)
 
 
-def _events(piece: Piece, reading: SourceOptions) -> Iterator[pa.Table]:
+def _events(piece: GrownPiece, reading: SourceOptions) -> Iterator[pa.Table]:
     shown = Shown(matcher(reading.group), matcher(reading.topic))
     for table in iter_event_tables(piece.log, _bounds(piece), shown, EVERYTHING, reading.kafka, note=_pass):
         yield _in_place(table, piece)
 
 
-def _effects(piece: Piece, reading: SourceOptions) -> Iterator[pa.Table]:
+def _effects(piece: GrownPiece, reading: SourceOptions) -> Iterator[pa.Table]:
     with Scanner() as scanner:
         yield effect_table(piece, scanner, reading)
 
 
-def _bounds(piece: Piece) -> Bounds:
+def _bounds(piece: GrownPiece) -> Bounds:
     end = ScanPlace(len(piece.log.segments), 0)
     return Bounds(piece.cursor.place, piece.cursor.last_offset, end, next_first_offset=None)
 
@@ -180,13 +180,13 @@ def _pass(seen: Seen) -> None:
     """Tell nothing of what could not be read: rows have no place for it."""
 
 
-def _in_place(table: pa.Table, piece: Piece) -> pa.Table:
+def _in_place(table: pa.Table, piece: GrownPiece) -> pa.Table:
     """Return rows with the positions that they have in their file."""
     at = table.schema.get_field_index("position")
     return table.set_column(at, table.schema.field(at), pc.add(table["position"], piece.position))
 
 
-READERS: dict[str, Callable[[Piece, SourceOptions], Iterator[pa.Table]]] = {
+READERS: dict[str, Callable[[GrownPiece, SourceOptions], Iterator[pa.Table]]] = {
     "records": _records,
     "events": _events,
     "effects": _effects,

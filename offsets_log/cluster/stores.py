@@ -42,7 +42,7 @@ def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.check_hostname = bool(properties.get("ssl.endpoint.identification.algorithm", "https"))
     _limit_versions(context, properties)
-    trust, key = _Place(properties, "truststore"), _Place(properties, "keystore")
+    trust, key = _Store(properties, "truststore"), _Store(properties, "keystore")
     if trust.is_given:
         context = _trusting_only(context, trust)
     if key.is_given:
@@ -62,10 +62,10 @@ def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 def has_key(properties: Mapping[str, str]) -> bool:
     """Return whether a client has its own key."""
-    return _Place(properties, "keystore").is_given
+    return _Store(properties, "keystore").is_given
 
 
-def _trusting_only(old: ssl.SSLContext, trust: _Place) -> ssl.SSLContext:
+def _trusting_only(old: ssl.SSLContext, trust: _Store) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = old.check_hostname
     context.minimum_version, context.maximum_version = old.minimum_version, old.maximum_version
@@ -90,7 +90,7 @@ def _limit_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> N
     context.minimum_version, context.maximum_version = min(versions), max(versions)
 
 
-class _Place:
+class _Store:
     """The place where the properties put a client's keys, or the certificates that it trusts."""
 
     def __init__(self, properties: Mapping[str, str], store: str) -> None:

@@ -314,7 +314,7 @@ _NAMING_FRAME = re.compile(b"\x01[" + bytes(sorted(NAMING)) + b"]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _BatchSpan:
     """A batch by its header alone."""
 
     position: int
@@ -323,10 +323,10 @@ class _Place:
     attributes: int
 
 
-def _places(buffer: Buffer) -> Iterator[_Place]:
+def _places(buffer: Buffer) -> Iterator[_BatchSpan]:
     """Yield batches from the beginning, as far as headers lead from one to the next without a gap in offsets."""
     view, position = memoryview(buffer), 0
-    before: _Place | None = None
+    before: _BatchSpan | None = None
     while position + BATCH_HEADER_SIZE <= len(view):
         base_offset, size = _BASE_OFFSET_AND_SIZE.unpack_from(view, position)
         end = position + LOG_OVERHEAD + size
@@ -336,7 +336,7 @@ def _places(buffer: Buffer) -> Iterator[_Place]:
         if before is not None:
             yield before
         attributes, last_delta = _ATTRIBUTES_AND_LAST_DELTA.unpack_from(view, position + ATTRIBUTES_POSITION)
-        before = _Place(position, end, base_offset + last_delta, attributes)
+        before = _BatchSpan(position, end, base_offset + last_delta, attributes)
         position = end
     if before is not None and position == len(view):
         yield before

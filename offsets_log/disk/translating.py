@@ -73,7 +73,7 @@ class SentPartition(UserPartition):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RowReading:
     """How records of both sides are read.
 
     Attributes:
@@ -138,7 +138,7 @@ class Aligned(Question[Alignment]):
     is_same_count: bool
     source_end: int
     is_compacted: bool
-    reading: Reading
+    reading: RowReading
 
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> Alignment:
         pair = Pair(
@@ -163,7 +163,7 @@ class Alone(Question[tuple[Lacking, ...]]):
 
     copy: SentPartition
     is_source: bool
-    reading: Reading
+    reading: RowReading
 
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> tuple[Lacking, ...]:
         chunks = ahead(self.reading.reader(stack, on_damage).chunks(self.copy.open(stack)))
@@ -176,7 +176,7 @@ class Headed(Question[dict[int, ByHeaders]]):
 
     target: SentPartition
     committed: Mapping[int, Sequence[int]]
-    reading: Reading
+    reading: RowReading
 
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, ByHeaders]:
         reader = self.reading.reader(stack, on_damage)
@@ -206,7 +206,7 @@ class Timed(Question[dict[int, int | Untold]]):
     committed: Sequence[int]
     start: int
     end: int
-    reading: Reading
+    reading: RowReading
 
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, int | Untold]:
         reader = self.reading.reader(stack, on_damage)

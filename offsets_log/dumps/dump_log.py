@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 from offsets_log.dumps.dump_log_text import UNTOLD_OF_EXPANDED, KeylessTombstone, NotTold, Sizes, coordinator_bytes
 from offsets_log.dumps.kafka_json import field_bytes
 from offsets_log.dumps.source import (
-    Piece,
     Remark,
     SegmentPiece,
     SegmentPlace,
     SourceBatch,
+    SourcePiece,
     damaged_line,
     header,
     iter_placed_lines,
@@ -81,7 +81,7 @@ def is_dump_log(text: str) -> bool:
     return any(form.match(line) for line in text.split("\n") for form in (FILE_LINE, BATCH_LINE, RECORD_LINE))
 
 
-def read(buffer: Buffer) -> Iterator[Piece]:
+def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield the batches of a dump, in its order."""
     reader, at, line = _Reader(), 0, 1
     if len(buffer) >= BULK_FROM_BYTES:
@@ -97,7 +97,7 @@ def read(buffer: Buffer) -> Iterator[Piece]:
         yield from _slow_path(reader, buffer, at, line, is_bulk=False)
 
 
-def _in_bulk(text: BatchText, place: SegmentPlace, at: int, line: int) -> Iterator[Piece]:
+def _in_bulk(text: BatchText, place: SegmentPlace, at: int, line: int) -> Iterator[SourcePiece]:
     """Yield plain batches from a position on."""
     for some in text.batches(at, line):
         missing_columns = frozenset({BYTES} if some.is_resized else ()) | (
@@ -108,7 +108,7 @@ def _in_bulk(text: BatchText, place: SegmentPlace, at: int, line: int) -> Iterat
 
 def _slow_path(
     reader: _Reader, buffer: Buffer, at: int, begun_at: int, *, is_bulk: bool
-) -> Generator[Piece, None, tuple[int, int]]:
+) -> Generator[SourcePiece, None, tuple[int, int]]:
     """Yield pieces from entries read line by line, from a position on; return the position and line number of the end.
 
     Args:
@@ -158,7 +158,7 @@ class _Reader:
         self.place: SegmentPlace | None = SegmentPlace()
         self.batch: _Open | None = None
 
-    def entry(self, line: int, lines: list[str]) -> Iterator[Piece]:
+    def entry(self, line: int, lines: list[str]) -> Iterator[SourcePiece]:
         """Process an entry with all its lines."""
         if not lines:
             return
@@ -183,7 +183,7 @@ class _Reader:
         else:
             yield from self._record(line, lines)
 
-    def _begin(self, line: int, lines: list[str]) -> Iterator[Piece]:
+    def _begin(self, line: int, lines: list[str]) -> Iterator[SourcePiece]:
         for text in ("".join(lines), "".join(lines[:1])):
             facts = _facts(text)
             if facts is not None and ("isvalid" in facts or text == lines[0]):
@@ -191,7 +191,7 @@ class _Reader:
                 return
         yield damaged_line(line, "\n".join(lines).encode(), "it is no whole line of a batch")
 
-    def end(self) -> Iterator[Piece]:
+    def end(self) -> Iterator[SourcePiece]:
         """Finish the batch: it has no more records."""
         batch, self.batch = self.batch, None
         if batch is None or self.place is None:
@@ -201,7 +201,7 @@ class _Reader:
         except OffsetsLogError as error:
             yield Damage(error.at(position=batch.line), str(batch.facts).encode())
 
-    def _finished(self, batch: _Open, place: SegmentPlace) -> Iterator[Piece]:
+    def _finished(self, batch: _Open, place: SegmentPlace) -> Iterator[SourcePiece]:
         facts = batch.facts
         base = _number(facts, "baseOffset", "offset")
         if facts.get("isvalid", facts.get("isValid")) == "false":
@@ -243,7 +243,7 @@ class _Reader:
 
     # ----------------------------------------------------------------------------------------- records
 
-    def _record(self, line: int, lines: list[str]) -> Iterator[Piece]:
+    def _record(self, line: int, lines: list[str]) -> Iterator[SourcePiece]:
         error: OffsetsLogError | None = None
         for text, used in _readings(lines):
             try:
@@ -295,7 +295,7 @@ class _Reader:
             return self.batch.records[-1].offset + 1
         return _number(self.batch.facts, "baseOffset", "offset")
 
-    def _take(self, line: int, found: _Found) -> Iterator[Piece]:
+    def _take(self, line: int, found: _Found) -> Iterator[SourcePiece]:
         """Add a record to its batch; where batches have no line, records of one position and producer form a batch."""
         batch, facts = self.batch, found.facts
         begins = batch is None or (not batch.has_line and not _same_batch(batch.facts, facts))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from offsets_log.dumps.kafka_json import SHAPE_ERRORS, coordinator_record
-from offsets_log.dumps.source import Piece, SegmentPlace, SourceBatch, damaged_line, header, iter_lines, place_of
+from offsets_log.dumps.source import SegmentPlace, SourceBatch, SourcePiece, damaged_line, header, iter_lines, place_of
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format.control_record import ControlRecord, control_record
 from offsets_log.log_format.java_text import MalformedString
@@ -37,7 +37,7 @@ def is_events_json(text: str) -> bool:
     return first.startswith("{") and all(f'"{name}":' in first.replace('" :', '":') for name in NEEDED)
 
 
-def read(buffer: Buffer) -> Iterator[Piece]:
+def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield the batches of JSON Lines."""
     yield from batches(_rows(buffer), bytes_of_row)
 
@@ -76,7 +76,7 @@ FACTS_OF_BATCH = (
 )  # fmt: skip
 
 
-def batches(rows: Iterable[tuple[int, Row] | Damage], bytes_of: BytesOf) -> Iterator[Piece]:
+def batches(rows: Iterable[tuple[int, Row] | Damage], bytes_of: BytesOf) -> Iterator[SourcePiece]:
     """Join consecutive rows that have the same facts of a batch to one batch.
 
     Args:
@@ -102,7 +102,7 @@ def batches(rows: Iterable[tuple[int, Row] | Damage], bytes_of: BytesOf) -> Iter
     yield from _finish(opened)
 
 
-def _finish(opened: _Open | None) -> Iterator[Piece]:
+def _finish(opened: _Open | None) -> Iterator[SourcePiece]:
     if opened is None or not opened.records:
         return
     row = opened.row

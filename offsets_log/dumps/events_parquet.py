@@ -7,7 +7,7 @@ from typing import Any
 
 from offsets_log.columnar.events.rows import TOLD, has_column
 from offsets_log.dumps.events_json import Row, batches
-from offsets_log.dumps.source import Piece, damaged_line
+from offsets_log.dumps.source import SourcePiece, damaged_line
 from offsets_log.errors import CorruptRecordError
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.segment import Buffer
@@ -24,7 +24,7 @@ def is_parquet(head: bytes) -> bool:
     return head.startswith(PARQUET)
 
 
-def read(buffer: Buffer) -> Iterator[Piece]:
+def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield the batches of a table, in bulk if all is plain, else row by row; a row counts as a line."""
     import pyarrow as pa
 

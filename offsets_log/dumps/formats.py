@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from offsets_log.dumps import dump_log, events_json, events_parquet, formatter, kcat
-from offsets_log.dumps.source import InMemory, Piece, SegmentBuilder, Store
+from offsets_log.dumps.source import InMemory, SegmentBuilder, SourcePiece, Store
 from offsets_log.log_format.batch import MAGIC_POSITION, SUPPORTED_MAGICS
 from offsets_log.log_format.segment import Buffer
 
@@ -21,7 +21,7 @@ class DumpFormat:
 
     name: str
     is_like: Callable[[bytes], bool]
-    read: Callable[[Buffer], Iterator[Piece]]
+    read: Callable[[Buffer], Iterator[SourcePiece]]
 
 
 def _in_text(is_like: Callable[[str], bool]) -> Callable[[bytes], bool]:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from offsets_log.dumps.kafka_json import record_bytes
-from offsets_log.dumps.source import Piece, Remark, SegmentPlace, SourceBatch, Untold, damaged_line, header
+from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, Untold, damaged_line, header
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
@@ -102,7 +102,7 @@ def is_formatter(text: str) -> bool:
     return bool(OBJECT.match(text) or ANY_LINE.search(text))
 
 
-def read(buffer: Buffer) -> Iterator[Piece]:
+def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield one batch for each record: its real batch is not known."""
     text = bytes(buffer).decode(errors="replace")
     yield REMARK

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from offsets_log.dumps.source import Piece, Remark, SegmentPlace, SourceBatch, damaged_line, header
+from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, damaged_line, header
 from offsets_log.errors import CorruptRecordError, OffsetsLogError
 from offsets_log.log_format.java_text import REPLACEMENT
 from offsets_log.log_format.record import Record
@@ -47,7 +47,7 @@ def is_kcat(head: bytes) -> bool:
     return bool(FRAMED.match(head) or ENCODED.match(line))
 
 
-def read(buffer: Buffer) -> Iterator[Piece]:
+def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield one batch for each record: its real batch is not known."""
     view, at, line, is_any_read = memoryview(buffer), 0, 1, False
     while at < len(view):

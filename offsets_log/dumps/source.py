@@ -98,7 +98,7 @@ class Untold:
     columns: frozenset[str]
 
 
-Piece = SourceBatch | SegmentPiece | Damage | Remark | Untold
+SourcePiece = SourceBatch | SegmentPiece | Damage | Remark | Untold
 
 
 def place_of(file: str) -> SegmentPlace | None:
@@ -307,7 +307,7 @@ class SegmentBuilder:
         self.remarks: list[str] = []
         self._segments: dict[SegmentPlace, _Growing] = {}
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: SourcePiece) -> None:
         """Add the next piece."""
         match piece:
             case Remark(words):

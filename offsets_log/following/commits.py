@@ -13,7 +13,7 @@ from offsets_log.columnar.history.lines import write
 from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.following import alerts, metrics
-from offsets_log.following.growth import Piece, ReadAgainError
+from offsets_log.following.growth import GrownPiece, ReadAgainError
 from offsets_log.following.lags import KnownEnds
 from offsets_log.following.metrics import Sample
 from offsets_log.following.pieces import PieceReader
@@ -82,7 +82,7 @@ class FollowedCommits:
         self._is_begun = False
         self._told_until = 0
 
-    def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
+    def take(self, piece: GrownPiece, reader: PieceReader, note: Note) -> None:
         """Take what is new in the log.
 
         Raises:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.following import alerts, metrics
-from offsets_log.following.growth import Piece
+from offsets_log.following.growth import GrownPiece
 from offsets_log.following.lags import KnownEnds
 from offsets_log.following.metrics import Sample
 from offsets_log.following.pieces import PieceReader
@@ -63,7 +63,7 @@ class FollowedGenerations:
         self._watches: dict[str, StormWatch] = {}
         self._told: dict[str, dict[int, Row]] = {}  # by id of the entry
 
-    def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
+    def take(self, piece: GrownPiece, reader: PieceReader, note: Note) -> None:
         """Take what is new in the log."""
         self._timelines.read(reader.events(piece, self._timelines.wants), note, self._reader)
 

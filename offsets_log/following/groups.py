@@ -9,7 +9,7 @@ from itertools import chain
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.following import alerts, metrics
 from offsets_log.following.alerts import Identity
-from offsets_log.following.growth import Piece
+from offsets_log.following.growth import GrownPiece
 from offsets_log.following.keeping import KeptPartition
 from offsets_log.following.lags import KnownEnds, Lags
 from offsets_log.following.metrics import Sample
@@ -52,7 +52,7 @@ class FollowedGroups:
         self._lags = Lags(asked.rules, asked.shows_group, asked.shows_topic)
         self._lasting = alerts.Lasting()
 
-    def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
+    def take(self, piece: GrownPiece, reader: PieceReader, note: Note) -> None:
         """Take what is new in the log."""
         self._written.last_ms, last_ms = {}, self._written.last_ms
         self.kept.add(reader.effect(piece, self.asked.profile, note, self._written))

@@ -41,7 +41,7 @@ class SegmentFile:
 
 
 @dataclass(slots=True)
-class Place:
+class Bookmark:
     """Where reading goes on: a position in a segment, and the offsets before it.
 
     Attributes:
@@ -60,7 +60,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class GrownPiece:
     """A run of batches that are new.
 
     Attributes:
@@ -87,7 +87,7 @@ class Replaced:
     why: str
 
 
-Found = Piece | Replaced | Missing
+Found = GrownPiece | Replaced | Missing
 Rest = Damage | TailFound | Missing
 
 
@@ -104,7 +104,7 @@ class GrowingLog:
     prefix: str
     read: Read
     piece_bytes: int = PIECE_BYTES
-    _place: Place | None = None
+    _place: Bookmark | None = None
     _files: Sequence[SegmentFile] = ()
     _doubt: str | None = None
 
@@ -118,7 +118,7 @@ class GrowingLog:
         self._place, self._files = None, ()
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> Bookmark | None:
         """Where reading goes on in the files; None before the first look."""
         return self._place
 
@@ -175,11 +175,11 @@ class GrowingLog:
     def _enter(self, index: int) -> int:
         """Go on at the begin of a file."""
         base_offset, before = self._files[index].base_offset, self._place
-        self._place = Place(base_offset) if before is None else replace(before, base_offset=base_offset, position=0)
+        self._place = Bookmark(base_offset) if before is None else replace(before, base_offset=base_offset, position=0)
         self._place.mark = b""
         return index
 
-    def _find(self, place: Place) -> int:
+    def _find(self, place: Bookmark) -> int:
         files = self._files
         at = next((i for i, file in enumerate(files) if file.base_offset > place.base_offset), len(files))
         is_active = at == len(files)
@@ -198,12 +198,12 @@ class GrowingLog:
             )
         return self._find_again(place, max(0, at - 1))
 
-    def _is_as_it_was(self, file: SegmentFile, place: Place) -> bool:
+    def _is_as_it_was(self, file: SegmentFile, place: Bookmark) -> bool:
         if file.size_bytes < place.position:
             return False
         return not place.mark or self.read(file.name, place.mark_at, len(place.mark)) == place.mark
 
-    def _find_again(self, place: Place, index: int) -> int:
+    def _find_again(self, place: Bookmark, index: int) -> int:
         """Go on in a file that the cleaner wrote, or in the first that is left: behind what was read before."""
         file = self._files[index]
         place.base_offset, place.mark = file.base_offset, b""
@@ -215,7 +215,7 @@ class GrowingLog:
 
     # ------------------------------------------------------------------------------------ what is there
 
-    def _pieces(self, index: int) -> Iterator[Piece]:
+    def _pieces(self, index: int) -> Iterator[GrownPiece]:
         """Yield the batches of a file from the place on."""
         place, file = self._place, self._files[index]
         assert place is not None
@@ -237,15 +237,15 @@ class GrowingLog:
             place.position += len(data)
             place.is_first = False
 
-    def _piece(self, index: int, place: Place, data: bytes) -> Piece:
+    def _piece(self, index: int, place: Bookmark, data: bytes) -> GrownPiece:
         here, *behind = self._files[index : index + 2]
         segments = [Segment(self.prefix + here.name, here.base_offset, data)]
         segments += [Segment(self.prefix + file.name, file.base_offset, b"") for file in behind]
         log = PartitionLog(self.told.offsets_partition, tuple(segments), selection="only what is new is read")
         cursor = Cursor(ScanPlace(0, 0), place.last_offset, place.next_offset, 0, place.is_broken)
-        return Piece(log, cursor, place.position)
+        return GrownPiece(log, cursor, place.position)
 
-    def _whole_batches(self, index: int, place: Place) -> tuple[bytes, int | None]:
+    def _whole_batches(self, index: int, place: Bookmark) -> tuple[bytes, int | None]:
         """Return what may be read now, and where the header of its last batch is; nothing where more must come."""
         file, is_last = self._files[index], index + 1 == len(self._files)
         left = file.size_bytes - place.position

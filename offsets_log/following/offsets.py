@@ -8,7 +8,7 @@ from itertools import chain
 
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.following import alerts
-from offsets_log.following.growth import Piece
+from offsets_log.following.growth import GrownPiece
 from offsets_log.following.keeping import KeptPartition
 from offsets_log.following.lags import KnownEnds, Lags
 from offsets_log.following.metrics import Sample, state_samples
@@ -49,7 +49,7 @@ class FollowedOffsets:
         self._alerts: list[Row] = []
         self._lags = Lags(asked.rules, asked.shows_group, asked.shows_topic)
 
-    def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
+    def take(self, piece: GrownPiece, reader: PieceReader, note: Note) -> None:
         """Take what is new in the log."""
         self.kept.add(reader.effect(piece, self.asked.profile, note))
 

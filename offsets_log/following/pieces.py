@@ -11,7 +11,7 @@ from offsets_log.columnar.choose.selected import events_of, items_of_piece
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.naming import PER_GROUP
 from offsets_log.columnar.folds.offsets import scan
-from offsets_log.columnar.folds.replay import Piece as BulkPiece
+from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.writers import Count, WritersState
 from offsets_log.columnar.jit.compiled import Kernel, is_kept
@@ -21,7 +21,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note, ScanOrder
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, batch_events
-from offsets_log.following.growth import Piece, moved
+from offsets_log.following.growth import GrownPiece, moved
 from offsets_log.investigate.growing_history import GrowingHistory
 from offsets_log.investigate.writers import plain
 from offsets_log.log_format.batch import RecordBatch
@@ -83,7 +83,7 @@ class PieceReader:
     bulk_from: int = BULK_FROM_BYTES
     _read_bytes: int = 0
 
-    def is_bulk(self, piece: Piece) -> bool:
+    def is_bulk(self, piece: GrownPiece) -> bool:
         """Whether a piece is read by kernels; asked once of each."""
         size_bytes = piece.log.bytes_to_read
         self._read_bytes += size_bytes
@@ -91,7 +91,7 @@ class PieceReader:
             return True
         return size_bytes >= WORTH_BYTES and self._read_bytes >= self.bulk_from and is_kept(scan)
 
-    def events(self, piece: Piece, wants: Wants | None = None) -> Iterator[LogEvent]:
+    def events(self, piece: GrownPiece, wants: Wants | None = None) -> Iterator[LogEvent]:
         """Yield all events of a piece; ``wants`` as in `pipeline.iter_events`."""
         log, cursor = piece.log, piece.cursor
         segment = log.segments[0]
@@ -105,7 +105,7 @@ class PieceReader:
                     for event in batch_events(log, segment, item, EVERYTHING, self.release, wants):
                         yield _in_place(event, piece)
 
-    def chosen(self, piece: Piece, selection: Selection) -> Iterator[LogEvent]:
+    def chosen(self, piece: GrownPiece, selection: Selection) -> Iterator[LogEvent]:
         """Yield the events that a question about few records needs, as `selected_events` does."""
         if not self.is_bulk(piece):
             yield from self.events(piece)
@@ -115,7 +115,7 @@ class PieceReader:
             for event in events_of(order, item):
                 yield _in_place(event, piece)
 
-    def effect(self, piece: Piece, profile: Profile, note: Note, written: Written | None = None) -> PartialState:
+    def effect(self, piece: GrownPiece, profile: Profile, note: Note, written: Written | None = None) -> PartialState:
         """Return what the records of a piece do.
 
         Args:
@@ -127,23 +127,23 @@ class PieceReader:
         if written is not None:
             self._note_written(piece, written)
         order, state = self._order(piece), ColumnarState(profile, release=self.release)
-        bulk = BulkPiece(order, piece.cursor, self.scanner, _moving(note, piece.position), state)
+        bulk = Piece(order, piece.cursor, self.scanner, _moving(note, piece.position), state)
         bulk.run(order.end, lambda size_bytes: None)
         return partial_state(order.layout, state, self.scanner)
 
-    def _order(self, piece: Piece) -> ScanOrder:
+    def _order(self, piece: GrownPiece) -> ScanOrder:
         return ScanOrder(piece.log, EVERYTHING, self.release)
 
-    def history(self, piece: Piece, history: GrowingHistory, note: Note) -> None:
+    def history(self, piece: GrownPiece, history: GrowingHistory, note: Note) -> None:
         """Read a piece into a history by kernels, small ones too. Raises BeyondError if these cannot."""
         history.take(self._order(piece), piece.cursor, self.scanner, _moving(note, piece.position))
 
-    def has_kernels(self, piece: Piece, *largest: Kernel[Any]) -> bool:
+    def has_kernels(self, piece: GrownPiece, *largest: Kernel[Any]) -> bool:
         """Whether kernels read all pieces from a first one on: it is large, or the largest are compiled already."""
         is_quick = self.bulk_from <= BULK_FROM_BYTES and not IS_PYTHON and all(map(is_kept, largest))
         return is_quick or piece.log.bytes_to_read >= self.bulk_from
 
-    def _note_written(self, piece: Piece, written: Written) -> None:
+    def _note_written(self, piece: GrownPiece, written: Written) -> None:
         order = self._order(piece)
         state = WritersState(MODERN, PER_GROUP, release=self.release, with_newer=True)
         Count.piece(order, copy(piece.cursor), self.scanner, lambda seen: None, state).run(order.end, lambda size: None)
@@ -153,7 +153,7 @@ class PieceReader:
             written.add(group, records, size_bytes)
 
 
-def _in_place(event: LogEvent, piece: Piece) -> LogEvent:
+def _in_place(event: LogEvent, piece: GrownPiece) -> LogEvent:
     damage = event.damage if isinstance(event, Event) else event
     if isinstance(damage, Damage):
         moved(damage, piece.position)

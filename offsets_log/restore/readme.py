@@ -17,6 +17,13 @@ from offsets_log.words import counted, shown_time
 COMMANDS_SHOWN = 20
 """Maximum number of commands written out for each tool."""
 
+_RULES = {
+    "modern": "by the rules of a Kafka 4 coordinator (a cluster up to 3.9 had another: rescue with --profile classic)",
+    "modern-3.7": "by the rules of the Java coordinator that 3.7 had as a preview",
+    "classic": "by the rules of the Scala coordinator, up to Kafka 3.9",
+}
+"""Profile → whose rules the offsets follow."""
+
 _HEAD = """{title}
 
 {offsets} of {groups} on {topics}, {told_by}{until}.
@@ -164,7 +171,7 @@ def readme(plan: Row) -> Iterator[str]:
         groups=counted(len({row["group"] for row in rows}), "group"),
         topics=counted(len({row["topic"] for row in rows}), "topic"),
         title="\n".join((title, "=" * len(title))),
-        told_by=f"by the rules of a {plan['profile']} coordinator" if snapshot is None else _asked(snapshot),
+        told_by=_RULES[plan["profile"]] if snapshot is None else _asked(snapshot),
         until="".join(f", {bound}" for bound in bounds),
         doubts="\n".join(f"- {sentence}" for sentence in (*_of_none(plan), *plan["doubts"])) or "Nothing.",
         needed="\n".join(f"  {shown(topic)}: {count}" for topic, count in plan["topics"].items()) or "  (none)",

@@ -46,7 +46,7 @@ class ReadableFiles(PartitionFiles, Protocol):
         ...
 
 
-class Place(NamedTuple):
+class TimedRecord(NamedTuple):
     """A record: its offset and timestamp, and the leader epoch of its batch, −1 before magic 2."""
 
     offset: int
@@ -167,7 +167,7 @@ class LogReader:
 
     # ------------------------------------------------------------------------------------- times
 
-    def at_time(self, timestamp_ms: int, start: int, end: int) -> Place | None:
+    def at_time(self, timestamp_ms: int, start: int, end: int) -> TimedRecord | None:
         """Return the first record between two offsets that is as late as a time; None if none is.
 
         Raises:
@@ -188,10 +188,10 @@ class LogReader:
                     raise CorruptBatchError(batches.problem)
         return None
 
-    def at_largest_time(self, start: int, end: int) -> Place | None:
+    def at_largest_time(self, start: int, end: int) -> TimedRecord | None:
         """Return the first record with the largest timestamp; None without records. Raises OffsetsLogError."""
         self._require(start)
-        largest: Place | None = None
+        largest: TimedRecord | None = None
         for base in self._from(start):
             with open_batches(self._files, base) as batches:
                 for placed in batches.since(start):
@@ -257,17 +257,17 @@ class LogReader:
         return [one for one in found if one.last_offset >= start and one.first_offset < stable_offset]
 
 
-def _time(place: Place) -> tuple[int, int]:
+def _time(place: TimedRecord) -> tuple[int, int]:
     return place.timestamp_ms, -place.offset
 
 
-def _places_in(batches: SegmentBatches, placed: PlacedBatch) -> Iterator[Place]:
+def _places_in(batches: SegmentBatches, placed: PlacedBatch) -> Iterator[TimedRecord]:
     """Yield the records of a batch; that of a control batch stands for its timestamp."""
     batch = placed.batch
     times: Iterable[tuple[int, int]] = batches.times(placed)
     if batch.is_control:
         times = [(placed.last_offset, batch.max_timestamp_ms)]
-    return (Place(offset, time_ms, batch.partition_leader_epoch) for offset, time_ms in times)
+    return (TimedRecord(offset, time_ms, batch.partition_leader_epoch) for offset, time_ms in times)
 
 
 @dataclass(frozen=True)

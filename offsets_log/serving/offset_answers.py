@@ -24,7 +24,7 @@ from offsets_log.protocol.list_offsets import EARLIEST, EARLIEST_LOCAL, LATEST, 
 from offsets_log.replay.group import SHARE
 from offsets_log.rows.tables import Row
 from offsets_log.serving.asked import Asked, Body
-from offsets_log.serving.log_reader import LogReader, Place
+from offsets_log.serving.log_reader import LogReader, TimedRecord
 from offsets_log.serving.offsets import NO_LEADER_EPOCH, CommittedOffset
 from offsets_log.serving.state import Ends, Served
 
@@ -229,7 +229,7 @@ def _listed(served: Served, name: str, asked: Body, *, is_committed: bool) -> Bo
     return row | {"timestamp": place.timestamp_ms, "offset": place.offset, "leader_epoch": place.leader_epoch}
 
 
-def _place_of(log: LogReader | None, ends: Ends, timestamp: int) -> Place | None:
+def _place_of(log: LogReader | None, ends: Ends, timestamp: int) -> TimedRecord | None:
     """Return the first record as late as a time, or with the largest one; None where there is none.
 
     Raises:

@@ -29,7 +29,7 @@ WithLogEnds = Callable[[Sequence[Row]], Iterable[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlacedOffset:
     """What is said of a row of the plan.
 
     Attributes:
@@ -44,7 +44,7 @@ class Place:
 
 def translated_plan(
     plan: Row,
-    place_of: Callable[[Row], Place],
+    place_of: Callable[[Row], PlacedOffset],
     rename_group: Rename,
     doubts: Sequence[str] = (),
     with_log_ends: WithLogEnds = iter,
@@ -78,7 +78,7 @@ def translated_plan(
 
 
 def _all_translated(
-    rows: Iterable[Row], place_of: Callable[[Row], Place], rename_group: Rename
+    rows: Iterable[Row], place_of: Callable[[Row], PlacedOffset], rename_group: Rename
 ) -> tuple[list[Row], list[Row]]:
     """Return rows of offsets with the target's names and offsets, in their order there, and those that are left out."""
     kept: dict[tuple[str, str, int], Row] = {}
@@ -97,7 +97,7 @@ def _all_translated(
     return [kept[key] for key in sorted(kept)], left_out
 
 
-def _translated(row: Row, place: Place, answer: Answer, rename_group: Rename) -> Row:
+def _translated(row: Row, place: PlacedOffset, answer: Answer, rename_group: Rename) -> Row:
     """Return a row with the target's names; raw bytes of names that were replaced are dropped."""
     group = rename_group(row["group"])
     new = row | {

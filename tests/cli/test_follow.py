@@ -26,6 +26,7 @@ from offsets_log.following import pieces
 from offsets_log.following.alerts import alert_row
 from offsets_log.investigate.growing_history import GrowingHistory
 from tests.builders import LogBuilder, member
+from tests.cli.runs import DEFAULT_RULES
 from tests.conftest import json_lines
 
 COMMANDS = (["compact"], ["groups"], ["history", "-g", "*"], ["rebalances"])
@@ -73,7 +74,7 @@ def test_what_there_is_comes_first_as_without_it(recording: Any) -> None:
     assert (
         followed.stderr.splitlines()[-1]
         == plain.stderr.splitlines()[-1]
-        == ("129 offsets of 30 groups, 4 partitions; profile modern")
+        == f"129 offsets of 30 groups, 4 partitions; {DEFAULT_RULES}"
     )
 
 
@@ -95,7 +96,7 @@ def test_lines_come_within_a_second_and_a_signal_ends_it_whole(data: Path) -> No
         process.send_signal(signal.SIGTERM)
         rest, words = process.communicate(timeout=60)
     assert rest == b""
-    assert words.decode().splitlines()[-1] == "2 offsets of 2 groups, 2 partitions; profile modern"
+    assert words.decode().splitlines()[-1] == f"2 offsets of 2 groups, 2 partitions; {DEFAULT_RULES}"
     assert process.returncode == 0
 
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from tests.cli.checked import Recording
+from tests.cli.runs import DEFAULT_RULES
 from tests.conftest import NEVER, BulkFrom
 
 LOG = str(Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log")
@@ -57,7 +58,7 @@ def test_a_group_that_has_pending_offsets_alone_is_there(tmp_path: Path, bulk_fr
     told = [
         "1 offset of open transactions is not among these, for nothing is committed there yet: offsets-log rebuild "
         "--table pending",
-        "0 offsets of 0 groups, 8 partitions; profile modern",
+        f"0 offsets of 0 groups, 8 partitions; {DEFAULT_RULES}",
     ]
     assert run("compact", DATA, "-g", "g-tx-open").stderr.splitlines() == told
     for least_bytes in (NEVER, 0):

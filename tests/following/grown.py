@@ -11,7 +11,7 @@ from pathlib import Path
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.disk.growing import read_at, segment_files
 from offsets_log.errors import Damage
-from offsets_log.following.growth import GrowingLog, Piece, Replaced
+from offsets_log.following.growth import GrowingLog, GrownPiece, Replaced
 from offsets_log.following.pieces import PieceReader
 from offsets_log.log_format.partition_log import PartitionLog
 
@@ -41,7 +41,7 @@ class Follower:
 
     def look(self) -> None:
         for found in self.growing.grown(segment_files(self.directory)):
-            if isinstance(found, Piece):
+            if isinstance(found, GrownPiece):
                 self.followed.take(found, self.reader, self.seen.note)
             elif isinstance(found, Replaced):
                 self.seen.replaced.append(found)

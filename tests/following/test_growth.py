@@ -11,7 +11,7 @@ import pytest
 from offsets_log.disk.growing import read_at, segment_files
 from offsets_log.errors import Damage
 from offsets_log.events import TailFound
-from offsets_log.following.growth import GrowingLog, Piece, SegmentFile, _position_of
+from offsets_log.following.growth import GrowingLog, GrownPiece, SegmentFile, _position_of
 from offsets_log.following.offsets import FollowedOffsets, OffsetsAsked
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
@@ -174,9 +174,9 @@ def test_no_more_is_given_out_at_a_time_than_asked_for_unless_one_batch_is_large
         assert given == [count * size for count in expected]
 
 
-def taken(growing: GrowingLog, directory: Path) -> Iterator[Piece]:
+def taken(growing: GrowingLog, directory: Path) -> Iterator[GrownPiece]:
     for piece in growing.grown(segment_files(directory)):
-        assert isinstance(piece, Piece)
+        assert isinstance(piece, GrownPiece)
         yield piece
 
 
@@ -210,7 +210,7 @@ def read_on(growing: GrowingLog, files: dict[str, bytes]) -> bytes:
     """What is new, with the cursors where a reader leaves them."""
     found = b""
     for piece in growing.grown([SegmentFile(int(name[:20]), name, len(data)) for name, data in files.items()]):
-        assert isinstance(piece, Piece)
+        assert isinstance(piece, GrownPiece)
         data = bytes(piece.log.segments[0].buffer)
         for batch in iter_batches(data):
             assert isinstance(batch, RecordBatch)

@@ -79,5 +79,9 @@ def test_a_time_that_bounds_nothing_is_told(tmp_path: Path, recording: Recording
     result = run("compact", log, "--until-time", "2005-01-01", "-o", "jsonl")
     assert [json.loads(line) for line in result.stdout.split("\n") if line] == expected
     assert "records without a time (before Kafka 0.10), which are read whatever time is asked for" in result.stderr
+    rescued = run("rescue", log, "--until-time", "2005-01-01", "--to", tmp_path / "out")
+    plan: Row = read_json(tmp_path / "out" / "plan.json")
+    (doubt,) = [sentence for sentence in plan["doubts"] if "partition 0 has records without a time" in sentence]
+    assert rescued.stderr.count(doubt) == 1
     modern = write_log(tmp_path / "log", {0: LogBuilder().group(member("m"))})
     assert "without a time" not in run("compact", modern, "--until-time", TIME - 5).stderr

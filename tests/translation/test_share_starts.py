@@ -19,7 +19,7 @@ from offsets_log.restore.plan import decode_plan
 from offsets_log.restore.target import Committed
 from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Untold
 from offsets_log.translation.share_starts import asked_of
-from offsets_log.translation.translated_plan import Place, translated_plan
+from offsets_log.translation.translated_plan import PlacedOffset, translated_plan
 from tests.coordinator.broker import Broker, quick
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.restore import live
@@ -45,13 +45,13 @@ def share(group: str, start: int | None, *runs: dict[str, Any], topic: str = "or
     }  # fmt: skip
 
 
-def place_of(asked: dict[str, Any]) -> Place:
+def place_of(asked: dict[str, Any]) -> PlacedOffset:
     """All is 100 further there, but what is behind 10 moves back to that; one topic is missing."""
     if asked["topic"] == "gone":
-        return Place("gone", 0, Untold("it is gone"))
+        return PlacedOffset("gone", 0, Untold("it is gone"))
     offset = asked["committed_offset"]
     answer = Answer(100 + offset, EXACT, 0) if offset <= 10 else Answer(110, AT_LEAST, offset - 10)
-    return Place("us.orders", asked["partition"], answer)
+    return PlacedOffset("us.orders", asked["partition"], answer)
 
 
 def test_starts_and_what_is_done_above_them_are_those_of_the_target() -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from offsets_log.rows.tables import Row
 from offsets_log.translation.answers import AT_LEAST, BY_COUNT, EXACT, Answer, Untold
-from offsets_log.translation.translated_plan import Place, in_words, translated_plan
+from offsets_log.translation.translated_plan import PlacedOffset, in_words, translated_plan
 from tests.restore.plans import plan_of, row
 
 
-def translated(*places: tuple[Row, Place], rename: str = "", **values: object) -> Row:
+def translated(*places: tuple[Row, PlacedOffset], rename: str = "", **values: object) -> Row:
     told = {id(one): place for one, place in places}
     plan = plan_of(*(one for one, _ in places), **values)
     return translated_plan(plan, lambda one: told[id(one)], lambda name: rename + name, ["a doubt"])
@@ -18,11 +18,11 @@ def translated(*places: tuple[Row, Place], rename: str = "", **values: object) -
 
 def at(
     partition: int, offset: int, how: str = EXACT, again: int | None = 0, topic: str = "new", skipped: int = 0
-) -> Place:
-    return Place(topic, partition, Answer(offset, how, again, skipped=skipped), leader_epoch=3)
+) -> PlacedOffset:
+    return PlacedOffset(topic, partition, Answer(offset, how, again, skipped=skipped), leader_epoch=3)
 
 
-UNTOLD = Place("new", 9, Untold("why not"))
+UNTOLD = PlacedOffset("new", 9, Untold("why not"))
 
 
 def test_rows_have_the_targets_names_and_offsets_with_the_sources_beside_them() -> None:
@@ -67,7 +67,7 @@ def test_what_is_not_told_is_left_out_and_what_follows_is_there() -> None:
     ],
 )
 def test_of_two_that_are_one_in_the_target_the_earlier_stands_for_both(
-    one: Place, other: Place, kept: int, how: str, again: int | None
+    one: PlacedOffset, other: PlacedOffset, kept: int, how: str, again: int | None
 ) -> None:
     plan = translated((row("g", offset=50), one), (row("g", partition=1, offset=60), other))
     (found,) = plan["offsets"]
@@ -95,7 +95,7 @@ def test_of_two_that_are_one_in_the_target_the_earlier_stands_for_both(
         ([UNTOLD, at(1, 5)], ["could not be translated, as left-out.jsonl says: 1"]),
     ],
 )  # fmt: skip
-def test_what_is_doubtful_is_said(places: list[Place], words: list[str]) -> None:
+def test_what_is_doubtful_is_said(places: list[PlacedOffset], words: list[str]) -> None:
     plan = translated(*((row("g", partition=number), place) for number, place in enumerate(places)), doubts=["of old"])
     first, *said, own, old = plan["doubts"]
     assert "offsets of another cluster than the log's, translated: " in first

@@ -76,7 +76,7 @@ class RowReader:
         """
         layout = Layout(log.since(least))
         names, asked = self.headers.arrays()
-        state = r.Reading()
+        state = r.ReadingState()
         state.least, state.since, state.last_offset = least, since, -1
         for index, data in enumerate(layout.data):
             state.at = state.window_count = state.window_next = 0
@@ -104,12 +104,12 @@ class RowReader:
         if state.count:
             yield self._taken(state)
 
-    def _taken(self, state: r.Reading) -> Rows:
+    def _taken(self, state: r.ReadingState) -> Rows:
         rows = self._rows.up_to(state.count).copy().rows
         state.count = 0
         return rows
 
-    def _slow_path(self, layout: Layout, index: int, state: r.Reading) -> Iterator[Rows]:
+    def _slow_path(self, layout: Layout, index: int, state: r.ReadingState) -> Iterator[Rows]:
         """Read one batch with `log_format`, or go on behind what is damaged."""
         begin = int(state.at)
         for item, last_offset in layout.walk.items(index, begin, int(state.last_offset)):

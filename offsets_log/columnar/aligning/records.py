@@ -37,7 +37,7 @@ IS_APPEND_TIME = 4
 """Bits of the flags."""
 
 
-class Reading(Record):
+class ReadingState(Record):
     """The state of a reading."""
 
     at: Long
@@ -225,7 +225,7 @@ def _is_passed_over(state: Any, data: Any, at: Any) -> Any:
 
 @kernel
 def note(
-    state: Reading, data: Bytes, window: Bytes, table: LongRows, seed: Number, names: Bytes, asked: Table[Header],
+    state: ReadingState, data: Bytes, window: Bytes, table: LongRows, seed: Number, names: Bytes, asked: Table[Header],
     rows: Table[Noted],
 ) -> int:  # fmt: skip
     """Note the records of a segment's batches from a position on.
