@@ -23,8 +23,8 @@ ENTERED_AT_ONCE = 8 * a.BLOCK
 
 @kernel
 def enter(
-    round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: Table[d.Aborting],
-    data: Bytes, staged: Table[a.Staged], window: Bytes, table: LongRows,
+    round_state: d.RoundState, slots: Longs, keys: Table[d.Key], arena: Bytes, open_: Longs,
+    aborting: Table[d.Aborting], data: Bytes, staged: Table[a.Staged], window: Bytes, table: LongRows,
 ) -> int:  # fmt: skip
     """Pass 1: keys of the batches from the position on, and where they stand."""
     at, end = round_state.position, round_state.end
@@ -43,8 +43,8 @@ def enter(
 
 @part
 def _stage(
-    round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any,
-    staged: Table[a.Staged], window: Any, table: Any,
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, open_: Any, aborting: Any, data: Any, at: Any,
+    end: Any, staged: Table[a.Staged], window: Any, table: Any,
 ) -> Any:  # fmt: skip
     """Stage the batch at a position behind others, if there is room for all their keys.
 
@@ -70,7 +70,9 @@ def _stage(
 
 
 @part
-def _enter_staged(round_state: Any, slots: Any, keys: Any, arena: Any, source: Any, staged: Table[a.Staged]) -> None:
+def _enter_staged(
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, source: Any, staged: Table[a.Staged]
+) -> None:
     """Enter the keys of staged records, and where they stand."""
     for first in range(0, round_state.staged, a.BLOCK):
         last = min(np.int64(first + a.BLOCK), round_state.staged)

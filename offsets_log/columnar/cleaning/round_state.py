@@ -6,10 +6,12 @@ from typing import Annotated
 
 from offsets_log.columnar.jit.records import Long, Longs, Record
 
-# Columns of the table of keys, whose places in the arena `scan.interner` finds.
-KEY_AT = 0
-LAST_OFFSET = 1
-KEY_COLUMNS = 2
+
+class Key(Record):
+    """A raw key, which `scan.interner` finds in the arena, and where it stands last."""
+
+    key_at: Long
+    last_offset: Long
 
 
 class Due(Record):

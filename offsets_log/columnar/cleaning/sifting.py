@@ -82,9 +82,9 @@ def _is_superseded(round_state: Any, data: Any, producers: Any, chosen: Any, at:
 
 @kernel
 def sift(
-    round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: Table[d.Aborting],
-    data: Bytes, staged: Table[a.Staged], window: Bytes, table: LongRows, producers: Table[d.Active], chosen: Longs,
-    out: Bytes, packs: Table[d.Pack],
+    round_state: d.RoundState, slots: Longs, keys: Table[d.Key], arena: Bytes, open_: Longs,
+    aborting: Table[d.Aborting], data: Bytes, staged: Table[a.Staged], window: Bytes, table: LongRows,
+    producers: Table[d.Active], chosen: Longs, out: Bytes, packs: Table[d.Pack],
 ) -> int:  # fmt: skip
     """Pass 2: what is kept of the batches from the position on, written behind each other.
 
@@ -175,7 +175,7 @@ def _take_marker(round_state: Any, open_: Any, aborting: Any, data: Any, out: An
 
 @part
 def _take(
-    round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, aborting: Any, data: Any, source: Any,
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, open_: Any, aborting: Any, data: Any, source: Any,
     staged: Table[a.Staged], producers: Any, chosen: Any, out: Any, packs: Any, at: Any, size: Any, count: Any,
 ) -> Any:  # fmt: skip
     """Take one batch; return SLOW_PATH, with nothing done, if something about it is unusual."""
@@ -225,8 +225,8 @@ def _take(
 
 @inlined
 def _choose(
-    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Table[a.Staged], chosen: Any, count: Any,
-    keeps_tombstones: Any, is_entered: Any,
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, data: Any, staged: Table[a.Staged], chosen: Any,
+    count: Any, keeps_tombstones: Any, is_entered: Any,
 ) -> Any:  # fmt: skip
     """Move the records that are kept to the begin of what is staged: how many, and how many tombstones."""
     kept, tombstones = np.int64(0), np.int64(0)
@@ -251,7 +251,10 @@ def _choose(
 @inlined
 def _keep(staged: Table[a.Staged], i: Any, place: Any) -> None:
     """Move what is staged of a record."""
-    staged[U(place)] = staged[i]
+    one, kept = staged[i], staged[U(place)]
+    kept.key_at, kept.key_size = one.key_at, one.key_size
+    kept.value_at, kept.value_size = one.value_at, one.value_size
+    kept.offset, kept.timestamp_delta = one.offset, one.timestamp_delta
 
 
 @inlined
