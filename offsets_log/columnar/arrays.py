@@ -1,6 +1,6 @@
-"""The arrays a replay lives in: what kernels know of keys, groups, producers and open transactions.
+"""The arrays a replay lives in (`state`): what kernels know of keys, groups, producers and open transactions.
 
-Everything here grows with distinct keys, never with records. Where a value is needed again it is not kept but found
+Everything grows with distinct keys, never with records. Where a value is needed again it is not kept but found
 again: a row knows the batch it stands in and its place among the batch's records.
 
 Kernels take a few arrays, because each argument costs time at every compilation and call:
@@ -10,7 +10,7 @@ slots       hash table of raw keys
 rows        a `Row` for each raw key
 groups      a `Group` for each group
 arena       bytes of keys and group names, each behind its size
-overflow    what few records touch: hash tables of groups and producers, open transactions, topic ids
+overflow    what few records touch (`overflow`): hash tables of groups and producers, open transactions, topic ids
 """
 
 from __future__ import annotations

@@ -56,9 +56,8 @@ class More(Record):
     # Of a key of the newer kinds of groups (`folds.newer`):
     state: Annotated[Long, "seen_by"]  # of a member's own key: a phase, bits for its target and whether it exists
     turn: Annotated[Long, "seen_by"]  # of a CURRENT key: how many records it had; where topics are named: a hash
-    needed: Annotated[Long, "topic_high"]  # offset + 1 of the first record that needs the member (``J-18``), while
-    # nothing tells whether it exists,
-    missed: Annotated[Long, "topic_low"]  # and where it does not
+    needed: Annotated[Long, "topic_high"]  # offset + 1 of the first record that needs a member of which nothing tells
+    missed: Annotated[Long, "topic_low"]  # whether it exists, and of the first that needs one that does not (``J-18``)
     given_back: Annotated[Long, "topic_low"]  # of a CURRENT key, while pieces are joined: as `first_turn`
     first_turn: Annotated[Long, "topic_offset"]  # of a CURRENT key: offset + 1 of its first record
 
@@ -125,6 +124,7 @@ AN_OFFSET, A_VALUE, A_TOMBSTONE = range(3)
 """What `Kept` tells of."""
 
 SLOTS = ("group_slots", "producer_slots", "owned_slots")
+"""The hash tables."""
 REGIONS: tuple[Any, ...] = (Producer, Opened, Cancelled, More, Named, Unended, Owned, Told, Kept)
 SIZES = dict.fromkeys(SLOTS, 1) | {of.region: of.dtype.itemsize // 8 for of in REGIONS}
 """Region → size of an entry."""
@@ -135,44 +135,53 @@ _NAMED, _UNENDED, _OWNED, _TOLD, _KEPT = within(Named), within(Unended), within(
 
 @inlined
 def producer_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Producer:
+    """Return a producer."""
     return _PRODUCER(overflow, scan_state.producers_at, number)
 
 
 @inlined
 def opened_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Opened:
+    """Return a record of an open transaction."""
     return _OPENED(overflow, scan_state.opened_at, number)
 
 
 @inlined
 def cancelled_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Cancelled:
+    """Return what was cancelled."""
     return _CANCELLED(overflow, scan_state.cancelled_at, number)
 
 
 @inlined
 def more_at(scan_state: a.ScanState, overflow: Longs, row: Any) -> More:
+    """Return more of a row."""
     return _MORE(overflow, scan_state.more_at, row)
 
 
 @inlined
 def named_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Named:
+    """Return a topic id that was named."""
     return _NAMED(overflow, scan_state.named_at, number)
 
 
 @inlined
 def unended_at(scan_state: a.ScanState, overflow: Longs, producer: Any) -> Unended:
+    """Return what a survey has seen of a producer."""
     return _UNENDED(overflow, scan_state.unended_at, producer)
 
 
 @inlined
 def owned_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Owned:
+    """Return a partition that was taken."""
     return _OWNED(overflow, scan_state.owned_at, number)
 
 
 @inlined
 def told_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Told:
+    """Return a record with names of topics."""
     return _TOLD(overflow, scan_state.told_at, number)
 
 
 @inlined
 def kept_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Kept:
+    """Return a record of a group that is read again."""
     return _KEPT(overflow, scan_state.kept_at, number)

@@ -79,7 +79,7 @@ MARK_SIZE = 3
 
 @inlined
 def _number_of(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     names: Any, data: Any, start: Any, size: Any
 ) -> Any:  # fmt: skip
     """Return the number of a name, new or known; NEEDS_ROOM."""
@@ -91,7 +91,7 @@ def _number_of(
 @inlined
 def _verdict(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, names: Any, data: Any, staged: Table[a.Staged], i: Any, number: Any, group_at: Any, topic_at: Any,
+    overflow: Longs, names: Any, data: Any, staged: Table[a.Staged], i: Any, number: Any, group_at: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a staged record's key; NEEDS_ROOM."""
     is_commit = number < a.COMMIT_TYPES
@@ -134,7 +134,7 @@ def _said(counts: Any, topic: Any) -> Any:
 @part
 def _names_anew(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, names: Any, data: Any, id_at: Any, end: Any, topic_at: Any,
+    overflow: Longs, names: Any, data: Any, id_at: Any, end: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return WANTED if a commit's value gives a topic id another name than before, else UNWANTED; NEEDS_ROOM.
 
@@ -164,7 +164,7 @@ def _names_anew(
 @part
 def _lists_name_anew(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, names: Any, data: Any, at: Any, end: Any, lists: Any,
+    overflow: Longs, names: Any, data: Any, at: Any, end: Any, lists: Any,
 ) -> Any:  # fmt: skip
     """Do as `_names_anew` for the lists of a newer kind's value, which a program has read; choose what is new at once.
 
@@ -202,7 +202,7 @@ def _lists_name_anew(
 @inlined
 def _look_at_record(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, names: Any, data: Any, staged: Table[a.Staged], i: Any,
+    overflow: Longs, names: Any, data: Any, staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a staged record; NEEDS_ROOM, NOT_PLAIN."""
     key = staged[i].key_at
@@ -235,7 +235,7 @@ def _look_at_record(
 @part
 def _look(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, names: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any,
+    overflow: Longs, names: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
     """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet.
 
@@ -272,7 +272,7 @@ def _look(
 
 
 @inlined
-def _want(scan_state: a.ScanState, overflow: Any, producer_id: Any, markers: Any) -> Any:
+def _want(scan_state: a.ScanState, overflow: Longs, producer_id: Any, markers: Any) -> Any:
     """Want a producer's markers from here on, FOLLOWED, or the next one, OPEN; return False without room."""
     number = intern_producer(scan_state, overflow, producer_id)
     if number < 0:
@@ -368,7 +368,7 @@ def _copy(counts: Any, source: Any, start: Any, size: Any, copied: Any) -> None:
 @inlined
 def _choose(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, names: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, chosen: Any, told: Any,
+    overflow: Longs, names: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, chosen: Any, told: Any,
     copied: Any,
 ) -> Any:  # fmt: skip
     """Choose or pass the batch at ``scan_state.at``, or return why not."""

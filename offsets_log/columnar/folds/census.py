@@ -43,7 +43,7 @@ def _count_kind(scan_state: a.ScanState, kind: Any) -> None:
 
 @part
 def count(
-    scan_state: a.ScanState, overflow: Any, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any
+    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any
 ) -> None:
     """Count what was staged and replayed."""
     for number in range(staged_count):

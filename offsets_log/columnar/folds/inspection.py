@@ -20,7 +20,7 @@ from offsets_log.columnar.wire.primitives import be16, be32, be64
 
 @part
 def count(
-    scan_state: a.ScanState, overflow: Any, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any
+    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any
 ) -> None:
     """Look at what was staged and replayed."""
     for number in range(staged_count):

@@ -93,7 +93,7 @@ def _writer_of_key(
     rows: Table[a.Row],
     groups: Table[a.Group],
     arena: Any,
-    overflow: Any,
+    overflow: Longs,
     text: Any,
     row: Any,
 ) -> Any:
@@ -121,7 +121,7 @@ def named(
     rows: Table[a.Row],
     groups: Table[a.Group],
     arena: Any,
-    overflow: Any,
+    overflow: Longs,
     data: Any,
     start: Any,
     size: Any,
@@ -140,7 +140,7 @@ def _writer_of_time(
     rows: Table[a.Row],
     groups: Table[a.Group],
     arena: Any,
-    overflow: Any,
+    overflow: Longs,
     text: Any,
     time: Any,
 ) -> Any:
@@ -168,7 +168,7 @@ def put_number(text: Any, place: Any, number: Any) -> None:
 @part
 def _writer_with_names(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, text: Any, row: Any, number: Any
+    overflow: Longs, text: Any, row: Any, number: Any
 ) -> Any:  # fmt: skip
     """Return the writer of a number, an hour or another writer, with a key's names; NEEDS_ROOM without room."""
     if row < 0:
@@ -181,7 +181,7 @@ def _writer_with_names(
 @inlined
 def writer_of(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, text: Any, row: Any, time: Any
+    overflow: Longs, text: Any, row: Any, time: Any
 ) -> Any:  # fmt: skip
     """Return the writer for whom a record is counted; NEEDS_ROOM without room."""
     if counts[PER] == PER_HOUR:
@@ -213,7 +213,7 @@ def _asks(counts: Any, why: Any, of: Any) -> Any:
 @part
 def _saw_group(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, text: Any, source: Any, value: Any, size: Any, group: Any,
+    overflow: Longs, text: Any, source: Any, value: Any, size: Any, group: Any,
 ) -> Any:  # fmt: skip
     """Note a type 2 record; return FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     if size < 0:
@@ -250,7 +250,7 @@ def _topic_id(
     rows: Table[a.Row],
     groups: Table[a.Group],
     arena: Any,
-    overflow: Any,
+    overflow: Longs,
     source: Any,
     id_at: Any,
 ) -> Any:
@@ -263,7 +263,7 @@ def _topic_id(
 @part
 def _saw_commit(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, text: Any, source: Any, id_at: Any, row: Any, is_plain: Any,
+    overflow: Longs, text: Any, source: Any, id_at: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
     """Put who sent a commit into ``counts[HOLDER]``, if anybody: FINISHED, NEEDS_ROOM or NEEDS_ANSWER.
 
@@ -290,7 +290,7 @@ def _saw_commit(
 @part
 def _look_up(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, text: Any, topic_id: Any, row: Any, is_plain: Any, version: Any,
+    overflow: Longs, text: Any, topic_id: Any, row: Any, is_plain: Any, version: Any,
 ) -> Any:  # fmt: skip
     """Return the number of a topic id in a version of which members hold something; NEEDS_ROOM without room."""
     key_at = rows[rows[row].target].key_at
@@ -323,7 +323,7 @@ def _look_up(
 @inlined
 def find_holder(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, text: Any, staged: Table[a.Staged], i: Any, source: Any, row: Any, is_plain: Any,
+    overflow: Longs, text: Any, staged: Table[a.Staged], i: Any, source: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
     """Put whom a staged record is counted for into ``counts[HOLDER]``: FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     if row < 0:

@@ -117,7 +117,7 @@ def make_whole(groups: Table[a.Group], group: Any) -> None:
 
 
 @part
-def owned_entry(scan_state: a.ScanState, overflow: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
+def owned_entry(scan_state: a.ScanState, overflow: Longs, group: Any, high: Any, low: Any, partition: Any) -> Any:
     """Return the number of a partition; the group of a new one is 0. The caller has made sure of room."""
     at, found = find_owned_slot(scan_state, overflow, group, high, low, partition)
     if overflow[at] != 0:
@@ -137,7 +137,7 @@ def owned_entry(scan_state: a.ScanState, overflow: Any, group: Any, high: Any, l
 
 @inlined
 def _take(
-    scan_state: a.ScanState, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, number: Any
+    scan_state: a.ScanState, overflow: Longs, group: Any, row: Any, turn: Any, record_offset: Any, number: Any
 ) -> Any:
     """Let a member take a partition; return False if that is not plain."""
     entry = owned_at(scan_state, overflow, number)
@@ -157,7 +157,7 @@ def _take(
 
 @part
 def _take_list(
-    scan_state: a.ScanState, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any,
+    scan_state: a.ScanState, overflow: Longs, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any,
     end: Any
 ) -> Any:  # fmt: skip
     """Let a member take the partitions of a list that a program has read; return False if that is not plain."""
@@ -179,7 +179,7 @@ def _take_list(
 
 
 @inlined
-def _need_member(scan_state: a.ScanState, overflow: Any, member: Any, record_offset: Any) -> None:
+def _need_member(scan_state: a.ScanState, overflow: Longs, member: Any, record_offset: Any) -> None:
     """Note a record that must find its member before 4.0."""
     more = more_at(scan_state, overflow, member)
     if more.state & PRESENT:
@@ -192,7 +192,7 @@ def _need_member(scan_state: a.ScanState, overflow: Any, member: Any, record_off
 
 @part
 def _replay_current(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, number: Any,
     is_value: Any, record_offset: Any, data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
     """Replay a record of what a member has."""
@@ -227,7 +227,7 @@ def _replay_member(
     scan_state: a.ScanState,
     rows: Table[a.Row],
     groups: Table[a.Group],
-    overflow: Any,
+    overflow: Longs,
     row: Any,
     is_value: Any,
     record_offset: Any,
@@ -250,7 +250,7 @@ def _replay_member(
 
 @inlined
 def _replay_action(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, number: Any,
     is_value: Any, record_offset: Any, data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
     group, action = rows[row].group, TYPES[number, ACTION]
@@ -305,7 +305,7 @@ def _enter_group(
 
 
 @inlined
-def tell(scan_state: a.ScanState, rows: Table[a.Row], overflow: Any, row: Any) -> None:
+def tell(scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, row: Any) -> None:
     """Keep a record with names of topics, whose key has a later one; there is room."""
     told = told_at(scan_state, overflow, scan_state.told)
     told.offset = rows[row].last_offset
@@ -316,7 +316,7 @@ def tell(scan_state: a.ScanState, rows: Table[a.Row], overflow: Any, row: Any) -
 
 @inlined
 def _keep(
-    scan_state: a.ScanState, overflow: Any, group: Any, what: Any, record_offset: Any, batch: Any, index: Any
+    scan_state: a.ScanState, overflow: Longs, group: Any, what: Any, record_offset: Any, batch: Any, index: Any
 ) -> None:
     kept = kept_at(scan_state, overflow, scan_state.kept)
     kept.group = group
@@ -329,7 +329,7 @@ def _keep(
 
 @part
 def keep(
-    scan_state: a.ScanState, groups: Table[a.Group], overflow: Any, group: Any, is_value: Any, record_offset: Any,
+    scan_state: a.ScanState, groups: Table[a.Group], overflow: Longs, group: Any, is_value: Any, record_offset: Any,
     batch: Any, index: Any
 ) -> Any:  # fmt: skip
     """Keep a record of a group that is read again, behind its offset values; False without room."""
@@ -359,7 +359,7 @@ def keep_one(
 
 @part
 def replay_newer(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, number: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, number: Any,
     is_value: Any, record_offset: Any, batch: Any, index: Any, data: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Replay a record of a newer kind of group; return False, with nothing done, without room."""

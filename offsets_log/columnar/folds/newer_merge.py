@@ -31,7 +31,7 @@ from offsets_log.columnar.folds.newer import (
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.overflow import more_at, owned_at, told_at
+from offsets_log.columnar.overflow import More, more_at, owned_at, told_at
 from offsets_log.columnar.wire.primitives import be16
 
 
@@ -44,7 +44,7 @@ def link_member(rows: Table[a.Row], row: Any, right_rows: Table[a.Row], i: Any, 
 
 
 @inlined
-def _join_presence(overflow: Any, more: Any, right_overflow: Any, right_more: Any) -> Any:
+def _join_presence(more: More, right_more: More) -> Any:
     """Join which records need a member that does not exist; return the bits that tell whether it does."""
     exists = more.state & (PRESENT | ABSENT)
     needed, missed = right_more.needed, right_more.missed
@@ -115,14 +115,15 @@ def join_newer_groups(groups: Table[a.Group], group: Any, right_groups: Table[a.
 
 @part
 def join_newer_row(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_overflow: Any, i: Any, row: Any, records_before: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_overflow: Longs, i: Any, row: Any,
+    records_before: Any,
 ) -> None:  # fmt: skip
     """Join the right piece's last record of a key, after the partitions of its members."""
     number = be16(arena, rows[row].key_at)
     more, right_more = more_at(scan_state, overflow, row), more_at(right_scan_state, right_overflow, i)
     if TYPES[number, ACTION] == MEMBER:
-        exists = _join_presence(overflow, more, right_overflow, right_more)
+        exists = _join_presence(more, right_more)
         state = _joined_state(more.state, right_more.state)
         if state < 0:
             make_whole(groups, rows[row].group)
@@ -144,8 +145,8 @@ def join_newer_row(
 
 @part
 def join_owned(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
-    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_overflow: Any, numbers: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_overflow: Longs, numbers: Any,
 ) -> None:  # fmt: skip
     """Join partitions that the right piece's members took; their first record gave back what they held before."""
     for i in range(right_scan_state.owned):
@@ -172,8 +173,8 @@ def join_owned(
 
 @part
 def _mark_turns(
-    scan_state: a.ScanState, rows: Table[a.Row], arena: Any, overflow: Any, right_scan_state: a.ScanState,
-    right_rows: Table[a.Row], right_overflow: Any, numbers: Any, is_begin: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], arena: Any, overflow: Longs, right_scan_state: a.ScanState,
+    right_rows: Table[a.Row], right_overflow: Longs, numbers: Any, is_begin: Any,
 ) -> None:  # fmt: skip
     """Note for each member where the right piece's first record of what it has stands; afterwards count its turns."""
     for i in range(right_scan_state.row_count):

@@ -68,7 +68,7 @@ def end_values(rows: Table[a.Row], number: Any, tombstone_offset: Any, rules: An
 @part
 def open_record(
     scan_state: a.ScanState,
-    overflow: Any,
+    overflow: Longs,
     producer: Any,
     row: Any,
     record_offset: Any,
@@ -104,7 +104,7 @@ def open_record(
 def mark(
     scan_state: a.ScanState,
     rows: Table[a.Row],
-    overflow: Any,
+    overflow: Longs,
     producer: Any,
     commits: Any,
     marker_offset: Any,
@@ -149,7 +149,7 @@ def mark(
 
 
 @part
-def note_topic_id(scan_state: a.ScanState, overflow: Any, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
+def note_topic_id(scan_state: a.ScanState, overflow: Longs, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
     """Note that a value names its topic's id; return False without room."""
     more = more_at(scan_state, overflow, row)
     is_other = more.topic_high != high or more.topic_low != low
@@ -170,7 +170,7 @@ def note_topic_id(scan_state: a.ScanState, overflow: Any, row: Any, high: Any, l
 
 @inlined
 def replay_offset(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, row: Any, is_value: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, is_value: Any,
     record_offset: Any, batch: Any, index: Any, producer: Any, rules: Any,
 ) -> Any:  # fmt: skip
     """Replay a record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); return False without room.
@@ -236,7 +236,7 @@ def prepare(
 
 @inlined
 def row_of(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     staged: Table[a.Staged], data: Any, i: Any, place: Any, newer_target: Any
 ) -> Any:  # fmt: skip
     """Return the row of a staged record's key, which is added if it is new; else what `intern` says.
@@ -271,7 +271,7 @@ def _replay_group(
     scan_state: a.ScanState,
     rows: Table[a.Row],
     groups: Table[a.Group],
-    overflow: Any,
+    overflow: Longs,
     row: Any,
     staged: Table[a.Staged],
     i: Any,
@@ -301,7 +301,7 @@ def _replay_group(
 
 @inlined
 def _note_staged_id(
-    scan_state: a.ScanState, overflow: Any, row: Any, staged: Table[a.Staged], i: Any, data: Any
+    scan_state: a.ScanState, overflow: Longs, row: Any, staged: Table[a.Staged], i: Any, data: Any
 ) -> Any:
     """Note the topic id of a staged record, if it has one; return False without room."""
     topic_id = staged[i].topic_id_at
@@ -318,7 +318,7 @@ def flush(
     rows: Table[a.Row],
     groups: Table[a.Group],
     arena: Any,
-    overflow: Any,
+    overflow: Longs,
     staged: Table[a.Staged],
     data: Any,
 ) -> Any:

@@ -36,7 +36,7 @@ def waiting_at(scan_state: a.ScanState, producer: Any) -> Any:
 
 @part
 def _note_data(
-    counts: Any, scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any,
+    counts: Any, scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs,
     staged: Table[a.Staged], source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row],
     book: Any, commits: Any, generations: Any, count: Any, number: Any,
 ) -> None:  # fmt: skip
@@ -81,7 +81,7 @@ def _note_data(
 
 @inlined
 def _note(
-    counts: Any, scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any,
+    counts: Any, scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs,
     staged: Table[a.Staged], source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row],
     book: Any, commits: Any, generations: Any, count: Any,
 ) -> None:  # fmt: skip

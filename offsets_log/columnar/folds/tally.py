@@ -203,7 +203,7 @@ def count_staged(
 @part
 def flush(
     counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Any, staged: Table[a.Staged], source: Any, data: Any, writers: Table[Writer], minutes: Any, text: Any,
+    overflow: Longs, staged: Table[a.Staged], source: Any, data: Any, writers: Table[Writer], minutes: Any, text: Any,
 ) -> Any:  # fmt: skip
     """Count what is staged, from where it was left; as `fold.flush`."""
     while scan_state.flushed < scan_state.staged:

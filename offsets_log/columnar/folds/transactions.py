@@ -17,7 +17,9 @@ from offsets_log.columnar.scan.interner import intern_producer
 
 
 @inlined
-def add(scan_state: a.ScanState, overflow: Any, producer: Any, offset: Any, time: Any, batch: Any, count: Any) -> None:
+def add(
+    scan_state: a.ScanState, overflow: Longs, producer: Any, offset: Any, time: Any, batch: Any, count: Any
+) -> None:
     """Add records in a transaction, with the offset of the first, and where its batch begins in the log."""
     transaction = unended_at(scan_state, overflow, producer)
     if transaction.count == 0:
@@ -28,7 +30,7 @@ def add(scan_state: a.ScanState, overflow: Any, producer: Any, offset: Any, time
 
 
 @inlined
-def end(scan_state: a.ScanState, overflow: Any, producer: Any) -> None:
+def end(scan_state: a.ScanState, overflow: Longs, producer: Any) -> None:
     """End a transaction by a marker."""
     transaction = unended_at(scan_state, overflow, producer)
     transaction.count = 0

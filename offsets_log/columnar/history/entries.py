@@ -21,6 +21,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.kinds import Longs
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import producer_at
 
@@ -227,7 +228,7 @@ def what_is_needed(
 
 @part
 def note_offset(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, held: Any, lives: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: Any, lives: Any,
     opens: Any, counts: Any, entries: Any, key: Any, row: Any, is_value: Any, record_offset: Any, timestamp: Any,
     producer: Any, is_replayed: Any, committed: Any,
 ) -> Any:  # fmt: skip
@@ -274,7 +275,7 @@ def note_offset(
 
 @part
 def note_marker(
-    scan_state: a.ScanState, rows: Table[a.Row], overflow: Any, held: Any, lives: Any, opens: Any, counts: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, held: Any, lives: Any, opens: Any, counts: Any,
     entries: Any, producer: Any, commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
 ) -> Any:  # fmt: skip
     """Note the end of a transaction; return FINISHED, NEEDS_ENTRIES or NEEDS_ROOM."""

@@ -13,6 +13,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.kinds import Longs
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import find_row, has_room, intern, is_plain_text, is_utf8, same_bytes, size_of
 from offsets_log.columnar.wire.primitives import be16, be32, hash_bytes, is_new
@@ -153,7 +154,7 @@ def _text(counts: Any, texts: Any, members: Any, n: Any, column: Any, data: Any,
 
 @part
 def _assign(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     held: Any, key: Any, at: Any, size: Any, member: Any,
 ) -> Any:  # fmt: skip
     """Assign a canonical key's partition to a member from here on; return False without room."""
@@ -169,7 +170,7 @@ def _assign(
 
 @part
 def _assign_all(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     held: Any, counts: Any, texts: Any, data: Any, at: Any, name_size: Any, member: Any,
 ) -> Any:  # fmt: skip
     """Assign the partitions in its assignment to a member; return False without room.
@@ -209,7 +210,7 @@ def _begin_key(arena: Any, name_at: Any, counts: Any, texts: Any) -> Any:
 
 @part
 def _take_members(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     held: Any, lives: Any, counts: Any, texts: Any, members: Any, data: Any, value: Any, end: Any, group: Any,
 ) -> Any:  # fmt: skip
     """Take the members of a plain value; return False without room for keys."""
@@ -260,7 +261,7 @@ def _before_assignment(data: Any, at: Any, version: Any) -> Any:
 
 @part
 def note_group(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     held: Any, lives: Any, counts: Any, entries: Any, texts: Any, members: Any, data: Any, value: Any, size: Any,
     group: Any, record_offset: Any, timestamp: Any,
 ) -> Any:  # fmt: skip

@@ -55,7 +55,7 @@ def _is_beyond(timestamp: Any) -> Any:
 
 @inlined
 def _topic_id(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     lives: Any, source: Any, key: Any, staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Return the number of a commit's topic id, noted for its topic; NOTHING without one, or NEEDS_ROOM."""
@@ -72,7 +72,7 @@ def _topic_id(
 
 @part
 def _note_staged_marker(
-    scan_state: a.ScanState, rows: Table[a.Row], overflow: Any, held: Any, lives: Any, opens: Any, counts: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, held: Any, lives: Any, opens: Any, counts: Any,
     entries: Any, staged: Table[a.Staged], data: Any, i: Any,
 ) -> Any:  # fmt: skip
     """Note a marker; return FINISHED, or what it needs first."""
@@ -124,7 +124,7 @@ def _may_wait(lives: Any, staged: Table[a.Staged], i: Any, group: Any, number: A
 
 @part
 def _note_staged_group(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     held: Any, lives: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any,
     staged: Table[a.Staged], source: Any, i: Any, key: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
@@ -153,7 +153,7 @@ def _note_staged_group(
 
 @part
 def _note_staged(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     held: Any, lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any,
     waiting_bytes: Any, staged: Table[a.Staged], source: Any, data: Any, number: Any, place: Any,
 ) -> Any:  # fmt: skip
@@ -199,7 +199,7 @@ def _note_staged(
 
 @part
 def _note_staged_offset(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Any, held: Any, lives: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: Any, lives: Any,
     opens: Any, counts: Any, entries: Any, texts: Any, staged: Table[a.Staged], source: Any, i: Any, key: Any,
     timestamp: Any, topic_id: Any,
 ) -> Any:  # fmt: skip
@@ -225,7 +225,7 @@ def _note_staged_offset(
 
 @part
 def _flush(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     held: Any, lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any,
     waiting_bytes: Any, staged: Table[a.Staged], source: Any, data: Any,
 ) -> Any:  # fmt: skip

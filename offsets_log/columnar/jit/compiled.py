@@ -72,8 +72,10 @@ def _made(function: Function, *, is_inlined: bool, is_instruction: bool = False)
 
 
 def within(of: type[Of]) -> Callable[[Longs, Any, Any], Of]:
-    """Return a part that finds a record among numbers, in their memory, by where those of its type begin and its own
-    number; the caller has checked the end."""
+    """Return a part that finds a record among plain numbers, in the same memory; the caller has checked the end.
+
+    It takes the numbers, where the records of that type begin among them, and the record's own number.
+    """
     if IS_COMPILING:
         from offsets_log.columnar.jit import numba_backend
 

@@ -91,8 +91,8 @@ def put(scan_state: a.ScanState, arena: Any, data: Any, start: Any, size: Any) -
 
 
 @part
-def find_row(slots: Any, rows: Table[a.Row], arena: Any, data: Any, start: Any, size: Any, found: Any) -> Any:
-    """Return the row of a raw key, or NOT_FOUND."""
+def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any, found: Any) -> Any:
+    """Return the row of a raw key, or NOT_FOUND; rows are any records with a ``key_at``."""
     mask = np.int64(len(slots) - 1)
     at = found & mask
     while slots[U(at)] != 0:
@@ -183,7 +183,7 @@ def _name_slot(
     scan_state: a.ScanState,
     groups: Table[a.Group],
     arena: Any,
-    overflow: Any,
+    overflow: Longs,
     data: Any,
     start: Any,
     size: Any,
@@ -202,7 +202,7 @@ def _name_slot(
 
 @part
 def find_name(
-    scan_state: a.ScanState, groups: Table[a.Group], arena: Any, overflow: Any, data: Any, start: Any, size: Any
+    scan_state: a.ScanState, groups: Table[a.Group], arena: Any, overflow: Longs, data: Any, start: Any, size: Any
 ) -> Any:
     """Return the number of a group or another name, or NOT_FOUND."""
     found = hash_bytes(data, start, size, scan_state.seed)
@@ -212,7 +212,7 @@ def find_name(
 
 @part
 def intern_group(
-    scan_state: a.ScanState, groups: Table[a.Group], arena: Any, overflow: Any, data: Any, start: Any, size: Any
+    scan_state: a.ScanState, groups: Table[a.Group], arena: Any, overflow: Longs, data: Any, start: Any, size: Any
 ) -> Any:
     """Return the number of a group, new or known; the caller has made sure of room."""
     found = hash_bytes(data, start, size, scan_state.seed)
@@ -254,7 +254,7 @@ def intern(
     rows: Table[a.Row],
     groups: Table[a.Group],
     arena: Any,
-    overflow: Any,
+    overflow: Longs,
     data: Any,
     start: Any,
     size: Any,
@@ -291,7 +291,7 @@ def intern(
 
 @part
 def intern_newer(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     data: Any, start: Any, size: Any, found: Any, member_type: Any, target: Any,
 ) -> Any:  # fmt: skip
     """Add a new key of a newer kind, and its member's own key; return the row of the first, or NEEDS_ROOM.
@@ -323,7 +323,7 @@ def intern_newer(
 
 @part
 def find_newer(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
     data: Any, size: Any, member_type: Any
 ) -> Any:  # fmt: skip
     """Return the row of a canonical key of a newer kind at the start of ``data``, new or known; NEEDS_ROOM."""
@@ -373,7 +373,7 @@ def hash_producer(producer_id: Any, seed: Any) -> Any:
 
 
 @part
-def intern_producer(scan_state: a.ScanState, overflow: Any, producer_id: Any) -> Any:
+def intern_producer(scan_state: a.ScanState, overflow: Longs, producer_id: Any) -> Any:
     """Return the number of a producer, new or known; NEEDS_ROOM."""
     found = hash_producer(producer_id, scan_state.seed)
     mask = scan_state.producer_slots_room - 1
@@ -397,7 +397,7 @@ def intern_producer(scan_state: a.ScanState, overflow: Any, producer_id: Any) ->
 
 
 @part
-def find_owned_slot(scan_state: a.ScanState, overflow: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
+def find_owned_slot(scan_state: a.ScanState, overflow: Longs, group: Any, high: Any, low: Any, partition: Any) -> Any:
     """Return the index in ``overflow`` of a taken partition's slot, or of the free one for it; and its hash."""
     value = (U(high) ^ U(scan_state.seed)) * MULTIPLIER
     value = (value ^ value >> U(29) ^ U(low)) * MULTIPLIER

@@ -14,6 +14,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.kinds import Longs
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import are_names_utf8, intern_producer, is_plain_text
 from offsets_log.columnar.wire import batches as bt
@@ -55,7 +56,7 @@ def is_in_place(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
 
 @inlined
 def _stage_marker(
-    scan_state: a.ScanState, overflow: Any, staged: Table[a.Staged], data: Any, at: Any, size: Any
+    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], data: Any, at: Any, size: Any
 ) -> Any:
     """Stage a control batch of one marker."""
     if be32(data, at + bt.RECORDS_COUNT) != 1 or be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
@@ -141,7 +142,7 @@ def _begins_behind(scan_state: a.ScanState, data: Any, at: Any, staged: Table[a.
 @part
 def _stage_records(
     scan_state: a.ScanState,
-    overflow: Any,
+    overflow: Longs,
     staged: Table[a.Staged],
     source: Any,
     start: Any,
@@ -219,7 +220,7 @@ def refusal(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
 @inlined
 def take(
     scan_state: a.ScanState,
-    overflow: Any,
+    overflow: Longs,
     staged: Table[a.Staged],
     data: Any,
     window: Any,
@@ -276,7 +277,7 @@ def accept(scan_state: a.ScanState, data: Any, at: Any, size: Any, staged: Table
 
 @inlined
 def stage(
-    scan_state: a.ScanState, overflow: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, begin: Any
+    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], data: Any, window: Any, table: Any, begin: Any
 ) -> Any:
     """Stage batches until there are enough of them, or one is not plain; return why it ended."""
     outcome = np.int64(oc.FINISHED)
