@@ -53,7 +53,7 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.format_reference
 	$(BIN)/python -m tools.column_reference
 	$(BIN)/python -m tools.sessions
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "the site is in build/site; open build/site/index.html"
 
 fuzz: $(VENV)/.installed-dev

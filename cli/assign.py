@@ -27,15 +27,14 @@ ROUND_COLUMNS = ("generation", "protocol", "leader", "member_id", "partitions", 
     multiple=True,
     help="Members and the topics they subscribe to; repeatable.",
 )
-@click.option(
-    "--kafka", type=Release(), help="The release of the clients, from 2.5 on; by default the newest known (4.3)."
-)
+@click.option("--kafka", type=Release(), help="Release of the clients, from 2.5 on; by default the newest known (4.3).")
 @click.option(
     "--rounds",
     metavar="CHANGE,...",
     multiple=True,
-    help="What changes then: -m3 leaves, +m4:invoices joins, invoices=24 is how far a topic grows. Changes with commas "
-    "between them come together; repeatable, each is a rebalance of its own.",
+    help="What changes afterwards. -m3: member m3 leaves; +m4:invoices: m4 joins; invoices=24: the topic grows to "
+    "24 partitions. Changes separated by commas happen in one rebalance; repeat the option for further "
+    "rebalances.",
 )
 @output_option("table", "jsonl", "json", "csv")
 def command(
@@ -50,7 +49,7 @@ def command(
     """Show which partitions an assignor gives to each member.
 
     With - it reads JSON Lines {"assignor","topics","members":[{"member_id","topics","owned",...}]} and writes each with
-    its "result"; such a question can also have what was owned before, generations, racks and user data.
+    its "result"; such a question can also give what was owned before, generations, racks and user data.
     """
     from cli.json_lines import answer_lines
     from cli.members import parsed_members, parsed_topics, shown_partitions

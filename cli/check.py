@@ -55,15 +55,15 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
     "--loads-on",
     type=Releases(),
     multiple=True,
-    help="Releases to try, such as 3.9.1,4.3.0; -java is the preview of the Java coordinator in 3.7 to 3.9. "
-    "By default one for each set of rules that is known; repeatable.",
+    help="Releases to try, such as 3.9.1,4.3.0; 3.9.1-java is the preview of the Java coordinator in 3.9.1 (3.7 to "
+    "3.9 have one). By default one release for each known set of rules; repeatable.",
 )
 @PARTITIONS
 @click.option(
     "--now",
     type=Time(),
-    help="Until when ages of open transactions and commits are counted: epoch ms, ISO 8601 (UTC), or 2h for two "
-    "hours ago; by default the newest record's time.",
+    help="Time until which ages of open transactions and commits are counted: epoch ms, ISO 8601 (UTC), or 2h for "
+    "two hours ago; by default the newest record's time.",
 )
 @SHUTDOWN
 @STRANDED
@@ -79,17 +79,18 @@ def command(
 ) -> None:
     """Predict whether these partitions load on Kafka X.Y, and find what else is wrong with them.
 
-    A dry run on each release: does a broker start over these files, what does it cut off, does the load end, at which
-    record does it fail and by which rule, what is served then, and what would be skipped. It also finds damage, torn
-    tails, missing log, overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always
-    of the whole partition: -g only chooses which findings are shown, and -t which offsets that lead to no record.
+    A dry run for each release: does a broker start with these files, what does it cut off, does the load finish, at
+    which record and by which rule does it fail, what is served then, and what would be skipped. It also finds damage,
+    torn tails, missing parts of logs, overlaps, open transactions, groups in the wrong partition, and offsets whose
+    group does not exist. A load is always of the whole partition: -g only chooses which findings are shown; -t chooses,
+    among the findings about offsets that lead to no record, the topics.
 
-    If the copy has the logs of other topics, it also finds offsets beyond their end or below their start, of partitions
-    that the cluster does not have, and of a former topic of the same name. Offsets below the start that were not
-    committed for more than a day are only noted: retention does that to each group that is out of use.
+    If the copy has the logs of other topics, it also finds offsets beyond their end or below their start, offsets for
+    partitions that the cluster does not have, and offsets for a former topic of the same name. Offsets below the start
+    that were last committed more than a day ago are only notes, because retention causes that for every unused group.
 
     Exit status 3 if a load fails on one of the releases of --loads-on (without it, on the newest), or if anything is
-    damaged or doubtful. What is only skipped or noted does not count.
+    damaged or doubtful. Records that are only skipped, and notes, do not count.
     """
     from cli.output import chosen_format, destination
     from cli.session import open_session

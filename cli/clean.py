@@ -62,7 +62,7 @@ def _duration(name: str, what: str, default: str) -> Callable[..., Any]:
 
 
 def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
-    help_ = f"{what} of offsets partition P, else of every one; repeatable.  [default: {default}]"
+    help_ = f"{what} in offsets partition P, else in every one; repeatable.  [default: {default}]"
     return click.option(f"--{name}", type=UntilOffset(), multiple=True, help=help_)
 
 
@@ -75,18 +75,18 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option(
-    "--to", metavar="DIR", help="A new directory, which appears whole or not at all; with --engine spark also a URL."
+    "--to", metavar="DIR", help="New directory, which appears whole or not at all; with --engine spark also a URL."
 )
 @click.option(
     "--dry-run", is_flag=True, help="Write nothing: only report what would be cleaned, and why the rest is kept."
 )
 @click.option(
-    "--broker", type=Broker(), default="4.3", show_default=True, help="The release whose cleaner it is: 3.1 to 4.3."
+    "--broker", type=Broker(), default="4.3", show_default=True, help="Release whose cleaner is followed: 3.1 to 4.3."
 )
 @click.option(
     "--now", type=Time(), help="The cleaner's clock: epoch ms, ISO 8601 (UTC), or 2h for two hours ago; by default now."
 )
-@_duration("delete-retention", "The topic's delete.retention.ms: how long tombstones and markers wait.", "1d")
+@_duration("delete-retention", "The topic's delete.retention.ms: how long tombstones and markers are kept.", "1d")
 @_duration("min-compaction-lag", "The topic's min.compaction.lag.ms.", "0")
 @_duration("producer-id-expiration", "The broker's producer.id.expiration.ms.", "1d")
 @_bytes("segment-bytes", "The topic's segment.bytes.", "100 MiB")
@@ -103,7 +103,7 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
     help="How much of that buffer may be filled: log.cleaner.io.buffer.load.factor.  [default: 90]",
 )
 @_offset("first-dirty-offset", "From where the log is not cleaned yet,", "the cleaner's checkpoint")
-@_offset("high-watermark", "How far followers have the log,", "its checkpoint, else the log's end")
+@_offset("high-watermark", "Up to where followers have the log,", "its checkpoint, else the log's end")
 @_offset("log-start-offset", "Where the log begins,", "its checkpoint")
 @change_options
 @SHUTDOWN
@@ -122,21 +122,22 @@ def command(
 ) -> None:
     """Clean partitions as one round of Kafka's own log cleaner would, byte for byte.
 
-    DIR gets a folder __consumer_offsets-N for each, with segments, all their indexes, producer snapshots, leader epochs
-    and partition.metadata, beside them the checkpoints of a data directory, and README.txt: how to put the folders
-    under a broker. What the round rewrites, it rewrites as the cleaner of that release does; other segments are copied.
+    DIR gets a folder __consumer_offsets-N for each partition, with segments, all their indexes, producer snapshots,
+    leader epochs and partition.metadata. Beside them are the checkpoints of a data directory, and README.txt, which
+    says how to give the folders to a broker. Segments are rewritten as the cleaner of that release does; segments that
+    the round does not clean are copied.
 
-    A row for each partition says what became of it: cleaned; not started, if there is nothing to clean; changed, if
-    there is nothing to clean after what was asked to be taken out; failed, if a broker's cleaner would end with an
-    exception and leave the partition alone until a restart, or its start leaves nothing of the log; aborted, if it
-    gives up and tries again. The row also says why each byte that is left is kept, such as for an open transaction that
-    holds everything after it.
+    A row for each partition gives the outcome: cleaned; not started, if there was nothing to clean; changed, if only
+    the requested records were removed and there was nothing else to clean; failed, if a broker's cleaner would stop
+    with an exception and not clean the partition until a restart, or if a broker would empty the log at its start;
+    aborted, if the cleaner would give up and try again. The row also says why each remaining byte is kept, for example
+    because of an open transaction that keeps everything after it.
 
-    Records are dropped before the round: by --drop-record, --drop-group, --keep-group, --drop-expired; --until-offset
-    and --until-time take the log as it was then. Record offsets stay, and so does the offset at which the log goes on.
-    A transaction that loses records keeps its marker. With --deep, what is left is replayed by the rules of all
-    profiles before it is written: it answers as before, for offsets, groups, members, open transactions and what ends a
-    load.
+    --drop-record, --drop-group, --keep-group and --drop-expired remove records before the round; --until-offset and
+    --until-time take the log as it was then. Record offsets stay, and so does the offset at which the log continues. A
+    transaction that loses records keeps its marker. With --deep, the result is replayed by the rules of all profiles
+    before it is written, to prove that it answers as before: for offsets, groups, members, open transactions and
+    records at which a load fails.
 
     Exit status 3 if a partition failed or aborted.
     """

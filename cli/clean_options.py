@@ -26,27 +26,27 @@ _OPTIONS = (
     click.option(
         "--deep",
         is_flag=True,
-        help="Write the smallest log with the same answers: clean the active segment too, and leave out tombstones and "
-        "markers that nobody needs, and aborted transactions.",
+        help="Write the smallest log with the same answers: clean the active segment too, and remove aborted "
+        "transactions, and tombstones and markers that are not needed.",
     ),
     click.option(
         "--drop-record",
         metavar="[P:]N",
         type=UntilOffset(),
         multiple=True,
-        help="Leave out the record at offset N (of offsets partition P), such as one that ends a load; repeatable.",
+        help="Remove the record at offset N (in offsets partition P), such as one at which a load fails; repeatable.",
     ),
     click.option(
         "--drop-group",
         metavar="GLOB",
         multiple=True,
-        help="Leave out these groups, and all that belongs to them; repeatable.",
+        help="Remove these groups, and everything that belongs to them; repeatable.",
     ),
-    click.option("--keep-group", metavar="GLOB", multiple=True, help="Leave out all groups but these; repeatable."),
+    click.option("--keep-group", metavar="GLOB", multiple=True, help="Remove all groups except these; repeatable."),
     click.option(
         "--drop-expired",
         is_flag=True,
-        help="Leave out what a coordinator's expiry would remove at --now: what `expire` shows.",
+        help="Remove what a coordinator's expiry would remove at --now: what `expire` shows.",
     ),
     click.option(
         "--retention",
@@ -65,7 +65,7 @@ _OPTIONS = (
         "--until-offset",
         type=UntilOffset(),
         multiple=True,
-        help="The log as it was when it ended at offset N (of offsets partition P, else every one); repeatable.",
+        help="The log as it was when it ended at offset N (in offsets partition P, else in every one); repeatable.",
     ),
     click.option(
         "--until-time", type=Time(), help="The log as it was then: epoch ms, ISO 8601 (UTC), or 2h for two hours ago."

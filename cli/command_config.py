@@ -31,7 +31,7 @@ class Servers(click.ParamType):  # type: ignore[type-arg]
 
 
 BOOTSTRAP_SERVER = click.option(
-    "--bootstrap-server", metavar="HOST:PORT", type=Servers(), required=True, help="Brokers, with commas between them."
+    "--bootstrap-server", metavar="HOST:PORT", type=Servers(), required=True, help="Brokers, separated by commas."
 )
 
 COMMAND_CONFIG = click.option(

@@ -62,16 +62,23 @@ class CompactOptions:
     CompactOptions,
     (
         click.option(
-            "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
+            "--orphans",
+            is_flag=True,
+            help="Also show offsets whose group does not exist; a broker serves them to nobody.",
         ),
-        click.option("--unstable", is_flag=True, help="Add a column that marks offsets under an open transaction."),
+        click.option(
+            "--unstable",
+            is_flag=True,
+            help="Add a column that marks offsets for which an open transaction has a newer one.",
+        ),
         DECIDE,
         click.option(
             "--table",
             type=click.Choice(TABLES),
             default=TABLES[0],
             show_default=True,
-            help="Committed offsets, or where share groups are by __share_group_state in the copy.",
+            help="Rows to show: committed offsets, or the offsets of share groups, from __share_group_state in the "
+            "copy.",
         ),
     ),
 )
@@ -89,11 +96,12 @@ def command(
 ) -> None:
     """Show the latest committed offset of every group, topic and partition.
 
-    One row each, as a coordinator has it after it read all that can be read here: transactions resolved, deleted
-    offsets and groups gone. Sorted by group, topic and partition. A broker that starts over damaged files may read
-    less, or load nothing at all: --as-broker answers what OffsetFetch would then.
+    One row for each, as a coordinator has it after reading everything that can be read here: with transactions
+    resolved, and without deleted offsets and groups. Rows are sorted by group, topic and partition. A broker that
+    starts with damaged files may read less, or load nothing at all: --as-broker answers what OffsetFetch would answer
+    then.
 
-    --follow prints these rows and then each that changes; one with a null committed_offset is gone.
+    --follow prints these rows and then each row that changes; an offset is gone if its committed_offset is null.
     """
     if _follows(reading, output, follow, profile, broker, asked=asked, lag=lag):
         return

@@ -33,13 +33,13 @@ class DecideOptions:
 DECIDE = click.option(
     "--decide",
     is_flag=True,
-    help="End open transactions that __transaction_state in the copy says to be committed or aborted, as if their "
-    "markers stood at the log's end.",
+    help="End the open transactions that are committed or aborted by __transaction_state in the copy, as if their "
+    "markers were at the log's end.",
 )
 TIMED_OUT_BY = click.option(
     "--now",
     type=Time(),
-    help="Tell which open transactions would have timed out by then: epoch ms, ISO 8601 (UTC), or 2h for two hours "
+    help="Show which open transactions would have timed out by then: epoch ms, ISO 8601 (UTC), or 2h for two hours "
     "ago.",
 )
 

@@ -34,22 +34,22 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
 )
 @reading_options
 @click.option(
-    "--expand", is_flag=True, help="Show subscriptions, assignments, user data and known commit metadata decoded."
+    "--expand", is_flag=True, help="Decode subscriptions, assignments, user data and known commit metadata too."
 )
 @click.option(
     "--internal-topic",
     metavar="TOPIC",
-    help="Decode this topic of a data directory instead, such as __transaction_state or mm2-offset-syncs.b.internal. "
-    "The names of its own directories tell it without this.",
+    help="Decode this topic of a data directory instead, such as __transaction_state or "
+    "mm2-offset-syncs.b.internal. Not needed if you give the topic's own directories.",
 )
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: str | None, as_: str | None) -> None:
     """Show every record, in log order: keys and values in Kafka's own JSON.
 
-    A record that cannot be decoded is shown with its raw bytes and an error. With -g or -t only records of those
-    groups and topics are shown; transaction markers belong to none. -o parquet writes flat columns into the new
-    directory that --to names.
+    A record that cannot be decoded is shown with its raw bytes and an error. With -g or -t only records of those groups
+    and topics are shown; transaction markers belong to no group. -o parquet writes flat columns into the new directory
+    that --to names.
 
     It also decodes __transaction_state, __share_group_state and MirrorMaker 2's topics (offset syncs, checkpoints,
     heartbeats): give their directories, or a data directory and --internal-topic.

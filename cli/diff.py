@@ -84,12 +84,16 @@ class RemovalOptions:
     "since",
     Since,
     (
-        click.option("--from-time", type=Time(), help="Compare with the state at that time, as --until-time has it."),
+        click.option(
+            "--from-time",
+            type=Time(),
+            help="Compare with the state at that time, with the same forms as for --until-time.",
+        ),
         click.option(
             "--from-offset",
             type=UntilOffset(),
             multiple=True,
-            help="Compare with the state before record N (of offsets partition P, else of every one); repeatable.",
+            help="Compare with the state before record N (in offsets partition P, else in every one); repeatable.",
         ),
     ),
 )
@@ -107,8 +111,8 @@ class RemovalOptions:
         click.option(
             "--retention",
             type=Duration(HARDLY_MS),
-            help="The broker's offsets.retention.minutes, as 7d or 10080m (a number alone is milliseconds): tells "
-            "expired offsets from deleted ones.",
+            help="The broker's offsets.retention.minutes, as 7d or 10080m (a number alone is milliseconds), to "
+            "distinguish expired offsets from deleted ones.",
         ),
         click.option(
             "--why",
@@ -132,11 +136,11 @@ def command(
     """Show what changed between two copies A and B, or with --from-time or --from-offset in one.
 
     One row for each group, topic and partition whose served offset, leader epoch or metadata changed: new, advanced,
-    rewound, deleted, expired, or metadata (the offset is the same). What did not change is counted on standard error.
+    rewound, deleted, expired, or metadata (the offset is the same). Standard error says how many did not change.
 
-    A tombstone does not say who wrote it. An offset is called expired if it was due by the rules of expiry when its
-    tombstone was written, with --retention, or by an expire timestamp of its own. Without --retention an offset that
-    may have expired is called deleted, and standard error says how many these are; --why says so for each.
+    A tombstone does not say who wrote it. An offset is called expired if, when its tombstone was written, it was due by
+    its own expire timestamp or, with --retention, by the rules of expiry. Without --retention an offset that may have
+    expired is called deleted; standard error says how many these are, and --why says so for each.
 
     --decide ends transactions at the end of each copy; with two moments of one copy, only at the later one.
     """

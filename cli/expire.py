@@ -61,8 +61,10 @@ class ExpiryOptions:
         click.option(
             "--era",
             type=click.Choice(ERA_NAMES),
-            help="Whose expiry rules, each from that release on until the next: 2.4 also 3.0.0 and 3.1.0, classic "
-            "2.8.2 to 3.9, 3.8-java the Java coordinator up to 4.0.0. By default those of the profile.",
+            help="Expiry rules of which releases. Each name stands for the releases from that one up to the next "
+            "in the list, with these exceptions: 2.4 is 2.4 to 2.8.1, 3.0.0 and 3.1.0; classic is 2.8.2 to "
+            "3.9 except those two; modern-3.7 and 3.8-java are the Java coordinator of 3.7, and of 3.8 to "
+            "4.0.0; modern is 4.0.1 and later. By default the rules of the profile.",
         ),
         click.option(
             "--now",
@@ -90,8 +92,9 @@ def command(
 ) -> None:
     """Show what expiry would remove: offsets and groups, when, and by which rule.
 
-    One row for each offset and each group; a group follows its offsets. expires_at_ms is the first moment at which an
-    expiry check removes it, null if none does while the group is as it is in the log. With -t only offsets are shown.
+    One row for each offset and each group; a group comes after its offsets. expires_at_ms is the first moment at which
+    an expiry check removes it, or null if none does while the group stays as it is in the log. With -t only offsets are
+    shown.
     """
     from cli.brokers import Brokers
     from cli.output import chosen_format, destination, write_rows

@@ -36,10 +36,11 @@ WIDTH, MARGIN = 110, 17
 @click.argument("names", metavar="[RULE|RECORD...]", nargs=-1)
 @output_option("table", "jsonl", "json", "csv")
 def command(output: Output, names: tuple[str, ...]) -> None:
-    """Explain a rule that rows cite, such as "rule":"B-9": what it says and means, what to do; or a record's layout.
+    """Explain a rule that rows name, such as "rule":"B-9": what it says, what it means and what to do; or a record's
+    layout.
 
-    RECORD is the number of a record type or Kafka's name of it (2, group-metadata): its fields, version by version.
-    Without arguments all rules and record types are listed.
+    RECORD is the number of a record type or Kafka's name for it (2, group-metadata); its fields are shown version by
+    version. Without arguments all rules and record types are listed.
     """
     from cli.account import fail
     from cli.output import chosen_format, destination, write_rows

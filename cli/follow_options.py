@@ -80,8 +80,8 @@ LOOPBACK = "127.0.0.1"
 METRICS_PORT = click.option(
     "--metrics-port",
     type=ListenAddress(),
-    help="With --follow: serve metrics for Prometheus at this port, 0 for any that is free; without HOST to this "
-    "machine alone. Needs offsets-log[metrics].",
+    help="With --follow: serve metrics for Prometheus at this port, 0 for any that is free; without HOST open to "
+    "this machine only. Needs offsets-log[metrics].",
 )
 
 
@@ -94,7 +94,8 @@ def follow_options(*rules: str) -> Callable[..., Any]:
             click.option(
                 "--follow",
                 is_flag=True,
-                help="Go on as the logs grow, until a signal: JSON Lines of what changes, within a second.",
+                help="Continue as the logs grow, until a signal, and print what changes as JSON Lines, within a "
+                "second.",
             ),
             click.option(
                 "--until-idle",

@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 @click.option(
     "--stale",
     type=Duration(HARDLY_MS),
-    help="Only groups that a broker would delete and that have written nothing for this long, such as 30d (a number "
-    "alone is milliseconds), with the command line that deletes them.",
+    help="Only groups that a broker would delete on request and that have written nothing for this long, such as "
+    "30d (a number alone is milliseconds), with the command line that deletes them.",
 )
 @LAG
 @click.option(
     "--bootstrap-server",
     metavar="HOST:PORT",
     default="localhost:9092",
-    help="The brokers to name in the command lines of --stale.",
+    help="Brokers to name in the command lines of --stale.",
 )
 @follow_options("beyond-end", "group-empty:DURATION", "lag:RECORDS", "load-fails", "transaction-open:DURATION")
 @output_option("table", "jsonl", "json", "csv")
@@ -68,14 +68,14 @@ def command(
     """List all groups: kind and state, members, number of offsets, age of the last commit, last activity.
 
     -t chooses which offsets are counted, not which groups are listed. Activity is any record with a value that the
-    group wrote, commits or its own metadata; tombstones do not count.
+    group wrote, a commit or its own metadata; tombstones do not count.
 
-    --stale lists what can be deleted: groups that are Empty in the log, have no open transaction and wrote nothing for
-    that long. Below a table stand the fewest command lines that delete them all; the other formats have each group's
-    own in the column `command`, quoted for bash.
+    --stale lists what can be deleted: groups that are Empty in the log, have no open transaction and have written
+    nothing for that long. A table is followed by the command lines that delete them, as few as possible; other formats
+    have a command line for each group in the column `command`, quoted for bash.
 
-    --follow keeps the table current on a terminal; elsewhere it prints the groups and then each that changes; one with
-    a null state is gone.
+    --follow keeps the table current on a terminal; elsewhere it prints the groups and then each group that changes; a
+    group is gone if its state is null.
     """
     _check_usage(reading, stale)
     if is_followed(

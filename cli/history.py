@@ -78,14 +78,14 @@ class Rows:
             type=click.Choice(TABLES),
             default=TABLES[0],
             show_default=True,
-            help="Which history: share-offsets shows where share groups were, by __share_group_state in the copy.",
+            help="Which history to show: share-offsets is that of share groups, from __share_group_state in the copy.",
         ),
         click.option(
             "--from-time",
             type=Time(),
-            help="Only rows of records of that time and later; what was answered before is counted in.",
+            help="Only rows for records of that time and later; the first row is compared with the offset from before.",
         ),
-        click.option("--rewinds", is_flag=True, help="Only rows at which the answered offset went back."),
+        click.option("--rewinds", is_flag=True, help="Only rows at which the served offset went back."),
     ),
 )
 @follow_options("rewound")
@@ -100,16 +100,16 @@ def command(
     rows: Rows,
     follow: FollowOptions,
 ) -> None:
-    """Show every commit of a group in order, what was answered after each, and who held the partition then.
+    """Show every commit of a group in order, which offset was served after each, and who held the partition then.
 
-    Needs -g. One row for each commit, tombstone and end of a transaction: `effective_offset` is what OffsetFetch
-    answers after it, and `change` what that did to the answer: new, advanced, rewound, same (the same offset again),
-    deleted; null if the answer stays as it was, such as after a commit of an open transaction. `group_gone` and
-    `group_back` are rows where the group was removed while its offsets were not: until it is back, they are answered to
-    nobody.
+    Needs -g. One row for each commit, tombstone and end of a transaction. `effective_offset` is what OffsetFetch
+    answers after it, and `change` how this answer changed: new, advanced, rewound, same (the same offset again),
+    deleted; null if the answer is not affected, such as by a commit in an open transaction. `group_gone` and
+    `group_back` are rows at which the group, but not its offsets, was removed or came back: in between, the offsets are
+    served to nobody.
 
-    A commit does not say who sent it: the member named is the one that was assigned the partition in the group metadata
-    in force. Superseded commits that the cleaner removed are missing.
+    A commit does not say who sent it: the row names the member to which the latest group metadata before it had
+    assigned the partition. Superseded commits that the cleaner removed are missing.
 
     --follow prints rows in the order of the logs as they come; the end of an open transaction is a row of its own.
     """

@@ -15,18 +15,19 @@ from offsets_log.words import counted
 @click.option(
     "--card",
     is_flag=True,
-    help="Only show to whom the data directories belong and how they were left; as JSON Lines one object for each.",
+    help="Show only which cluster and broker the data directories are from and how the broker was stopped; as JSON "
+    "Lines one object for each.",
 )
 @TIMED_OUT_BY
 @output_option("table", "jsonl", "json", "csv")
 def command(reading: ReadOptions, output: Output, profile: str, now: int | None, card: bool) -> None:
     """Describe a log on one page: partitions and segments, spans of offsets and time, gaps, damage, records and groups.
 
-    Above it stands the card of each data directory that has a meta.properties: cluster, broker and directory; whether
-    the broker was stopped in order; what the cluster had agreed on; times of the newest records. As JSON Lines: one
-    object for each offsets partition, and the cards with --card.
+    The page begins with a card for each data directory that has a meta.properties: cluster, broker and directory;
+    whether the broker was stopped cleanly; the cluster's feature levels; times of the newest records. JSON Lines have
+    one object for each offsets partition, or with --card one for each card.
 
-    -g and -t choose which groups and offsets are counted; records and all else are those of whole logs.
+    -g and -t choose which groups and offsets are counted; records and everything else are those of whole logs.
     """
     if card:
         _write_cards(reading, output)

@@ -39,14 +39,14 @@ def target_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="PATH",
         multiple=True,
         type=click.Path(exists=True),
-        help="Judge the cluster that is to get the offsets by a copy of it: a data directory, or what pull wrote; "
+        help="Compare with a copy of the cluster that is to get the offsets: a data directory, or what pull wrote; "
         "repeatable.",
     )
     @click.option(
         "--bootstrap-server",
         metavar="HOST:PORT",
         type=Servers(),
-        help="Judge this live cluster instead; it is only asked.",
+        help="Compare with this live cluster instead; nothing there is changed.",
     )
     @COMMAND_CONFIG
     @wraps(command)

@@ -29,22 +29,22 @@ class LagOptions:
     now_ms: int | None = None
 
 
-WHERE_THERE = "by the logs of other topics in the copy; by default where it has them."
+WHERE_THERE = "Default: if the copy has the logs of those topics."
 LAG = click.option(
     "--lag/--no-lag",
     default=None,
-    help=f"How far each offset is from the end of its partition, {WHERE_THERE}",
+    help=f"Show how far each offset is from its partition's end. {WHERE_THERE}",
 )
 STRANDED = click.option(
     "--lag/--no-lag",
     default=None,
-    help=f"Also tell offsets that lead to no record, {WHERE_THERE}",
+    help=f"Also report offsets that point to no record. {WHERE_THERE}",
 )
 NOW = click.option(
     "--now",
     type=Time(),
-    help="Until when behind_ms counts, and by when transactions would have timed out: epoch ms, ISO 8601 (UTC), or 2h "
-    "for two hours ago; by default the newest record there.",
+    help="Time until which behind_ms is counted, and at which transactions would have timed out: epoch ms, ISO "
+    "8601 (UTC), or 2h for two hours ago; by default that of the newest record.",
 )
 
 

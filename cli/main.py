@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import sys
+import textwrap
 
 import click
 
@@ -41,6 +42,9 @@ READS_LOGS = (
     "report", "rescue", "top", "translate", "where",
 )  # fmt: skip
 """Commands that have --engine."""
+
+textwrap.TextWrapper.wordsep_re = textwrap.TextWrapper.wordsep_simple_re
+"""Help, which click wraps by this class, is not broken at hyphens: options and commands in it can be copied."""
 
 SENTENCE = 500
 """How long a command's first sentence may be in the list of commands."""

@@ -194,8 +194,7 @@ ENGINE = click.option(
     type=click.Choice(("local", "spark")),
     default="local",
     show_default=True,
-    help="What reads the logs: this machine, or Spark where they outgrow it: pip install 'offsets-log[spark]', and "
-    "Java.",
+    help="What reads the logs: this machine, or Spark for logs that outgrow it (needs Java and offsets-log[spark]).",
 )
 MASTER = click.option("--master", metavar="URL", help="Spark's master: spark://HOST:PORT, yarn …; by default local[*].")
 GROUP = click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable.")
@@ -212,13 +211,13 @@ AS_PARTITION = click.option(
     "--as-partition",
     metavar="N",
     type=click.IntRange(min=0),
-    help="The offsets partition of a lone file whose directory does not name one.",
+    help="Partition number to assume for a single segment file outside a folder __consumer_offsets-N.",
 )
-QUIET = click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
-VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first five alone.")
-SHOW_PROGRESS = click.option("--progress/--no-progress", default=None, help="Show the progress.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Print only errors on standard error.")
+VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not only the first five.")
+SHOW_PROGRESS = click.option("--progress/--no-progress", default=None, help="Show progress.")
 NEW_DIRECTORY = click.option(
-    "--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all."
+    "--to", metavar="DIR", required=True, help="New directory, which appears whole or not at all."
 )
 READING = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()),
@@ -230,23 +229,24 @@ READING = (
         "--until-offset",
         type=UntilOffset(),
         multiple=True,
-        help="The state before record N of __consumer_offsets (of its partition P, else of every one); repeatable.",
+        help="Only records before offset N of __consumer_offsets (in its partition P, else in every one); repeatable.",
     ),
     click.option(
         "--until-time",
         type=Time(),
-        help="The state at that time: epoch ms, ISO 8601 (UTC), or 2h for two hours ago. Reading ends at the first "
-        "batch that is later.",
+        help="Only records up to that time: epoch ms, ISO 8601 (UTC), or 2h for two hours ago. From the first "
+        "later batch on, nothing is read.",
     ),
     click.option(
         "--kafka",
         type=Release(),
-        help="The release that wrote records whose layout changed under one version number (3.7, 4.0).",
+        help="Which release wrote the log. Needed only for 3.7 and 4.0, whose records have another layout under "
+        "the same version number.",
     ),
     click.option(
         "--input-format",
         type=click.Choice(INPUT_FORMATS),
-        help="What the input is: segments, what kafka-dump-log, the console formatters or kcat have printed, or "
+        help="What the input is: segments, text that kafka-dump-log, the console formatters or kcat printed, or "
         "records from decode; by default guessed from its first bytes.",
     ),
     click.option(
@@ -262,7 +262,7 @@ READING = (
         "--quarantine",
         metavar="FILE",
         type=click.Path(),
-        help="Write damaged and unreadable pieces there, JSON Lines with raw bytes.",
+        help="Write damaged and unreadable pieces to this file, as JSON Lines with raw bytes.",
     ),
     click.option(
         "--progress/--no-progress",
@@ -278,7 +278,8 @@ PROFILE = click.option(
     type=click.Choice(PROFILE_NAMES),
     default=PROFILE_NAMES[0],
     show_default=True,
-    help="Whose rules: the Java coordinator of 4.3, its 3.7 preview, or the Scala one (up to 3.9).",
+    help="Whose rules to follow: the Java coordinator of 4.3 (modern), its preview in 3.7 (modern-3.7), or the "
+    "Scala coordinator (classic), which brokers up to 3.9 have.",
 )
 
 
@@ -294,33 +295,33 @@ TOPIC_IDS = click.option(
     "--topic-ids",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="JSON object topic id -> name, for records that name topics by id only.",
+    help="JSON object of topic ids and names, for records that name topics by id only.",
 )
 TOPIC_ID = click.option(
     "--topic-id",
     type=TopicId(),
-    help="Write this into every partition.metadata: the id that __consumer_offsets has in the cluster that gets the "
-    "folders; by default what the source's files say.",
+    help="Topic id to write into every partition.metadata: that of __consumer_offsets in the cluster that gets the "
+    "folders; by default the one in the source's files.",
 )
 SHUTDOWN = click.option(
     "--shutdown",
     type=click.Choice(("clean", "unclean")),
-    help="How the broker was stopped that wrote these files, which decides what the next one recovers; by default what "
-    "the data directory tells (.kafka_cleanshutdown), else both are answered.",
+    help="How the broker that wrote these files was stopped: this decides what the next one recovers. By default "
+    "what the data directory shows (.kafka_cleanshutdown), else both cases are answered.",
 )
 PARTITIONS = click.option(
     "--partitions",
     "--offsets-topic-partitions",
     metavar="N",
     type=click.IntRange(min=1),
-    help="How many partitions __consumer_offsets has; by default what the cluster's metadata in a data directory says, "
-    "else 50, or what the groups found show.",
+    help="How many partitions __consumer_offsets has; by default what the cluster's metadata in a data directory "
+    "says, else 50, or what the groups show.",
 )
 AS_BROKER = click.option(
     "--as-broker",
     is_flag=True,
-    help="Answer as a broker that starts over these files: the log cut where it recovers them, no partition whose load "
-    "fails. Without this, all that can be read is answered.",
+    help="Answer what a broker would that starts with these files: it cuts the log where recovery does, and serves "
+    "no partition whose load fails. By default everything that can be read is answered.",
 )
 
 
@@ -362,7 +363,7 @@ def output_option(*formats: str) -> Callable[..., Any]:
                 "--to",
                 metavar="FILE",
                 type=click.Path(),
-                help="Write there, whole or not at all, instead of standard output.",
+                help="Write to this file instead of standard output; it appears whole or not at all.",
             ),
         ),
     )

@@ -31,24 +31,28 @@ if TYPE_CHECKING:
 @BOOTSTRAP_SERVER
 @click.option(
     "--to", metavar="DIR", required=True, type=click.Path(file_okay=False),
-    help="A new directory, or one of an earlier run, which is continued.",
+    help="New directory, or that of an earlier run, which is continued.",
 )  # fmt: skip
 @OFFSETS_PARTITION
 @COMMAND_CONFIG
 @click.option(
     "--max-bytes-per-second", metavar="N", type=click.IntRange(min=1),
-    help="Read no faster, from all brokers together; by default one request at a time from each.",
+    help="Limit of the total rate, from all brokers together; by default none, with one request at a time to each "
+         "broker.",
 )  # fmt: skip
 @click.option(
-    "--rack", metavar="R", default="", help="Where this machine is: a replica there is read, if there is one."
+    "--rack",
+    metavar="R",
+    default="",
+    help="This machine's rack (client.rack): a replica in the same rack is read if there is one.",
 )
 @click.option("--with-transaction-state", is_flag=True, help="Copy __transaction_state too: who has open transactions.")
 @click.option("--with-share-state", is_flag=True, help="Copy __share_group_state too: where share groups are.")
 @click.option(
     "--from-admin", is_flag=True,
-    help="Where the topic cannot be read: ask for all groups and their offsets, and write a rescue plan into DIR.",
+    help="If the topic cannot be read: ask for all groups and their offsets, and write a rescue plan into DIR.",
 )  # fmt: skip
-@click.option("--follow", is_flag=True, help="Go on as the logs grow, until a signal: the copy is never far behind.")
+@click.option("--follow", is_flag=True, help="Continue as the logs grow, until a signal, and keep the copy current.")
 @METRICS_PORT
 @report_option("table", "jsonl", "json", "csv")
 @SHOW_PROGRESS
@@ -56,27 +60,28 @@ if TYPE_CHECKING:
 def command(**options: Any) -> None:
     """Copy __consumer_offsets from a live cluster, batch by batch as the brokers have it on their disks.
 
-    DIR becomes a data directory that every other command reads: __consumer_offsets-N with segments and indexes, beside
-    them pull.json (cluster, and for each partition from where to where, high watermark, last stable offset, leader
-    epoch, times) and log-ends.json: where the partitions of all other topics began and ended, for --lag. Each partition
-    is copied up to where its log ended when the run began, open and aborted transactions and all markers with it.
+    DIR becomes a data directory that every other command reads: folders __consumer_offsets-N with segments and indexes,
+    pull.json (the cluster, and for each partition start and end, high watermark, last stable offset, leader epoch,
+    times), and log-ends.json (where the partitions of all other topics began and ended, for --lag). Each partition is
+    copied up to where its log ended when the run began, with open and aborted transactions and all markers.
 
     The right to READ the topic is enough. Nothing is written to the cluster, and no group is joined.
 
     However the run is interrupted, the same command continues it; run again later, it adds what came since. It waits
     for brokers that go away and leaders that change, up to default.api.timeout.ms (60 s) without progress. It reports a
-    log that was truncated or made anew, and adds nothing to its copy.
+    log that was truncated or created anew, and adds nothing to its copy.
 
-    --follow keeps the copy current until SIGINT or SIGTERM, or until no broker has answered for that long; what was
-    pulled by then is whole, and the same command continues. Other commands with --follow may read the directory
-    meanwhile.
+    --follow keeps the copy current until SIGINT or SIGTERM, or until no broker has answered for that long; the copy is
+    then complete up to where it got, and the same command continues it. Other commands with --follow may read the
+    directory meanwhile.
 
-    --from-admin is for services that show the topic to nobody, and needs the right to DESCRIBE groups and topics. DIR
-    is new, and gets what `rescue` writes: plan.json for `restore`, files for other tools, and README.txt, which says
-    what such a snapshot lacks: any history, times of commits, offsets in open transactions.
+    --from-admin is for services that hide the topic from all users. It needs the right to DESCRIBE groups and topics.
+    DIR is new, and gets what `rescue` writes: plan.json for `restore`, files for other tools, and README.txt, which
+    says what such a snapshot lacks: any history, times of commits, offsets in open transactions.
 
-    Exit status: 0 all is there; 1 stopped by an error; 2 wrong usage; 3 some partition is not whole, as its row says,
-    or has a batch whose checksum is wrong at the broker, too; with --from-admin groups were refused, or none is shown.
+    Exit status: 0 everything was copied; 1 stopped by an error; 2 wrong usage; 3 some partition is not complete, as its
+    row says, or has a batch whose checksum is wrong on the broker, too; with --from-admin groups were refused, or no
+    group is shown.
     """
     from cli.account import EXIT_DAMAGED, fail
     from cli.output import chosen_format, destination, write_rows

@@ -37,19 +37,19 @@ class Storm(click.ParamType):  # type: ignore[type-arg]
     type=Storm(),
     default="5/5m",
     show_default=True,
-    help="So many generations of a group within that time are a storm; members that come back twice in it flap.",
+    help="N generations of a group within DURATION count as a storm; a member that returns twice within it flaps.",
 )
 @click.option(
     "--verify",
     "verifies",
     is_flag=True,
-    help="Run each recorded assignor again on what it was given, and say whether the assignment is what it gives.",
+    help="Compute each assignment again and report whether it equals the recorded one.",
 )
 @click.option(
     "--topic-partitions",
     metavar="TOPIC=N,...",
     multiple=True,
-    help="How many partitions topics have, for --verify; else what assignments in the log show. Repeatable.",
+    help="How many partitions topics have, for --verify; by default what assignments in the log show. Repeatable.",
 )
 @follow_options("rebalance-storm")
 @output_option("table", "jsonl", "json", "csv", "parquet")
@@ -62,14 +62,14 @@ def command(
     topic_partitions: tuple[str, ...],
     follow: FollowOptions,
 ) -> None:
-    """Show the timeline of every group: its generations, members in and out, partitions moved.
+    """Show the timeline of every group: its generations, members that join and leave, partitions that move.
 
-    One row for each generation, or for each group epoch of the newer protocols. A generation that was joined but never
-    synced is not in a log: its number is among "skipped" of the next. An assignment that differs is no damage: the exit
-    status is 0. Offset commits are not read, and -t has no effect.
+    One row for each generation, or for each group epoch of the newer protocols. A generation that members joined but
+    never synced is not in a log: its number is in "skipped" of the next one. An assignment that differs under --verify
+    is no damage: the exit status is 0. Offset commits are not read, and -t has no effect.
 
-    --follow prints a generation when it comes, and again when more is known of it: its duration, that it is part of a
-    storm.
+    --follow prints a generation when it comes, and again when more is known about it: its duration, that it is part of
+    a storm.
     """
     if is_followed(reading, output, follow, {"--verify": verifies, "--topic-partitions": topic_partitions}):
         from cli.follow_runs import follow_rebalances

@@ -54,9 +54,7 @@ class RebuildOptions:
     (
         DECIDE,
         click.option("--table", type=click.Choice(TABLES), help="Rows of one kind instead of the whole document."),
-        click.option(
-            "--expand", is_flag=True, help="Also show subscriptions and assignments of classic members decoded."
-        ),
+        click.option("--expand", is_flag=True, help="Decode subscriptions and assignments of classic members too."),
     ),
 )
 @lag_options
@@ -72,9 +70,9 @@ def command(
 ) -> None:
     """Rebuild what a coordinator holds after loading: groups, members, committed and pending offsets.
 
-    One JSON document, or rows with --table. If a broker would not start, would cut something off, or would end its load
-    early, `loads` says so, with the record and the rule. The answer has all that can be read even so; with --as-broker
-    it is what that broker answers.
+    One JSON document, or rows with --table. If a broker would not start, would cut something off, or would fail to
+    load, `loads` says so, with the record and the rule. The answer still has everything that can be read; with
+    --as-broker it is what that broker would answer.
     """
     from cli.brokers import Brokers
     from cli.inputs import read_topic_ids

@@ -46,19 +46,19 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
     "offsets-log repair backup.tar.gz -p 3 --to repaired --drop-unloadable 4.3.0",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")
+@click.option("--to", metavar="DIR", help="New directory, which appears whole or not at all.")
 @click.option(
     "--dry-run", is_flag=True, help="Write nothing: only report what would stay, and why the rest is left out."
 )
 @click.option(
     "--drop-unloadable",
     type=OneRelease(),
-    help="Also leave out the records that end a load on this release, such as 4.3.0 or 3.7.2-java.",
+    help="Also leave out the records at which a load fails on this release, such as 4.3.0 or 3.7.2-java.",
 )
 @TOPIC_ID
 @click.option(
     "--quarantine", metavar="FILE", type=click.Path(),
-    help="Write what is left out there, JSON Lines with raw bytes; a new file.",
+    help="Write what is left out to this new file, as JSON Lines with raw bytes.",
 )  # fmt: skip
 @folder_options
 @VERBOSE
@@ -68,18 +68,18 @@ def command(
     quarantine: str | None,
     verbose: bool,
 ) -> None:
-    """Write all of a log that can be read, as segments that a broker loads.
+    """Write everything that can be read of a log, as segments that a broker loads.
 
-    DIR gets a folder __consumer_offsets-N for each partition, with indexes, producer snapshots and leader epochs made
-    anew, beside them the checkpoints of a data directory, and README.txt: how to put the folders under a broker.
+    DIR gets a folder __consumer_offsets-N for each partition, with new indexes, producer snapshots and leader epochs.
+    Beside them are the checkpoints of a data directory, and README.txt, which says how to give the folders to a broker.
 
     Intact batches stay byte for byte, at their offsets. It leaves out broken batches, torn tails, batches at offsets
     that were read already or that cannot be there, and what a broker refuses at its start. A record that cannot be
-    read, or that ends a load, is removed from its batch as Kafka's own cleaner removes records. Markers of transactions
-    stay. A transaction whose marker is broken is left open, as last_stable_offset tells. Once a record is left out, an
-    older one of the same key counts again: with --drop-unloadable what was written is replayed, and the row says how
-    many offsets and groups differ from before. An undamaged record whose key or value cannot be read stays, and counts
-    as undecodable; offsets that are in no segment count as missing.
+    read, or at which a load fails, is removed from its batch as Kafka's own cleaner removes records. Markers of
+    transactions stay. A transaction whose marker is broken stays open, as last_stable_offset shows. Once a record is
+    left out, an older one of the same key counts again: with --drop-unloadable the new log is replayed, and the row
+    says how many offsets and groups differ from before. An undamaged record whose key or value cannot be decoded stays,
+    and counts as undecodable; offsets that are in no segment count as missing.
 
     Exit status 3 if something was left out, is undecodable or is missing.
     """

@@ -36,17 +36,17 @@ SOURCES_SHOWN = 5
     metavar="FILE",
     type=click.Path(),
     required=True,
-    help="The page: one HTML file, which appears whole or not at all.",
+    help="The HTML file to write; it appears whole or not at all.",
 )
 def command(reading: ReadOptions, profile: str, partitions: int | None, lag: bool | None, to: str) -> None:
-    """Write one page to look at: offsets over time, rebalances, top writers, open transactions, problems.
+    """Write one HTML page: offsets over time, rebalances, top writers, open transactions, problems.
 
     The file needs no network and no other file: any browser opens it, and it can be sent to others. Names from the log
     are shown as text, whatever they contain.
 
-    Lines of offsets and generations are samples, finer for the groups with the most commits; the last point of each
-    line is what a load serves. `history` has every commit of a group. Bytes and commits of a group count all its
-    topics, also with -t.
+    Curves of offsets and generations are samples, finer for the groups with the most commits; the last point of each
+    curve is what a broker serves after a load. `history` has every commit of a group. Bytes and commits of a group
+    count all its topics, also with -t.
     """
     from cli.output import destination
     from cli.rescue import rescue_options

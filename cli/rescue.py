@@ -57,17 +57,18 @@ def command(
     target: TargetOptions,
     to: str,
 ) -> None:
-    """Write committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
+    """Write committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark can
+    read.
 
-    DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing or
-    doubtful, and the commands. Offsets that a tool would refuse or change are in DIR/left-out.jsonl. From a data
-    directory with __share_group_state, DIR/share-groups has where share groups start, and which records are
-    delivered to them again. If no group or topic here is one of -g and -t, DIR is not written.
+    DIR/plan.json has everything that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is
+    missing or doubtful, and which commands to run. Offsets that a tool would refuse or change are in
+    DIR/left-out.jsonl. From a data directory with __share_group_state, DIR/share-groups has the starts of share groups,
+    and which records are delivered to them again. If no group or topic here matches -g and -t, DIR is not written.
 
-    With --target or --bootstrap-server the cluster that is to get the offsets is judged, by a copy of it or live, and
-    nothing in it is changed: topics and partitions that it lacks, offsets outside its logs, topics made anew, groups
-    with members or ahead already, what the user may not set; where share groups start likewise. DIR/target.jsonl has
-    each such offset; if there are any, the exit status is 3.
+    With --target (a copy) or --bootstrap-server (live) the offsets are compared with the cluster that is to get them;
+    nothing there is changed. This finds topics and partitions that it lacks, offsets outside its logs, topics created
+    anew, groups with members or ahead already, and offsets that the user may not set, also for the starts of share
+    groups. DIR/target.jsonl lists each such offset; if there are any, the exit status is 3.
     """
     from cli.brokers import Brokers
     from cli.session import open_session

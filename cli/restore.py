@@ -49,46 +49,47 @@ def _plan_file(ctx: click.Context, param: click.Parameter, path: str | None) -> 
     type=click.Choice(LEADER_EPOCHS),
     default=LEADER_EPOCHS[0],
     show_default=True,
-    help="Which of the plan's leader epochs to commit: none; all; or those that the cluster's own log has. A consumer "
-    "that is given one which the cluster never had waits forever.",
+    help="Which of the plan's leader epochs to commit: none; all; or those that the cluster's own log has. A "
+    "consumer that gets an epoch the cluster never had waits forever.",
 )
 @click.option(
     "--out-of-range",
     type=click.Choice(OUT_OF_RANGE),
     default=OUT_OF_RANGE[0],
     show_default=True,
-    help="What to do with an offset outside the cluster's log: do not commit it, commit the log's start or end "
-    "instead, or commit it all the same.",
+    help="What to do with an offset outside the cluster's log: refuse it, commit the log's start (earliest) or end "
+    "(latest) instead, or commit it as it is (keep), such as on a new cluster whose topics are filled later.",
 )
-@click.option("--only-behind", is_flag=True, help="Only offsets of groups that are behind the plan, or have none.")
+@click.option("--only-behind", is_flag=True, help="Only offsets of groups that are behind the plan, or have no offset.")
 @click.option("--only-ahead", is_flag=True, help="Only offsets of groups that are ahead of the plan.")
 @click.option(
     "--journal",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="Where what was there before is kept, for --undo; by default restore-journal.jsonl beside PLAN.",
+    help="File that keeps the previous offsets, for --undo; by default restore-journal.jsonl beside PLAN.",
 )
 @click.option(
     "--undo",
     metavar="JOURNAL",
     type=click.Path(exists=True, dir_okay=False),
-    help="Put back what was there before, by the journal of earlier runs; in place of PLAN.",
+    help="Put the previous offsets back, from the journal of earlier runs; give it in place of PLAN.",
 )
-@click.option("--execute", is_flag=True, help="Commit; without it only what would change is shown.")
+@click.option("--execute", is_flag=True, help="Commit; without it the command only shows what would change.")
 @output_option("table", "jsonl", "json", "csv")
 @QUIET
 def command(output: Output, **options: Any) -> None:
     """Commit the offsets of PLAN, with their metadata, to a cluster; without --execute only show them.
 
-    One row for each offset: what the cluster has now and what it is to have, and whether its log reaches there. A group
-    with members is refused: nobody else may commit for it. Each commit is read back, and counts as applied only if it
-    comes back the same. Where share groups start is set too, on brokers since 4.1.
+    One row for each offset: what the cluster has now (`current_offset`), what it is to get (`committed_offset`), and
+    whether the partition's log reaches there. A group with members is refused, because a broker refuses other commits
+    while a group has members. Each commit is read back, and counts as applied only if it comes back the same. The
+    starts of share groups are set too, on brokers since 4.1.
 
-    What is there before a commit is written to the journal before the commit is sent. However the command is
-    interrupted, running it again goes on, and --undo puts everything back except what somebody else has moved since.
+    The old values are written to the journal before a commit is sent. However the command is interrupted, the same
+    command continues it, and --undo puts the old values back, except where somebody else has moved the group since.
 
-    Exit status: 0 all is, or would be, as the plan says; 1 stopped by an error; 2 wrong usage; 3 something was, or
-    would be, refused, or is not done.
+    Exit status: 0 everything is, or would be, as the plan says; 1 stopped by an error; 2 wrong usage; 3 something was,
+    or would be, refused, or is not done.
     """
     if (options["plan"] is None) == (options["undo"] is None):
         raise click.UsageError("give PLAN, or --undo JOURNAL")

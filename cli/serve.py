@@ -46,27 +46,29 @@ class HostPort(click.ParamType):  # type: ignore[type-arg]
             "--at",
             type=Time(),
             multiple=True,
-            help="Serve the state of that time, as --until-time bounds it; repeatable: each on the next port.",
+            help="Serve the state at that time, with the same forms as for --until-time; repeatable: each on the "
+            "next port.",
         ),
         click.option(
             "--listen",
             type=HostPort(),
             default=DEFAULT_ADDRESS,
             show_default=True,
-            help="Where clients come in; port 0 takes a free one.",
+            help="Address to listen at; port 0 takes a free one.",
         ),
         click.option(
             "--advertise",
             type=HostPort(),
-            help="Where clients are told to come back to; by default the address that each has reached.",
+            help="Address that clients are told to come back to; by default the one that each has reached.",
         ),
         click.option(
             "--end-offsets",
             type=click.Choice(END_OFFSETS),
             default=END_OFFSETS[0],
             show_default=True,
-            help="What tells where partitions end: the copy's logs; these, and the highest committed offset of others; "
-            "or nothing. An end that is not known is - in kafka-consumer-groups of 4.x, and -1 in other tools.",
+            help="Where partitions end: by the copy's logs (data-dir); by these, and for other partitions by the "
+            "highest committed offset (committed); or nowhere (unknown). kafka-consumer-groups 4.x shows an "
+            "unknown end as -, other tools as -1.",
         ),
         click.option(
             "--step",
@@ -88,14 +90,14 @@ class HostPort(click.ParamType):  # type: ignore[type-arg]
     ),
 )
 def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: ServeOptions) -> None:
-    """Serve a copy to Kafka's own tools, as if its broker were alive at a moment of its past.
+    """Answer Kafka's own tools from a copy, as its broker would have answered at a moment that you choose.
 
-    A coordinator that only reads: groups, members, committed offsets, and lag as far as the copy tells it. Consumers
-    read the records of the logs in it, of users' topics too, by partition: without joining a group. The address of
-    each listener is printed; the run ends by Ctrl-C.
+    It acts as a coordinator that only reads: groups, members, committed offsets, and lag as far as the copy shows it.
+    Consumers can read the records of the logs in the copy, also of users' topics, if they assign partitions and do not
+    join a group. The address of each listener is printed; Ctrl-C ends the run.
 
-    Lines on standard input travel in time: "at 2026-11-20T14:02Z" to a moment (with one listener), "step 60" or "step
-    -60" by so many seconds, "end" to the end of the logs, "quit".
+    Lines on standard input change the moment: "at 2026-11-20T14:02Z" (with one listener), "step 60" or "step -60"
+    seconds, "end" (the end of the logs); "quit" ends the run.
     """
     from cli.inputs import read_topic_ids
     from cli.session import open_session

@@ -36,25 +36,28 @@ TABLE_ROWS = 20
     type=click.Choice(ORDERS),
     help="Sort by this, the largest first.  [default: bytes; records where a dump does not tell sizes]",
 )
-@click.option("--per", type=click.Choice(PER), default="group", show_default=True, help="What to count the records of.")
+@click.option("--per", type=click.Choice(PER), default="group", show_default=True, help="What to count records by.")
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), help=f"The first N; a table shows {TABLE_ROWS} by itself."
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help=f"Show only the first N rows; by default a table shows {TABLE_ROWS}.",
 )
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions, output: Output, topic_ids: str | None, by: str | None, per: str, limit: int | None
 ) -> None:
-    """Show who writes __consumer_offsets: records, bytes, garbage, no-op commits, commits per second.
+    """Show who writes to __consumer_offsets: records, bytes, garbage, no-op commits, commits per second.
 
-    Bytes are a record's share of its batch in the file. Garbage are the bytes of records that a later record of the
-    same key supersedes: what cleaning would free. A no-op commit commits the offset that was committed before. The
-    peak is that of the busiest minute. Partitions are those of the consumed topics, and offsets partitions those of
+    Bytes are a record's share of its batch in the file. Garbage is the bytes of records that a later record of the same
+    key supersedes: what cleaning would free. A no-op commit commits the offset that was committed before. The peak is
+    the rate of the busiest minute. Partitions are those of the consumed topics, and offsets partitions those of
     __consumer_offsets.
 
-    Clients and members are those that held the partition when the commit was written, by the group metadata in force;
-    records of unknown writers, and transaction markers, are in the row without a name.
+    Clients and members are those that held the partition when the commit was written, by the latest group metadata
+    before it; records of unknown writers, and transaction markers, are in the row without a name.
 
-    Records that the cleaner removed are not counted: standard error says how many offsets hold no record any more.
+    Records that the cleaner removed are not counted; standard error says how many offsets no longer have a record.
     """
     from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows

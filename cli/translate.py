@@ -48,23 +48,24 @@ def command(
     asked: TranslateOptions,
     to: str,
 ) -> None:
-    """Write committed offsets as files that set them on another cluster, where records have other offsets.
+    """Translate committed offsets for another cluster, where records have other offsets, and write them as files.
 
     PATH is a copy of the source: __consumer_offsets and the logs of the topics. Each offset is found in the target by
-    the records that both sides have, by their times and contents; by headers that tell where a record was, or by a map
-    of pairs. No record that a group has not read is passed over: what is not sure moves back, so that some are read
-    again, and how many at most is told. What cannot be told is left out.
+    the records that both sides have (by their times and contents), by headers that say where a record was, or by a map
+    of pairs. No record that a group has not read is skipped, as long as a mirror did not both change and reorder
+    records: where the place is not certain, the answer moves back. The group then reads some records again;
+    `reread_at_most` says how many at most. Offsets that cannot be translated are left out.
 
-    With --bootstrap-server only the times of records are asked of the other cluster: a group goes on at the first
-    record there of the least time among those that it has not read, or of the last that it has read where it has read
-    all. How many it reads again is not known then. The records from the offset on must all be in PATH, the topic must
-    have as many partitions there, and its records the times of their producers.
+    With --bootstrap-server the other cluster is only asked for records by time. The group continues at the target's
+    first record whose time is not before that of the oldest record it has not read; if it has read all, at that of the
+    last record it has read. It is then not known how many records it reads again. All records from the offset on must
+    be in PATH, the topic must have as many partitions there, and its records must have the times of their producers.
 
-    Where share groups start is translated likewise, if PATH has __share_group_state.
+    The starts of share groups are translated in the same way, if PATH has __share_group_state.
 
-    DIR is as that of `offsets-log rescue`, for `offsets-log restore` and other tools. DIR/translation.jsonl has a row
-    for each offset: how it was found (exact; by count between two records; at least; by time), reread_at_most, and
-    skipped, which is 0 unless --allow-skip makes it more (at most).
+    DIR gets the files of `offsets-log rescue`, for `offsets-log restore` and other tools. DIR/translation.jsonl has a
+    row for each offset: how it was found (exact, by count, at least, by time, or with --allow-skip at most),
+    reread_at_most, and skipped, which is 0 without --allow-skip.
 
     Exit status: 0 all was read and translated; 1 stopped by an error; 2 wrong usage; 3 something was damaged, or an
     offset could not be translated: DIR/left-out.jsonl says which, and why.

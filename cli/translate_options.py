@@ -42,8 +42,8 @@ translate_options = gather(
             "--bootstrap-server",
             metavar="HOST:PORT",
             type=Servers(),
-            help="Brokers of the other cluster, with commas between them, instead of a copy: it is only asked, and "
-            "records are found by their times.",
+            help="Brokers of the other cluster, with commas between them, instead of a copy: records are found by "
+            "their times; nothing there is changed.",
         ),
         COMMAND_CONFIG,
         click.option(
@@ -56,8 +56,9 @@ translate_options = gather(
         click.option(
             "--offset-header",
             metavar="NAME[:le|be|text]",
-            help="The header in which the target's records tell their offset in the source; by default "
-            "x-original-offset. Its form: 4 or 8 bytes, or digits; by default what it looks like.",
+            help="Header of the target's records that has their offset in the source; by default "
+            "x-original-offset. Its form: 4 or 8 bytes (le, be), or digits (text); by default what it looks "
+            "like.",
         ),
         click.option(
             "--policy",
@@ -70,8 +71,8 @@ translate_options = gather(
             "--rename",
             metavar="RULE",
             multiple=True,
-            help="What a topic is called in the target instead: OLD=NEW or s/PATTERN/NEW/; the first that fits counts; "
-            "repeatable. No two topics may become one.",
+            help="What a topic is called in the target instead: OLD=NEW or s/PATTERN/NEW/; the first rule that "
+            "matches counts; repeatable. No two topics may get the same name.",
         ),
         click.option("--rename-group", metavar="RULE", multiple=True, help="The same for groups; repeatable."),
         click.option(
@@ -84,9 +85,10 @@ translate_options = gather(
         click.option(
             "--allow-skip",
             is_flag=True,
-            help="Where it stays open which record is the first unread one, go on at the first that surely is, not at "
-            "the first that may be; skipped says how many are never read, at most. Only where records, headers or "
-            "syncs show both, not by checkpoints, a map or times.",
+            help="If it is not certain which record is the first unread one, start at the first that certainly is "
+            "unread, instead of the first that may be. `skipped` says how many records are never read at "
+            "most. Works only where records, headers or syncs bound the place on both sides, not with "
+            "checkpoints, a map or times.",
         ),
     ),
 )

@@ -17,12 +17,13 @@ from cli.options import PROFILE, Output, output_option
     "--members",
     metavar="MEMBER:P+P,...",
     multiple=True,
-    help="Members in the order they joined, each with its protocols in order of preference; repeatable.",
+    help="Members in the order in which they joined, each with its protocols in order of preference; repeatable.",
 )
 @PROFILE
 @output_option("table", "jsonl", "json", "csv")
 def command(output: Output, source: str | None, members: tuple[str, ...], profile: str) -> None:
-    """Show which protocol is selected: the candidate with most votes; ties as the coordinator's hash tables decide.
+    """Show which protocol is selected: the candidate with most votes; ties are decided by the order of the
+    coordinator's hash tables.
 
     With - it reads JSON Lines {"members":[{"member_id","protocols"}]} and writes each with "candidates" and "selected".
     """

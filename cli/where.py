@@ -60,14 +60,19 @@ class ReaderOptions:
     "--of",
     metavar="DIR",
     multiple=True,
-    help="A broker's data directory or a partition's: which groups go with it when it is lost; repeatable.",
+    help="Data directory of a broker, or directory of a partition: list the groups that would be lost with it; "
+    "repeatable.",
 )
 @gather(
     "sent",
     KeyOptions,
     (
         click.option(
-            "--key", "keys", metavar="K", multiple=True, help="A message's key: its partition of a topic; repeatable."
+            "--key",
+            "keys",
+            metavar="K",
+            multiple=True,
+            help="Key of a message: show its partition in a topic; repeatable.",
         ),
         click.option(
             "--topic-partitions",
@@ -87,7 +92,7 @@ class ReaderOptions:
 @click.option(
     "--input-format",
     type=click.Choice(["jsonl"]),
-    help='What - holds: lines {"group", "partitions"}; without it, one group a line.',
+    help='Form of the lines that - reads: {"group", "partitions"}; without it, one group per line.',
 )
 @gather("reader", ReaderOptions, (ENGINE, MASTER))
 @output_option("table", "jsonl", "json", "csv")
@@ -104,14 +109,14 @@ def command(
 ) -> None:
     """Show which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
 
-    GROUP - reads groups from standard input, one a line, split at line feeds only: nothing is stripped, an empty line
-    is the empty group. The answers keep their order.
+    With - in place of GROUP, group names are read from standard input, one per line, split at line feeds only: nothing
+    is stripped, and an empty line is the empty group. The answers keep this order.
 
-    --of reads the log: the groups that a load of these partitions gives, with what each would lose. GROUP chooses some
-    of them. With other replicas in sync nothing is lost with one broker. If the cluster's metadata lies beside these
-    partitions, groups that belong to others are named.
+    --of reads the log and lists the groups that a load of these partitions gives, with what each would lose if the
+    partitions were lost. GROUP chooses some of them. If other replicas are in sync, losing one broker loses nothing. If
+    the copy has the cluster's metadata, groups that you name and that belong to other partitions are reported.
 
-    --key tells where a producer sends a message with that key, in a topic of --topic-partitions N.
+    --key shows to which partition a producer sends a message with that key, in a topic with --topic-partitions N.
     """
     from cli.account import fail
     from cli.output import chosen_format, destination, write_rows

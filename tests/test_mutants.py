@@ -1,9 +1,10 @@
-"""The table of `make mutants`: a module that moved, or a test that did, would be judged by nothing."""
+"""The tables of `make mutants`: a module that moved, or a test that did, would be judged by nothing."""
 
 from __future__ import annotations
 
 import pytest
 
+from tools.mutants.equivalent import Equivalent, equivalents
 from tools.mutants.subjects import ROOT, Subject, subjects
 
 
@@ -11,3 +12,13 @@ from tools.mutants.subjects import ROOT, Subject, subjects
 def test_a_subject_has_modules_and_tests(subject: Subject) -> None:
     assert subject.modules
     assert all((ROOT / name.partition("::")[0]).exists() for name in subject.tests if name.startswith("tests/"))
+
+
+@pytest.mark.parametrize("fault", equivalents(), ids=lambda fault: f"{fault.module.stem}-{fault.was}")
+def test_a_fault_that_nobody_can_see_is_of_a_line_that_is_still_there(fault: Equivalent) -> None:
+    """The reason was given for that line: once it has changed, somebody must look again."""
+    lines = [line.strip() for line in (ROOT / fault.module).read_text().splitlines()]
+    assert fault.was in lines
+    assert fault.became
+    assert fault.was not in fault.became
+    assert fault.why

@@ -21,9 +21,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "columns.md"
 PREFACE = """\
 # Columns
 
-What the columns of rows mean, in their order. `make docs` writes this page from the tables that rows are made by. Types
-are those of SQL. Times are milliseconds since 1970. A name that was not UTF-8 has its bytes in one more column, with
-`_base64` behind its name.
+What the columns of rows mean, in their order. Types are those of SQL. Times are milliseconds since 1970. If a name is
+not UTF-8, one more column, named like its column with `_base64` at the end, has its bytes. `make docs` writes this page.
 """
 TABLES: dict[str, Iterable[Column]] = {
     "compact": COMPACT_COLUMNS,

@@ -13,12 +13,15 @@ PAGE = Path(__file__).parent.parent / "docs" / "formats.md"
 PREFACE = """\
 # Record layouts
 
-Keys and values of every record type, version by version, from the tables that decode them. `make docs` writes this
-page; `offsets-log explain offset-commit` prints the same for one type.
+Keys and values of every record type, version by version. `offsets-log explain offset-commit` prints the same for one
+type. `make docs` writes this page from the tables that decode records.
+
+A field has up to three names: `commit_timestamp` here, `commitTimestamp` (Kafka's own) in what `decode` prints, and
+`commit_timestamp_ms`, with the unit, as a column of rows.
 
 A key begins with the record type, a value with its version, each an int16. Integers are big-endian. In layouts that are
-*flexible* lengths are unsigned varints of one more than the length (0 is null), and every struct ends with its tagged
-fields: their number, then of each the tag, the size and the bytes.
+*flexible*, a length is an unsigned varint of the length plus one (0 is null), and every struct ends with its tagged
+fields: their number, then the tag, the size and the bytes of each.
 """
 
 

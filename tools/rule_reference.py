@@ -15,11 +15,12 @@ PAGE = Path(__file__).parent.parent / "docs" / "rules.md"
 PREFACE = """\
 # Rules
 
-What is known of Kafka and followed here, by the ids that docstrings, tests and rows (`"rule":"B-9"`) cite.
-`offsets-log explain ID` says the same. `make docs` writes this file from `offsets_log/rules/register.toml`; tests hold
-both true: each rule names the test that holds it, or why none over files can.
+The rules of Kafka that this program follows. Rows (`"rule":"B-9"`), docstrings and tests cite them by their ids;
+`offsets-log explain ID` prints the same text. `E.1` and `E-1` are two rules.
 
-*Seen on a broker* includes runs of Kafka's own classes; *read in source* and *inferred* are what they say.
+*Seen on a broker* includes runs of Kafka's own classes; *read in source* and *inferred* are what they say. Each rule
+names the test that checks it, or says why no test with files can. `make docs` writes this file from
+`offsets_log/rules/register.toml`.
 """
 
 
@@ -41,7 +42,7 @@ def _lines(rule: Rule) -> Iterator[str]:
     yield f"In Kafka: {', '.join((*(f'`{name}`' for name in rule.kafka), *rule.changes))}"
     if rule.acts_in:
         yield f"Here: {', '.join(f'`{path}`' for path in rule.acts_in)}"
-    yield f"Held by: `{rule.test}`" if rule.test is not None else f"No test: {rule.not_offline}"
+    yield f"Tested by: `{rule.test}`" if rule.test is not None else f"No test: {rule.not_offline}"
 
 
 def noted(register: str) -> str:

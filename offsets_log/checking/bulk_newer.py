@@ -1,7 +1,8 @@
 """What a bulk check knows of groups of the newer kinds: whether they exist, and which of them ends a load first.
 
-`columnar.folds.newer` has checked that members and partitions come and go in order. So only two things can end a load:
-a simple group that was there before (``J-19``), and a record that needs something and does not find it (``J-18``).
+`columnar.folds.newer` has checked that members and partitions come and go in order. So only three things can end a
+load: a simple group that was there before (``J-19``), a record that needs something and does not find it (``J-18``),
+and at the end a streams group's member without a record of its own (``J-25``), for which its group is read again.
 Whether a group exists depends only on how it began and whether it was removed: few timelines (`_shapes`) stand for all
 groups. Two kinds of groups are read again, record by record: the one whose record ends a load first, and those that are
 doubtful.
@@ -21,6 +22,7 @@ from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.materialize import timelines as tl
 from offsets_log.columnar.overflow import More
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
+from offsets_log.replay.group import STREAMS
 from offsets_log.replay.groups import replay_timeline
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import GroupEvent, Timeline
@@ -49,7 +51,8 @@ class NewerGroups:
         is_removed = is_made & (flags & newer.ENDED != 0)
         has_value = (groups.column(a.Group.metadata_offset) != a.NEVER) & (groups.column(a.Group.is_tombstone) == 0)
         is_unclear = (flags & newer.WHOLE != 0) | has_value | (~is_made & (value_offset != a.NEVER))
-        self._missing, has_targets, has_members = _members(state, count)
+        self._missing, has_targets, has_members, is_nameless = _members(state, count)
+        is_unclear |= is_nameless & (self._kinds == newer.KINDS[STREAMS])
         is_unclear |= (flags & newer.EPOCH_GONE != 0) & has_targets
         is_unclear |= is_removed & (has_members | (flags & newer.EPOCH_GONE == 0))
         is_unclear[list(state.events)] = True
@@ -88,18 +91,23 @@ class NewerGroups:
 _NONE = np.iinfo(np.int64).max
 
 
-def _members(state: ColumnarState, count: int) -> tuple[a.Int64s, Bools, Bools]:
-    """Return by group the first record that needs a member and finds none, and whether targets and members are left."""
+def _members(state: ColumnarState, count: int) -> tuple[a.Int64s, Bools, Bools, Bools]:
+    """Return by group the first record that needs a member and finds none, and three answers.
+
+    Whether targets are left, whether members or targets are, and whether a member has no record of its own.
+    """
     rows, states = tl.members(state)
     groups, known = rows.column(a.Row.group), states.column(More.state)
     missing = np.full(count, _NONE)
     for first in (states.column(More.needed), states.column(More.missed)):
         is_there = first != 0
         np.minimum.at(missing, groups[is_there], first[is_there] - 1)
-    has_targets, has_members = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    has_targets, has_members, is_nameless = (np.zeros(count, np.bool_) for _ in range(3))
+    is_left = ~np.isin(known & newer.PHASE, (newer.UNKNOWN, newer.GONE))
     has_targets[groups[known & newer.HAS_TARGET != 0]] = True
-    has_members[groups[~np.isin(known & newer.PHASE, (newer.UNKNOWN, newer.GONE))]] = True
-    return missing, has_targets, has_members | has_targets
+    has_members[groups[is_left]] = True
+    is_nameless[groups[is_left & (known & newer.PRESENT == 0)]] = True
+    return missing, has_targets, has_members | has_targets, is_nameless
 
 
 def _shapes() -> Iterator[Timeline]:

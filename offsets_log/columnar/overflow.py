@@ -110,18 +110,14 @@ class Told(Record):
 
 
 class Kept(Record):
-    """Any record of a group that is read again, or that there were offset values of it."""
+    """Any record of a group that is read again; with NOTHING as its batch, that there were offset values of it."""
 
     region: ClassVar[str] = "kept"
     group: Long
     offset: Long
     batch: Long
     index: Long
-    what: Long
 
-
-AN_OFFSET, A_VALUE, A_TOMBSTONE = range(3)
-"""What `Kept` tells of."""
 
 SLOTS = ("group_slots", "producer_slots", "owned_slots")
 """The hash tables."""

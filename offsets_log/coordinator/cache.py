@@ -74,7 +74,8 @@ class GroupCoordinatorCache:
         log: the log to load from and write to.
         clock: returns the time in epoch milliseconds.
         release: the release whose rules hold: ``4.3``, ``2.8.2``, or ``3.9-java`` for the Java coordinator's preview.
-        offset_config, group_config: configurations; by default the release's own.
+        offset_config: configuration of offsets; by default the release's own.
+        group_config: configuration of groups; by default the release's own.
         leaders: offsets partition → broker, for `find_coordinator`; not copied, so that its owner may change it.
     """
 

@@ -42,7 +42,7 @@ def _moved(batch: RecordBatch, by: int) -> bytes:
     if batch.magic == 0 and batch.codec.id:  # its inner offsets are absolute (records:M5)
         records = [record for record in iter_records(batch) if isinstance(record, Record)]
         return rebuild_batch(batch, [_moved_record(record, by) for record in records])
-    return (batch.base_offset + by).to_bytes(OFFSET_SIZE, signed=True) + batch.raw[OFFSET_SIZE:]
+    return (batch.base_offset + by).to_bytes(OFFSET_SIZE) + batch.raw[OFFSET_SIZE:]
 
 
 def _moved_record(record: Record, by: int) -> Record:

@@ -31,30 +31,38 @@ INDEXES_LOOKED_AT = 200
 """Of one directory."""
 
 CARD_COLUMNS = (
-    Column("data_directory", "string", "its path"),
-    Column("cluster_id", "string", "the cluster's id by meta.properties, as are the next two; null if it does not say"),
+    Column("data_directory", "string", "path of the directory"),
+    Column(
+        "cluster_id",
+        "string",
+        "the cluster's id; like node_id and directory_id from meta.properties, null if that does not say",
+    ),
     Column("node_id", "int", "the id of the broker or controller"),
-    Column("directory_id", "string", "the id of this one of its directories, since Kafka 3.7"),
-    Column("left", "string", f"{IN_ORDER}, {NOT_IN_ORDER}, {PULLED}; null where the files do not tell"),
-    Column("left_shown_by", "array<string>", "the facts that show it"),
+    Column("directory_id", "string", "the id of this data directory, since Kafka 3.7"),
+    Column(
+        "left",
+        "string",
+        f"how the broker was stopped: {IN_ORDER}, {NOT_IN_ORDER}, {PULLED}; null if the files do not show it",
+    ),
+    Column("left_shown_by", "array<string>", "the facts that show how it was stopped"),
     Column(
         "metadata_version",
         "string",
-        "metadata.version that the cluster has agreed on, by its metadata; null without it",
+        "the cluster's metadata.version, by its metadata; null without metadata",
     ),
-    Column("features", "map<string,int>", "other feature levels that it has agreed on"),
+    Column("features", "map<string,int>", "the cluster's other feature levels"),
     Column("metadata_end_offset", "bigint", "where the newest copy of the metadata log ends"),
-    Column("metadata_timestamp_ms", "bigint", "time of its newest record"),
+    Column("metadata_timestamp_ms", "bigint", "time of the metadata log's newest record"),
     Column("brokers", "array<int>", "all brokers that are registered in the cluster"),
     Column("node_directories", "int", "how many directories this broker has registered; null if unknown"),
-    Column("node_directories_given", "int", "how many of them were given"),
+    Column("node_directories_given", "int", "how many of these directories were given"),
     Column("partitions", "int", "folders of partitions, of all topics"),
-    Column("deleted_partitions", "int", "folders being deleted"),
-    Column("future_partitions", "int", "folders being moved here from another directory"),
-    Column("stray_partitions", "int", "folders that the broker found to be not its own"),
+    Column("deleted_partitions", "int", "folders that are being deleted"),
+    Column("future_partitions", "int", "folders that are being moved here from another directory"),
+    Column("stray_partitions", "int", "folders that the broker found to be stray (not its own)"),
     Column("unreadable_logs", "int", "partitions whose last segment cannot be opened"),
-    Column("newest_timestamp_ms", "map<string,bigint>", "topic → time of its newest record; others together"),
-    Column("newest_span_ms", "bigint", "time between the oldest and the newest of these"),
+    Column("newest_timestamp_ms", "map<string,bigint>", "topic → time of its newest record; all other topics together"),
+    Column("newest_span_ms", "bigint", "time between the oldest and the newest of these times"),
 )
 
 METADATA_VERSIONS = (

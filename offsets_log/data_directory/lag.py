@@ -17,16 +17,20 @@ from offsets_log.rows.tables import Column, Row
 LAG_COLUMNS = (
     Column("log_start_offset", "bigint", "the first offset that can be read in the copy of the partition's log"),
     Column("log_end_offset", "bigint", "the offset at which consumers see the log end"),
-    Column("lag", "bigint", "from the committed offset until there, as kafka-consumer-groups counts it"),
+    Column("lag", "bigint", "log_end_offset minus committed_offset, as kafka-consumer-groups counts it"),
     Column("behind_ms", "bigint", "age of the first record not yet read; 0 if all was read"),
-    Column("lag_from", "string", "what tells the end: high watermark (noted at an orderly stop, or pulled) or log end"),
+    Column(
+        "lag_from",
+        "string",
+        "which end the lag is counted to: high watermark (noted at a clean stop, or pulled) or log end",
+    ),
 )
 """All null where no copy of the partition was given, or one of another topic of that name."""
 
 GROUP_LAG_COLUMNS = (
-    Column("lag", "bigint", "sum over the partitions of which a copy was given"),
-    Column("max_lag", "bigint", "largest lag of one partition"),
-    Column("partitions_without_lag", "int", "partitions with a committed offset and without a copy"),
+    Column("lag", "bigint", "sum over the partitions that have a copy here"),
+    Column("max_lag", "bigint", "largest lag of a single partition"),
+    Column("partitions_without_lag", "int", "number of partitions with a committed offset and without a copy"),
 )
 
 NO_LAG = {"lag": None, "max_lag": None, "partitions_without_lag": 0}

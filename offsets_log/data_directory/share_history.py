@@ -21,11 +21,13 @@ SHARE_HISTORY_COLUMNS = (
     *TOPIC_PARTITION_COLUMNS,
     TOPIC_ID_COLUMN,
     Column("event", "string", "snapshot, update or tombstone: the kind of record"),
-    Column("record_offset", "bigint", "of the record in the state partition"),
-    Column("timestamp_ms", "bigint", "of the record; null if it has none"),
+    Column("record_offset", "bigint", "offset of the record in the state partition"),
+    Column("timestamp_ms", "bigint", "time of the record; null if it has none"),
     *STATE_COLUMNS,
     Column(
-        "change", "string", "of the start offset: new, advanced, rewound, same, deleted; null where it has none yet"
+        "change",
+        "string",
+        "how the start offset changed: new, advanced, rewound, same, deleted; null if there is none yet",
     ),
     Column("state_partition", "int", "partition of __share_group_state"),
 )

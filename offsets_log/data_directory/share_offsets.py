@@ -34,16 +34,24 @@ INITIALIZED, INITIALIZING, DELETING, ORPHAN = "initialized", "initializing", "de
 AVAILABLE = 0
 
 _START_COLUMNS = (
-    Column("start_offset", "bigint", "all records before it are done; null until share.auto.offset.reset has set it"),
-    Column("delivery_complete_count", "int", "how many records from there on are done; null if unknown"),
+    Column(
+        "start_offset",
+        "bigint",
+        "first record that is not completely processed; null until share.auto.offset.reset has set it",
+    ),
+    Column(
+        "delivery_complete_count",
+        "int",
+        "how many records from start_offset on are completely processed; null if unknown",
+    ),
 )
 _DELIVERY_COLUMNS = (
-    Column("available", "bigint", "records from the start on that were given back and will be delivered again"),
-    Column("acknowledged", "bigint", "records from the start on that were accepted"),
-    Column("archived", "bigint", "records from the start on that were rejected or delivered too often"),
+    Column("available", "bigint", "records from start_offset on that were released and will be delivered again"),
+    Column("acknowledged", "bigint", "records from start_offset on that were accepted"),
+    Column("archived", "bigint", "records from start_offset on that were rejected or delivered too often"),
     Column("leader_epoch", "int", "epoch of the partition's leader that wrote the state; null if none did"),
-    Column("state_epoch", "int", "epoch of the group when the state was begun"),
-    Column("snapshot_epoch", "int", "how many snapshots there were before"),
+    Column("state_epoch", "int", "epoch of the group when this state was first written"),
+    Column("snapshot_epoch", "int", "number of snapshots before this one"),
 )
 STATE_COLUMNS = (*_START_COLUMNS, *_DELIVERY_COLUMNS)
 TOPIC_ID_COLUMN = Column(
@@ -55,9 +63,17 @@ SHARE_OFFSET_COLUMNS = (
     *TOPIC_PARTITION_COLUMNS,
     TOPIC_ID_COLUMN,
     *_START_COLUMNS,
-    Column("lag", "bigint", "records up to the log's end that are not done; null without a copy of the partition"),
+    Column(
+        "lag",
+        "bigint",
+        "records up to the log's end that are not completely processed; null without a copy of the partition",
+    ),
     *_DELIVERY_COLUMNS,
-    Column("status", "string", "initialized, initializing, deleting, or orphan if the group says none of these"),
+    Column(
+        "status",
+        "string",
+        "initialized, initializing, deleting, or orphan if the group's record has the partition in none of these",
+    ),
     Column("write_timestamp_ms", "bigint", "time of the last snapshot"),
     Column("record_offset", "bigint", "offset of the last record in the state partition"),
     Column("state_partition", "int", "partition of __share_group_state"),

@@ -27,8 +27,8 @@ DIFF_COLUMNS = (
     GROUP_COLUMN,
     *TOPIC_PARTITION_COLUMNS,
     Column("change", "string", "new, advanced, rewound, deleted, expired, or metadata: the offset is the same"),
-    Column("from_offset", "bigint", "committed before; null if nothing was"),
-    Column("to_offset", "bigint", "committed after; null if nothing is"),
+    Column("from_offset", "bigint", "offset committed before; null if there was none"),
+    Column("to_offset", "bigint", "offset committed after; null if there is none"),
     Column("from_record_offset", "bigint", "record offset of that commit"),
     Column("to_record_offset", "bigint", "record offset of that commit"),
     Column("from_timestamp_ms", "bigint", "commit time"),
@@ -40,7 +40,7 @@ WHY_COLUMNS = (
     Column("removed_record_offset", "bigint", "record offset of the tombstone"),
     Column("removed_timestamp_ms", "bigint", "time of the tombstone"),
     Column("rule", "string", "rule by which the removal is called deleted or expired"),
-    Column("reason", "string", "the reason in words, also if it is unknown"),
+    Column("reason", "string", "the reason in words; says so if it is unknown"),
 )
 
 DEAD = "Dead"

@@ -24,11 +24,11 @@ GROUPS_COLUMNS = (
     Column("type", "string", "classic, consumer, share or streams"),
     Column("protocol_type", "string", "protocol type of a classic group; null if it only has offsets"),
     Column("state", "string", "state after a load, as the coordinator names it"),
-    Column("members", "int", "members in the log, which may be gone by now"),
+    Column("members", "int", "members in the log, who may have left since"),
     Column("offsets", "bigint", "committed offsets served"),
     Column("pending", "bigint", "offsets of open transactions"),
     Column("last_commit_timestamp_ms", "bigint", "time of the newest served offset; null without one"),
-    Column("commit_age_ms", "bigint", "its age at the time asked for"),
+    Column("commit_age_ms", "bigint", "age of that commit at the time of --now"),
     Column("last_activity_timestamp_ms", "bigint", "time of the newest record that the group wrote"),
     OFFSETS_PARTITION_COLUMN,
 )

@@ -47,15 +47,17 @@ HISTORY_COLUMNS = (
     Column(
         "metadata_decoded",
         "json",
-        "what Kafka Streams or a parallel consumer keeps in the metadata; hex if it is no text",
+        "what Kafka Streams or a parallel consumer keeps in the metadata; hex if it is not text",
     ),
     Column("commit_timestamp_ms", "bigint", "when it was committed"),
     Column("producer_id", "bigint", "producer of a transaction; null for a plain record"),
     Column("transaction", "string", "outcome of the transaction: committed, aborted, open; null for a plain record"),
     Column("effective_offset", "bigint", "what OffsetFetch answers after this record; null if nothing"),
-    Column("effective_record_offset", "bigint", "record offset of the commit that is answered"),
-    Column("change", "string", "how the answer changed: new, advanced, rewound, same, deleted; null if it stays"),
-    Column("member_id", "string", "member that held the partition then; null if nobody did, or it is unknown"),
+    Column("effective_record_offset", "bigint", "record offset of the commit that is then served"),
+    Column(
+        "change", "string", "how the answer changed: new, advanced, rewound, same, deleted; null if it is not affected"
+    ),
+    Column("member_id", "string", "member that held the partition then; null if none did, or if it is unknown"),
     Column("group_instance_id", "string", "instance id of a static member"),
     Column("client_id", "string", "client id of that member"),
     Column("host", "string", "host of that member"),

@@ -340,9 +340,3 @@ def _inner_base_offset(batch: RecordBatch, last_inner_offset: int) -> int:
             field="offset",
         )
     return batch.last_offset - last_inner_offset
-
-
-# --------------------------------------------------------------------------------------------- writing
-
-
-# -------------------------------------------------------------------------------------- control records

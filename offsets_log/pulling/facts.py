@@ -15,20 +15,24 @@ PULL = "pull.json"
 VERSION = 1
 
 PULL_COLUMNS = (
-    Column("topic", "string", "an internal one"),
-    Column("partition", "int", "of it"),
-    Column("start_offset", "bigint", "where the copy begins: the log's start when it was begun"),
+    Column("topic", "string", "internal topic"),
+    Column("partition", "int", "partition of that topic"),
+    Column("start_offset", "bigint", "where the copy begins: the log's start when copying began"),
     Column("end_offset", "bigint", "where the copy ends"),
-    Column("high_watermark", "bigint", "as the broker said it last"),
-    Column("last_stable_offset", "bigint", "likewise: where the oldest open transaction begins"),
-    Column("leader_epoch", "int", "of the leader that was asked last"),
-    Column("bytes", "bigint", "of batches in the copy"),
-    Column("pulled_bytes", "bigint", "of these in this run"),
-    Column("damaged", "int", "batches whose checksum is wrong at the broker, too; they are in the copy"),
-    Column("began_timestamp_ms", "bigint", "when the first run began to read it"),
-    Column("ended_timestamp_ms", "bigint", "when it was read last"),
-    Column("whole", "boolean", "whether the copy goes as far as the log did when this run began"),
-    Column("problem", "string", "why it does not"),
+    Column("high_watermark", "bigint", "high watermark that the broker gave last"),
+    Column(
+        "last_stable_offset",
+        "bigint",
+        "last stable offset that the broker gave last: where the oldest open transaction begins",
+    ),
+    Column("leader_epoch", "int", "leader epoch of the leader that was asked last"),
+    Column("bytes", "bigint", "bytes of the batches in the copy"),
+    Column("pulled_bytes", "bigint", "how many of these bytes were copied in this run"),
+    Column("damaged", "int", "batches whose checksum is wrong on the broker, too; they are in the copy"),
+    Column("began_timestamp_ms", "bigint", "when the first run began to read the partition"),
+    Column("ended_timestamp_ms", "bigint", "when the partition was read last"),
+    Column("whole", "boolean", "whether the copy reaches the place where the log ended when this run began"),
+    Column("problem", "string", "why the copy does not reach that place"),
 )
 
 

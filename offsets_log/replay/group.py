@@ -19,6 +19,9 @@ NO_EPOCH = -1
 STABLE_MEMBER = {CONSUMER: 0, STREAMS: 1}
 """Kind → the number in the ``state`` of types 8 and 22 that means a stable member (``MemberState``)."""
 
+UNREVOKED_TASKS = 2
+"""The ``state`` of type 22 of a member that has yet to give tasks back."""
+
 TopicPartition = tuple[bytes, int]
 """Topic id and partition number."""
 

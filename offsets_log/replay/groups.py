@@ -17,6 +17,7 @@ log (``J-4``), which cleaning preserves (``C-23``) and no other program may chan
 * Tombstones have an order (``J-17``): the current assignment's before the member's, the targets' before their epoch's,
   and all of these before the group's. Any other order ends the load.
 * A partition has one owner (``J-20``).
+* At the end a member of a streams group that has yet to give tasks back needs its own record (``J-25``).
 
 A record that ends a load raises a `ReplayError` with its rule; `replay_timeline` notes it, skips the record and goes
 on.
@@ -24,7 +25,7 @@ on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
@@ -32,7 +33,17 @@ from typing import Any
 from offsets_log.errors import ReplayError
 from offsets_log.messages.consumer_protocol import refusal_of_subscription
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.replay.group import CLASSIC, CONSUMER, NO_EPOCH, SHARE, STREAMS, Group, Member, TopicPartition
+from offsets_log.replay.group import (
+    CLASSIC,
+    CONSUMER,
+    NO_EPOCH,
+    SHARE,
+    STREAMS,
+    UNREVOKED_TASKS,
+    Group,
+    Member,
+    TopicPartition,
+)
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import Timeline
@@ -47,7 +58,25 @@ def replay_timeline(group_id: str, timeline: Timeline, profile: Profile) -> tupl
     """Return the group once its records are replayed, and the problems a load would have met."""
     fold = GroupFold(group_id, profile)
     problems = fold.replay_timeline(timeline)
+    if fold.group is not None and fold.group.kind == STREAMS:
+        problems += _without_timeouts(fold.group, timeline)
     return fold.group, problems
+
+
+def _without_timeouts(group: Group, timeline: Timeline) -> Iterator[Problem]:
+    """Yield the members of a streams group that must give tasks back within a time that no record tells (``J-25``)."""
+    for member_id, member in group.members.items():
+        if not member.metadata and member.current.get("state") == UNREVOKED_TASKS:
+            offsets = [event.record_offset for event in timeline.events if _tells(event.record, member)]
+            yield Problem(
+                offsets[-1], "J-25", f"the member {member_id!r} has no rebalance timeout: it has no record of its own",
+                group.group_id,
+            )  # fmt: skip
+
+
+def _tells(record: CoordinatorRecord | None, member: Member) -> bool:
+    """Whether a record says what a member has now."""
+    return record is not None and record.value is member.current and record.key["member_id"] == member.member_id
 
 
 class GroupFold:
@@ -136,9 +165,9 @@ def classic_group(group_id: str, value: dict[str, Any], profile: Profile, before
         before: the group so far; if its record has the very same rows, it is not asked again who its members are.
     """
     rows = value["members"]
-    known = before.members if before is not None and before.rows is rows else None
-    members = _classic_members(group_id, rows, profile) if known is None else known
-    is_known = known is not None and before is not None and _has_topics(before.protocol_type, before.protocol)
+    same = before if before is not None and before.rows is rows else None
+    members = _classic_members(group_id, rows, profile) if same is None else same.members
+    is_known = same is not None and _has_topics(same.protocol_type, same.protocol)
     if profile.refuses_subscriptions and _has_topics(value["protocol_type"], value["protocol"]) and not is_known:
         _find_topics(group_id, members)
     timestamp = value.get("current_state_timestamp", -1)
@@ -270,7 +299,7 @@ def _keeps_partitions(group: Group, member: Member, epoch: int, owned: list[Topi
     if owned != member.owned:
         return False
     held = dict.fromkeys(owned, member.member_epoch)
-    if len(held) != len(owned) or not held.items() <= group.partition_epochs.items():
+    if not held.items() <= group.partition_epochs.items():
         return False
     group.partition_epochs.update(dict.fromkeys(owned, epoch))
     return True

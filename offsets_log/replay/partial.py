@@ -219,7 +219,7 @@ class PartialState:
 
     def _apply(self, value: OffsetAndMetadata) -> None:
         state = self._key(value.key)
-        if self._is_ended(value, state.tombstone_offset):
+        if value.applied_offset < state.tombstone_offset:  # of an earlier run
             return
         if state.committed is None or self._rank(value) > self._rank(state.committed):
             state.committed = value
@@ -231,13 +231,7 @@ class PartialState:
 
     def _end(self, key: GroupTopicPartition, tombstone_offset: int) -> None:
         state = self._key(key)
-        state.tombstone_offset = max(state.tombstone_offset, tombstone_offset)
-        if state.committed is not None and self._is_ended(state.committed, state.tombstone_offset):
-            state.committed = None
-
-    def _is_ended(self, value: OffsetAndMetadata, tombstone_offset: int) -> bool:
-        by_record = self.profile.cancels_pending == "all"
-        return (value.record_offset if by_record else value.applied_offset) < tombstone_offset
+        state.tombstone_offset, state.committed = tombstone_offset, None
 
     def _rank(self, value: OffsetAndMetadata) -> int:
         return value.record_offset if self.profile.latest_by_record else value.applied_offset

@@ -62,9 +62,9 @@ def verdict_on(
     """
     number = record_type_of(record.key)
     group = decoded.group if decoded is not None else None
+    why = error.problem if error is not None else ""
     if number is None:
-        rule = "L-16" if record.key is None else "J-3"
-        return Problem(record.offset, rule, error.problem if error else "the key has no record type")
+        return Problem(record.offset, "L-16" if record.key is None else "J-3", why)
     if is_skipped(number, profile):
         return Verdict.SKIP
     if number not in profile.known_types:
@@ -73,7 +73,7 @@ def verdict_on(
         if isinstance(error, UnsupportedVersionError) and _is_read_as_newest(record, number, profile):
             return Verdict.REPLAY
         rule = "records:Y4" if isinstance(error, UnsupportedVersionError) else "J-3"
-        return Problem(record.offset, rule, error.problem if error else "it cannot be decoded", group)
+        return Problem(record.offset, rule, why)
     if decoded.value_version is None:
         return Verdict.REPLAY
     refused = _refused_value(record, decoded, profile)

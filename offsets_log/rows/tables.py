@@ -43,7 +43,7 @@ class Column:
 
 GROUP_COLUMN = Column("group", "string", "group id")
 TOPIC_PARTITION_COLUMNS = (
-    Column("topic", "string", "topic the group consumes"),
+    Column("topic", "string", "topic that the group consumes"),
     Column("partition", "int", "partition of that topic"),
 )
 OFFSETS_PARTITION_COLUMN = Column("offsets_partition", "int", "partition of __consumer_offsets")
@@ -55,7 +55,7 @@ COMPACT_COLUMNS = (
     Column("leader_epoch", "int", "leader epoch of the consumed record; null if none was sent"),
     Column("metadata", "string", "the client's own text"),
     Column("commit_timestamp_ms", "bigint", "when it was committed"),
-    Column("expire_timestamp_ms", "bigint", "explicit expiry of value version 1; null if none"),
+    Column("expire_timestamp_ms", "bigint", "explicit expire timestamp of value version 1; null if none"),
     Column("topic_id", "string", "id of the topic; null if the record has none"),
     Column("record_offset", "bigint", "offset of the commit's record in the offsets partition"),
     OFFSETS_PARTITION_COLUMN,
@@ -98,9 +98,9 @@ DECODE_COLUMNS = (
     Column("error", "string", "why the record could not be decoded"),
     Column("key_hex", "string", "raw key, if it could not be decoded"),
     Column("value_hex", "string", "raw value, if it could not be decoded"),
-    Column("unknown_tags", "json", "tagged fields no table knows: path, tag, hex"),
-    Column("trailing_hex", "string", "bytes behind the value's last field"),
-    Column("key_trailing_hex", "string", "bytes behind the key's last field"),
+    Column("unknown_tags", "json", "tagged fields that are not in the schema tables: path, tag, hex"),
+    Column("trailing_hex", "string", "bytes after the value's last field"),
+    Column("key_trailing_hex", "string", "bytes after the key's last field"),
     Column("group_base64", "string", "raw bytes of a group name that is not UTF-8"),
     Column("topic_base64", "string", "raw bytes of a topic name that is not UTF-8"),
     Column("metadata_base64", "string", "raw bytes of metadata that is not UTF-8"),

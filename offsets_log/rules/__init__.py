@@ -20,7 +20,7 @@ PARTS = {
     "E": "Expiry and deletion",
     "C": "Log cleaning",
     "CL": "What cleaning leaves in a directory",
-    "D": "Damaged files, and what a broker makes of them",
+    "D": "Damaged files, and what a broker does with them",
     "DD": "Offsets and the logs they lead to",
     "W": "Writing",
     "G": "Classic groups: votes, generations, static members",
@@ -43,7 +43,7 @@ class Rule:
 
     Attributes:
         id: its id in docstrings, tests and rows.
-        says: the rule, one sentence.
+        says: the rule, in a sentence or two.
         holds_for: ``Scala``, ``Java`` or ``both`` coordinators, ``broker log layer``, ``log cleaner``, ``client``,
             ``format``.
         releases: the releases where it holds, in words.

@@ -96,5 +96,11 @@ def test_the_list_of_commands_has_whole_sentences() -> None:
     assert "..." not in shown.partition("Commands:")[2]
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_not_broken_at_hyphens(name: str) -> None:
+    shown = CliRunner().invoke(main, [name, "--help"], terminal_width=80).output
+    assert re.findall(r"\w-$", shown, re.MULTILINE) == []
+
+
 def test_docs_have_the_help_of_every_command() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference(), "make docs writes it anew"

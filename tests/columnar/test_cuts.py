@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import accumulate, combinations, pairwise
+from itertools import accumulate, combinations, pairwise, product
 
 import pytest
 
@@ -145,6 +145,28 @@ def test_a_log_in_segments_says_the_same_however_it_is_cut(behind: str) -> None:
         expected = construct_answer(log, MODERN)
         for pieces in (1, 2, 5):
             assert columnar_answer(log, MODERN, pieces=pieces) == expected
+
+
+SHORT_RUNS: tuple[Callable[[LogBuilder, int], LogBuilder], ...] = (
+    lambda log, run: log.commit(log.offset, topic=f"t{run}"),
+    lambda log, run: log.commit(log.offset, topic=f"t{run}", producer=run),
+    lambda log, run: log.commit(None, topic=f"t{run}"),
+    lambda log, run: log.commit(None, topic=f"t{run}", producer=run),
+    lambda log, run: log.end(run),
+    lambda log, run: log.end(run, commit=False),
+)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_every_short_run_of_one_key_and_producer_says_the_same_however_it_is_cut(profile: Profile) -> None:
+    """All runs of three steps that begin with a value, side by side: step by step, so that cuts fall between them."""
+    log = LogBuilder()
+    for steps in zip(*product(SHORT_RUNS[:2], SHORT_RUNS, SHORT_RUNS), strict=True):
+        for run, step in enumerate(steps):
+            step(log, run)
+    expected = construct_answer(log.log, profile)
+    for pieces in (1, 2, 3):
+        assert columnar_answer(log.log, profile, pieces=pieces) == expected
 
 
 # ----------------------------------------------------------------------------------------------------------- growth

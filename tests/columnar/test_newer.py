@@ -28,7 +28,7 @@ LIFE = {"consumer": (5, 7, 8), "share": (10, 13, 14), "streams": (19, 21, 22)}
 
 
 def record(number: int, group: str, member: str, choice: int) -> tuple[bytes, Any]:
-    """A record of a newer kind; choice 0 is a tombstone, others are epochs and partitions."""
+    """A record of a newer kind; choice 0 is a tombstone, others are epochs, states and partitions."""
     key = {field.name: value for field, value in zip(RECORD_TYPES[number].key.fields, (group, member), strict=False)}
     if not choice:
         return record_bytes(number, key, None, 0)
@@ -37,6 +37,7 @@ def record(number: int, group: str, member: str, choice: int) -> tuple[bytes, An
     facts: dict[str, Any] = dict.fromkeys(("epoch", "assignment_epoch", "member_epoch"), choice)
     lists = [{"topic_id": IDS[choice % 2], "partitions": [choice], "assignment_epochs": []}]
     facts |= {"assigned_partitions": lists, "topic_partitions": lists}
+    facts["state"] = 1 + choice % 3
     facts["initialized_topics"] = [{"topic_id": IDS[choice % 2], "topic_name": f"t{choice % 3}", "partitions": []}]
     if number == 4:
         facts["topics"] = [

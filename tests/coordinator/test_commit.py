@@ -7,12 +7,11 @@ import pytest
 from offsets_log.coordinator.answers import NO_OFFSET, UNSTABLE, FetchedOffset
 from offsets_log.coordinator.cache import GroupCoordinatorCache
 from offsets_log.coordinator.config import OffsetConfig
-from offsets_log.coordinator.errors import CoordinatorError, Errors
+from offsets_log.coordinator.errors import CoordinatorError, Errors, answer_to_append
 from offsets_log.coordinator.log import MemoryLog
 from offsets_log.coordinator.records import OffsetCommit, Producer
 from offsets_log.coordinator.validation import NOBODY, MemberIdentity
 from offsets_log.errors import CorruptRecordError
-from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import CoordinatorRecord
 from tests.coordinator.caches import (
     FIRST,
@@ -27,11 +26,16 @@ from tests.coordinator.caches import (
     put,
     started,
     with_log,
-    written,
 )
 
 OFFSET = {("t", 0): OffsetCommit(5)}
 STABLE = FetchedOffset(5)
+RECORD = CoordinatorRecord(
+    record_type=1,
+    key={"group": "g", "topic": "t", "partition": 0},
+    value_version=2,
+    value={"offset": 1, "metadata": "", "commit_timestamp": 0},
+)
 
 
 def loaded_with(group: str, *records: CoordinatorRecord, release: str = "4.3") -> GroupCoordinatorCache:
@@ -124,16 +128,32 @@ def test_a_group_id_that_is_needed_must_not_be_empty() -> None:
 # ------------------------------------------------------------------------------------------ what goes wrong
 
 
+TOLD_AS = {
+    Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_LEADER_OR_FOLLOWER: Errors.NOT_COORDINATOR,
+    Errors.RECORD_LIST_TOO_LARGE: Errors.INVALID_COMMIT_OFFSET_SIZE,
+    Errors.UNKNOWN_SERVER_ERROR: Errors.UNKNOWN_SERVER_ERROR,
+}
+TOLD_LIKE_THESE = {
+    Errors.UNKNOWN_TOPIC_OR_PARTITION: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.KAFKA_STORAGE_ERROR: Errors.NOT_COORDINATOR,
+    Errors.MESSAGE_TOO_LARGE: Errors.INVALID_COMMIT_OFFSET_SIZE,
+}
+
+
+def test_what_a_log_says_is_told_to_clients_in_their_words() -> None:
+    """``maybeConvertOffsetCommitError``; all others are told as they are."""
+    told = {error: answer_to_append(CoordinatorError(error, "why")) for error in Errors}
+    assert {error: answer.error for error, answer in told.items()} == (
+        {error: error for error in Errors} | TOLD_AS | TOLD_LIKE_THESE
+    )
+    assert {answer.problem for answer in told.values()} == {"why"}
+
+
 @pytest.mark.parametrize("release", JAVA_AND_SCALA)
-@pytest.mark.parametrize(
-    ("refusal", "answer"),
-    [
-        (Errors.NOT_ENOUGH_REPLICAS, Errors.COORDINATOR_NOT_AVAILABLE),
-        (Errors.NOT_LEADER_OR_FOLLOWER, Errors.NOT_COORDINATOR),
-        (Errors.RECORD_LIST_TOO_LARGE, Errors.INVALID_COMMIT_OFFSET_SIZE),
-        (Errors.UNKNOWN_SERVER_ERROR, Errors.UNKNOWN_SERVER_ERROR),
-    ],
-)
+@pytest.mark.parametrize(("refusal", "answer"), TOLD_AS.items())
 def test_what_the_log_refuses_is_not_remembered(release: str, refusal: Errors, answer: Errors) -> None:
     """``W-5``: a marker is applied only if it is written, as any record."""
     cache, log = with_log(release)
@@ -193,6 +213,8 @@ def test_without_membership_a_group_that_nobody_knows_becomes_a_simple_one(relea
         (MemberIdentity("m", "static", 3), Errors.FENCED_INSTANCE_ID, Errors.FENCED_INSTANCE_ID),
         (MemberIdentity("m", "nobody", 3), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
         (MemberIdentity("", "static"), Errors.FENCED_INSTANCE_ID, Errors.FENCED_INSTANCE_ID),
+        (MemberIdentity("", None, 0), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
+        (MemberIdentity("s", "static", 4), Errors.ILLEGAL_GENERATION, Errors.ILLEGAL_GENERATION),
     ],
 )
 def test_of_a_group_with_members_only_members_of_its_generation_commit(
@@ -220,7 +242,11 @@ def test_to_an_empty_group_anybody_commits_who_claims_no_generation(release: str
         (NOBODY, Errors.UNKNOWN_MEMBER_ID, Errors.NONE),
         (MemberIdentity("m", None, 5), Errors.NONE, Errors.NONE),
         (MemberIdentity("m", None, 4), Errors.STALE_MEMBER_EPOCH, Errors.ILLEGAL_GENERATION),
+        (MemberIdentity("m", None, 6), Errors.STALE_MEMBER_EPOCH, Errors.ILLEGAL_GENERATION),
+        (MemberIdentity("m"), Errors.STALE_MEMBER_EPOCH, Errors.ILLEGAL_GENERATION),
         (MemberIdentity("other", None, 5), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
+        (MemberIdentity("", None, 0), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
+        (MemberIdentity("", "static"), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
     ],
 )
 def test_members_of_a_consumer_group_commit_at_their_epoch(
@@ -229,6 +255,26 @@ def test_members_of_a_consumer_group_commit_at_their_epoch(
     cache = loaded_with("g", *newer_group("g", member_id="m"))
     assert commit_error(cache, who) is plain
     assert commit_error(cache, who, producer=FIRST) is transactional
+
+
+def test_a_member_of_a_consumer_group_that_speaks_the_classic_protocol_has_a_generation() -> None:
+    """``W-7``: its epoch is one to it."""
+    records = newer_group("g", member_id="m")
+    assert records[1].value is not None
+    records[1].value["classic_member_metadata"] = {"session_timeout_ms": 1, "supported_protocols": []}
+    cache = loaded_with("g", *records)
+    assert commit_error(cache, MemberIdentity("m", None, 5)) is Errors.NONE
+    stale = MemberIdentity("m", None, 4)
+    assert commit_error(cache, stale) is Errors.ILLEGAL_GENERATION
+    assert commit_error(cache, stale, producer=FIRST) is Errors.ILLEGAL_GENERATION
+    with pytest.raises(CoordinatorError, match="ILLEGAL_GENERATION"):
+        cache.fetch_offsets("g", who=stale)
+
+
+@pytest.mark.parametrize("who", [MemberIdentity("nobody", None, 9), MemberIdentity("", "static")])
+def test_of_a_classic_group_anybody_fetches(who: MemberIdentity) -> None:
+    cache = loaded_with("g", classic_group("g", [member_row("m", "t", instance_id="static")]))
+    assert cache.fetch_offsets("g", [("t", 0)], who=who) == {("t", 0): NO_OFFSET}
 
 
 def test_only_a_member_of_a_consumer_group_that_says_who_it_is_is_checked_when_it_fetches() -> None:
@@ -251,115 +297,9 @@ def test_to_an_empty_group_of_a_newer_kind_anybody_commits(kind: str) -> None:
 
 
 def test_a_share_group_has_no_offsets() -> None:
-    cache = loaded_with("g", *newer_group("g", kind="share"))
+    cache = loaded_with("g", *newer_group("g", kind="share"), RECORD)
     assert commit_error(cache) is Errors.GROUP_ID_NOT_FOUND
-    assert cache.fetch_offsets("g", [("t", 0)]) == {("t", 0): NO_OFFSET}
+    assert cache.fetch_offsets("g", [("t", 0)]) == {("t", 0): NO_OFFSET}, "even if its log has some"
+    assert cache.fetch_offsets("g") == {}
     with pytest.raises(CoordinatorError, match="GROUP_ID_NOT_FOUND"):
         cache.delete_offsets("g", [("t", 0)])
-
-
-# ------------------------------------------------------------------------------------------ transactions
-
-
-@pytest.mark.parametrize("release", JAVA_AND_SCALA)
-@pytest.mark.parametrize("commit", [True, False])
-def test_a_transactional_commit_is_pending_until_its_marker(release: str, commit: bool) -> None:
-    """``W-3``–``W-6``, ``J-8``, ``J-10``, ``J-11``, ``L-12``, ``L-13``."""
-    cache, log = with_log(release)
-    cache.commit_offsets("g", OFFSET)
-    cache.commit_transactional_offsets("g", FIRST, {("t", 0): OffsetCommit(9), ("t", 1): OffsetCommit(9)})
-    keys = [("t", 0), ("t", 1), ("t", 2)]
-    assert cache.fetch_offsets("g", keys) == {("t", 0): STABLE, ("t", 1): NO_OFFSET, ("t", 2): NO_OFFSET}
-    stable = {("t", 0): UNSTABLE, ("t", 1): UNSTABLE, ("t", 2): NO_OFFSET}
-    assert cache.fetch_offsets("g", keys, require_stable=True) == stable
-    assert cache.fetch_offsets("g", require_stable=True) == {("t", 0): UNSTABLE}, "all that is committed"
-    partition = cache.partition_for("g")
-    assert cache.write_txn_marker(FIRST, commit=commit) == {partition: Errors.NONE}
-    _, data, marker = batches(log, partition)
-    assert (data.is_transactional, data.producer_id, data.producer_epoch, data.base_sequence) == (True, 7, 0, 0)
-    assert (marker.is_control, marker.size_bytes) == (True, 78)
-    expected = {("t", 0): FetchedOffset(9), ("t", 1): FetchedOffset(9)} if commit else {("t", 0): STABLE}
-    assert cache.fetch_offsets("g", require_stable=True) == expected
-    assert cache.write_txn_marker(FIRST, commit=commit) == {}, "no transaction is open"
-
-
-@pytest.mark.parametrize("release", JAVA_AND_SCALA)
-def test_a_plain_commit_inside_a_transaction_stays_the_latest(release: str) -> None:
-    """``W-6``, ``J-11``, ``L-13``."""
-    cache, _ = with_log(release)
-    cache.commit_transactional_offsets("g", FIRST, {("t", 0): OffsetCommit(9)})
-    cache.commit_offsets("g", OFFSET)
-    cache.write_txn_marker(FIRST, commit=True)
-    assert cache.fetch_offsets("g") == {("t", 0): STABLE}
-
-
-@pytest.mark.parametrize(("release", "is_said"), [("3.7-java", False), ("3.8-java", True), ("3.7", True)])
-def test_an_unstable_offset_is_said_to_be_so(release: str, is_said: bool) -> None:
-    """``B-8``."""
-    cache, _ = with_log(release)
-    cache.commit_transactional_offsets("g", FIRST, OFFSET)
-    assert cache.fetch_offsets("g", [("t", 0)], require_stable=True) == {("t", 0): UNSTABLE if is_said else NO_OFFSET}
-
-
-def test_transactions_of_several_producers_and_partitions_end_one_by_one() -> None:
-    cache, _ = with_log()
-    groups = ["g", "h", "i", "j"]
-    assert len({cache.partition_for(group) for group in groups}) == 4
-    for group in groups:
-        cache.commit_transactional_offsets(group, FIRST, OFFSET)
-    cache.commit_transactional_offsets("g", SECOND, {("t", 0): OffsetCommit(7)})
-    chosen = cache.partition_for("h")
-    assert cache.write_txn_marker(FIRST, commit=True, partitions=[chosen]) == {chosen: Errors.NONE}
-    assert [len(cache.fetch_offsets(group)) for group in groups] == [0, 1, 0, 0]
-    assert len(cache.write_txn_marker(FIRST, commit=True)) == 3
-    assert cache.fetch_offsets("g", require_stable=True) == {("t", 0): UNSTABLE}
-    cache.write_txn_marker(SECOND, commit=True)
-    assert cache.fetch_offsets("g", require_stable=True) == {("t", 0): FetchedOffset(7)}
-
-
-def test_a_fenced_producer_and_a_fenced_transaction_coordinator_are_refused() -> None:
-    """``W-3``, ``W-4``, ``B-10``; also after another load."""
-    cache, log = with_log()
-    partition = cache.partition_for("g")
-    cache.commit_transactional_offsets("g", Producer(7, 2), OFFSET)
-    assert commit_error(cache, producer=Producer(7, 1)) is Errors.INVALID_PRODUCER_EPOCH
-    assert cache.write_txn_marker(Producer(7, 1), commit=True) == {partition: Errors.INVALID_PRODUCER_EPOCH}
-    assert cache.write_txn_marker(Producer(7, 3), commit=True, coordinator_epoch=4) == {partition: Errors.NONE}
-    for again in (cache, started(log=log)):
-        assert commit_error(again, producer=Producer(7, 2)) is Errors.INVALID_PRODUCER_EPOCH
-        late = again.write_txn_marker(Producer(7, 3), commit=True, coordinator_epoch=3, partitions=[partition])
-        assert late == {partition: Errors.TRANSACTION_COORDINATOR_FENCED}
-        equal = again.write_txn_marker(Producer(7, 3), commit=True, coordinator_epoch=4, partitions=[partition])
-        assert equal == {partition: Errors.NONE}, "two equal markers in a row are legal"
-    assert cache.write_txn_marker(Producer(7, 3), commit=True, partitions=[99]) == {99: Errors.NOT_COORDINATOR}
-
-
-def test_a_producers_epoch_is_the_highest_in_the_log() -> None:
-    """``W-3``: whatever stands behind it."""
-    key, value = {"group": "g", "topic": "t", "partition": 0}, {"offset": 1, "metadata": "", "commit_timestamp": 0}
-    record = CoordinatorRecord(record_type=1, key=key, value_version=2, value=value)
-    log = MemoryLog()
-    for epoch in (3, 2):
-        producer = {"producer_id": 7, "producer_epoch": epoch, "is_transactional": True}
-        put(log, started().partition_for("g"), record, **producer)
-    cache = started(log=log)
-    assert commit_error(cache, producer=Producer(7, 2)) is Errors.INVALID_PRODUCER_EPOCH
-    assert commit_error(cache, producer=Producer(7, 3)) is Errors.NONE
-
-
-def test_the_first_preview_of_the_java_coordinator_never_says_unstable() -> None:
-    """``B-8``."""
-    cache, _ = with_log("3.7-java")
-    cache.commit_transactional_offsets("g", FIRST, OFFSET)
-    assert cache.fetch_offsets("g", [("t", 0)], require_stable=True) == {("t", 0): NO_OFFSET}
-
-
-@pytest.mark.parametrize(("release", "has_one"), [("4.0", False), ("4.1", True), ("4.2", True), ("4.3", True)])
-def test_a_topic_id_is_kept_from_4_1_on_but_for_transactional_commits(release: str, has_one: bool) -> None:
-    """``records:W5``, ``B-13``."""
-    cache, log = with_log(release)
-    commit = OffsetCommit(1, topic_id=Uuid(bytes(range(16))))
-    cache.commit_offsets("g", {("t", 0): commit, ("t", 1): OffsetCommit(1)})
-    cache.commit_transactional_offsets("g", FIRST, {("t", 0): commit})
-    values = [event.decoded.value or {} for event in written(log, cache.partition_for("g")) if event.decoded]
-    assert [any(value.get("topic_id", b"")) for value in values] == [has_one, False, False]

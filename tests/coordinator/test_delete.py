@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from offsets_log.coordinator.answers import NO_OFFSET, UNSTABLE
@@ -10,6 +12,7 @@ from offsets_log.coordinator.errors import CoordinatorError, Errors
 from offsets_log.coordinator.log import MemoryLog
 from offsets_log.coordinator.partition import LoadState
 from offsets_log.coordinator.records import OffsetCommit
+from offsets_log.coordinator.validation import NOBODY, MemberIdentity
 from offsets_log.messages.registry import CoordinatorRecord
 from tests.coordinator.caches import (
     FIRST,
@@ -77,6 +80,27 @@ def test_a_consumer_group_with_members_keeps_the_offsets_it_is_subscribed_to(rel
 
 
 @pytest.mark.parametrize("release", JAVA_AND_SCALA)
+def test_where_a_subscription_cannot_be_read_every_topic_is_subscribed(release: str) -> None:
+    """``E-20``, ``E-12``: here a protocol is missing, which says how to read it."""
+    group = classic_group("g", [member_row("m", "t")])
+    assert group.value is not None
+    group.value["protocol"] = None
+    cache, _ = loaded(release, group)
+    assert set(cache.delete_offsets("g", [("t", 0), ("u", 0)]).values()) == {Errors.GROUP_SUBSCRIBED_TO_TOPIC}
+
+
+def test_a_group_of_a_newer_kind_keeps_the_offsets_that_its_members_read_and_itself() -> None:
+    """``E-20``, ``E-19``; without members it is subscribed to nothing."""
+    asked = [("read", 0), ("u", 0)]
+    cache, _ = loaded("4.3", *newer_group("g", member_id="m"))
+    assert [*cache.delete_offsets("g", asked).values()] == [Errors.GROUP_SUBSCRIBED_TO_TOPIC, Errors.NONE]
+    with pytest.raises(CoordinatorError, match="NON_EMPTY_GROUP: 'g' has 1 member"):
+        cache.delete_group("g")
+    cache, _ = loaded("4.3", *newer_group("g"))
+    assert [*cache.delete_offsets("g", asked).values()] == [Errors.NONE, Errors.NONE]
+
+
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
 def test_other_groups_with_members_keep_their_offsets(release: str) -> None:
     """``E-20``, ``E-19``."""
     cache, log = loaded(release, classic_group("g", [member_row("m", "t")], kind="connect"))
@@ -100,7 +124,9 @@ def test_a_pending_offset_is_deleted_by_java_and_left_by_scala() -> None:
     for release, expected in (("4.3", NO_OFFSET), ("3.9", UNSTABLE)):
         cache, log = with_log(release)
         cache.commit_transactional_offsets("g", FIRST, {("t", 0): OffsetCommit(1)})
+        before = log.written(cache.partition_for("g"))
         cache.delete_offsets("g", [("t", 0)])
+        assert (log.written(cache.partition_for("g")) == before) == (release == "3.9")
         assert cache.fetch_offsets("g", [("t", 0)], require_stable=True) == {("t", 0): expected}
         assert memories(started(release, log)) == memories(cache)
 
@@ -113,6 +139,22 @@ def test_with_its_last_offset_scala_removes_an_empty_group_and_java_does_not() -
         cache.delete_offsets("g", [("t", 0)])
         assert [record_type for record_type, _ in last_batch(cache, log)] == types
         assert [row.group for row in cache.list_groups()] == listed
+
+
+@pytest.mark.parametrize("keeps", ["another offset", "a pending offset", "a member"])
+def test_scala_keeps_a_group_that_has_more_than_its_last_offset(keeps: str) -> None:
+    """``E-14``."""
+    members = [member_row("m", "t")] if keeps == "a member" else []
+    cache, log = loaded("3.9", classic_group("g", members))
+    who = MemberIdentity("m", None, 3) if members else NOBODY
+    cache.commit_offsets("g", {("u", 0): OffsetCommit(1)}, who=who)
+    if keeps == "another offset":
+        cache.commit_offsets("g", {("u", 1): OffsetCommit(1)})
+    if keeps == "a pending offset":
+        cache.commit_transactional_offsets("g", FIRST, {("u", 1): OffsetCommit(2)})
+    cache.delete_offsets("g", [("u", 0)])
+    assert last_batch(cache, log) == [(1, ("u", 0))]
+    assert [row.group for row in cache.list_groups()] == ["g"]
 
 
 # ------------------------------------------------------------------------------------------------- groups
@@ -153,6 +195,23 @@ def test_deleting_a_group_cancels_its_open_transactions() -> None:
     assert memories(started(log=log)) == memories(cache)
 
 
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
+def test_what_is_pending_of_one_group_is_not_of_another(release: str) -> None:
+    """``E-19``, ``L-36``: not even in the same partition, and in the same transaction."""
+    cache, log = with_log(release, config=replace(SMALL, offsets_topic_num_partitions=1))
+    for group in ("g", "h"):
+        cache.commit_transactional_offsets(group, FIRST, {("t", 0): OffsetCommit(2)})
+    assert [row.group for row in cache.list_groups()] == ["g", "h"]
+    assert cache.fetch_offsets("i", [("t", 0)], require_stable=True) == {("t", 0): NO_OFFSET}
+    with pytest.raises(CoordinatorError, match="GROUP_ID_NOT_FOUND"):
+        cache.delete_group("i")
+    cache.delete_group("g")
+    if release == "4.3":
+        assert last_batch(cache, log) == [(1, ("t", 0)), (2, ())]
+    cache.write_txn_marker(FIRST, commit=True)
+    assert list(cache.fetch_offsets("h")) == [("t", 0)]
+
+
 @pytest.mark.parametrize(
     ("kind", "types"), [("consumer", [6, 4, 3]), ("streams", [20, 17, 23]), ("share", [12, 15, 11])]
 )
@@ -166,6 +225,21 @@ def test_tombstones_of_the_newer_kinds_have_an_order_that_loads(kind: str, types
     again = started(log=log)
     assert again.partition(cache.partition_for("g")).failure is None
     assert again.list_groups() == []
+
+
+def test_each_regular_expression_of_a_consumer_group_gets_its_tombstone() -> None:
+    """``J-17``: behind the epoch of the targets, in the order of the texts."""
+    resolved = {"topics": ["t"], "version": 1, "timestamp": 1}
+    expressions = [
+        CoordinatorRecord(
+            record_type=16, key={"group_id": "g", "regular_expression": text}, value_version=0, value=resolved
+        )
+        for text in ("u.*", "t.*")
+    ]
+    cache, log = loaded("4.3", *newer_group("g"), *expressions)
+    cache.delete_group("g")
+    assert last_batch(cache, log) == [(6, ()), (16, ("t.*",)), (16, ("u.*",)), (4, ()), (3, ())]
+    assert started(log=log).list_groups() == []
 
 
 def test_offsets_whose_group_was_removed_without_them_are_not_served_until_it_exists_again() -> None:
@@ -225,13 +299,36 @@ def test_what_is_older_than_the_retention_goes_with_its_group(release: str) -> N
     assert memories(started(release, log)) == memories(cache)
 
 
-def test_without_metadata_expiration_nothing_expires() -> None:
+@pytest.mark.parametrize("expires", [False, True])
+def test_without_metadata_expiration_nothing_expires_nor_after_a_shutdown(expires: bool) -> None:
     cache = GroupCoordinatorCache(MemoryLog(), Clock(), offset_config=SMALL)
-    cache.startup(enable_metadata_expiration=False)
+    cache.startup(enable_metadata_expiration=expires)
     cache.on_election(cache.partition_for("g"), 0)
     cache.commit_offsets("g", THREE, retention_ms=0)
+    cache.shutdown()
     assert cache.tick(NOW + 2 * WEEK_MS).written == {}
+    cache.startup(enable_metadata_expiration=expires)
     assert len(cache.fetch_offsets("g")) == 3
+    assert bool(cache.tick(NOW + 2 * WEEK_MS).written) == expires
+
+
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
+def test_a_partition_of_java_has_cycles_of_its_own_and_scala_visits_all_at_once(release: str) -> None:
+    """``E-1``."""
+    clock = Clock()
+    cache, _ = with_log(release, clock=clock)
+    cache.tick()
+    clock.now_ms += INTERVAL_MS // 2
+    late = cache.partition_for("g")
+    cache.on_resignation(late, 2)
+    cache.on_election(late, 3)
+    for group in ("g", "h"):
+        cache.commit_offsets(group, THREE, retention_ms=0)
+    assert late != cache.partition_for("h")
+    early_due, late_due = (list(cache.tick(NOW + due).written) for due in (INTERVAL_MS, INTERVAL_MS // 2 * 3))
+    assert (early_due, late_due) == (
+        ([cache.partition_for("h")], [late]) if release == "4.3" else (sorted({late, cache.partition_for("h")}), [])
+    )
 
 
 def test_a_group_is_one_batch_and_what_could_not_be_written_comes_with_the_next_cycle() -> None:

@@ -9,11 +9,24 @@ from offsets_log.coordinator.errors import CoordinatorError, Errors
 from offsets_log.coordinator.log import MemoryLog
 from offsets_log.coordinator.partition import LoadState
 from offsets_log.coordinator.records import OffsetCommit
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import Record
+from offsets_log.log_format.segment import iter_batches
 from offsets_log.messages.registry import CoordinatorRecord
-from tests.coordinator.caches import JAVA_AND_SCALA, SMALL, Clock, classic_group, member_row, put, started, with_log
+from tests.coordinator.caches import (
+    FIRST,
+    JAVA_AND_SCALA,
+    SMALL,
+    Clock,
+    classic_group,
+    member_row,
+    newer_group,
+    put,
+    started,
+    with_log,
+)
 
 OFFSET = {("t", 0): OffsetCommit(5)}
 
@@ -97,10 +110,11 @@ def test_batches_carry_the_epoch_of_the_election() -> None:
     cache.commit_offsets("g", OFFSET)
     cache.on_resignation(partition, 4)
     cache.on_election(partition, 5)
-    cache.commit_offsets("g", OFFSET)
-    raw = log.written(partition)
-    size = int.from_bytes(raw[8:12]) + 12
-    assert [int.from_bytes(raw[at + 12 : at + 16]) for at in (0, size)] == [1, 5]
+    cache.commit_transactional_offsets("g", FIRST, OFFSET)
+    cache.write_txn_marker(FIRST, commit=True)
+    found = [part for part in iter_batches(log.written(partition)) if isinstance(part, RecordBatch)]
+    assert [(batch.partition_leader_epoch, batch.is_control) for batch in found] == [(1, False), (5, False), (5, True)]
+    assert [batch.base_offset for batch in found] == [0, 1, 2], "one behind the other"
 
 
 class AskingLog(MemoryLog):
@@ -206,6 +220,22 @@ def test_a_removed_group_that_offsets_keep_is_served_by_scala_all_the_same() -> 
     assert failure is not None
     assert failure.rule == "L-39"
     assert [row.group for row in cache.list_groups()] == ["g"]
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_groups_of_a_newer_kind_are_listed_by_their_kind(kind: str) -> None:
+    """It is their protocol type, too; states and types are asked for in any case, and both must fit."""
+    log = MemoryLog()
+    put(log, started().partition_for("g"), *newer_group("g", kind=kind))
+    cache = started(log=log)
+    cache.commit_offsets("simple", OFFSET)
+    asked = ({"types": [kind.upper()]}, {"types": [kind], "states": ["EMPTY"]}, {"types": [kind], "states": ["Stable"]})
+    assert [[(row.group, row.type, row.protocol_type) for row in cache.list_groups(**facts)] for facts in asked] == [
+        [("g", kind, kind)],
+        [("g", kind, kind)],
+        [],
+    ]
+    assert cache.describe_group("g")["offsets_partition"] == cache.partition_for("g")
 
 
 def test_find_coordinator_goes_through_the_partition_of_the_group() -> None:

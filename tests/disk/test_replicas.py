@@ -2,7 +2,7 @@ import pytest
 
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.replicas import Leader, choose_replica, first_difference
-from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from tests.disk.logs import batch, name, offsets, partition, segment
 
 
@@ -137,3 +137,37 @@ def test_without_the_leaders_copy_the_later_epoch_goes_before_the_longer_log():
     words = "broker 2 led the partition last, in leader epoch 5, and no copy of it was given"
     assert led(Leader(2, 5), batch(0, **OLD) + batch(1, **OLD), batch(0, **NEW)) == ("b", words)
     assert led(None, batch(0, **OLD) + batch(1, **OLD), batch(0, **NEW))[0] == "a"
+
+
+@pytest.mark.parametrize(
+    ("base_offset", "later", "read"),
+    [
+        (None, (2, 3), [0, 1, 2, 3]),
+        (None, (7,), [0, 1, 7]),
+        (None, (1, 2, 3), [0, 1]),
+        (2, (2, 3), [0, 1]),
+    ],
+)
+def test_files_without_offsets_in_their_names_are_one_log_unless_they_overlap(base_offset, later, read):
+    """In the order of their offsets; one whose name tells where it begins is a log of its own."""
+    logs = [
+        PartitionLog(3, (Segment("b", base_offset, segment(*later)),)),
+        PartitionLog(3, (Segment("a", None, segment(0, 1)),)),
+    ]
+    assert offsets(choose_replica(logs, None)) == read
+
+
+@pytest.mark.parametrize(
+    ("marks", "highest"), [((5, 9), 9), ((9, 5), 9), ((None, 5), 5), ((5, None), 5), ((None, None), None)]
+)
+def test_the_high_watermark_is_the_highest_that_a_replica_tells_and_all_else_the_chosen_ones(marks, highest):
+    facts = [Checkpoints(high_watermark=mark, cleaned_until=at) for at, mark in enumerate(marks)]
+    contents = (segment(0, 1, 2), segment(0, 1))
+    logs = [
+        PartitionLog(3, (Segment(f"{at}/x", 0, content),), notes=(f"note {at}",), checkpoints=fact)
+        for at, (content, fact) in enumerate(zip(contents, facts, strict=True))
+    ]
+    chosen = choose_replica(logs)
+    assert chosen.checkpoints == Checkpoints(high_watermark=highest, cleaned_until=0)
+    assert (chosen.notes[0], len(chosen.notes)) == ("note 0", 3)
+    assert choose_replica(logs[1:]) is logs[1], "of one there is no choice"

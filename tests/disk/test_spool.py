@@ -22,15 +22,20 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-@pytest.mark.parametrize("in_memory", [0, 5, 1000])
+@pytest.mark.parametrize("in_memory", [0, 5, 12, 13, 1000])
 def test_a_part_comes_out_once_and_a_later_one_replaces_it(in_memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in a file once it is larger than may be in memory, and that file is closed with it."""
     monkeypatch.setattr(spools, "BYTES_IN_MEMORY", in_memory)
+    monkeypatch.setattr(spools, "PIECE", 4)
+    before = open_files()
     with Spool() as spool:
         spool.write(0, [b"of an earlier", b" try"])
         spool.write(1, [b"other"])
         spool.write(0, [b"one ", b"two ", b"three"])
+        assert open_files() - before == (in_memory < 5) + (in_memory < 13)
         out: list[bytes] = []
         spool.release(0, lambda piece: out.append(bytes(piece)))
+        assert open_files() - before == (in_memory < 5)
     assert b"".join(out) == b"one two three"
 
 
@@ -61,15 +66,20 @@ def test_bytes_that_grow_are_all_there_in_memory_or_in_a_file(in_memory: int, mo
     assert bytes(buffer) == b"abcdefg"
     assert memoryview(buffer).readonly
     assert bytes(Growing().buffer()) == b""
+    del growing, buffer
+    assert open_files() == before
 
 
-def test_values_on_a_shelf_come_back_in_their_order() -> None:
+def test_values_on_a_shelf_come_back_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [1, -(1 << 70), "text", b"bytes", None, (1, [2, ("x",)]), [], ""]
+    monkeypatch.setattr(spools, "BYTES_IN_MEMORY", 1)
+    before = open_files()
     with Shelf() as shelf:
         assert list(shelf) == []
         for value in values:
             shelf.add(value)
         assert list(shelf) == list(shelf) == values
+    assert open_files() == before
 
 
 @pytest.mark.parametrize("pieces", [[], [b""], [b"abc"], [b"abc", b"", memoryview(b"de")]])
@@ -78,8 +88,14 @@ def test_pieces_that_are_mapped_are_joined(pieces: list[bytes]) -> None:
         assert bytes(mapped(stack, pieces)) == b"".join(pieces)
 
 
+@pytest.mark.parametrize("reserves", [True, False])
 @pytest.mark.parametrize("shape", [(1,), (3, 2)])
-def test_an_array_keeps_its_values_when_it_grows(shape: tuple[int, ...]) -> None:
+def test_an_array_keeps_its_values_when_it_grows(
+    shape: tuple[int, ...], reserves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the system, as macOS, reserves no room."""
+    if not reserves:
+        monkeypatch.delattr(os, "posix_fallocate")
     with ExitStack() as stack:
         scratch = Scratch(stack, np.int64, shape)
         assert not scratch.array.any()
@@ -119,6 +135,17 @@ def test_lines_are_appended_behind_the_last_whole_one(tmp_path: Path) -> None:
         file.append("x\n", is_durable=False)
     assert (tmp_path / "new").read_text() == "x\n"
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o644 & ~umask()
+
+
+def test_lines_that_the_system_writes_in_pieces_are_written_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data[:3])))
+    with growing_file(tmp_path / "journal") as file:
+        file.append("caf\u00e9 one\n", is_durable=True)
+    monkeypatch.undo()
+    assert (tmp_path / "journal").read_text() == "caf\u00e9 one\n"
 
 
 def umask() -> int:

@@ -68,3 +68,23 @@ def test_a_topics_checkpoint_that_cannot_be_read_is_told(data_directory: Path) -
 def test_a_topic_that_is_not_there_is_no_answer(data_directory: Path) -> None:
     with pytest.raises(InputError, match="no segment of __other was found in"):
         open_topic([str(data_directory)], "__other")
+
+
+def test_paths_have_a_topic_if_all_are_of_the_same_that_can_be_decoded(data_directory: Path) -> None:
+    (data_directory / "orders-0").mkdir()
+    folders = {name: str(data_directory / name) for name in (*FOLDERS, "orders-0")}
+    ours = [folders[f"{TOPIC}-3"], folders[f"{TOPIC}-10"]]
+    assert topic_of(ours) == TOPIC
+    assert topic_of([*ours, folders["__share_group_state-5"]]) is None
+    assert [topic_of([folders[name]]) for name in ("orders-0", "logs", "__share_group_state-5")] == [
+        None, None, "__share_group_state"
+    ]  # fmt: skip
+    assert topic_of([str(data_directory)]) is None
+
+
+def test_where_nothing_is_found_three_places_are_named(data_directory: Path) -> None:
+    places = [str(data_directory / name) for name in ("logs", "__consumer_offsets-6", "__share_group_state-5", "a")]
+    (data_directory / "a").mkdir()
+    with pytest.raises(InputError) as caught:
+        open_topic(places, "__other")
+    assert str(caught.value) == f"no segment of __other was found in {', '.join(places[:3])}"

@@ -7,7 +7,7 @@ import pytest
 
 from offsets_log.disk import folders
 from offsets_log.disk.folders import DiskPlace
-from offsets_log.disk.writer import atomic_directory, atomic_output, left_beside
+from offsets_log.disk.writer import atomic_directory, atomic_output, ensure_place, left_beside
 from offsets_log.errors import OutputError
 
 
@@ -181,6 +181,46 @@ def test_atomic_directory_not_empty_or_a_file_is_refused(tmp_path):
         with pytest.raises(OutputError, match="not an empty directory"), atomic_directory(path):
             raise AssertionError
     assert listing(tmp_path) == ["file"]
+
+
+def test_atomic_directory_of_many_files_syncs_each_once_and_leaves_none_open(tmp_path, monkeypatch):
+    """Where the system takes no advice, too."""
+
+    def refuse(*_):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    names, before = [f"{number}.log" for number in range(40)], len(list(Path("/proc/self/fd").iterdir()))
+    for advises in (True, False):
+        synced = []
+        monkeypatch.setattr(os, "fsync", lambda descriptor, seen=synced: seen.append(os.fstat(descriptor).st_ino))
+        if not advises:
+            monkeypatch.setattr(os, "posix_fadvise", refuse)
+        with atomic_directory(tmp_path / str(advises)) as made:
+            for name in names:
+                (made / name).touch()
+        below = [path.stat().st_ino for path in (tmp_path / str(advises)).iterdir()]
+        assert sorted(synced) == sorted([*below, (tmp_path / str(advises)).stat().st_ino, tmp_path.stat().st_ino])
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_place_is_refused_at_once_where_it_would_be_in_the_end(tmp_path, monkeypatch):
+    for name in ("empty", "full"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "full" / "x").touch()
+    (tmp_path / "file").touch()
+    for free in ("empty", "file", "new"):
+        ensure_place(tmp_path / free, [tmp_path / "full" / "x"])
+    with pytest.raises(OutputError, match="one of the inputs"):
+        ensure_place(tmp_path / "file", [tmp_path / "file"])
+    with pytest.raises(OutputError, match="not an empty directory"):
+        ensure_place(tmp_path / "full")
+    with pytest.raises(OutputError, match=r"No such file or directory: there is no directory .*/no, make it first"):
+        ensure_place(tmp_path / "no" / "out")
+    asked = []
+    monkeypatch.setattr(os, "access", lambda path, mode: asked.append((path, mode)))
+    with pytest.raises(OutputError, match="Permission denied"):
+        ensure_place(tmp_path / "new")
+    assert asked == [(tmp_path, os.W_OK | os.X_OK)]
 
 
 def test_left_beside_names_what_a_killed_run_left_of_this_output(tmp_path):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from cli.main import main
 from offsets_log.log_format.java_text import MalformedString
+from offsets_log.messages import commit_metadata
 from offsets_log.messages.commit_metadata import decode_commit_metadata
 from tests.builders import LogBuilder
 from tests.conftest import json_lines
@@ -116,6 +117,14 @@ def test_a_bomb_is_no_metadata() -> None:
     assert decode_commit_metadata(text_of(b"p" + bomb), 0) is None
     many = zstandard.ZstdCompressor().compress(struct.pack(">i", 1) * 200_000)
     assert decode_commit_metadata(text_of(b"p" + many), 0) is None
+
+
+@pytest.mark.parametrize(("bound", "least"), [("MAX_DECOMPRESSED_BYTES", 12), ("MAX_RUNS", 3)])
+def test_as_much_as_the_bound_is_decoded(bound: str, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = encoded([False, True, False], "p")
+    for limit, is_decoded in ((least, True), (least - 1, False)):
+        monkeypatch.setattr(commit_metadata, bound, limit)
+        assert (decode_commit_metadata(text, 0) is not None) is is_decoded
 
 
 @given(st.binary(max_size=60))

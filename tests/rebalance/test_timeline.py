@@ -17,7 +17,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_key, encode_coordinator_record
 from offsets_log.pipeline import iter_events
-from offsets_log.rebalance.generation import Generation
+from offsets_log.rebalance.generation import Generation, GenerationMember
 from offsets_log.rebalance.rows import rebalance_row, remarks
 from offsets_log.rebalance.storms import Limits, mark_storms
 from offsets_log.rebalance.timeline import Timelines
@@ -238,6 +238,48 @@ def test_storms_and_flapping_members_are_flagged() -> None:
     assert [[member.member_id for member in entry.flapping] for entry in entries] == [[], [], [], [], [], ["c-5"], []]
     mark_storms(entries, Limits(generations=5, window_ms=1000))
     assert entries[5].flapping == ()
+
+
+@pytest.mark.parametrize(
+    ("times", "storms"),
+    [
+        ((0, 500, 1000), "sss"),
+        ((0, 500, 1001), "..."),
+        ((0, 500, 1001, 1500), ".sss"),
+        ((0, None, 500, 1000), "s.ss"),
+        ((0, 500), ".."),
+        ((0, 500, 1000, 9000, 9500, 10_000), "ssssss"),
+        ((0, 500, 1000, 9000), "sss."),
+    ],
+)
+def test_as_many_generations_as_are_a_storm_within_the_window(times: tuple[int | None, ...], storms: str) -> None:
+    """The window's own length is within it; a generation without a time is none, nor a static member that came back."""
+    facts = {"group_id": "g", "offsets_partition": 0, "record_offset": 0, "kind": "classic"}
+    entries = [Generation(**facts, number=number, timestamp_ms=time) for number, time in enumerate(times)]
+    came_back = Generation(**facts, number=0, timestamp_ms=times[0], previous=entries[0])
+    mark_storms([entries[0], came_back, *entries[1:]], Limits(generations=3, window_ms=1000))
+    assert "".join("s" if entry.is_storm else "." for entry in entries) == storms
+    assert not came_back.is_storm
+
+
+@pytest.mark.parametrize(("times", "flaps"), [((0, 1000), True), ((0, 1001), False), ((0, None), False)])
+@pytest.mark.parametrize("instance_id", [None, "one"])
+def test_a_member_flaps_that_comes_back_as_often_within_the_window(
+    times: tuple[int | None, ...], flaps: bool, instance_id: str | None
+) -> None:
+    """It is known by its instance id, else by its client id and its host; the first time it does not come back."""
+    facts = {"group_id": "g", "offsets_partition": 0, "record_offset": 0, "kind": "classic"}
+    entries: list[Generation] = []
+    for number, time in enumerate((0, 0, times[0], times[0], times[1])):
+        row = {"client_id": "c" if instance_id is None else f"c-{number}", "client_host": "/h"}
+        here = GenerationMember(f"m-{number}", row | {"group_instance_id": instance_id})
+        members = {here.member_id: here} if number % 2 == 0 else {}
+        before = entries[-1] if entries else None
+        entries.append(Generation(**facts, number=number, timestamp_ms=time, members=members, previous=before))
+    mark_storms(entries, Limits(window_ms=1000))
+    assert [[member.member_id for member in entry.flapping] for entry in entries] == [
+        [], [], [], [], ["m-4"] if flaps else []
+    ]  # fmt: skip
 
 
 def test_numbers_that_leap_are_not_listed_for_ever() -> None:

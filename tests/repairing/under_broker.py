@@ -21,22 +21,24 @@ def topic_id(data: Path) -> str:
     return (data / f"{OFFSETS_TOPIC}-0" / "partition.metadata").read_text().rpartition(" ")[2]
 
 
-def put_under(data: Path, made: Path, partitions: Sequence[int], old: Path) -> None:
+def put_under(data: Path, made: Path, partitions: Sequence[int], old: Path, *, is_recovered: bool = True) -> None:
     """The steps on one broker, which stands still.
 
     Args:
         old: where the old folders go.
+        is_recovered: whether the broker is to recover them, not to take indexes and snapshots as they are.
     """
     old.mkdir()
     for partition in partitions:
         name = f"{OFFSETS_TOPIC}-{partition}"
         shutil.move(data / name, old / name)
         shutil.copytree(made / name, data / name)
-    (data / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+    if is_recovered:
+        (data / CLEAN_SHUTDOWN).unlink(missing_ok=True)
     for attribute, name in CHECKPOINTS.items():
         mine = {f"{OFFSETS_TOPIC} {partition}" for partition in partitions}
         lines = [line for line in _entries(data / name) if line.rpartition(" ")[0] not in mine]
-        if attribute != "recovery_point":
+        if not (is_recovered and attribute == "recovery_point"):
             lines += [line for line in _entries(made / name) if line.rpartition(" ")[0] in mine]
         (data / name).write_text("".join(f"{line}\n" for line in ("0", len(lines), *lines)))
 

@@ -15,6 +15,7 @@ from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import EndTransactionMarker, PartialState, offset_and_metadata
+from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import CLASSIC, PROFILES, Profile
 from tests.conftest import RECORDINGS, read_partitions
 from tests.sizes import examples
@@ -45,6 +46,22 @@ def tombstone(group: str, partition: int, offset: int, producer_id: int) -> Step
 
 def marker(offset: int, producer_id: int, is_commit: bool) -> Step:
     return lambda state: state.add_marker(producer_id, EndTransactionMarker(is_commit, offset))
+
+
+def beside_records(offset: int, what: str) -> Step:
+    """Return what is noted that neither an offset nor a group is: where the log ends, a problem, a topic's name."""
+    problem = Problem(offset, "J-3", "it cannot be decoded")
+
+    def step(state: PartialState) -> None:
+        match what:
+            case "end":
+                state.end_offset = max(state.end_offset, offset)
+            case "problem":
+                state.problems.append(problem)
+            case name:
+                state.add_topic_name(ZERO_UUID, name, offset)
+
+    return step
 
 
 MEMBER_ROW = {"member_id": "m", "group_instance_id": None, "subscription": b"", "assignment": b""}
@@ -94,6 +111,7 @@ SHAPES = st.one_of(
     st.tuples(st.just(commit), GROUPS, PARTITIONS, PRODUCERS),
     st.tuples(st.just(tombstone), GROUPS, PARTITIONS, PRODUCERS),
     st.tuples(st.just(marker), st.sampled_from((7, 8)), st.booleans()),
+    st.tuples(st.just(beside_records), st.sampled_from(("end", "problem", "t", "u"))),
     st.tuples(st.just(group_record), GROUPS, st.sampled_from(sorted(VALUES)), st.sampled_from("mn"), st.integers(0, 3)),
 )
 
@@ -105,6 +123,8 @@ def steps_of(shapes: Sequence[tuple[object, ...]]) -> list[Step]:
         if make in (commit, tombstone):
             group, partition, producer_id = facts
             steps.append(make(group, partition, offset, producer_id))
+        elif make is beside_records:
+            steps.append(beside_records(offset, *facts))
         elif make is marker:
             producer_id, is_commit = facts
             steps.append(marker(offset, producer_id, is_commit))
@@ -124,10 +144,21 @@ def run(profile: Profile, steps: Sequence[Step]) -> PartialState:
 def facts_of(state: CoordinatorState) -> tuple[object, ...]:
     return (
         sorted(state.groups.items()),
-        state.problems,
+        (state.problems, state.topic_names, state.end_offset),
         sorted((value.key, value.record_offset, value.applied_offset) for value in state.committed),
         sorted((value.key, value.record_offset, value.producer_id) for value in state.pending),
     )
+
+
+def test_what_is_noted_beside_offsets_and_groups_merges_to_the_whole() -> None:
+    """Of two names of a topic the later one counts; a piece may end where the one before did."""
+    whats = ("end", "t", "problem", "u", "problem", "end", "t")
+    steps = [beside_records(offset, what) for offset, what in enumerate(whats)]
+    whole = finish(run(CLASSIC, steps))
+    assert [problem.record_offset for problem in whole.problems] == [2, 4]
+    assert (whole.topic_names, whole.end_offset) == ({ZERO_UUID: "t"}, 5)
+    for at in range(len(steps) + 1):
+        assert facts_of(finish(run(CLASSIC, steps[:at]).merge(run(CLASSIC, steps[at:])))) == facts_of(whole)
 
 
 def test_what_a_producer_cancels_behind_its_first_marker_is_of_no_earlier_run() -> None:
@@ -206,4 +237,3 @@ def test_recorded_logs_split_at_every_seventh_record_merge_to_the_whole(
                 # ones have one record.
                 merged.merge(replay(events[at : at + 7], profile, on_damage=lambda damage: None))
             assert facts_of(finish(merged)) == facts_of(whole)
-            assert merged.end_offset == whole.end_offset

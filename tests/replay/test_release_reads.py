@@ -9,7 +9,7 @@ from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
 from offsets_log.replay.refusal import is_told_by_kind
 from offsets_log.replay.releases import release_named
 from tests.builders import LogBuilder, record_bytes
-from tests.replay.test_newer_kinds import key_of
+from tests.replay.test_newer_kinds import key_of, value_of
 
 NEWEST = {
     "0.8.2": {0: 0},
@@ -53,6 +53,59 @@ def test_a_release_before_2_1_reads_every_codec_but_zstd(release: str, reads_zst
     """``records:M1``."""
     failure = LogBuilder().add(record(1, 1), compression=codec).load(RELEASES[release]).failure
     assert (failure and failure.rule) == (None if reads_zstd or codec != "zstd" else "records:M1")
+
+
+COMMIT_KEY, COMMIT = record(1, 4)
+JOINED_KEY, JOINED = record_bytes(5, {"group_id": "g", "member_id": "m"}, value_of(5, {}), 0)
+assert COMMIT is not None
+assert JOINED is not None
+LATER, UNKNOWN = b"\0\7" + COMMIT[2:], ("records:Y4", "OffsetCommit has no known value version 7", None)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "release", "told"),
+    [
+        (None, b"x", "4.3", ("L-16", "the key is null", None)),
+        (b"\0", b"x", "4.3", ("J-3", "1 bytes are too few for the record type", None)),
+        (b"\0\x63", b"x", "4.3", None),
+        (b"\0\x63", b"x", "3.0", ("L-21", "unknown record type 99", None)),
+        (JOINED_KEY, JOINED, "3.0", ("L-21", "unknown record type 5", "g")),
+        (COMMIT_KEY, COMMIT[:9], "4.3", ("J-3", "it is cut off (byte 7 of 7)", None)),
+        (COMMIT_KEY, COMMIT, "3.0", ("records:Y4", "unknown value version 4 for record type 1", "g")),
+        (COMMIT_KEY, LATER, "4.3", UNKNOWN),
+        (COMMIT_KEY, LATER, "3.9-java", None),
+        (COMMIT_KEY, LATER[:9], "3.9-java", UNKNOWN),
+        (COMMIT_KEY, b"\0\1" + COMMIT[2:], "3.9-java", ("J-3", "it is cut off (byte 22 of 22)", None)),
+    ],
+)
+def test_a_record_that_ends_the_load_is_told_with_its_rule_its_words_and_its_group(
+    key: bytes | None, value: bytes, release: str, told: tuple[str, str, str | None] | None
+) -> None:
+    """``L-16``, ``J-3``, ``L-21``, ``records:Y4``: the group where the record can be read.
+
+    Only a later version is read as the newest, never one whose bytes are broken.
+    """
+    failure = LogBuilder().skip(5).add((key, value)).load(RELEASES[release]).failure
+    assert (failure and (failure.rule, failure.problem, failure.group)) == told
+    assert failure is None or failure.record_offset == 5
+
+
+@pytest.mark.parametrize(("release", "number"), [("3.7-java", 1), ("3.8-java", 0), ("3.9-java", 0)])
+def test_a_later_version_is_read_in_the_layout_of_the_release_alone(release: str, number: int) -> None:
+    """A preview knows no other, whatever its version number says (``records:Y4``, ``B-9``)."""
+    rules = []
+    for layout in RECORD_TYPES[5].layouts(0):
+        joined = CoordinatorRecord(record_type=5, key=key_of(5), value_version=0, value=layout.zeros(0), layout=layout)
+        key, value = encode_coordinator_record(joined)
+        assert value is not None
+        failure = LogBuilder().add((key, b"\0\1" + value[2:])).load(RELEASES[release]).failure
+        rules.append(failure and failure.rule)
+    assert rules == [None if number == at else "records:Y4" for at in (0, 1)]
+
+
+def test_a_tombstone_has_no_layout_that_another_release_wrote() -> None:
+    for release in ("3.7-java", "3.9-java", "4.3"):
+        assert is_told_by_kind(CoordinatorRecord(record_type=5, key=key_of(5)), RELEASES[release])
 
 
 JAVA = ("3.7-java", "3.8-java", "3.9-java", "4.0", "4.1", "4.2", "4.3")

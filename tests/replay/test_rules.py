@@ -177,6 +177,7 @@ def test_the_last_group_record_counts_and_offsets_stay() -> None:
         assert state.groups["g"].kind == "classic"
         assert state.groups["g"].has_record
         assert [value.committed_offset for value in state.iter_served()] == [5]
+        assert [*log().group(member("m")).group(member("n")).load(profile).groups["g"].members] == ["n"]
 
 
 @pytest.mark.parametrize("profile", ALL, ids=lambda profile: profile.name)
@@ -274,6 +275,7 @@ def test_unexpected_unload_is_an_error_that_is_served() -> None:
     assert state.failure.rule == "L-39"
     assert state.as_broker() is state
     assert log().group().group(gone=True).commit(5).load(CLASSIC).failure is None
+    assert log().group().group(gone=True).load(CLASSIC).failure is None, "there is no group that could be active"
     another_tombstone = log().group().newer(5, None, member_id="m").load(RELEASES["3.0"])
     assert {problem.rule for problem in another_tombstone.problems} == {"L-21", "J-19"}, "it removes no group"
 

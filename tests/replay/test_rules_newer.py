@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest
 
 from offsets_log.errors import ReplayError
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.replay import groups
 from offsets_log.replay.group import CONSUMER, Group, Member
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, RELEASES, Profile
+from offsets_log.replay.timeline import GroupEvent, Timeline
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.groups import group_row
 from tests.builders import LogBuilder, member, record_bytes
@@ -65,7 +67,9 @@ def test_consumer_group_is_built_and_torn_down_in_order() -> None:
     [
         [(5, "m")],
         [(8, "m"), (5, "m")],
+        [(7, "m"), (5, "m")],
         [(3, None)],
+        [(7, "m"), (6, None), (3, None)],
         [(6, None)],
         [(8, "m"), (7, "m"), (5, "m"), (3, None)],
     ],
@@ -99,7 +103,31 @@ def test_tombstones_of_what_is_not_there_are_ignored_since_4_0() -> None:
         assert built.load(MODERN).groups == {}
         assert rule_of(built, RELEASES["3.9-java"]) == "J-18"
     assert rule_of(log().newer(8, current(1), member_id="m")) is None
+    assert rule_of(consumer_group(), RELEASES["3.9-java"]) is None
     assert rule_of(log().newer(3, {"epoch": 1}).newer(8, current(1), member_id="m"), RELEASES["3.9-java"]) == "J-18"
+
+
+@pytest.mark.parametrize("record_type", [5, 8])
+def test_before_4_0_a_tombstone_of_a_member_needs_that_member_in_its_group(record_type: int) -> None:
+    """Another member is not enough, and since 4.0 such a tombstone is ignored (``J-18``)."""
+    java_3_9 = RELEASES["3.9-java"]
+    built = (
+        log().newer(3, {"epoch": 1}).newer(5, CONSUMER_MEMBER, member_id="m").newer(record_type, None, member_id="n")
+    )
+    assert (rule_of(built, java_3_9), rule_of(built)) == ("J-18", None)
+    there = log().newer(3, {"epoch": 1}).newer(5, CONSUMER_MEMBER, member_id="m").newer(8, None, member_id="m")
+    assert rule_of(there, java_3_9) is None
+    assert rule_of(there.newer(5, None, member_id="m"), java_3_9) is None
+
+
+@pytest.mark.parametrize(("first", "second"), [*permutations((3, 11, 17), 2)])
+def test_a_group_of_a_newer_kind_gives_way_to_no_other(first: int, second: int) -> None:
+    """Without members or offsets it is no simple group (``J-19``)."""
+    built = log().newer(first, {"epoch": 5, "metadata_hash": 0})
+    before = built.load(MODERN).groups["g"]
+    assert rule_of(built.newer(second, {"epoch": 6, "metadata_hash": 0})) == "J-19"
+    after = built.load(MODERN).groups["g"]
+    assert (after.kind, after.group_epoch) == (before.kind, 5)
 
 
 def test_simple_groups_give_way_to_newer_kinds_by_release() -> None:
@@ -113,6 +141,9 @@ def test_simple_groups_give_way_to_newer_kinds_by_release() -> None:
     assert rule_of(consumer, RELEASES["3.9-java"]) == "J-19"
     assert rule_of(log().group().newer(3, {"epoch": 1, "metadata_hash": 0})) == "J-19"
     assert consumer.served(MODERN) == {K: 5}
+    assert [built.load(MODERN).groups["g"].kind for built in (consumer, streams, share)] == [
+        "consumer", "streams", "classic"
+    ]  # fmt: skip
 
 
 def test_a_partition_has_one_owner_or_the_one_of_the_higher_epoch() -> None:
@@ -126,12 +157,50 @@ def test_a_partition_has_one_owner_or_the_one_of_the_higher_epoch() -> None:
     assert rule_of(third) == "J-20", "what m gave back was n's already"
 
 
+@pytest.mark.parametrize("profile", [MODERN, RELEASES["4.1"]], ids=["modern", "4.1"])
+@pytest.mark.parametrize("given_back", [None, current(1)], ids=["tombstone", "nothing held"])
+def test_what_a_member_gives_back_another_takes(given_back: dict[str, Any] | None, profile: Profile) -> None:
+    """At once, by a tombstone or by an assignment without it (``J-20``)."""
+    held = consumer_group().newer(8, current(1, 0), member_id="m").newer(8, given_back, member_id="m")
+    assert held.load(profile).groups["g"].partition_epochs == {}
+    assert rule_of(held.newer(8, current(1, 0), member_id="n"), profile) is None
+
+
 @pytest.mark.parametrize(("taken", "gives_way"), [(1, False), (2, False), (3, True)])
 def test_a_holder_gives_way_to_a_higher_epoch_only(taken: int, gives_way: bool) -> None:
     """A partition that is held at epoch 2 goes to a member at epoch 3, and up to 4.1 to nobody (``J-20``)."""
     built = consumer_group().newer(8, current(2, 0), member_id="m").newer(8, current(taken, 0), member_id="n")
     assert rule_of(built) == (None if gives_way else "J-20")
     assert rule_of(built, RELEASES["4.1"]) == "J-20"
+
+
+@pytest.mark.parametrize(("profile", "is_refused"), [(MODERN, False), (RELEASES["4.1"], True)], ids=["modern", "4.1"])
+@pytest.mark.parametrize("value", [None, current(2, 1)], ids=["tombstone", "another partition"])
+def test_a_partition_that_is_held_at_another_epoch_is_not_given_back(
+    value: dict[str, Any] | None, profile: Profile, is_refused: bool
+) -> None:
+    """Whoever holds it keeps it, and up to 4.1 the load ends (``J-20``)."""
+    partition = (bytes(16), 0)
+    fold = GroupFold("g", profile)
+    members = {"m": Member("m", member_epoch=1, owned=[partition])}
+    fold.group = Group("g", CONSUMER, members=members, partition_epochs={partition: 2})
+    key = {"group_id": "g", "member_id": "m"}
+    timeline = Timeline([GroupEvent(5, CoordinatorRecord(record_type=8, key=key, value_version=0, value=value))])
+    assert [problem.rule for problem in fold.replay_timeline(timeline)] == (["J-20"] if is_refused else [])
+    assert fold.group.partition_epochs[partition] == 2
+
+
+def test_members_of_a_share_group_share_their_partitions() -> None:
+    """Only those of a consumer group own them (``J-20``)."""
+    rows = [{"topic_id": bytes(16), "partitions": [0]}]
+    built = log().newer(11, {"epoch": 1, "metadata_hash": 0})
+    for member_id in "mn":
+        facts = {"member_epoch": 1, "previous_member_epoch": 0, "state": 0, "assigned_partitions": rows}
+        built.newer(14, facts, member_id=member_id)
+    assert rule_of(built) is None
+    assert [
+        len(member.current["assigned_partitions"]) for member in built.load(MODERN).groups["g"].members.values()
+    ] == [1, 1]
 
 
 def test_upgrade_and_downgrade_between_classic_and_consumer() -> None:
@@ -170,6 +239,20 @@ def test_a_member_is_removed_only_after_its_current_assignment_even_if_it_had_no
     assert rule_of(built) == "J-17"
 
 
+@pytest.mark.parametrize("state", [1, 2, 3])
+def test_a_streams_member_without_a_record_of_its_own_ends_the_load_where_it_has_tasks_to_give_back(state: int) -> None:
+    """``J-25``: at its current assignment, the last of those that it had; a type 19 record or a tombstone mends it."""
+    value = {"member_epoch": 1, "previous_member_epoch": 0, "state": state} | NO_TASKS
+    own = RECORD_TYPES[19].values[0].zeros(0) | {"user_endpoint": None}
+    built = log().newer(17, {"epoch": 1, "metadata_hash": 0}).newer(22, value, member_id="m")
+    built.newer(22, value, member_id="m").newer(22, value | {"state": 1}, member_id="other")
+    for release, knows in {"4.0": False, "4.1": True, "4.2": True, "4.3": True}.items():
+        failure = built.load(RELEASES[release]).failure
+        assert (failure and (failure.rule, failure.record_offset)) == (("J-25", 2) if knows and state == 2 else None)
+    assert rule_of(deepcopy(built).newer(22, None, member_id="m")) is None
+    assert rule_of(built.newer(19, own, member_id="m")) is None
+
+
 def test_states_of_consumer_share_and_streams_groups() -> None:
     """Consumer, share and streams groups have their own states (``B-15``)."""
     assert log().newer(3, {"epoch": 2, "metadata_hash": 0}).load(MODERN).groups["g"].state(MODERN) == "Empty"
@@ -177,6 +260,11 @@ def test_states_of_consumer_share_and_streams_groups() -> None:
     assert behind.load(MODERN).groups["g"].state(MODERN) == "Assigning"
     waiting = consumer_group().newer(8, current(1, state=1), member_id="m")
     assert waiting.load(MODERN).groups["g"].state(MODERN) == "Reconciling"
+    assert waiting.newer(5, CONSUMER_MEMBER, member_id="n").load(MODERN).groups["g"].state(MODERN) == "Reconciling"
+    one_of_two = consumer_group().newer(8, current(1, state=1), member_id="n")
+    assert one_of_two.load(MODERN).groups["g"].state(MODERN) == "Reconciling"
+    late = consumer_group().newer(3, {"epoch": 2}).newer(6, {"assignment_epoch": 2})
+    assert late.load(MODERN).groups["g"].state(MODERN) == "Reconciling", "the member is at an earlier epoch"
     share_member = {"rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": []}
     share = log().newer(10, share_member, member_id="m").newer(11, {"epoch": 9, "metadata_hash": 0})
     assert share.load(MODERN).groups["g"].state(MODERN) == "Stable"
@@ -186,6 +274,8 @@ def test_states_of_consumer_share_and_streams_groups() -> None:
     streams.newer(22, {"member_epoch": 1, "previous_member_epoch": 0, "state": 1} | NO_TASKS, member_id="m")
     streams.newer(20, {"assignment_epoch": 1, "assignment_timestamp": 0})
     assert streams.load(MODERN).groups["g"].state(MODERN) == "NotReady"
+    streams.newer(23, {"epoch": 1, "subtopologies": []})
+    assert streams.load(MODERN).groups["g"].state(MODERN) == "NotReady", "another epoch of the topology was validated"
     streams.newer(23, {"epoch": 0, "subtopologies": []})
     assert streams.load(MODERN).groups["g"].state(MODERN) == "Stable"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
@@ -29,6 +31,35 @@ def test_offsets_of_a_group_that_was_removed_are_orphans() -> None:
     assert [value.committed_offset for value in state.iter_served()] == [3]
     assert [value.committed_offset for value in state.iter_orphans()] == [2]
     assert (state.holdings().offsets, state.holdings().orphans) == (1, 1)
+
+
+def test_of_a_state_that_is_shown_in_part_the_rest_is_hidden_and_what_was_hidden_stays_so() -> None:
+    """A value is shown if both its group and its topic are; groups are hidden by their names alone."""
+    built = LogBuilder()
+    for at, (group, topic) in enumerate(product("gh", "tu")):
+        built.commit(at, group=group, topic=topic).commit(10 + at, group=group, topic=topic, producer=7)
+    shown = built.load(MODERN).showing(lambda group: group == "g", lambda topic: topic == "u")
+    assert ([*shown.groups], shown.hidden_groups) == (["g"], {"h"})
+    assert [value.committed_offset for value in shown.committed] == [1]
+    assert [value.committed_offset for value in shown.pending] == [11]
+    assert [value.committed_offset for value in shown.hidden_pending] == [10, 12, 13]
+    nothing = shown.showing(lambda group: False, lambda topic: True)
+    assert (nothing.groups, nothing.committed, nothing.pending) == ({}, (), ())
+    assert nothing.hidden_groups == {"g", "h"}
+    assert [value.committed_offset for value in nothing.hidden_pending] == [10, 12, 13, 11]
+
+
+def test_a_broker_keeps_nothing_of_a_load_that_ends_early_and_everything_of_another() -> None:
+    """The names of the groups are known all the same (``L-42``, ``J-3``)."""
+    built = LogBuilder().commit(2).commit(3, group="h", producer=7)
+    loaded = built.load(MODERN)
+    assert loaded.failure is None
+    assert loaded.as_broker() is loaded
+    hidden = built.add((None, b"x")).load(MODERN).showing(lambda group: group == "g", lambda topic: True)
+    kept = hidden.as_broker()
+    assert (kept.groups, kept.committed, kept.pending) == ({}, (), ())
+    assert kept.hidden_groups == {"g", "h"}
+    assert kept.problems == hidden.problems != ()
 
 
 def test_a_timeline_without_what_a_release_skips_is_the_one_that_it_reads() -> None:

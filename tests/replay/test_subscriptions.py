@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from offsets_log.columnar.wire.primitives import takes_subscription
+from offsets_log.errors import ReplayError
 from offsets_log.messages.consumer_protocol import refusal_of_subscription
+from offsets_log.replay.groups import classic_group
 from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
 from tests.builders import member
 from tests.replay.test_rules import log, rule_of
@@ -50,7 +54,23 @@ def test_a_subscription_with_a_length_that_cannot_be_ends_the_load(subscription:
     expected = None if problem is None else "B-18"
     for profile in (MODERN, CLASSIC, RELEASES["3.0"]):
         assert rule_of(log().group(*rows), profile) == expected
+        assert rule_of(log().group(*rows[:1]).group(*rows), profile) == expected
         assert rule_of(log().group(*rows).group(*rows, protocol_type="connect"), profile) == expected
         assert rule_of(log().group(*rows, protocol_type="connect").group(*rows), profile) == expected
         assert rule_of(log().group(*rows, protocol_type="connect").group(*rows, protocol=None), profile) is None
     assert rule_of(log().group(*rows), RELEASES["2.3"]) is None
+
+
+def test_the_same_rows_are_asked_once_for_their_members_and_once_for_their_topics() -> None:
+    """They are the same objects where a log repeats them; only those of consumers have topics (``B-18``)."""
+    rows = [member("m", subscription=bytes.fromhex("0003 ffffffff"))]
+    value = {"protocol_type": "connect", "protocol": "range", "leader": None, "generation": 1, "members": rows}
+    first = classic_group("g", value, MODERN)
+    again = classic_group("g", value | {"generation": 2}, MODERN, first)
+    assert (again.generation, again.rows, again.members) == (2, rows, first.members)
+    assert again.members is first.members
+    consumers = value | {"protocol_type": "consumer"}
+    for before in (None, first, again):
+        with pytest.raises(ReplayError, match="its topics are null"):
+            classic_group("g", consumers, MODERN, before)
+    assert classic_group("g", consumers, MODERN, replace(first, protocol_type="consumer")).members is first.members

@@ -84,6 +84,7 @@ def test_what_is_not_applied_says_why() -> None:
         row("g", partition=0),
         row("g", partition=1),
         row("g", partition=3),
+        row("g", partition=-1),
         row("g", "unknown"),
         row("g\ufffd", group_base64="Z/8="),
         row("secret"),
@@ -98,6 +99,7 @@ def test_what_is_not_applied_says_why() -> None:
         ("g", "orders", 0): (True, None),
         ("g", "orders", 1): (False, "OFFSET_METADATA_TOO_LARGE"),
         ("g", "orders", 3): (False, "the cluster's topic has 3 partitions"),
+        ("g", "orders", -1): (False, "the cluster's topic has 3 partitions"),
         ("g", "unknown", 0): (False, "the cluster has no such topic"),
         ("g\ufffd", "orders", 0): (
             False,
@@ -187,7 +189,8 @@ def test_topics_made_anew_are_told() -> None:
 
 
 def test_other_names() -> None:
-    rows = [row("a=b", "t", topic_id="id"), row("c\ufffd", "orders", group_base64="Y/8=")]
+    rows = [row("a=b", "t", topic_id="id", topic_base64="/w=="), row("c\ufffd", "orders", group_base64="Y/8=")]
+    assert renamed(rows, {}, {}) == rows, "what keeps its name keeps all of it"
     groups = parse_renames(["a=b=c=d", "c\ufffd=plain"], {"a=b", "c\ufffd"}, "--rename-group")
     assert groups == {"a=b": "c=d", "c\ufffd": "plain"}
     changed = renamed(rows, groups, {"t": "orders"})
@@ -224,22 +227,23 @@ def test_two_offsets_never_become_one() -> None:
 @pytest.mark.parametrize(
     ("only", "kinds"),
     [
-        (None, ["rewound", "advanced", "new", "unchanged"]),
-        ("behind", ["left", "advanced", "new", "unchanged"]),
-        ("ahead", ["rewound", "left", "left", "unchanged"]),
+        (None, ["rewound", "advanced", "new", "unchanged", "metadata"]),
+        ("behind", ["left", "advanced", "new", "unchanged", "left"]),
+        ("ahead", ["rewound", "left", "left", "unchanged", "left"]),
     ],
 )
 def test_only_groups_that_are_behind_or_ahead(only: str | None, kinds: list[str]) -> None:
-    groups = {name: {("orders", 0): Committed(at, None, "")} for name, at in (("a", 9), ("b", 2), ("d", 5))}
-    cluster = FakeCluster(**groups)
-    rows = [row(name) for name in "abcd"]
+    """One that is there is neither, whatever its metadata are."""
+    places = (("a", 9, ""), ("b", 2, ""), ("d", 5, ""), ("e", 5, "m"))
+    cluster = FakeCluster(**{name: {("orders", 0): Committed(at, None, words)} for name, at, words in places})
+    rows = [row(name) for name in "abcde"]
     changes = list(restore(cluster, rows, Policy(only=only), Journal(), Unwritten()))
     assert [change.kind for change in changes] == kinds
     assert all(change.applied is (None if change.kind == "left" else True) for change in changes)
-    moved = {"advanced": 5, "new": 5, "rewound": 5, "unchanged": 5}
-    for name, kind in zip("abcd", kinds, strict=True):
+    before = {name: at for name, at, _ in places}
+    for name, kind in zip("abcde", kinds, strict=True):
         now = cluster.offsets(name).get(("orders", 0))
-        assert (now.committed_offset if now else None) == moved.get(kind, {"a": 9, "b": 2, "c": None}.get(name))
+        assert (now.committed_offset if now else None) == (before.get(name) if kind == "left" else 5)
 
 
 @pytest.mark.parametrize(("start", "end"), [(None, 20), (10, None)])
@@ -247,3 +251,24 @@ def test_of_a_log_whose_beginning_or_end_nobody_tells_nothing_is_set(start: int 
     asked = wish(row("g"), PartitionNow(start, end), None, Policy())
     assert asked.refusal == "no leader tells where the partition's log begins and ends"
     assert wish(row("g"), PartitionNow(start, end), None, Policy(out_of_range="keep")).refusal is None
+
+
+@pytest.mark.parametrize(
+    ("epoch", "leader_epoch", "end", "kept"),
+    [
+        (3, 3, 5, 3),
+        (3, 4, 6, 3),
+        (3, 2, 5, None),
+        (3, 3, 4, None),
+        (3, None, 5, None),
+        (3, 3, None, None),
+        (None, 3, 5, None),
+    ],
+)
+def test_an_epoch_is_kept_if_the_cluster_had_it_and_its_records_reach_the_offset(
+    epoch: int | None, leader_epoch: int | None, end: int | None, kept: int | None
+) -> None:
+    """Where the cluster does not tell either, it is dropped (KIP-320)."""
+    now = LOG._replace(leader_epoch=leader_epoch)
+    asked = wish(row("g", offset=5, leader_epoch=epoch), now, end, Policy(leader_epochs="if-valid"))
+    assert (asked.wanted.leader_epoch, asked.range, asked.refusal) == (kept, "inside", None)

@@ -15,7 +15,11 @@ from tests.restore.plans import plan_of, row
 
 
 def test_what_is_written_is_read() -> None:
-    rows = [row('a\n"b', offset=-1, metadata="\0é"), row("größe", "t", 3, (1 << 63) - 1, leader_epoch=0)]
+    rows = [
+        row('a\n"b', offset=-1, metadata="\0é"),
+        row("größe", "t", (1 << 31) - 1, (1 << 63) - 1, leader_epoch=(1 << 31) - 1),
+        row("least", "t", -(1 << 31), -(1 << 63), leader_epoch=-(1 << 31)),
+    ]
     raw = "".join(encode_plan(plan_of(*rows))).encode()
     assert json.loads(raw) == plan_of(*rows)
     assert decode_plan(raw, "plan.json") == rows
@@ -45,8 +49,11 @@ def changed(**values: Any) -> bytes:
         (changed(group="\ud800"), "plan.json: field offsets[0]: group is not text"),
         (changed(partition=True), "plan.json: field offsets[0]: partition is not a 32-bit number"),
         (changed(partition=1 << 31), "plan.json: field offsets[0]: partition is not a 32-bit number"),
+        (changed(partition=-(1 << 31) - 1), "plan.json: field offsets[0]: partition is not a 32-bit number"),
         (changed(committed_offset=1.5), "plan.json: field offsets[0]: committed_offset is not a 64-bit number"),
         (changed(committed_offset=1 << 63), "plan.json: field offsets[0]: committed_offset is not a 64-bit number"),
+        (changed(committed_offset=-(1 << 63) - 1), "plan.json: field offsets[0]: committed_offset is not a 64-bit"),
+        (changed(leader_epoch=1 << 31), "plan.json: field offsets[0]: leader_epoch is not a 32-bit number or null"),
         (changed(leader_epoch="3"), "plan.json: field offsets[0]: leader_epoch is not a 32-bit number or null"),
         (changed(metadata=None), "plan.json: field offsets[0]: metadata is not text"),
         (

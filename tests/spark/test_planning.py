@@ -13,14 +13,17 @@ import pytest
 from benchmarks.generate import Options, generate
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.shuffle.pieces import replay_piece
+from offsets_log.log_format.batch import LAST_OFFSET_DELTA_POSITION
 from offsets_log.log_format.segment import PLAUSIBLE
 from offsets_log.replay.profile import MODERN
 from spark_jobs import planning
+from spark_jobs.files import FoundFile
 from spark_jobs.fold import end_offset
 from spark_jobs.options import SourceOptions
 from spark_jobs.pieces import open_piece
 from spark_jobs.planning import PieceFiles
 from spark_jobs.source import plan_reading
+from spark_jobs.stores import FoundLog
 from tests.disk.logs import batch, name, partition, segment
 
 
@@ -205,3 +208,59 @@ def test_a_log_goes_on_where_its_active_segment_begins_unless_a_bound_ended_it(
 ) -> None:
     last = {"end_offset": 4, "is_stopped": is_stopped, "log_end": log_end}
     assert end_offset([{"end_offset": 5, "is_stopped": False, "log_end": log_end}, last]) == expected
+
+
+def found(path: Path, base_offset: int | None, data: bytes) -> FoundFile:
+    """A file as a store has it: nothing of it is mapped."""
+    path.write_bytes(data)
+    return FoundFile(f"file://{path}", base_offset, len(data), url=f"file://{path}")
+
+
+def test_segments_whose_names_tell_no_offset_stay_with_those_around_them(tmp_path: Path) -> None:
+    files = [found(tmp_path / f"{at}.log", base, segment(at)) for at, base in enumerate((0, 1, None, 3, 4))]
+    pieces = planning.plan([FoundLog(0, tuple(files))], piece_bytes=None, split=True)
+    assert [[file.base_offset for file in piece.files] for piece in pieces] == [[0], [1, None, 3], [4]]
+    assert [piece.following for piece in pieces] == [1, 4, None]
+    nameless = planning.plan([FoundLog(None, (files[2],)), FoundLog(0, ())], piece_bytes=None, split=True)
+    assert [(piece.log, piece.log_end, piece.is_last) for piece in nameless] == [(0, 0, True)]
+
+
+def test_a_file_is_cut_inside_only_where_it_is_mapped_and_cuts_are_told_without_what_is_mapped(tmp_path: Path) -> None:
+    """What is mapped here is of no use where the piece is read."""
+    data = segment(*range(8))
+    remote = found(tmp_path / name(0), 0, data)
+    (whole,) = planning.plan([FoundLog(0, (remote,))], piece_bytes=len(data) // 4, split=True)
+    assert whole.end is None
+    partition(tmp_path, 0, {name(0): data})
+    pieces = plan_reading(SourceOptions(paths=(str(tmp_path / "__consumer_offsets-0"),), piece_bytes=len(data) // 4))
+    assert len(pieces) > 1
+    assert {file.mapped for piece in pieces for file in piece.files} == {None}
+
+
+def test_behind_the_last_batch_of_a_file_nothing_is_cut(tmp_path: Path) -> None:
+    data = segment(*range(8))
+    partition(tmp_path, 0, {name(0): data + bytes(2 * len(data))})
+    pieces = plan_reading(SourceOptions(paths=(str(tmp_path),), piece_bytes=len(data) // 2))
+    assert [piece.next_first_offset is None for piece in pieces] == [False, True]
+    assert ends(pieces)[-1] == 7
+
+
+def test_an_empty_file_is_not_read_to_know_where_it_ends() -> None:
+    """Stores refuse to read of nothing; and in one without an offset in its name nothing tells where it would."""
+    assert planning.last_offset_of(FoundFile("nowhere://5.log", 5, 0, url="nowhere://5.log")) == 4
+    assert planning.last_offset_of(FoundFile("nowhere://x.log", None, 9, url="nowhere://x.log")) is None
+
+
+def test_an_end_that_no_batch_tells_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No offset is below zero, whatever a header says; and what only looks like batches is not tried for ever."""
+    below = bytearray(batch(0))
+    below[LAST_OFFSET_DELTA_POSITION : LAST_OFFSET_DELTA_POSITION + 4] = (-1).to_bytes(4, signed=True)
+    for tail in (b"", b"\xee" * 90, bytes(90), bytes(below), batch(7)[:-1]):
+        assert planning.last_offset_in(tail) is None
+    assert planning.last_offset_in(batch(0)) == 0
+    odd = (bytes(8) + b"\0\0\0\x0e" + bytes(4) + b"\2") * 3
+    tail = odd + batch(7)
+    tried = sum(match.start() < len(odd) for match in PLAUSIBLE.finditer(tail))
+    for most, expected in ((tried, None), (tried + 1, 7)):
+        monkeypatch.setattr(planning, "MOST_TRIES", most)
+        assert planning.last_offset_in(tail) == expected

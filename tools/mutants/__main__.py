@@ -1,8 +1,9 @@
 """``make mutants``: small faults put into modules, one at a time, and whether the tests of their subject notice.
 
 Survivors go to standard output with the line that was changed, and at the end the score; the way there to standard
-error. A survivor is a missing test, or a line that could be simpler, or a change that nobody can see. With the same
-seed and the same modules the mutants are the same.
+error. A survivor is a missing test, or a line that could be simpler, or a change that nobody can see: those have
+a reason in `equivalent.toml`, and the score is told with and without them. With the same seed and the same modules the
+mutants are the same.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from pathlib import Path
 
 import click
 
+from tools.mutants.equivalent import equivalents
 from tools.mutants.forks import SURVIVED
-from tools.mutants.judge import Judge, table
+from tools.mutants.judge import EQUIVALENT, Judge, table
 from tools.mutants.sample import draw
 from tools.mutants.subjects import subjects
 
@@ -30,6 +32,7 @@ def main() -> None:
     if unknown := set(given.subjects) - {row.name for row in rows}:
         parser.error(f"no such subject: {', '.join(sorted(unknown))}")
     verdicts: list[tuple[str, str]] = []
+    unseen = equivalents()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         judge = Judge(Path(folder))
         for row in rows:
@@ -38,10 +41,11 @@ def main() -> None:
             click.echo(f"{row.name} ...", err=True)
             mutants = draw(judge.folder, row.modules, given.mutants, random.Random(f"{given.seed} {row.name}"))
             for mutant, found in judge.verdicts(row, mutants):
-                verdicts.append((row.name, found.verdict))
-                told = f"{found.verdict}: {mutant.module}:{mutant.line} {mutant.kind} {found.failed}"
-                click.echo(told, err=True)
-                if found.verdict == SURVIVED:
+                is_unseen = found.verdict == SURVIVED and any(fault.holds(mutant) for fault in unseen)
+                verdict = EQUIVALENT if is_unseen else found.verdict
+                verdicts.append((row.name, verdict))
+                click.echo(f"{verdict}: {mutant.module}:{mutant.line} {mutant.kind} {found.failed}", err=True)
+                if verdict == SURVIVED:
                     click.echo(f"{mutant.module}:{mutant.line} {found.why}\n  - {mutant.was}\n  + {mutant.became}")
     click.echo(table(verdicts))
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PYTEST = ("-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-p", "tools.mutants.forks", "--hypothesis-seed=0")
 MOST_MEMORY = 8 << 30
+EQUIVALENT = "equivalent"
+"""Verdict on a survivor that `equivalent` gives a reason for."""
 
 
 class Judge:
@@ -117,12 +119,22 @@ def _bound(bound_s: float) -> None:
 
 
 def table(verdicts: Sequence[tuple[str, str]]) -> str:
-    """How many mutants of each subject were noticed, from (subject, verdict)."""
-    lines = [f"{'subject':<14}{'mutants':>8}{'noticed':>9}{'timed out':>11}{'survived':>10}{'score':>7}"]
+    """How many mutants of each subject were noticed, from (subject, verdict); the score of all, and of the visible."""
+    columns = (NOTICED, TIMED_OUT, EQUIVALENT, SURVIVED)
+    lines = [f"{'subject':<20}{'mutants':>8}" + "".join(f"{name:>11}" for name in (*columns, "score", "of visible"))]
     names = list(dict.fromkeys(name for name, _ in verdicts))
     for name in [*names, "all"]:
         found = [verdict for subject, verdict in verdicts if name in (subject, "all")]
-        counts = [found.count(kind) for kind in (NOTICED, TIMED_OUT, SURVIVED)]
-        score = 1 - counts[2] / len(found) if found else 1
-        lines.append(f"{name:<14}{len(found):>8}{counts[0]:>9}{counts[1]:>11}{counts[2]:>10}{score:>7.0%}")
+        counts = [found.count(kind) for kind in columns]
+        _, _, equivalent, survived = counts
+        seen = [_share(survived + equivalent, len(found)), _share(survived, len(found) - equivalent)]
+        lines.append(
+            f"{name:<20}{len(found):>8}"
+            + "".join(f"{count:>11}" for count in counts)
+            + "".join(f"{s:>11.0%}" for s in seen)
+        )
     return "\n".join(lines)
+
+
+def _share(missed: int, count: int) -> float:
+    return 1 - missed / count if count else 1

@@ -31,7 +31,7 @@ EVENT_COLUMNS = (
     Column("leader_epoch", "int", "leader epoch of the consumed record; null if none was sent"),
     Column("metadata", "string", "the client's own text"),
     Column("commit_timestamp_ms", "bigint", "when it was committed"),
-    Column("expire_timestamp_ms", "bigint", "explicit expiry of value version 1; null if none"),
+    Column("expire_timestamp_ms", "bigint", "explicit expire timestamp of value version 1; null if none"),
     Column("topic_id", "string", "id of the topic; null if the record has none"),
     Column("key", "binary", "raw bytes, if the columns do not tell all of them"),
     Column("value", "binary", "raw bytes, if the columns do not tell all of them"),

@@ -117,7 +117,7 @@ def join_rows(
             continue
         row = numbers[0, i]
         if right_rows[i].tombstone_offset != a.NEVER:
-            end_values(rows, row, right_rows[i].tombstone_offset, scan_state.rules)
+            end_values(rows, row, right_rows[i].tombstone_offset)
         if right_rows[i].record_offset != a.NEVER:
             batch, index = right_rows[i].batch, right_rows[i].index
             index += values_before if batch == a.SLOW_PATH else np.int64(0)

@@ -27,7 +27,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Longs, Number
 from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.overflow import A_TOMBSTONE, A_VALUE, AN_OFFSET, kept_at, more_at, owned_at, told_at
+from offsets_log.columnar.overflow import kept_at, more_at, owned_at, told_at
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_owned_slot
 from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes, uvarint, walk
 from offsets_log.messages.schema import INT32, UUID, ArrayOf, Message, Struct, WireType
@@ -315,32 +315,28 @@ def tell(scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, row: Any)
 
 
 @inlined
-def _keep(
-    scan_state: a.ScanState, overflow: Longs, group: Any, what: Any, record_offset: Any, batch: Any, index: Any
-) -> None:
+def _keep(scan_state: a.ScanState, overflow: Longs, group: Any, record_offset: Any, batch: Any, index: Any) -> None:
     kept = kept_at(scan_state, overflow, scan_state.kept)
     kept.group = group
     kept.offset = record_offset
     kept.batch = batch
     kept.index = index
-    kept.what = what
     scan_state.kept += 1
 
 
 @part
 def keep(
-    scan_state: a.ScanState, groups: Table[a.Group], overflow: Longs, group: Any, is_value: Any, record_offset: Any,
-    batch: Any, index: Any
+    scan_state: a.ScanState, groups: Table[a.Group], overflow: Longs, group: Any, record_offset: Any, batch: Any,
+    index: Any,
 ) -> Any:  # fmt: skip
     """Keep a record of a group that is read again, behind its offset values; False without room."""
     if scan_state.kept + 2 > scan_state.kept_room:
         return False
     if groups[group].value_offset != a.NEVER:
         none = np.int64(a.NOTHING)
-        _keep(scan_state, overflow, group, np.int64(AN_OFFSET), groups[group].value_offset, none, none)
+        _keep(scan_state, overflow, group, groups[group].value_offset, none, none)
         groups[group].value_offset = a.NEVER
-    what = np.int64(A_VALUE if is_value else A_TOMBSTONE)
-    _keep(scan_state, overflow, group, what, record_offset, batch, index)
+    _keep(scan_state, overflow, group, record_offset, batch, index)
     return True
 
 
@@ -354,7 +350,7 @@ def keep_one(
     index: Number,
 ) -> Any:
     """Keep a record that was read on the slow path; False without room."""
-    return keep(scan_state, groups, overflow, group, True, record_offset, np.int64(a.SLOW_PATH), index)
+    return keep(scan_state, groups, overflow, group, record_offset, np.int64(a.SLOW_PATH), index)
 
 
 @part
@@ -364,7 +360,7 @@ def replay_newer(
 ) -> Any:  # fmt: skip
     """Replay a record of a newer kind of group; return False, with nothing done, without room."""
     if groups[rows[row].group].newer_flags & READ_AGAIN:
-        return keep(scan_state, groups, overflow, rows[row].group, is_value, record_offset, batch, index)
+        return keep(scan_state, groups, overflow, rows[row].group, record_offset, batch, index)
     most = scan_state.owned + max(size, 0) // 4
     if (
         most > scan_state.owned_room

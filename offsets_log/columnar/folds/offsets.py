@@ -31,17 +31,12 @@ CANCELS_OWN = 8
 
 
 @inlined
-def _is_ended(record_offset: Any, applied_offset: Any, tombstone_offset: Any, rules: Any) -> Any:
-    return (record_offset if rules & ENDS_BY_RECORD else applied_offset) < tombstone_offset
-
-
-@inlined
 def apply_value(
     rows: Table[a.Row], number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
 ) -> None:
     """Apply a value, unless it is ended or a better one stands there."""
     row = U(number)
-    if _is_ended(record_offset, applied_offset, rows[row].tombstone_offset, rules):
+    if (record_offset if rules & ENDS_BY_RECORD else applied_offset) < rows[row].tombstone_offset:
         return
     if rows[row].record_offset != a.NEVER:
         if rules & LATEST_BY_RECORD:
@@ -56,13 +51,11 @@ def apply_value(
 
 
 @inlined
-def end_values(rows: Table[a.Row], number: Any, tombstone_offset: Any, rules: Any) -> None:
-    """End the committed offset by a tombstone (``J-12``, ``L-18``)."""
+def end_values(rows: Table[a.Row], number: Any, tombstone_offset: Any) -> None:
+    """End the committed offset, which stands before it, by a tombstone (``J-12``, ``L-18``)."""
     row = U(number)
-    last = max(rows[row].tombstone_offset, tombstone_offset)
-    rows[row].tombstone_offset = last
-    if _is_ended(rows[row].record_offset, rows[row].applied_offset, last, rules):
-        rows[row].record_offset = a.NEVER
+    rows[row].tombstone_offset = tombstone_offset
+    rows[row].record_offset = a.NEVER
 
 
 @part
@@ -185,7 +178,7 @@ def replay_offset(
             return True
     else:
         if producer < 0 or not rules & TOMBSTONE_SPARES_COMMITTED:
-            end_values(rows, row, record_offset, rules)
+            end_values(rows, row, record_offset)
         if producer < 0 or not rules & CANCELS_OWN:
             return True
     return open_record(scan_state, overflow, producer, row, record_offset, batch, index, np.int64(not is_value))
@@ -289,7 +282,7 @@ def _replay_group(
         )
     group = rows[row].group
     if groups[group].newer_flags & newer.READ_AGAIN:
-        return newer.keep(scan_state, groups, overflow, group, is_value, record_offset, batch, index)
+        return newer.keep(scan_state, groups, overflow, group, record_offset, batch, index)
     groups[group].metadata_offset = record_offset
     groups[group].metadata_batch = batch
     groups[group].metadata_index = index

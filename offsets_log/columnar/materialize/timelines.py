@@ -12,7 +12,7 @@ from offsets_log.columnar.folds.known import Release
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState, Pointer
 from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.overflow import AN_OFFSET, Kept, More, Told
+from offsets_log.columnar.overflow import Kept, More, Told
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.scan.reading import ScanOrder, ScanPlace
@@ -133,8 +133,8 @@ def read_again(layout: Layout, state: ColumnarState, scanner: Scanner, names: Se
     Piece(order, begin, scanner, lambda seen: None, read).run(order.end, lambda size_bytes: None)
     kept = read.arrays.region(Kept).up_to(read.arrays.scan_state.kept).numbers.tolist()
     events = [
-        (group, GroupEvent(offset, None) if what == AN_OFFSET else _event(read, offset, batch, index, 0))
-        for group, offset, batch, index, what in kept
+        (group, GroupEvent(offset, None) if batch == a.NOTHING else _event(read, offset, batch, index, 0))
+        for group, offset, batch, index in kept
     ]
     pointers = [event for _, event in events if isinstance(event, Pointer)]
     records = records_at(layout, scanner, pointers, True, state.release)
