@@ -41,6 +41,7 @@ class Account:
         unsupported: how many pieces Kafka may have written in a form that is not known here.
         left_out_bytes: how many bytes of the logs belong to no batch that was read.
         damaged_logs: ``id`` of each log that holds something other than whole batches and records.
+        torn_logs: of these, those that end in a batch that a killed broker has not written whole, and are else sound.
         lost: missing log that nothing explains, including absent partitions.
         has_alerted: whether something came true that the user wanted to be alerted of.
         is_wrong: whether a command found something wrong other than damage; it decides the exit status too.
@@ -49,6 +50,7 @@ class Account:
 
     def __init__(self, inputs: Inputs, stack: ExitStack, *, shows_progress: bool | None) -> None:
         self.damaged_logs: set[int] = set()
+        self.torn_logs: set[int] = set()
         self.damages: list[Row] = []
         self.lost: list[Missing] = []
         self.corrupt = 0
@@ -90,8 +92,16 @@ class Account:
             self.lost.append(seen)
             self.say(f"missing: {seen.in_words()}")
 
+    def _harm(self, log: PartitionLog) -> None:
+        self.damaged_logs.add(id(log))
+        self.torn_logs.discard(id(log))
+
     def _tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
         """Report a tail; zeros that an orderly stop would have cut off count as damage (``D-8``)."""
+        is_torn = seen.tail.kind == "torn" and not seen.lost and not seen.segment.is_of_broken
+        is_torn = is_torn and log.checkpoints.stopped_cleanly is False
+        if is_torn and id(log) not in self.damaged_logs:
+            self.torn_logs.add(id(log))
         self.damaged_logs.add(id(log))
         if seen.tail.kind != "zeros" or not log.checkpoints.stopped_cleanly:
             self.tell(seen)
@@ -111,7 +121,7 @@ class Account:
                 case BatchEnd(batch=batch):
                     advance(batch.size_bytes)
                 case Damage():
-                    self.damaged_logs.add(id(log))
+                    self._harm(log)
                 case TailFound():
                     self._tell_tail(log, event)
                 case Missing():
@@ -131,7 +141,7 @@ class Account:
         def note(seen: Damage | TailFound | Missing) -> None:
             if isinstance(seen, Damage):
                 if not seen.is_of_content:
-                    self.damaged_logs.add(id(log))
+                    self._harm(log)
                 self.on_damage(seen)
                 return
             if isinstance(seen, TailFound):
@@ -196,7 +206,7 @@ class Account:
             )
         if 0 < self._bytes_to_read <= self.left_out_bytes and not found:
             self.say(f"no batch was found: this may be no log of Kafka. {WHAT_TO_GIVE}")
-        elif self.damaged_logs and not self.tells_brokers:
+        elif self.damaged_logs - self.torn_logs and not self.tells_brokers:
             self.say("a broker that starts over these files may serve less, or not start: see offsets-log check")
 
     def _tell_idle(self, found: int | None, names: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import shutil
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE
+from tests.cli.checked import Recording
 from tests.cli.runs import SAMPLE, batch_of, commit, rows, run, write_partition
 from tests.conftest import json_lines
 
@@ -165,3 +167,20 @@ def test_offsets_between_two_segments_that_none_holds_are_told(tmp_path: Path) -
     result = run("compact", folder)
     assert result.exit_code == 3
     assert "offsets partition 0: offsets 1 to 6 are missing (6 of the log)" in result.stderr
+
+
+def test_of_a_batch_that_is_not_written_whole_brokers_are_not_doubted(recording: Recording, tmp_path: Path) -> None:
+    """What a killed broker leaves is cut at the next start, and all else is served; not so where more is wrong."""
+    words = "a broker that starts over these files may serve less"
+    log = tmp_path / "log"
+    shutil.copytree(recording("kafka-4.3-live-copy") / "log-torn", log)
+    assert "normal at the end of a log" in (told := run("info", str(log)).stderr)
+    assert words not in told
+    (log / ".kafka_cleanshutdown").touch()
+    assert words in run("info", str(log)).stderr
+    (log / ".kafka_cleanshutdown").unlink()
+    segment = log / "__consumer_offsets-2" / f"{0:020}.log"
+    data = bytearray(segment.read_bytes())
+    data[1000] ^= 1
+    segment.write_bytes(data)
+    assert words in run("info", str(log)).stderr
