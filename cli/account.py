@@ -37,6 +37,7 @@ class Account:
         advance: call it with a number of bytes read, from any thread.
         damages: the first pieces that could not be read, as rows.
         corrupt: how many pieces Kafka cannot have written.
+        lacking: how many of these are logs of other topics that are missing, or their ends.
         unsupported: how many pieces Kafka may have written in a form that is not known here.
         left_out_bytes: how many bytes of the logs belong to no batch that was read.
         damaged_logs: ``id`` of each log that holds something other than whole batches and records.
@@ -51,6 +52,7 @@ class Account:
         self.damages: list[Row] = []
         self.lost: list[Missing] = []
         self.corrupt = 0
+        self.lacking = 0
         self.unsupported = 0
         self.left_out_bytes = 0
         self.has_alerted = False
@@ -150,14 +152,14 @@ class Account:
             self.unsupported += 1
         else:
             self.corrupt += 1
+            self.lacking += isinstance(damage.error, MissingLogError)
         self.keep(damage)
         self.left_out_bytes += 0 if damage.is_of_content else len(damage.raw)
         if len(self.damages) < MAX_DAMAGES_KEPT:
             self.damages.append(problem_row(damage))
         count = self.corrupt + self.unsupported
         if self._reading.verbose or count <= DAMAGE_SHOWN:
-            kind = "unsupported" if damage.is_unsupported else "corrupt"
-            self.say(f"{kind}: {damage.error}")
+            self.say(f"{_kind(damage)}: {damage.error}")
         elif count == DAMAGE_SHOWN + 1:
             self.say("more pieces could not be read; -v names them all")
 
@@ -177,29 +179,44 @@ class Account:
         for note in self.inputs.clusters.notes:
             self.say(note)
         self.say(words)
-        if found == 0 and (filters := [*map(shlex.quote, names), *self._reading.filters]):
-            filters += self._partition_filters
-            self.say(
-                f"nothing here fits {' '.join(filters)}; without that, offsets-log groups and offsets-log info show "
-                "what is here"
-            )
-        elif found and (idle := self.inputs.idle_filters):
-            self.say(f"nothing here fits {' '.join([*idle, *self._partition_filters])}, what is shown fits the others")
+        self._tell_idle(found, names)
         if self.lost:
             count = sum(missing.count for missing in self.lost)
             self.say(
                 f"not all of the log is there: {counted(count, 'offset is', 'offsets are')} missing, and nothing "
                 f"explains it"
             )
-        if self.corrupt or self.unsupported:
+        if self.lacking:
+            logs = counted(self.lacking, "log beside the offsets topic is", "logs beside the offsets topic are")
+            self.say(f"{logs} missing or cut off")
+        if self.corrupt > self.lacking or self.unsupported:
             self.say(
-                f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
+                f"not everything could be read: {self.corrupt - self.lacking} corrupt, {self.unsupported} unsupported"
                 + ("" if self._reading.quarantine else "; --quarantine FILE keeps the pieces")
             )
         if 0 < self._bytes_to_read <= self.left_out_bytes and not found:
             self.say(f"no batch was found: this may be no log of Kafka. {WHAT_TO_GIVE}")
         elif self.damaged_logs and not self.tells_brokers:
             self.say("a broker that starts over these files may serve less, or not start: see offsets-log check")
+
+    def _tell_idle(self, found: int | None, names: Iterable[str]) -> None:
+        """Report the filters that leave nothing, or that fit nothing; arguments as of `finish`."""
+        why = self._why_nothing(names) if found == 0 else []
+        others = [*self.inputs.idle_filters, *self._partition_filters] if found and self.inputs.idle_filters else []
+        if why or others:
+            for sentence in self.inputs.iter_elsewhere(self.inputs.shows_group.idle):
+                self.say(sentence)
+        if why:
+            self.say(f"nothing here fits {' '.join(why)}: offsets-log groups and offsets-log info show what is here")
+        elif others:
+            self.say(f"nothing here fits {' '.join(others)}, what is shown fits the others")
+
+    def _why_nothing(self, names: Iterable[str]) -> list[str]:
+        """Return what leaves nothing, as it may be given: of the filters those that nothing fits, or all."""
+        reading = self._reading
+        idle = self.inputs.idle_filters if reading.engine == "local" else reading.filters
+        asked = [*map(shlex.quote, names), *idle, *reading.bounds] or reading.filters
+        return [*asked, *self._partition_filters] if asked else []
 
     @property
     def _partition_filters(self) -> list[str]:
@@ -214,7 +231,14 @@ class Account:
         if self.has_alerted:
             return EXIT_ALERT
         is_incomplete = self.corrupt or self.unsupported or self.lost or self.inputs.has_broken_files
-        return EXIT_DAMAGED if is_incomplete or self.is_wrong or self.inputs.clusters.are_mixed else 0
+        is_untold = self.inputs.clusters.are_mixed or self.inputs.clusters.is_damaged
+        return EXIT_DAMAGED if is_incomplete or self.is_wrong or is_untold else 0
+
+
+def _kind(damage: Damage) -> str:
+    if isinstance(damage.error, MissingLogError):
+        return "missing"
+    return "unsupported" if damage.is_unsupported else "corrupt"
 
 
 def say(words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
 LOADS_COLUMNS = (
     "offsets_partition", "shutdown", "loads_on", "fails_on", "never_ends_on", "does_not_start", "served",
-    "log_end_offset",
+    "log_end_offset", "missing_offsets",
 )  # fmt: skip
+MISSING = "D-10"
+"""The rule of findings of missing log."""
 FINDINGS_COLUMNS = (
     "severity", "offsets_partition", "record_offset", "group", "rule", "releases", "problem", "file", "position",
 )  # fmt: skip
@@ -186,7 +189,7 @@ def _of_nothing_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:
             when = f", after a stop that was {load['shutdown']}," if load["shutdown"] else ""
             yield (
                 f"offsets partition {name}: on {', '.join(releases)} the load{when} does not fail, but nothing is "
-                "served of what can be read here"
+                "served of what can be read here" + (f": {load['problem']}" if load["problem"] else "")
             )
 
 
@@ -271,7 +274,7 @@ def _write_tables(stream: IO[bytes], found: Report, judged: Set[str]) -> None:
     from cli.output import write_rows
 
     names = [release.name for release in found.releases]
-    write_rows(stream, _load_table(found.loads, names), LOADS_COLUMNS, "table")
+    write_rows(stream, _load_table(found, names), LOADS_COLUMNS, "table")
     rows = [
         row | {"releases": _shown_releases(row["releases"] or names, names)}
         for row in _judged_first(found.findings, judged, names)
@@ -296,22 +299,30 @@ def _judged_first(findings: list[Row], judged: Set[str], names: list[str]) -> li
     return sorted(findings, key=order)
 
 
-def _load_table(loads: list[Row], names: list[str]) -> list[Row]:
-    """Return rows for each partition, and for each stop before if it matters; if so, with the log's end."""
+def _load_table(found: Report, names: list[str]) -> list[Row]:
+    """Return rows for each partition, and for each stop before if it matters; if so, with the log's end.
+
+    What is missing from the log is told beside what is served, which otherwise looks like all that there was.
+    """
     from offsets_log.rows.tables import partition_name
 
+    missing: Counter[int | None] = Counter()
+    for finding in found.findings:
+        if finding["rule"] == MISSING and finding["detail"]["explained_by"] is None:
+            missing[finding["offsets_partition"]] += finding["detail"]["missing_offsets"]
     rows: dict[tuple[int | None, str | None], list[Row]] = {}
-    for load in loads:
+    for load in found.loads:
         rows.setdefault((load["offsets_partition"], load["shutdown"]), []).append(load)
     return [
         {
             "offsets_partition": partition_name(offsets_partition),
             "shutdown": shutdown,
             **{column: _shown_releases(_named(some, is_so), names) for column, is_so in COMES_TO.items()},
-            "served": _served(some) if shutdown else None,
+            "served": _served(some, missing[offsets_partition]) if shutdown or missing[offsets_partition] else None,
             "log_end_offset": max(
                 (load["log_end_offset"] for load in some if shutdown and load["starts"]), default=None
             ),
+            "missing_offsets": missing[offsets_partition] or None,
         }
         for (offsets_partition, shutdown), some in rows.items()
     ]
@@ -326,13 +337,14 @@ COMES_TO: dict[str, Callable[[Row], bool]] = {
 """Column → tells which loads' releases it names."""
 
 
-def _served(loads: list[Row]) -> str:
-    """Say how much of it is served, by the releases that differ."""
+def _served(loads: list[Row], missing: int) -> str:
+    """Say how much of it is served, by the releases that differ; of a log that lacks offsets, of what is left."""
     releases: dict[str, list[str]] = {}
     for load in loads:
         releases.setdefault(load["served"], []).append(load["releases"][0])
     if len(releases) == 1:
-        return next(iter(releases))
+        served = next(iter(releases))
+        return f"{served} of what is left" if missing and served != "nothing" else served
     return ", ".join(f"{served}: {_shown_releases(names, [*names, ''])}" for served, names in releases.items())
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import ERA_NAMES, HARDLY_MS, Duration, Time, UntilOffset
+from cli.options import ERA_NAMES, Duration, Time, UntilOffset
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -50,9 +50,8 @@ _OPTIONS = (
     ),
     click.option(
         "--retention",
-        type=Duration(HARDLY_MS),
-        help="For --drop-expired: the broker's offsets.retention.minutes, as 7d or 10080m; a number alone is "
-        "milliseconds.  [default: the era's]",
+        type=Duration(),
+        help="For --drop-expired: the broker's offsets.retention.minutes, as 7d or 10080m.  [default: the era's]",
     ),
     click.option(
         "--era",
@@ -167,6 +166,7 @@ class Changes:
         ):  # fmt: skip
             for glob in dict.fromkeys(globs):
                 if glob not in self.met:
+                    session.account.is_wrong = True
                     session.account.say(f"{option} {glob} {what}: no record names such a group")
         if self.keep_group and self.met.isdisjoint(self.keep_group):
             raise InputError(

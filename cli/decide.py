@@ -90,6 +90,7 @@ def begin_to_decide(session: Session, decide: DecideOptions) -> Outcomes | None:
             from offsets_log.data_directory.decisions import NO_STATES
 
             session.account.say(NO_STATES)
+            session.account.is_wrong = True
     return outcomes
 
 

@@ -10,7 +10,6 @@ import click
 
 from cli.options import (
     ERA_NAMES,
-    HARDLY_MS,
     PROFILE,
     BrokerOptions,
     Duration,
@@ -73,9 +72,8 @@ class ExpiryOptions:
         ),
         click.option(
             "--retention",
-            type=Duration(HARDLY_MS),
-            help="The broker's offsets.retention.minutes, as 7d or 10080m; a number alone is milliseconds.  "
-            "[default: the era's]",
+            type=Duration(),
+            help="The broker's offsets.retention.minutes, as 7d or 10080m.  [default: the era's]",
         ),
     ),
 )

@@ -137,7 +137,7 @@ class RecordSubject:
 def _heading(row: Row) -> str:
     if row["part"] == "key":
         return f"key: int16 {row['record_type']}, then"
-    flexible = ", flexible: compact lengths, tagged fields behind every struct" if row["flexible"] else ""
+    flexible = ", flexible: compact lengths, tagged fields after every struct" if row["flexible"] else ""
     written = f", by Kafka {row['releases']}" if row["releases"] else ""
     return f"value: int16 {row['version']}, then{written}{flexible}"
 
@@ -168,12 +168,16 @@ def _everything() -> Iterator[RuleSubject | RecordSubject]:
 def _subject(name: str) -> RuleSubject | RecordSubject:
     """Return what a name stands for; fail with similar names if it stands for nothing."""
     from offsets_log.messages.layouts import like, record_type
-    from offsets_log.rules import find, near
+    from offsets_log.rules import PARTS, find, near
 
     if (rule := find(name)) is not None:
         return RuleSubject(rule)
     if (row := record_type(name)) is not None:
         return RecordSubject(row)
     found = [*near(name), *like(name)]
-    hint = f"near it are {', '.join(found)}" if found else "offsets-log explain lists all"
+    hint = (
+        f"near it are {', '.join(found)}"
+        if found
+        else f"rules begin with {', '.join(PARTS)}; offsets-log explain lists all"
+    )
     raise click.BadParameter(f"{name!r} is neither a rule nor a record type: {hint}", param_hint="RULE|RECORD")

@@ -126,19 +126,22 @@ def is_followed(
         if follow.until_idle is not None or follow.alert or follow.metrics_port is not None:
             raise click.UsageError("--until-idle, --alert and --metrics-port are of --follow")
         return False
+    of_output = {"--to": output.to, f"-o {output.output}": output.output not in (None, "jsonl")}
     given: dict[str, object] = {
         "--until-offset": reading.until_offset,
         "--until-time": reading.until_time is not None,
         "--engine spark": reading.engine == "spark",
         "--input-format": reading.input_format,
         "--as-partition": reading.as_partition is not None,
-        "--to": output.to,
-        f"-o {output.output}": output.output not in (None, "jsonl"),
+        **of_output,
         **(refused or {}),
     }
     for option, is_given in given.items():
         if is_given:
-            raise click.UsageError(
-                f"{option} does not go with --follow, which writes JSON Lines of what changes to standard output"
+            why = (
+                "writes JSON Lines of what changes to standard output"
+                if option in of_output
+                else ("goes on with records as they come")
             )
+            raise click.UsageError(f"{option} does not go with --follow, which {why}")
     return True

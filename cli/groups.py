@@ -10,7 +10,6 @@ import click
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import (
-    HARDLY_MS,
     PROFILE,
     Duration,
     Output,
@@ -20,12 +19,15 @@ from cli.options import (
     reading_options,
     rules_of,
 )
-from offsets_log.words import counted, shown_duration, shown_time
+from offsets_log.words import UNITS_MS, counted, given_time, shown_duration, shown_time
 
 if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.rows.tables import Row
+
+OLD_MS = UNITS_MS["d"]
+"""A copy that ends longer ago than this makes groups look stale that are not."""
 
 
 @click.command(
@@ -42,9 +44,9 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--stale",
-    type=Duration(HARDLY_MS),
+    type=Duration(),
     help="Only groups that a broker would delete on request and that have written nothing for this long, such as "
-    "30d (a number alone is milliseconds), with the command line that deletes them.",
+    "30d, with the command line that deletes them.",
 )
 @LAG
 @click.option(
@@ -109,6 +111,8 @@ def command(
             old = [row for row in all_rows if g.is_stale(row, now_ms - stale)]
             rows = [row for row in old if g.can_be_deleted(row)]
             silent = f"wrote nothing for {shown_duration(stale)}"
+            if now is None:
+                _say_how_old(session, now_ms)
             count = f"{len(rows)} of {count} {silent} and can be deleted at {shown_time(now_ms)}"
             if len(old) > len(rows):
                 kept = counted(len(old) - len(rows), "group is as old but has", "groups are as old but have")
@@ -135,6 +139,15 @@ def command(
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         say_of_lag(session, logs)
         session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; {rules_of(profile)}", found=found)
+
+
+def _say_how_old(session: Session, now_ms: int) -> None:
+    """Say how much of each age is the copy's own, where that is more than `OLD_MS`."""
+    newest_ms = session.inputs.newest_ms
+    if newest_ms is not None and now_ms - newest_ms > OLD_MS:
+        age = f"{(now_ms - newest_ms) // OLD_MS}d"
+        at = given_time(newest_ms)
+        session.account.say(f"the copy ends {age} ago, and ages count until now: --now {at} counts from there")
 
 
 def _check_usage(reading: ReadOptions, stale: int | None) -> None:

@@ -12,8 +12,18 @@ import click
 
 from cli.bulk import processors
 from cli.follow_options import FollowOptions, follow_options, is_followed
-from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, Time, gather, output_option, reading_options, rules_of
-from offsets_log.words import counted
+from cli.options import (
+    PROFILE,
+    TOPIC_IDS,
+    Output,
+    ReadOptions,
+    Time,
+    gather,
+    output_option,
+    reading_options,
+    rules_of,
+)
+from offsets_log.words import counted, given_time
 
 if TYPE_CHECKING:
     from pyarrow import ChunkedArray
@@ -156,7 +166,7 @@ def command(
             f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; {rules_of(profile)}",
             found=counts.keys,
             names=[
-                *(() if rows.from_time is None else ("--from-time",)),
+                *(() if rows.from_time is None else ("--from-time", given_time(rows.from_time))),
                 *(word for given in sorted(asked) for word in ("--topic-partition", str(given))),
             ],
         )

@@ -32,7 +32,7 @@ def command(reading: ReadOptions, output: Output, profile: str, now: int | None,
     if card:
         _write_cards(reading, output)
         return
-    from cli.info_card import cards_of, write_cards
+    from cli.info_card import cards_of, report_lacking, write_cards
     from cli.info_page import info_row, write_page
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
@@ -41,6 +41,7 @@ def command(reading: ReadOptions, output: Output, profile: str, now: int | None,
 
     with open_session(reading, output) as session:
         outcomes = outcomes_of(session, now)
+        report_lacking(session, but_transactions=outcomes is not None)
         surveyed = session.engine.survey_all(PROFILES[profile])
         rows = [info_row(log, found, held, outcomes) for log, found, held in surveyed]
         with destination(output, session.inputs.files) as stream:
@@ -64,7 +65,7 @@ def command(reading: ReadOptions, output: Output, profile: str, now: int | None,
 
 
 def _write_cards(reading: ReadOptions, output: Output) -> None:
-    from cli.info_card import cards_of, write_cards
+    from cli.info_card import cards_of, report_lacking, write_cards
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.data_directory.card import CARD_COLUMNS, given_in_words
@@ -72,6 +73,7 @@ def _write_cards(reading: ReadOptions, output: Output) -> None:
     with open_session(reading, output) as session:
         given = given_in_words(session.inputs.clusters.identities)
         rows = cards_of(session)
+        report_lacking(session)
         format_name = chosen_format(output)
         with destination(output, session.inputs.files) as stream:
             if format_name == "table":

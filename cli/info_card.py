@@ -29,6 +29,19 @@ def cards_of(session: Session) -> list[Row]:
     return rows
 
 
+def report_lacking(session: Session, *, but_transactions: bool = False) -> None:
+    """Report and count the logs of the coordinators' topics that should be here and are not.
+
+    Args:
+        but_transactions: leave out those of transactions, which were reported.
+    """
+    from offsets_log.messages.internal_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
+
+    for topic in (SHARE_GROUP_STATE, *(() if but_transactions else (TRANSACTION_STATE,))):
+        for damage in session.inputs.lacking(topic):
+            session.account.on_damage(damage)
+
+
 def write_cards(stream: IO[bytes], rows: Sequence[Row], given: str) -> None:
     """Write a block of lines for each directory, and what they are together if there are several."""
     for row in rows:
@@ -79,7 +92,8 @@ def _agreed(row: Row) -> str:
     features = [f"{name} {level}" for name, level in row["features"].items()]
     brokers = ", ".join(map(str, row["brokers"]))
     until = f"metadata up to offset {row['metadata_end_offset']}, {shown_time(row['metadata_timestamp_ms'])}"
-    return SEPARATOR.join([f"metadata.version {row['metadata_version']}", *features, f"brokers {brokers}", until])
+    version = row["metadata_version"] or "not told"
+    return SEPARATOR.join([f"metadata.version {version}", *features, f"brokers {brokers}", until])
 
 
 _PARTITIONS = (

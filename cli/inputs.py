@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -25,6 +25,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.messages.other_topic import is_of_another_topic
 from offsets_log.replay.partition_count import PartitionCount
+from offsets_log.replay.partition_for import partition_for
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted, shown_time
 
@@ -82,8 +83,33 @@ class Inputs(Beside):
     @property
     def idle_filters(self) -> list[str]:
         """The filters that fitted nothing while others did, as they may be given; none is known where Spark filters."""
-        asked = {"-g": self.shows_group.idle, "-t": self.shows_topic.idle} if self.reading.engine == "local" else {}
-        return [f"{option} {shlex.quote(glob)}" for option, globs in asked.items() for glob in globs]
+        if self.reading.engine != "local":
+            return []
+        return [*idle_options("-g", self.shows_group), *idle_options("-t", self.shows_topic)]
+
+    def iter_elsewhere(self, groups: Iterable[str]) -> Iterator[str]:
+        """Yield a sentence for each group that belongs to an offsets partition that was not read.
+
+        Args:
+            groups: names; those with wildcards are passed over, as what they fit is not known.
+        """
+        read = {log.offsets_partition for log in self.logs}
+        count, shown_by = self._count_shown(read)
+        for group in groups if count and None not in read else ():
+            home = partition_for(group, count)
+            if home not in read and not set(group) & set("*?["):
+                yield f"{group} belongs to offsets partition {home} of {count} (as {shown_by}), which is not here"
+
+    def _count_shown(self, read: Set[int | None]) -> tuple[int, str]:
+        """Return how many offsets partitions there are, 0 if nothing but groups could tell, and what says so.
+
+        Partitions without a gap among them are all, where checkpoints name some that are missing.
+        """
+        if (told := self.offsets_partition_count()) is not None:
+            return told.number, "the cluster's metadata says"
+        known = read | {missing.offsets_partition for missing in self.absent}
+        is_all = bool(self.absent) and known == set(range(len(known)))
+        return (len(known), "the data directory shows") if is_all else (0, "")
 
     @property
     def partitions_read(self) -> str:
@@ -155,18 +181,22 @@ class Inputs(Beside):
 
     def iter_idle_bounds(self) -> Iterator[str]:
         """Yield a sentence for each bound that leaves out nothing, or all, and for each log that no time can bound."""
+        yield from self.iter_idle_offsets("--until-offset", self.reading.until_offset)
+        if self.reading.until_time is not None:
+            yield from self.iter_beyond(self.reading.until_time)
+
+    def iter_idle_offsets(self, option: str, offsets: Iterable[tuple[int | None, int]]) -> Iterator[str]:
+        """Yield a sentence for each bound of an option that is of no log here, or beyond its end."""
         found = {log.offsets_partition for log in self.logs}
-        for partition, offset in self.reading.until_offset:
+        for partition, offset in offsets:
+            given = f"{option} {offset}" if partition is None else f"{option} {partition}:{offset}"
             if partition is not None and partition not in found:
-                yield f"--until-offset {partition}:{offset} has no effect: no such offsets partition was found"
+                yield f"{given} has no effect: no such offsets partition was found"
                 continue
-            given = f"{offset}" if partition is None else f"{partition}:{offset}"
             ends = [end for number, end in self._end_offsets.items() if partition in (None, number)]
             if ends and offset > max(ends):
                 ending = "the log ends" if len(ends) == 1 else "all logs end"
-                yield f"--until-offset {given} has no effect: {ending} before"
-        if self.reading.until_time is not None:
-            yield from self.iter_beyond(self.reading.until_time)
+                yield f"{given} has no effect: {ending} before"
 
     def iter_beyond(self, time_ms: int) -> Iterator[str]:
         """Yield a sentence for each log that no time can bound, and one if the time is before or after all logs."""
@@ -185,6 +215,11 @@ class Inputs(Beside):
         begin, end = map(shown_time, self._times)
         where = f"before the logs begin, at {begin}" if time_ms < self._times[0] else f"after the logs end, at {end}"
         return f"{shown_time(time_ms)} is {where}"
+
+    @property
+    def newest_ms(self) -> int | None:
+        """The time of the last batch of all logs, as far as that is known."""
+        return None if self._times is None else self._times[1]
 
     @cached_property
     def _times(self) -> tuple[int, int] | None:
@@ -240,15 +275,20 @@ class Matcher:
     """Tells whether a name fits one of the globs; without globs every name does.
 
     Attributes:
-        idle: the globs that none of the names so far fits.
+        idle: the globs that none of the names so far fits; not ``*``, which is to blame for nothing.
     """
 
     def __init__(self, globs: tuple[str, ...]) -> None:
         self._globs = globs
-        self.idle = list(dict.fromkeys(globs))
+        self.idle = [glob for glob in dict.fromkeys(globs) if glob != "*"]
 
     def __call__(self, name: str) -> bool:
         if self.idle and (found := [glob for glob in self.idle if fnmatchcase(name, glob)]):
             self.idle = [glob for glob in self.idle if glob not in found]
             return True
         return not self._globs or any(fnmatchcase(name, glob) for glob in self._globs)
+
+
+def idle_options(option: str, shows: Matcher) -> list[str]:
+    """Return the option with each of its globs that no name fitted, as they may be given."""
+    return [f"{option} {shlex.quote(glob)}" for glob in shows.idle]

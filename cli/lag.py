@@ -68,6 +68,7 @@ def lag_logs(session: Session, lag: bool | None) -> CopiedLogs | None:
             from offsets_log.data_directory.lag import NO_LOGS
 
             session.account.say(NO_LOGS)
+            session.account.is_wrong = True
         return logs if lag else None
     return logs
 

@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import textwrap
+from typing import Any
 
 import click
 
@@ -75,6 +76,14 @@ class LazyGroup(click.Group):
             near = ", ".join(map(repr, get_close_matches(args[0], COMMANDS)))
             ctx.fail(f"No such command {args[0]!r}." + (f" (Did you mean: {near}?)" if near else ""))
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; one that Ctrl-C ends before its time says so, and has the status of an error."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\ninterrupted: what was asked for is not done", err=True)
+            ctx.exit(1)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List each command with its whole first sentence."""

@@ -7,8 +7,11 @@ from collections.abc import Iterable
 import click
 
 
-def parsed_members(values: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def parsed_members(values: Iterable[str], example: str = "invoices+orders") -> dict[str, tuple[str, ...]]:
     """Return member id → the text that follows it, in order.
+
+    Args:
+        example: of such a text.
 
     Raises:
         click.UsageError: a text has another form, or a member is named twice.
@@ -17,7 +20,7 @@ def parsed_members(values: Iterable[str]) -> dict[str, tuple[str, ...]]:
     for part in _parts(values):
         member_id, colon, names = part.rpartition(":")
         if not colon or not member_id:
-            raise click.UsageError(f"{part!r} is not MEMBER:NAME+NAME, such as m1:invoices+orders")
+            raise click.UsageError(f"{part!r} is not MEMBER:NAME+NAME, such as m1:{example}")
         if member_id in found:
             raise click.UsageError(f"the member {member_id!r} is named twice")
         found[member_id] = tuple(name for name in names.split("+") if name)

@@ -17,7 +17,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from offsets_log.words import UNITS_MS, shown_time
+from offsets_log.words import UNITS_MS, given_time, shown_time
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
 INPUT_FORMATS = ("segments", "dump-log", "formatter", "kcat", "parquet", "jsonl")
@@ -43,8 +43,6 @@ ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3
 BEFORE_KAFKA_MS = 1_104_537_600_000
 """2005-01-01 in epoch milliseconds: a smaller number was meant as something else, such as seconds."""
 MAX_INT64 = (1 << 63) - 1
-HARDLY_MS = 100_000
-"""Fewer milliseconds are hardly a retention: minutes were meant, as ``offsets.retention.minutes`` has them, or days."""
 MAX_DIGITS = 30
 """How many digits a given number may have: more are too many anyhow, and would take long to read."""
 
@@ -64,7 +62,7 @@ class Time(click.ParamType):  # type: ignore[type-arg]
     def _moment(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
         if re.fullmatch(r"-?\d+", text):
-            return self._number(int(text[:MAX_DIGITS]))
+            return self._number(int(text[:MAX_DIGITS]), param, ctx)
         if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)(?: ago)?", text):
             return int(time.time() * 1000) - int(match[1][:MAX_DIGITS]) * UNITS_MS[match[2]]
         try:
@@ -74,28 +72,25 @@ class Time(click.ParamType):  # type: ignore[type-arg]
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return round(aware.timestamp() * 1000)
 
-    def _number(self, moment: int) -> int:
-        """Return epoch milliseconds, and say how they were read if they were hardly meant as such."""
+    def _number(self, moment: int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return epoch milliseconds; fail for those that were hardly meant as such."""
         if -MAX_INT64 <= moment < BEFORE_KAFKA_MS:
-            click.echo(
-                f"{moment} is read as epoch ms, {shown_time(moment)}, before there was Kafka: epoch ms have 13 "
-                "digits; else give 2026-01-31T14:05:00Z, or 2h for two hours ago",
-                err=True,
-            )
+            told = f"{moment} as epoch ms is {shown_time(moment)}, before there was Kafka: epoch ms have 13 digits"
+            self.fail(f"{told}; else give 2026-01-31T14:05:00Z, or 2h for two hours ago", param, ctx)
         return moment
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
-    """``7d``, ``10080m``, ``PT1H30M``, or plain milliseconds → ms.
+    """``7d``, ``10080m`` or ``PT1H30M`` → ms.
 
     Attributes:
-        least_ms: of fewer plain milliseconds it is said how they were read, as another unit may have been meant.
+        is_setting: whether it is a setting of Kafka's in milliseconds, so that a number needs no unit.
     """
 
     name = "DURATION"
 
-    def __init__(self, least_ms: int = 0) -> None:
-        self.least_ms = least_ms
+    def __init__(self, *, is_setting: bool = False) -> None:
+        self.is_setting = is_setting
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the value; fail for anything else, and for what 64 bits do not hold."""
@@ -108,14 +103,15 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
         text = str(value).strip()
         if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)?", text):
             number = int(match[1][:MAX_DIGITS])
-            if match[2] is None and number < self.least_ms:
-                click.echo(f"{text} is read as {number} ms; with a unit it is {text}m or {text}d", err=True)
+            if number and match[2] is None and not self.is_setting:
+                self.fail(
+                    f"{text} of what? Give a unit: {text}m or {text}d; {text}ms if milliseconds are meant", param, ctx
+                )
             return number * UNITS_MS[match[2] or "ms"]
         iso = re.fullmatch(r"P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", text.upper())
         if iso is None:
-            self.fail(
-                f"{value!r} is no duration, such as 7d, 10080m or PT1H; a number alone is milliseconds", param, ctx
-            )
+            plain = "; a number alone is milliseconds" if self.is_setting else ""
+            self.fail(f"{value!r} is no duration, such as 7d, 10080m or PT1H{plain}", param, ctx)
         counts = (int((count or "0")[:MAX_DIGITS]) for count in iso.groups())
         return sum(count * UNITS_MS[unit] for count, unit in zip(counts, "dhms", strict=True))
 
@@ -175,10 +171,15 @@ class ReadOptions:
 
     @property
     def filters(self) -> list[str]:
-        """The options that leave out groups, topics and later records, as they may be given."""
+        """The options that leave out groups and topics, as they may be given."""
         named = [(option, glob) for option, globs in (("-g", self.group), ("-t", self.topic)) for glob in globs]
-        bounds = {"--until-offset": bool(self.until_offset), "--until-time": self.until_time is not None}
-        return [f"{option} {shlex.quote(glob)}" for option, glob in named] + [name for name in bounds if bounds[name]]
+        return [f"{option} {shlex.quote(glob)}" for option, glob in named]
+
+    @property
+    def bounds(self) -> list[str]:
+        """The options that leave out later records, as they may be given."""
+        told = [f"--until-offset {'' if at is None else f'{at}:'}{offset}" for at, offset in self.until_offset]
+        return told if self.until_time is None else [*told, f"--until-time {given_time(self.until_time)}"]
 
 
 @dataclass(frozen=True, kw_only=True)

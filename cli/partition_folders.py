@@ -49,7 +49,9 @@ class FolderOptions:
 
     def check_target(self) -> None:
         """Fail unless there is either a directory to write or --dry-run."""
-        if (self.to is None) != self.dry_run:
+        if self.to is not None and self.dry_run:
+            raise click.UsageError("--dry-run and --to exclude each other: one writes nothing, the other a directory")
+        if self.to is None and not self.dry_run:
             raise click.UsageError("give --to DIR, or --dry-run to write nothing")
 
     def reading(self, **more: Any) -> ReadOptions:

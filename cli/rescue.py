@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 DOUBTS_SHOWN = 10
 SCRIPT_SUFFIX = ".sh"
+PIECES = 1 << 12
+"""How many pieces of a text are written at a time."""
 
 
 @click.command(
@@ -63,7 +66,8 @@ def command(
     DIR/plan.json has everything that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is
     missing or doubtful, and which commands to run. Offsets that a tool would refuse or change are in
     DIR/left-out.jsonl. From a data directory with __share_group_state, DIR/share-groups has the starts of share groups,
-    and which records are delivered to them again. If no group or topic here matches -g and -t, DIR is not written.
+    and which records are delivered to them again. If there is no group at all, DIR is not written. The exit status is 3
+    then, and if nothing here matches one of -g and -t.
 
     With --target (a copy) or --bootstrap-server (live) the offsets are compared with the cluster that is to get them;
     nothing there is changed. This finds topics and partitions that it lacks, offsets outside its logs, topics created
@@ -104,8 +108,8 @@ def command(
             stranded=stranded,
         )
         has_found = holds_anything(plan)
-        is_written = has_found or not (reading.group or reading.topic)
-        if is_written:
+        session.account.is_wrong |= not has_found or bool(session.inputs.idle_filters)
+        if has_found:
             judged = add_judgement(session, plan, target)
             session.account.is_wrong |= bool(judged)
             write_files(directory, rescue_files(plan, judged))
@@ -124,7 +128,7 @@ def command(
         groups = len({row["group"] for row in rows})
         session.account.finish(
             f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
-            f"{rules_of(profile)}; " + (f"read {to}/README.txt first" if is_written else f"{to} is not written"),
+            f"{rules_of(profile)}; " + (f"read {to}/README.txt first" if has_found else f"{to} is not written"),
             found=int(has_found),
         )
 
@@ -163,7 +167,9 @@ def write_files(directory: Path, files: Files) -> None:
         if path.parent not in folders:
             path.parent.mkdir(parents=True, exist_ok=True)
             folders.add(path.parent)
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(pieces)
+        with path.open("xb") as file:
+            texts = iter(pieces)
+            while some := list(islice(texts, PIECES)):
+                file.write("".join(some).encode())
         if path.suffix == SCRIPT_SUFFIX:
             path.chmod(0o755)

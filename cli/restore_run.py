@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cli.account import EXIT_DAMAGED, say
 from cli.command_config import properties_of
-from cli.inputs import Matcher
+from cli.inputs import Matcher, idle_options
 from offsets_log.cluster import admin
 from offsets_log.disk.journal import growing_file
 from offsets_log.errors import ClusterLostError, InputError
@@ -59,6 +59,7 @@ class Run:
     Attributes:
         total: how many offsets there are to process.
         lost: why the run stopped early, if it did.
+        shows_group, shows_topic: the filters.
     """
 
     def __init__(self, asked: RestoreOptions) -> None:
@@ -66,6 +67,7 @@ class Run:
         self.changes: list[Change] = []
         self.total = 0
         self.lost = ""
+        self.shows_group, self.shows_topic = Matcher(asked.group), Matcher(asked.topic)
         self._begun = False
 
     def run(self) -> None:
@@ -92,8 +94,7 @@ class Run:
         rows = decode_plan(Path(self.asked.plan).read_bytes(), self.asked.plan)
         groups = parse_renames(self.asked.rename_group, {row["group"] for row in rows}, "--rename-group")
         topics = parse_renames(self.asked.rename_topic, {row["topic"] for row in rows}, "--rename-topic")
-        shows_group, shows_topic = Matcher(self.asked.group), Matcher(self.asked.topic)
-        rows = renamed([row for row in rows if shows_group(row["group"]) and shows_topic(row["topic"])], groups, topics)
+        rows = renamed([row for row in rows if self._shows(row["group"], row["topic"])], groups, topics)
         self.total = len(rows)
         return rows
 
@@ -103,10 +104,17 @@ class Run:
             only = BEHIND if self.asked.only_behind else AHEAD if self.asked.only_ahead else None
             policy = Policy(self.asked.leader_epochs, self.asked.out_of_range, only)
             return restore(cluster, rows, policy, journal, note)
-        shows_group, shows_topic = Matcher(self.asked.group), Matcher(self.asked.topic)
-        entries = {key: entry for key, entry in journal.entries.items() if shows_group(key[0]) and shows_topic(key[1])}
+        entries = {key: entry for key, entry in journal.entries.items() if self._shows(*key[:2])}
         self.total = len(entries)
         return undo(cluster, entries, note)
+
+    def _shows(self, group: str, topic: str) -> bool:
+        return self.shows_group(group) and self.shows_topic(topic)
+
+    @property
+    def _idle(self) -> list[str]:
+        """The filters that fit nothing, as they may be given."""
+        return [*idle_options("-g", self.shows_group), *idle_options("-t", self.shows_topic)]
 
     @contextmanager
     def _journal(self, cluster: admin.Cluster) -> Iterator[tuple[Journal, Note | None]]:
@@ -130,9 +138,9 @@ class Run:
 
     @property
     def exit_status(self) -> int:
-        """3 if anything is not as the plan says."""
+        """3 if anything is not as the plan says, or is asked for that it does not have."""
 
-        is_whole = len(self.changes) == self.total and not self.lost
+        is_whole = len(self.changes) == self.total and not self.lost and not self._idle
         return EXIT_DAMAGED if not is_whole or any(change.reason is not None for change in self.changes) else 0
 
     def tell(self, ended_by: str) -> None:
@@ -171,8 +179,8 @@ class Run:
         )
 
     def _warnings(self) -> Iterator[str]:
-        if not self.total and (self.asked.group or self.asked.topic):
-            yield f"no offset of the {'plan' if self.asked.undo is None else 'journal'} fits --group and --topic"
+        if self._idle:
+            yield f"no offset of the {'plan' if self.asked.undo is None else 'journal'} fits {' '.join(self._idle)}"
         if other := sum(change.same_topic is False for change in self.changes):
             yield (
                 f"{counted(other, 'offset is', 'offsets are')} of topics with another topic id than the plan's, "

@@ -84,8 +84,7 @@ class HostPort(click.ParamType):  # type: ignore[type-arg]
         click.option(
             "--retention",
             type=Duration(),
-            help="The broker's offsets.retention.minutes for --now, as 7d or 10080m; a number alone is "
-            "milliseconds.  [default: the profile's]",
+            help="The broker's offsets.retention.minutes for --now, as 7d or 10080m.  [default: the profile's]",
         ),
     ),
 )

@@ -27,7 +27,7 @@ def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets 
     from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 
     inputs = session.inputs
-    if is_bounded(inputs.reading) or not inputs.copied_logs.partition_count(SHARE_GROUP_STATE):
+    if is_bounded(inputs.reading) or not inputs.has_or_lacks(SHARE_GROUP_STATE):
         return None
     states = inputs.share_states
     for damage in states.damages:
@@ -64,14 +64,15 @@ def write_history(session: Session, output: Output, shows: Callable[[str, str, i
     from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 
     inputs, states = session.inputs, ShareStates()
-    if not inputs.copied_logs.partition_count(SHARE_GROUP_STATE):
+    if not inputs.has_or_lacks(SHARE_GROUP_STATE):
         session.account.say(
             "no __share_group_state lies beside these partitions: give the broker's whole data directory"
         )
     with open_partitions(inputs.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
         found = iter_share_history(logs, states, inputs.topic_ids, shows)
         rows = [row for row in found if not only_rewinds or row["change"] == REWOUND]
-    for damage in (*states.damages, *inputs.copied_logs.short(SHARE_GROUP_STATE)):
+    missing = (*inputs.copied_logs.short(SHARE_GROUP_STATE), *inputs.lacking(SHARE_GROUP_STATE))
+    for damage in (*states.damages, *missing):
         session.account.on_damage(damage)
     rows.sort(key=lambda row: (row["group"], row["topic"] or "", row["partition"], row["record_offset"]))
     write_columns(session, output, rows, SHARE_HISTORY_COLUMNS)

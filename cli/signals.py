@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NoReturn
@@ -25,16 +26,32 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(getattr(signal, name), handler)
 
 
+AGAIN_S = 1.0
+"""A signal that comes again so soon means what the first one does."""
+
+
 @contextmanager
 def stopping() -> Iterator[threading.Event]:
-    """Yield an event that SIGINT and SIGTERM set; a second one ends the process as it would without this."""
+    """Yield an event that SIGINT and SIGTERM set; a later one ends the process as it would without this.
+
+    Once one has come they stay so beyond the context, where the run's result is told.
+    """
     stop = threading.Event()
     with ExitStack() as stack:
+        began = 0.0
 
         def end(number: int, frame: object) -> None:
-            stop.set()
-            stack.close()
+            nonlocal began
+            if not stop.is_set():
+                began = time.monotonic()
+                stop.set()
+            elif time.monotonic() - began >= AGAIN_S:
+                before.close()
+                signal.raise_signal(number)
 
         for number in (signal.SIGINT, signal.SIGTERM):
             stack.callback(signal.signal, number, signal.signal(number, end))
+        before = stack
         yield stop
+        if stop.is_set():
+            before = stack.pop_all()

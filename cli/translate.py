@@ -94,6 +94,7 @@ def command(
         rows = list(asked_of(plan))
         if not rows and (reading.group or reading.topic):
             directory.rmdir()
+            session.account.is_wrong = True
             session.account.finish(f"nothing to translate; {to} is not written", found=0)
             return
         with _as_usage():

@@ -38,7 +38,8 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
     if source is not None:
         answer_lines(lambda case: vote_answer(case, ORDERS[profile]), output)
         return
-    vote = select_protocol(parsed_members(members), ORDERS[profile])
+    protocols = parsed_members(members, "range+sticky")
+    vote = select_protocol(protocols, ORDERS[profile])
     rows = [
         {
             "protocol": name,
@@ -46,7 +47,7 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
             "votes": vote.votes.get(name, 0),
             "selected": name == vote.selected,
         }
-        for name in dict.fromkeys(name for names in parsed_members(members).values() for name in names)
+        for name in dict.fromkeys(name for names in protocols.values() for name in names)
     ]
     with destination(output) as stream:
         write_rows(stream, rows, ("protocol", "candidate", "votes", "selected"), chosen_format(output))

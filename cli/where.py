@@ -16,7 +16,6 @@ from cli.options import ENGINE, MASTER, QUIET, Output, ReadOptions, gather, outp
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.investigate.where import Question
     from offsets_log.rows.tables import Row
 
@@ -114,7 +113,8 @@ def command(
 
     --of reads the log and lists the groups that a load of these partitions gives, with what each would lose if the
     partitions were lost. GROUP chooses some of them. If other replicas are in sync, losing one broker loses nothing. If
-    the copy has the cluster's metadata, groups that you name and that belong to other partitions are reported.
+    the copy has the cluster's metadata or checkpoints, groups that you name and that belong to other partitions are
+    reported.
 
     --key shows to which partition a producer sends a message with that key, in a topic with --topic-partitions N.
     """
@@ -215,7 +215,8 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
     from offsets_log.replay.profile import MODERN
 
     with open_session(reading, output) as session:
-        _say_of_missing(session, only)
+        for sentence in session.inputs.iter_elsewhere(sorted(only or ())):
+            session.account.say(sentence)
         found: list[Row] = []
         for log, state, _ in session.engine.load_all(MODERN):
             found += groups_rows(state, log.offsets_partition, {}, 0)
@@ -234,19 +235,3 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
             found=len(rows),
             names=sorted(only or ()),
         )
-
-
-def _say_of_missing(session: Session, asked: set[str] | None) -> None:
-    """Say where groups belong that are not in these partitions, if the cluster's metadata tells how many there are."""
-    from offsets_log.investigate.where import where_row
-
-    read = {log.offsets_partition for log in session.inputs.logs}
-    count = session.inputs.offsets_partition_count() if asked else None
-    if not asked or count is None or None in read:
-        return
-    for row in (where_row(group, count.number) for group in sorted(asked)):
-        if row["offsets_partition"] not in read:
-            session.account.say(
-                f"{row['group']} belongs to offsets partition {row['offsets_partition']} of {count.number} (as the "
-                "cluster's metadata says), which was not given"
-            )

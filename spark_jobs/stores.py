@@ -22,7 +22,6 @@ from offsets_log.disk.folder import (
     DirectoryName,
     Folder,
     Opener,
-    absent_partitions,
     checkpoints,
     lies_in,
     link_data_directories,
@@ -171,8 +170,7 @@ def _find_remote(
         raise InputError(f"no segment of __consumer_offsets was found in {', '.join(urls)}")
     unknown = logs.pop(None, [])
     known = [_one_replica(same, above, finder) for _, same in sorted(logs.items(), key=lambda item: item[0] or 0)]
-    there = finder.leftovers.union(partition for partition in logs if partition is not None)
-    absent = absent_partitions([one.files for one in finder.data_directories], there, partitions)
+    absent = finder.absent([partition for partition in logs if partition is not None])
     return FoundLogs(known + unknown, tuple(finder.notes), tuple(absent))
 
 

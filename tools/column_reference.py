@@ -22,7 +22,8 @@ PREFACE = """\
 # Columns
 
 What the columns of rows mean, in their order. Types are those of SQL. Times are milliseconds since 1970. If a name is
-not UTF-8, one more column, named like its column with `_base64` at the end, has its bytes. `make docs` writes this page.
+not UTF-8, one more column, named like its column with `_base64` at the end, has its bytes. `make docs` writes this
+page.
 """
 TABLES: dict[str, Iterable[Column]] = {
     "compact": COMPACT_COLUMNS,

@@ -77,6 +77,8 @@ class Outcome:
             return f"would not load it: record offset {self.failure.record_offset}{why}{at}"
         if self.answers is not None:
             return f"loads it and answers every request for its groups with {self.answers} (D-13)"
+        if (beyond := self.opened.index_beyond) is not None:
+            return f"would serve nothing from offset {self.opened.end_offset} on: {beyond}"
         return f"loads what it can use of it, up to offset {self.opened.end_offset}"
 
     def holds(self, read: CoordinatorState) -> bool:

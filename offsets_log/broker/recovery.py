@@ -70,6 +70,24 @@ class OpenLog:
     leader_epochs: LeaderEpochs = field(default_factory=dict)
     producers: ProducerState = field(default_factory=lambda: ProducerState(Snapshots({})))
 
+    @property
+    def index_beyond(self) -> str | None:
+        """Why the log ends where its last segment begins, in words, if that segment's index leads behind its bytes.
+
+        A broker that trusts the index then takes the segment for empty (`LogFile.read_next_offset`).
+        """
+        last = self.files[max(self.files)] if self.files and self.refusal is None else None
+        try:
+            if last is None or not last.size_bytes or last.translate(last.index.last_offset) is not None:
+                return None
+        except BrokerError:
+            return None
+        return (
+            f"the index of {last.file} names offset {last.index.last_offset}, which the segment does not reach: a "
+            "broker that trusts it takes the segment for empty; without .kafka_cleanshutdown it would read all that is "
+            "whole"
+        )
+
     def find(self, offset: int) -> tuple[LogFile, FileBatch] | None:
         """Find where an offset is read from: the batch that holds it, or the first one after it.
 

@@ -42,6 +42,7 @@ class Load:
         ends: false if the load never ends and holds up all others (``D-7``, ``L-6``).
         log_end_offset: where the log continues after recovery; None if the broker does not start.
         shutdown: the kind of shutdown before, ``clean`` or ``unclean``; None if it makes no difference.
+        why_short: why the log that is opened ends before what can be read, in words.
     """
 
     release: Release
@@ -53,6 +54,7 @@ class Load:
     ends: bool = True
     log_end_offset: int | None = None
     shutdown: str | None = None
+    why_short: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -79,7 +81,7 @@ class Load:
             "log_end_offset": self.log_end_offset,
             "shutdown": self.shutdown,
             "rule": self.failure.rule if self.failure else None,
-            "problem": self.failure.problem if self.failure else None,
+            "problem": self.failure.problem if self.failure else self.why_short,
             **self.place.cells(),
             "detail": {"answers": self.answers} if self.answers else None,
         }
@@ -298,6 +300,7 @@ def _judged(load: Load, outcome: Outcome, read: Held, shutdown: str | None) -> L
         starts=outcome.starts,
         ends=outcome.ends,
         log_end_offset=outcome.opened.end_offset if outcome.starts else None,
+        why_short=outcome.opened.index_beyond,
         shutdown=shutdown,
     )
 

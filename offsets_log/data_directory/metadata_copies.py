@@ -17,6 +17,7 @@ from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.data_directory.copied_logs import CopiedPartition, LeaderCopies
 from offsets_log.data_directory.directory import DataDirectory, Identity, identify, node_of
 from offsets_log.errors import OffsetsLogError
+from offsets_log.log_format.file_names import CLEAN_SHUTDOWN
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.internal_topics import CLUSTER_METADATA
@@ -150,7 +151,8 @@ def _replayed(partition: MetadataPartition) -> tuple[MetadataReplay, dict[tuple[
     with ExitStack() as stack:
         files = {name: partial(_contents, partition, name) for name in partition.names() if SNAPSHOT.fullmatch(name)}
         log = _log(partition, stack)
-        return replay_metadata_log(log, files), metadata_batches(log)
+        is_still = CLEAN_SHUTDOWN in partition.above
+        return replay_metadata_log(log, files, is_still=is_still), metadata_batches(log)
 
 
 def topics_made(partitions: Iterable[MetadataPartition]) -> Iterator[TopicImage]:
@@ -215,6 +217,7 @@ class Clusters:
     Attributes:
         identities: of the data directories.
         notes: what was told of the metadata since it was asked for, one sentence each.
+        is_damaged: whether some of it could not be read, of what was asked for.
     """
 
     def __init__(self, identities: Sequence[Identity], partitions: Sequence[MetadataPartition]) -> None:
@@ -223,6 +226,7 @@ class Clusters:
         """
         self.identities = identities
         self.notes: list[str] = []
+        self.is_damaged = False
         self._partitions = partitions
 
     @cached_property
@@ -235,6 +239,7 @@ class Clusters:
         metadata = {
             cluster: ClusterMetadata(max(some, key=lambda one: one.rank), some) for cluster, some in found.items()
         }
+        self.is_damaged = bool(problems) or any(one.replay.damages for one in metadata.values())
         self.notes += [*problems, *(note for one in metadata.values() for note in one.notes())]
         return metadata
 

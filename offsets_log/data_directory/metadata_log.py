@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offsets_log.data_directory.cluster_image import ClusterImage, TopicImage
-from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.errors import Damage, MissingLogError, OffsetsLogError, TruncatedBatchError
 from offsets_log.log_format.batch import (
     ATTRIBUTES_POSITION,
     BATCH_HEADER_SIZE,
@@ -31,7 +31,7 @@ from offsets_log.log_format.control_record import control_type
 from offsets_log.log_format.partition_log import LogItem, LogWalk, PartitionLog, Segment, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record, iter_records
-from offsets_log.log_format.segment import Buffer, iter_batches
+from offsets_log.log_format.segment import Buffer, Tail, iter_batches
 from offsets_log.messages.cluster_metadata.control import decode_control_message
 from offsets_log.messages.cluster_metadata.registry import MetadataRecord, decode_metadata_record
 from offsets_log.messages.internal_topics import CLUSTER_METADATA
@@ -101,11 +101,12 @@ class MetadataReplay:
         return {bytes(topic.topic_id): topic.name for topic in topics}
 
 
-def replay_metadata_log(log: PartitionLog, snapshots: Mapping[str, Opener]) -> MetadataReplay:
+def replay_metadata_log(log: PartitionLog, snapshots: Mapping[str, Opener], is_still: bool = False) -> MetadataReplay:
     """Replay a copy of the metadata log.
 
     Args:
         log: its segments.
+        is_still: whether its broker had stopped in order, so that no batch at its end is half written.
         snapshots: name → how to read a file beside them; those that are no snapshots are passed over.
     """
     replay = MetadataReplay()
@@ -127,6 +128,7 @@ def replay_metadata_log(log: PartitionLog, snapshots: Mapping[str, Opener]) -> M
             f"{missing} of {CLUSTER_METADATA} are in no segment or snapshot: what they said is not known"
         )
     fold.log(log, start)
+    replay.damages += fold.cut_off(log, start, is_still=is_still)
     replay.former_topics = _former_topics(log, found, replay.image)
     return replay
 
@@ -168,19 +170,43 @@ class _Fold:
         self.replay = replay
         self.only = only
         self.waiting: list[tuple[MetadataRecord, Record, str]] | None = None
+        self.log_end = 0
+        self.tail: tuple[Segment, Tail] | None = None
 
     def log(self, log: PartitionLog, start: int) -> None:
         """Take a log from an offset on, and what control records say before that: no snapshot holds elections."""
         for segment, item in _from_offset(log, start):
-            if isinstance(item, Damage):
+            if isinstance(item, int):
+                self.log_end = item
+            elif isinstance(item, Damage):
                 self.replay.damages.append(item)
-            elif isinstance(item, RecordBatch) and (item.is_control or item.last_offset >= start):
-                self.batch(item, segment.file, 0 if item.is_control else start)
-                self.replay.end_offset = max(self.replay.end_offset, item.next_offset)
+            elif isinstance(item, Tail):
+                self.tail = segment, item
+            else:
+                self.log_end = item.next_offset
+                if item.is_control or item.last_offset >= start:
+                    self.batch(item, segment.file, 0 if item.is_control else start)
+                    self.replay.end_offset = max(self.replay.end_offset, item.next_offset)
         if self.waiting is not None:
             words = f"a metadata transaction of {len(self.waiting)} records has no end in the log: they do not count"
             self.replay.notes.append(words)
             self.waiting = None
+
+    def cut_off(self, log: PartitionLog, start: int, *, is_still: bool) -> Iterator[Damage]:
+        """Yield why the log must have been cut off: it ends before its snapshot, or in a batch after an orderly stop.
+
+        A snapshot is of what the log holds, or of what it begins with.
+
+        Args:
+            start: where the snapshot ends; other arguments as of `replay_metadata_log`.
+        """
+        end = max(self.log_end, log.segments[-1].base_offset or 0) if log.segments else start
+        if end < start:
+            words = f"the log ends at offset {end}, and a snapshot is of its first {start}: it was cut off"
+            yield Damage(MissingLogError(words, file=log.segments[-1].file), b"")
+        elif self.tail is not None and is_still:
+            words = "no whole batch is at its end, and its broker had stopped in order: the log was cut off"
+            yield Damage(TruncatedBatchError(words, file=self.tail[0].file, position=self.tail[1].position), b"")
 
     def batch(self, batch: RecordBatch, file: str, start: int = 0) -> None:
         """Take one batch, from an offset on."""
@@ -353,8 +379,11 @@ def _naming_batches(buffer: Buffer) -> Iterator[RecordBatch]:
         yield from (item for item in items if isinstance(item, RecordBatch) and not item.is_control)
 
 
-def _from_offset(log: PartitionLog, start: int) -> Iterator[tuple[Segment, LogItem]]:
-    """Yield the items of a log from the first batch that reaches an offset, and control batches before it."""
+def _from_offset(log: PartitionLog, start: int) -> Iterator[tuple[Segment, LogItem | int]]:
+    """Yield the items of a log from the first batch that reaches an offset, and control batches before it.
+
+    Of batches that are passed over in a segment the offset behind the last one is yielded.
+    """
     walk, last_offset = LogWalk(log), -1
     for index, segment in enumerate(log.segments):
         position = 0
@@ -365,6 +394,7 @@ def _from_offset(log: PartitionLog, start: int) -> Iterator[tuple[Segment, LogIt
                 found = iter_batches(memoryview(segment.buffer)[place.position : place.end])
                 yield from ((segment, item) for item in found)
             position, last_offset = place.end, max(last_offset, place.last_offset)
+        yield segment, last_offset + 1
         for item, read_until in walk.items(index, position, last_offset):
             yield segment, item
             last_offset = read_until

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from offsets_log.data_directory.transactions import TransactionStates
     from offsets_log.disk.packed_partitions import PackedPartition
     from offsets_log.disk.user_partitions import UserPartition
+    from offsets_log.errors import Damage
     from offsets_log.replay.partial import OffsetAndMetadata
 
 _ABOVE = re.compile(r"(.*)[/!][^/!]+/[^/]*", re.DOTALL)
@@ -94,19 +95,19 @@ class Beside:
         from offsets_log.data_directory.transactions import replay_transaction_log
 
         with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
-            missing = self.copied_logs.short(TRANSACTION_STATE)
+            missing = [*self.copied_logs.short(TRANSACTION_STATE), *self.lacking(TRANSACTION_STATE)]
             still_homes = frozenset[str]() if missing else self._still_homes()
             return replay_transaction_log(logs, home_of=self.home_of, still_homes=still_homes, missing=missing)
 
     def outcomes(self, now_ms: int | None) -> Outcomes | None:
-        """Return what tells outcomes of transactions; None without a copy of ``__transaction_state``.
+        """Return what tells outcomes of transactions; None where no ``__transaction_state`` is here or should be.
 
         Args:
             now_ms: as of `Outcomes`.
         """
         from offsets_log.data_directory.decisions import Outcomes
 
-        if not self.copied_logs.partition_count(TRANSACTION_STATE):
+        if not self.has_or_lacks(TRANSACTION_STATE):
             return None
         return Outcomes(self.transaction_states, now_ms, self.home_of, self.batches_of)
 
@@ -117,8 +118,19 @@ class Beside:
 
         with open_partitions(self.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
             states = replay_share_group_log(logs)
-        states.damages += self.copied_logs.short(SHARE_GROUP_STATE)
+        states.damages += [*self.copied_logs.short(SHARE_GROUP_STATE), *self.lacking(SHARE_GROUP_STATE)]
         return states
+
+    def lacking(self, topic: str) -> list[Damage]:
+        """Return the logs of a coordinators' topic that should be here and are not."""
+        from offsets_log.data_directory.lacking import iter_lacking
+
+        directories = [identity.directory for identity in self.clusters.identities]
+        return list(iter_lacking(topic, directories, self.user_partitions, self.copied_logs))
+
+    def has_or_lacks(self, topic: str) -> bool:
+        """Whether logs of a coordinators' topic are here, or should be."""
+        return bool(self.copied_logs.partition_count(topic) or self.lacking(topic))
 
     @property
     def has_all_partitions(self) -> bool:

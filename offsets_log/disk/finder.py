@@ -18,6 +18,7 @@ from offsets_log.disk.folder import (
     DirectoryName,
     Folder,
     Opener,
+    absent_partitions,
     broken_checkpoints,
     lies_in,
     matters,
@@ -38,6 +39,7 @@ from offsets_log.disk.local import (
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
@@ -103,6 +105,17 @@ class Finder:
         parsed = [DirectoryName.parse(folder.name) for folder in sure]
         self.partitions_seen.update(name.partition for name in parsed if name.is_offsets)
         return sure or found
+
+    def absent(self, known: Collection[int]) -> list[Missing]:
+        """Return the partitions that were asked for and of which no segment is here.
+
+        Args:
+            known: partitions of which there are some.
+        """
+        without = [(folder, DirectoryName.parse(folder.name)) for folder in self._folders.values() if not folder.files]
+        emptied = [folder for folder, name in without if name.is_offsets and not name.leftover]
+        above = [one.files for one in self.data_directories]
+        return absent_partitions(above, emptied, self.leftovers.union(known), self._partitions)
 
     def other_topics(self) -> list[str]:
         """Return the topics of which directories with segments were met, in order."""

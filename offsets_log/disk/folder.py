@@ -10,12 +10,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from offsets_log.data_directory.checkpoints import decode_offset_checkpoint
 from offsets_log.data_directory.directory import LOCK
 from offsets_log.data_directory.told_ends import LOG_ENDS
+from offsets_log.disk.left_beside import reached_beside
 from offsets_log.errors import CorruptFileError, InputError
 from offsets_log.log_format.completeness import Missing, missing_partition
 from offsets_log.log_format.file_names import (
@@ -191,7 +193,13 @@ def checkpoints(folder: Folder) -> Checkpoints:
     parsed = DirectoryName.parse(folder.name)
     told = {} if parsed.leftover else all_checkpoints(folder.above)
     nothing = Checkpoints(stopped_cleanly=CLEAN_SHUTDOWN in folder.above if folder.above else None)
-    return told.get(parsed.partition, nothing)
+    return _with_reached(told.get(parsed.partition, nothing), folder)
+
+
+def _with_reached(told: Checkpoints, folder: Folder) -> Checkpoints:
+    """Add what the files beside a folder's segments say."""
+    reached, by = reached_beside(folder.files, folder.beside, told.high_watermark) or (None, "")
+    return replace(told, reached=reached, reached_by=by)
 
 
 def all_checkpoints(above: Mapping[str, Opener]) -> dict[int, Checkpoints]:
@@ -202,7 +210,7 @@ def all_checkpoints(above: Mapping[str, Opener]) -> dict[int, Checkpoints]:
     Args:
         above: the directory's own files.
     """
-    told: dict[int, dict[str, int]] = {}
+    told: dict[int, dict[str, Any]] = {}
     for attribute, name in CHECKPOINTS.items():
         for partition, offset in _offsets_in(above[name]).items() if name in above else ():
             told.setdefault(partition, {}).setdefault(attribute, offset)
@@ -251,19 +259,24 @@ def _problem_of(checkpoint: bytes) -> str | None:
 
 
 def absent_partitions(
-    data_directories: Iterable[Mapping[str, Opener]], known: Collection[int], asked: Collection[int]
+    data_directories: Iterable[Mapping[str, Opener]],
+    emptied: Iterable[Folder],
+    known: Collection[int],
+    asked: Collection[int],
 ) -> list[Missing]:
-    """Return the partitions that a data directory's checkpoints name but of which nothing was found.
+    """Return the partitions that a data directory names, or that have a folder, but of which no segment was found.
 
     Args:
         data_directories: for each data directory its own files.
+        emptied: folders of partitions in which no segment is.
         known: partitions that were found, in whatever state.
         asked: partitions that were asked for; empty for all.
     """
+    told = [item for above in data_directories for item in all_checkpoints(above).items()]
+    told += [(DirectoryName.parse(folder.name).partition, checkpoints(folder)) for folder in emptied]
     absent: dict[int, Missing] = {}
-    for above in data_directories:
-        for partition, told in all_checkpoints(above).items():
-            if partition not in known and (not asked or partition in asked):
-                for missing in missing_partition(partition, told):
-                    absent[partition] = max(absent.get(partition, missing), missing, key=lambda one: one.last_offset)
+    for partition, one in told:
+        if partition not in known and (not asked or partition in asked):
+            for missing in missing_partition(partition, one):
+                absent[partition] = max(absent.get(partition, missing), missing, key=lambda one: one.last_offset)
     return [missing for _, missing in sorted(absent.items())]

@@ -28,7 +28,6 @@ from offsets_log.disk.folder import (
     DirectoryName,
     Folder,
     Opener,
-    absent_partitions,
     checkpoints,
 )
 from offsets_log.disk.packed_partitions import PackedPartition
@@ -174,8 +173,7 @@ def open_logs(
         is_enough = known or unknown or dumps.damages or (may_lack_offsets and finder.user_partitions)
         if not is_enough:
             raise _nothing_found(paths, partitions, finder)
-        seen = finder.leftovers.union(log.offsets_partition for log in known if log.offsets_partition is not None)
-        absent = absent_partitions([one.files for one in finder.data_directories], seen, partitions)
+        absent = finder.absent([log.offsets_partition for log in known if log.offsets_partition is not None])
         return DiskLogs(known + unknown, dumps, finder, stack.pop_all(), absent)
 
 

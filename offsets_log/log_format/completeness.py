@@ -13,8 +13,10 @@ between segments    the later one's name, above the end of the      the cleaner'
                     earlier one                                     it, or if it has no entry: a segment on either
                                                                     side that was cleaned
 behind the last     its end, below the high watermark or the        --
-batch               recovery point
-all of a partition  a checkpoint that names it                      --
+batch               recovery point, the offset of a snapshot of
+                    producers, or that of an index without segment
+all of a partition  a checkpoint that names it, or what lies in     --
+                    its folder without segments
 ==================  ==============================================  =============================================
 
 Offsets that are missing inside a segment were removed by the cleaner: nothing else takes batches out of a file. Beyond
@@ -31,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.compression import CODEC_MASK
@@ -221,11 +224,13 @@ def missing_partition(offsets_partition: int, checkpoints: Checkpoints) -> Itera
 
 
 def _reached(checkpoints: Checkpoints) -> tuple[int, str]:
-    """Return the offset that the log reached at least, and who says so."""
-    return max(
-        (checkpoints.recovery_point or 0, "recovery-point-offset-checkpoint"),
+    """Return the offset that the log reached at least, and who says so: of several the checkpoints."""
+    told = (
         (checkpoints.high_watermark or 0, "replication-offset-checkpoint"),
+        (checkpoints.recovery_point or 0, "recovery-point-offset-checkpoint"),
+        (checkpoints.reached or 0, checkpoints.reached_by),
     )
+    return max(told, key=itemgetter(0))
 
 
 def shows_cleaning(segment: Segment) -> bool:

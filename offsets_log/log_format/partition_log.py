@@ -50,7 +50,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints:
-    """The facts that a broker's data directory tells of a partition; None for what it does not tell.
+    """What a broker's data directory tells of a partition beside its segments; None for what it does not tell.
 
     Attributes:
         cleaned_until: records below it were compacted, so history is incomplete (``cleaner-offset-checkpoint``).
@@ -58,6 +58,8 @@ class Checkpoints:
         log_start_offset: the log may begin here; older records are deleted (``log-start-offset-checkpoint``).
         recovery_point: records below it were flushed (``recovery-point-offset-checkpoint``).
         stopped_cleanly: whether ``.kafka_cleanshutdown`` is there; None without any file of a data directory.
+        reached: the log once reached this offset, by files beside its segments.
+        reached_by: the name of that file, and what is odd about it.
     """
 
     cleaned_until: int | None = None
@@ -65,6 +67,8 @@ class Checkpoints:
     log_start_offset: int | None = None
     recovery_point: int | None = None
     stopped_cleanly: bool | None = None
+    reached: int | None = None
+    reached_by: str = ""
 
 
 NOTHING_TOLD = Checkpoints()

@@ -125,6 +125,7 @@ class Pulling:
                 self._wait(asked, is_over, are_all=sum(map(len, by_node.values())) == len(left))
                 grown = [future.result() for future in asked]
             except BaseException:
+                self.stop.set()
                 is_over.set()
                 self.reader.close()  # ends what the other threads wait for
                 raise
@@ -197,7 +198,8 @@ class _Asking:
     def _fail(self, said: str) -> None:
         self.is_over.set()
         self.run_.reader.drop(self.node_id)
-        self.run_.say_once(f"{said}; it is tried again")
+        if not self.run_.stop.is_set():  # else it is this end that has closed
+            self.run_.say_once(f"{said}; it is tried again")
         for partition in self.partitions:
             partition.said, partition.read_from = said, None
 

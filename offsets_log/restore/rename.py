@@ -12,7 +12,8 @@ def parse_renames(texts: Iterable[str], known: Collection[str], option: str) -> 
     """Parse ``OLD=NEW`` texts to a mapping old → new; where a name contains ``=``, OLD is a name in the plan.
 
     Raises:
-        InputError: the plan has no such name, or a text can be read in several ways, or one name gets two new names.
+        InputError: the plan has no such name, or a text can be read in several ways or has no new name, or one name
+            gets two of them.
     """
     found: dict[str, str] = {}
     for text in texts:
@@ -21,6 +22,8 @@ def parse_renames(texts: Iterable[str], known: Collection[str], option: str) -> 
             problem = "OLD is no name of the plan" if not cuts else "the plan has several such OLD"
             raise InputError(f"{option} {text}: {problem}; it takes OLD=NEW")
         old, new = text[: cuts[0]], text[cuts[0] + 1 :]
+        if not new:
+            raise InputError(f"{option} {text}: NEW is empty; it takes OLD=NEW")
         if found.setdefault(old, new) != new:
             raise InputError(f"{option} {text}: {old} cannot have two names")
     return found

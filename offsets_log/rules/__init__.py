@@ -110,6 +110,13 @@ def find(text: str) -> Rule | None:
 
 
 def near(text: str) -> list[str]:
-    """Return ids similar to an unknown one, the most similar first."""
-    known = {id_.lower(): id_ for id_ in _blocks()}
+    """Return ids of the same part similar to an unknown one, the most similar first."""
+    part = _part(text)
+    known = {id_.lower(): id_ for id_ in _blocks() if _part(id_) == part}
     return [known[like] for like in get_close_matches(text.lower(), known, n=NEAR, cutoff=0.5)]
+
+
+def _part(text: str) -> str:
+    """Return the letters before a rule's number, in lower case."""
+    match = re.match(r"(?:records:)?[a-z]+", text.lower())
+    return match[0] if match else ""

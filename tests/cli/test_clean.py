@@ -275,17 +275,25 @@ def log_of(tmp_path: Path, *batches: bytes) -> Path:
 
 
 def test_what_matches_nothing_is_said(tmp_path: Path) -> None:
-    """As of --until-offset, and of -g elsewhere, the exit status is that of the round."""
+    """A group to leave out that is not here ends with 3; an offset of no partition does not change the status."""
     data = log_of(tmp_path, *LogBuilder().commit(1).batches)
     words = ("--drop-group", "nobody*", "--drop-group", "g*", "--high-watermark", "7:1", "--first-dirty-offset", "0:0")
     result = clean(data, "--dry-run", *words)
-    assert result.exit_code == 0
+    assert result.exit_code == 3
+    assert clean(data, "--dry-run", *words[2:]).exit_code == 0
     assert "--drop-group nobody* drops nothing: no record names such a group" in result.stderr
     assert "--drop-group g*" not in result.stderr
     assert "--high-watermark 7:1 has no effect: no such offsets partition was found" in result.stderr
     assert "--first-dirty-offset" not in result.stderr
     words = ("--keep-group", "x", "--keep-group", "g")
     assert "--keep-group x keeps nothing" in clean(data, "--dry-run", *words).stderr
+
+
+def test_a_place_and_none_exclude_each_other(tmp_path: Path) -> None:
+    data = log_of(tmp_path, *LogBuilder().commit(1).batches)
+    for command in ("clean", "repair"):
+        result = CliRunner().invoke(main, [command, str(data), "--dry-run", "--to", str(tmp_path / "to")])
+        assert (result.exit_code, "--dry-run and --to exclude each other" in result.stderr) == (2, True)
 
 
 def test_no_log_is_written_without_any_group(tmp_path: Path) -> None:

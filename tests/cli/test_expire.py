@@ -135,7 +135,7 @@ def test_now_is_the_clock_by_default(tmp_path: Path) -> None:
     assert [row["expired"] for row in rows(folder)] == [False, False, True, True]
 
 
-@pytest.mark.parametrize("retention", ["1d", "24h", "1440m", "86400s", "86400000ms", "86400000", " 1d "])
+@pytest.mark.parametrize("retention", ["1d", "24h", "1440m", "86400s", "86400000ms", " 1d "])
 def test_retention_is_a_duration_in_any_unit(retention: str, two_groups: Path) -> None:
     found = rows(two_groups, "--now", COMMITTED_MS, "--retention", retention, "-t", "u")
     assert [row["expires_at_ms"] for row in found] == [COMMITTED_MS + DAY_MS]

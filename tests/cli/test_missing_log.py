@@ -65,6 +65,13 @@ def last_segment(log: Path) -> None:
     (log / segment(1, 1249)).unlink()
 
 
+def last_segment_without_checkpoints(log: Path) -> None:
+    """Of folders alone: the index and the snapshot of what is gone lie there."""
+    for checkpoint in log.glob("*-checkpoint"):
+        checkpoint.unlink()
+    last_segment(log)
+
+
 def first_segment(log: Path) -> None:
     (log / segment(1, 0)).unlink()
 
@@ -95,6 +102,7 @@ def copied_while_cleaned(log: Path) -> None:
 
 DAMAGES: dict[str, tuple[Harm, str, str, int, list[tuple[int, int]]]] = {
     "last segment": (last_segment, CLEANED, "log-before", 1, [(1249, 1290)]),
+    "last segment, by its index": (last_segment_without_checkpoints, CLEANED, "log-before", 1, [(1249, 1290)]),
     "first segment": (first_segment, CLEANED, "log-before", 1, [(0, 171)]),
     "middle segment, never cleaned": (middle_segment, CLEANED, "log-before", 1, [(369, 525)]),
     "active segment cut": (active_cut, MIXED, "log", 3, [(123, 156)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.conftest import NEVER, BulkFrom
 
 LOG = str(Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log")
 DATA = str(Path(__file__).parents[2] / "samples" / "kafka-4.3-data-directory")
-NOTHING_FITS = "nothing here fits -g nosuch; without that, offsets-log groups and offsets-log info show what is here"
+NOTHING_FITS = "nothing here fits -g nosuch: offsets-log groups and offsets-log info show what is here"
 
 
 def run(*words: str) -> Result:
@@ -41,10 +42,18 @@ def test_a_group_that_is_not_there_is_told(command: str, tmp_path: Path) -> None
     to = ("--to", str(tmp_path / "to")) if command in ("rescue", "report", "translate") else ()
     target = ("--target", LOG) if command == "translate" else ()
     result = run(command, LOG, "-g", "nosuch", *to, *target)
-    assert (result.exit_code, result.stderr.splitlines()[-1]) == (0, NOTHING_FITS)
-    if command in ("rescue", "translate"):
+    status = 3 if command in ("rescue", "translate") else 0
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (status, NOTHING_FITS)
+    if status:
         assert f"{tmp_path / 'to'} is not written" in result.stderr
         assert not (tmp_path / "to").exists(), "which somebody would take for a rescue"
+
+
+def test_a_rescue_before_the_first_record_is_not_written(tmp_path: Path) -> None:
+    """Whatever it is that leaves nothing: who goes on with it would restore nothing."""
+    result = run("rescue", LOG, "--until-time", "2005-01-02", "--to", str(tmp_path / "to"))
+    assert (result.exit_code, (tmp_path / "to").exists()) == (3, False)
+    assert f"{tmp_path / 'to'} is not written" in result.stderr
 
 
 def test_a_share_group_is_rescued_without_an_offset_of_its_own(tmp_path: Path) -> None:
@@ -90,6 +99,38 @@ def test_an_offset_beyond_the_logs_is_told(bound: str, told: str) -> None:
     assert said == ([f"--until-offset {bound} has no effect: {told} before"] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("bound", "told"), [("7:60", "no such offsets partition was found"), ("3:9999", "the log ends before"), ("3:9", "")]
+)
+def test_no_change_since_a_place_that_is_not_there_is_told(bound: str, told: str) -> None:
+    said = [line for line in run("diff", LOG, "--from-offset", bound).stderr.splitlines() if "no effect" in line]
+    assert said == ([f"--from-offset {bound} has no effect: {told}"] if told else [])
+
+
+def without_partition(place: Path) -> Path:
+    """A copy of which offsets partition 2 of 4 is gone, and the checkpoints know it."""
+    shutil.copytree(LOG, place)
+    shutil.rmtree(place / "__consumer_offsets-2")
+    return place
+
+
+@pytest.mark.parametrize(
+    "words", [("compact", "-g"), ("groups", "-g"), ("history", "-g"), ("diff", "--from-offset", "9", "-g"), ("where",)]
+)
+def test_of_a_group_of_a_missing_partition_it_is_said_where_it_belongs(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Nobody concludes that there was no such group."""
+    log = str(without_partition(tmp_path / "log"))
+    paths = ["--of", log] if words == ("where",) else [log]
+    result = run(words[0], *paths, *words[1:], "tx-metrics")
+    told = "tx-metrics belongs to offsets partition 2 of 4 (as the data directory shows), which is not here"
+    assert told in result.stderr.splitlines()
+    assert result.exit_code == 3
+    several = run(words[0], *paths, *words[1:], "alive-metrics", *words[-1:] * (words != ("where",)), "tx-metrics")
+    assert told in several.stderr.splitlines()
+    assert "belongs to" not in run(words[0], *paths, *words[1:], "alive-metrics").stderr
+    assert "belongs to" not in run(words[0], *paths, *words[1:], "tx-metric*").stderr
+
+
 def test_a_directory_in_a_groups_place_is_told() -> None:
     result = run("where", "--of", "billing", LOG)
     assert result.exit_code == 1
@@ -105,7 +146,12 @@ def test_a_directory_in_a_groups_place_is_told() -> None:
         (("where", "b c", "a", "--of", LOG), "a 'b c'"),
         (("diff", LOG, LOG, "-g", "nosuch"), "-g nosuch"),
         (("diff", LOG, LOG, "--table", "groups", "-g", "nosuch"), "-g nosuch"),
-        (("diff", LOG, LOG, "--until-time", "2005-01-01"), "--until-time"),
+        (("diff", LOG, LOG, "--until-time", "2005-01-01"), "--until-time 2005-01-01T00:00:00.000Z"),
+        (
+            ("history", LOG, "-g", "*", "--from-time", "2005-01-01", "--until-time", "2005-01-02"),
+            "--from-time 2005-01-01T00:00:00.000Z --until-time 2005-01-02T00:00:00.000Z",
+        ),
+        (("history", LOG, "--topic-partition", "99", "-g", "tx-metrics"), "--topic-partition 99"),
     ],
 )
 def test_names_and_bounds_that_leave_nothing_are_told(words: tuple[str, ...], named: str) -> None:
@@ -124,14 +170,13 @@ def test_no_change_is_an_answer() -> None:
         ("groups", "-t", "nosuch"),
         ("rebuild", "-t", "nosuch"),
         ("compact", "-g", "tx-metrics", "-p", "3"),
-        ("history", "--topic-partition", "99", "-g", "tx-metrics"),
     ],
     ids=" ".join,
 )
 def test_all_that_chooses_is_named(words: tuple[str, ...]) -> None:
     """A group that is there is not said to be absent, if another filter is what leaves nothing."""
     told = run(words[0], LOG, *words[1:]).stderr.splitlines()[-1]
-    assert told.startswith(f"nothing here fits {' '.join(words[1:])};")
+    assert told.startswith(f"nothing here fits {' '.join(words[1:])}: ")
 
 
 @pytest.mark.parametrize("least_bytes", [NEVER, 0])
@@ -159,7 +204,9 @@ def test_one_of_several_groups_that_is_not_there_is_told(
     bulk_from(least_bytes)
     places = (("--to", str(tmp_path / str(i))) if command in ("rescue", "report") else () for i in range(2))
     told = "nothing here fits -g nosuch, what is shown fits the others"
-    assert run(command, LOG, "-g", "alive-*", "-g", "nosuch", *next(places)).stderr.splitlines()[-1] == told
+    one_of_two = run(command, LOG, "-g", "alive-*", "-g", "nosuch", *next(places))
+    assert one_of_two.stderr.splitlines()[-1] == told
+    assert one_of_two.exit_code == 3 or command != "rescue"
     result = run(command, LOG, "-g", "*", "-g", "alive-*", "-g", "alive-metrics", *next(places))
     assert "nothing here fits" not in result.stderr
 
@@ -221,7 +268,7 @@ def test_a_file_without_a_partition_is_not_said_to_be_checked_against_one(tmp_pa
 
 def test_every_filter_and_bound_is_named_as_it_may_be_given() -> None:
     result = run("compact", LOG, "-g", "no such", "-t", "*", "--until-time", "1999-01-01")
-    assert "nothing here fits -g 'no such' -t '*' --until-time;" in result.stderr
+    assert "nothing here fits -g 'no such' --until-time 1999-01-01T00:00:00.000Z: " in result.stderr
 
 
 def test_an_answer_and_a_log_without_records_need_no_such_line(tmp_path: Path) -> None:

@@ -57,3 +57,83 @@ def test_a_shortened_share_state_is_told(recorded: Recorded, tmp_path: Path, com
     status, _, said = asked(command[0], data, *command[1:], "share-offsets")
     assert status == 3
     assert "its end is missing" in said
+
+
+ASKING = {
+    "__transaction_state": [("rebuild", "--table", "pending"), ("compact", "--decide"), ("info",), ("info", "--card")],
+    "__share_group_state": [("compact", "--table", "share-offsets"), ("info",)],
+}
+"""Topic → commands that use it."""
+
+
+@pytest.mark.parametrize("pattern", ["-*/*.log", "-0", "-*"])
+@pytest.mark.parametrize(("topic", "command"), [(topic, one) for topic, some in ASKING.items() for one in some])
+def test_a_log_that_a_checkpoint_names_and_that_is_not_here_is_missing(
+    recorded: Recorded, tmp_path: Path, topic: str, command: tuple[str, ...], pattern: str
+) -> None:
+    (source,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    data = tmp_path / "data"
+    shutil.copytree(source, data)
+    gone = sorted(data.glob(topic + pattern))
+    for path in gone:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    status, _, said = asked(command[0], data, *command[1:])
+    missing = [line for line in said.splitlines() if line.startswith("missing: ")]
+    noted = (data / "replication-offset-checkpoint").read_text()
+    reached = {int(line.split()[1]): int(line.split()[2]) for line in noted.splitlines() if line.startswith(topic)}
+    partitions = {path.parent.name if path.suffix else path.name for path in gone}
+    expected = [
+        f"missing: {data}/{topic}-{partition}: no segment of it is there, and its log had reached {offset}, as "
+        "replication-offset-checkpoint says"
+        for partition, offset in sorted(reached.items())
+        if offset and f"{topic}-{partition}" in partitions
+    ]
+    assert expected
+    assert missing == expected
+    assert status == 3
+    assert "missing or cut off" in said
+    assert "corrupt" not in said
+
+
+@pytest.mark.parametrize("command", [one for some in ASKING.values() for one in some])
+def test_a_copy_of_the_offsets_topic_alone_lacks_nothing(
+    recorded: Recorded, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (source,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    data = tmp_path / "data"
+    shutil.copytree(source, data)
+    for path in data.iterdir():
+        if path.is_dir() and not path.name.startswith("__consumer_offsets"):
+            shutil.rmtree(path)
+    status, _, said = asked(command[0], data, *command[1:])
+    assert status == 0, said
+    assert "missing" not in said
+
+
+@pytest.mark.parametrize(("copy", "has_snapshot"), [("stopped", True), ("stopped", False), ("running", True)])
+def test_a_metadata_log_that_was_cut_off_is_told(
+    recorded: Recorded, tmp_path: Path, copy: str, has_snapshot: bool
+) -> None:
+    """It ends before its snapshot, or within a batch though its broker had stopped in order."""
+    data = cut(recorded, tmp_path, copy, "__cluster_metadata-0", 300)
+    snapshots = list((data / "__cluster_metadata-0").glob("*.checkpoint"))
+    assert any(int(path.name[:20]) for path in snapshots)
+    for path in snapshots if not has_snapshot else ():
+        path.unlink()
+    for command in (("info", "--card"), ("info",), ("rebuild", "--table", "groups")):
+        result = CliRunner().invoke(main, [command[0], str(data), *command[1:], "-o", "jsonl"])
+        asks = command != ("info",)
+        assert result.exit_code == (3 if asks else 0), command
+        assert ("was cut off" in result.stderr) == asks
+
+
+@pytest.mark.parametrize("copy", ["stopped", "running"])
+def test_a_batch_that_a_running_broker_has_not_written_whole_is_normal(
+    recorded: Recorded, tmp_path: Path, copy: str
+) -> None:
+    (source,) = data_directories(recorded("kafka-4.3-one"), copy)
+    data = cut(
+        recorded, tmp_path, copy, "__cluster_metadata-0", (source / "__cluster_metadata-0" / LOG).stat().st_size - 5
+    )
+    status, _, said = asked("info", data, "--card")
+    assert (status, "was cut off" in said) == ((3, True) if copy == "stopped" else (0, False))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+from cli.main import main
 from offsets_log.rebalance.java_order import JavaHashSet, hash_order, java_hash_order, java_string_order
 from offsets_log.rebalance.vote import JAVA, SCALA, HashOrders, select_protocol
 from tests.rebalance.cases import vectors
@@ -67,3 +69,9 @@ def test_a_set_that_has_grown_does_not_shrink() -> None:
         small.add(key)
     assert (grown.first(), small.first()) == (2, 17)
     assert hash_order([17, 2], lambda key: key) == [17, 2]
+
+
+def test_members_are_given_with_their_protocols() -> None:
+    result = CliRunner().invoke(main, ["vote", "--members", "m1"])
+    assert result.exit_code == 2
+    assert "'m1' is not MEMBER:NAME+NAME, such as m1:range+sticky" in result.stderr

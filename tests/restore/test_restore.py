@@ -67,6 +67,23 @@ def test_nothing_is_done_without_execute(plan: Path, cluster: FakeCluster) -> No
     assert cluster.groups == {}
 
 
+@pytest.mark.parametrize(
+    ("filters", "idle", "offsets"),
+    [
+        (("-g", "nope"), "-g nope", 0),
+        (("-g", "idle", "-g", "typo-*"), "-g 'typo-*'", 2),
+        (("-g", "idle", "-t", "nope"), "-t nope", 0),
+    ],
+)
+def test_what_the_plan_does_not_have_is_told_with_status_3(
+    plan: Path, cluster: FakeCluster, filters: tuple[str, ...], idle: str, offsets: int
+) -> None:
+    """A script goes on only where all that it asked for is restored."""
+    result = run(plan, *filters)
+    assert (result.exit_code, len(told(result))) == (3, offsets)
+    assert f"no offset of the plan fits {idle}\n" in result.stderr
+
+
 def test_what_is_refused_is_in_the_rows_and_in_the_exit_status(plan: Path, cluster: FakeCluster) -> None:
     assert run(plan).exit_code == 3
     result = run(plan, "--execute")

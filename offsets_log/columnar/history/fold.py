@@ -29,7 +29,7 @@ class HistoryPiece(Piece):
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, state: HistoryState) -> None:
         super().__init__(order, cursor, scanner, note, state)
         self.history = state
-        state.decode = order.decode
+        state.decode = order.decoder.decode
 
     def scan(self, index: int, data: a.Bytes) -> int:
         while True:
@@ -50,7 +50,7 @@ class HistoryPiece(Piece):
         history.slow_path.note_waiting()
         staged = self.scanner.staged[self.scan_state.flushed]
         source = self.scanner.window if self.scan_state.in_window else data
-        record = self.order.decode(staged.raw_key(source), staged.raw_value(source))
+        record = self.order.decoder.decode(staged.raw_key(source), staged.raw_value(source))
         group, timestamp_ms = counts[[e.OF_GROUP, e.OF_TIME]].tolist()
         for topic_id, name in topic_names_in(record):
             history.add_topic_name(topic_id, name, int(staged.offset))
