@@ -1,28 +1,37 @@
-"""compact on Spark over a generated log, in a session that is warm: its time, what it shuffles, how both grow.
+"""compact and clean on Spark over a generated log, in a session that is warm: time, what they shuffle, how both grow.
 
-``python -m benchmarks --only spark --bytes 2GB``. Beside it the same by threads of this process, and a straightforward
-PySpark job: one task a segment, aiokafka's parser and struct for each record, the newest of each key.
+``python -m benchmarks --only spark --bytes 2GB``. Beside them the same commands on this machine, whole processes, and a
+straightforward PySpark job: one task a segment, aiokafka's parser and struct for each record, the newest of each key.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import statistics
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from benchmarks.commands import offsets_in
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import run_process, seconds_of
+from cli.main import main as command
 
 NAIVE_BYTES = 50 * 10**6
 FEWER = 5
-NAMES = ("spark compact", "spark compact, a quarter", "spark compact, fewer keys", "spark, straightforward job")
+WRONG = " (WRONG)"
+CLEANED_AT = "2100-01-01T00:00:00Z"
+NAMES = (
+    "spark compact", "spark compact, a quarter", "spark compact, fewer keys", "spark, straightforward job",
+    "spark clean",
+)  # fmt: skip
 HEAD = (
-    "| on Spark, warm, local[2] | bytes | keys | s | s per GB | of local compact | shuffled bytes | a key and piece |",
+    "| on Spark, warm, local[2] | bytes | keys | s | s per GB | of local | shuffled bytes | a key and piece |",
     "|---|--:|--:|--:|--:|--:|--:|--:|",
 )
 
@@ -41,16 +50,22 @@ def iter_lines(only: re.Pattern[str], work: Path, size_bytes: int, repeat: int) 
         NAMES[1]: generated_log(work, "none", size_bytes // 4),
         NAMES[2]: generated_log(work, "none", size_bytes, groups=500 // FEWER),
         NAMES[3]: generated_log(work, "none", min(size_bytes, NAIVE_BYTES)),
+        NAMES[4]: generated_log(work, "none", size_bytes),
     }
     yield from HEAD
     with open_spark("local[2]") as spark:
         for name in chosen:
             log = logs[name]
-            job = _straightforward if name == NAMES[3] else _compact
-            yield _line(name, log, spark, job, repeat, work)
+            if name == NAMES[4]:
+                yield _clean_line(name, log, spark, repeat, work)
+            else:
+                job = _straightforward if name == NAMES[3] else _compact
+                yield _job_line(name, log, spark, job, repeat, work)
 
 
-def _line(name: str, log: Log, spark: Any, job: Callable[[Any, Log], dict[str, int]], repeat: int, work: Path) -> str:
+def _job_line(
+    name: str, log: Log, spark: Any, job: Callable[[Any, Log], dict[str, int]], repeat: int, work: Path
+) -> str:
     answers: list[dict[str, int]] = []
 
     def run() -> float:
@@ -61,13 +76,46 @@ def _line(name: str, log: Log, spark: Any, job: Callable[[Any, Log], dict[str, i
     seconds = [run() for _ in range(repeat)]
     shuffled = (shuffled_bytes(spark) - before) / repeat
     expected = log.truth["in_record_order" if job is _straightforward else "served"]
-    agrees = "" if answers[-1] == expected else " (WRONG)"
-    size, keys = log.truth["uncompressed_bytes"], expected["keys"]
-    median = statistics.median(seconds)
-    ratio = median / _local_seconds(log, repeat, work)
-    pieces = _pieces(spark, log)
+    local = _local_seconds(log, repeat, work)
+    name += "" if answers[-1] == expected else WRONG
+    return _line(name, log, statistics.median(seconds), local, shuffled, expected["keys"], _pieces(spark, log))
+
+
+def _clean_line(name: str, log: Log, spark: Any, repeat: int, work: Path) -> str:
+    """Both in turn, on the log as a broker finds it that has not stopped cleanly."""
+    from spark_jobs.clean_cluster import SparkCluster
+
+    there, here = work / "cleaned-on-spark", work / "cleaned-here"
+    words = ["clean", str(log.folder), "--now", CLEANED_AT, "-o", "jsonl", "--quiet", "--to"]
+
+    def on_spark() -> None:
+        with redirect_stdout(StringIO()):
+            command([*words, str(there), "--engine", "spark"], standalone_mode=False)
+
+    times, shuffled = [], 0
+    for _ in range(repeat + 1):
+        for folder in (there, here):
+            shutil.rmtree(folder, ignore_errors=True)
+        before = shuffled_bytes(spark)
+        pair = seconds_of(on_spark), seconds_of(lambda: run_process(["offsets-log", *words, str(here)]))
+        times.append(pair)
+        shuffled = shuffled_bytes(spark) - before
+    same = [_files_in(folder) for folder in (there, here)]
+    for folder in (there, here):
+        shutil.rmtree(folder)
+    seconds, local = (statistics.median(each) for each in zip(*times[1:], strict=True))
+    name += "" if same[0] == same[1] else WRONG
+    return _line(name, log, seconds, local, shuffled, log.truth["served"]["keys"], SparkCluster(spark).pieces)
+
+
+def _files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def _line(name: str, log: Log, seconds: float, local: float, shuffled: float, keys: int, pieces: int) -> str:
+    size = log.truth["uncompressed_bytes"]
     return (
-        f"| {name}{agrees} | {size:,} | {keys:,} | {median:.2f} | {median / size * 1e9:.2f} | {ratio:.1f} x | "
+        f"| {name} | {size:,} | {keys:,} | {seconds:.2f} | {seconds / size * 1e9:.2f} | {seconds / local:.1f} x | "
         f"{shuffled:,.0f} | {shuffled / keys / pieces:.0f} |"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from operator import attrgetter, itemgetter
@@ -31,10 +31,9 @@ from offsets_log.words import counted
 if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.columnar.choose.selection import Selection
-    from offsets_log.events import LogEvent
+    from offsets_log.events import LogEvent, Wants
     from offsets_log.investigate.copies import ComparedPartition, Held, Loaded
     from offsets_log.investigate.removal import Removal
-    from offsets_log.log_format.record import Record
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.partial import GroupTopicPartition
     from offsets_log.replay.profile import Profile
@@ -351,7 +350,7 @@ def _removals(
         session = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
     start = part.start or 0
 
-    def read(selection: Selection, wants: Callable[[Record], bool]) -> Iterator[LogEvent]:
+    def read(selection: Selection, wants: Wants) -> Iterator[LogEvent]:
         if len(part.after.logs) > 1:  # one of them may remove a group that is in the next
             selection = replace(selection, key=None)
         for log in part.after.logs:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from cli.account import Account
 from cli.bulk import is_large, processors
 from cli.inputs import Inputs
-from offsets_log.events import LogEvent
+from offsets_log.events import LogEvent, Wants
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
-from offsets_log.log_format.record import Record
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, finish
 from offsets_log.replay.profile import Profile
@@ -78,9 +77,7 @@ class Engine:
         other.inputs, other.account, other.decides = inputs, account, None
         return other
 
-    def events(
-        self, log: PartitionLog, start: int = 0, wants: Callable[[Record], bool] | None = None
-    ) -> Iterator[LogEvent]:
+    def events(self, log: PartitionLog, start: int = 0, wants: Wants | None = None) -> Iterator[LogEvent]:
         """Yield the events of one partition within the bounds, from a record offset on; report tails on the way.
 
         ``wants`` is that of `iter_events`.
@@ -94,7 +91,7 @@ class Engine:
         self,
         log: PartitionLog,
         selection: Selection,
-        wants: Callable[[Record], bool] | None = None,
+        wants: Wants | None = None,
         start: int | None = None,
     ) -> Iterator[LogEvent]:
         """Yield events for a question about few records: in bulk, batches that hold none of them are skipped.

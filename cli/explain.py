@@ -137,7 +137,7 @@ class RecordSubject:
 def _heading(row: Row) -> str:
     if row["part"] == "key":
         return f"key: int16 {row['record_type']}, then"
-    flexible = ", flexible: compact lengths, tagged fields behind every struct" if row["flexible"] else ""
+    flexible = ", flexible: compact lengths, tagged fields after every struct" if row["flexible"] else ""
     written = f", by Kafka {row['releases']}" if row["releases"] else ""
     return f"value: int16 {row['version']}, then{written}{flexible}"
 

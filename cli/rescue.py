@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 DOUBTS_SHOWN = 10
 SCRIPT_SUFFIX = ".sh"
+PIECES = 1 << 12
+"""How many pieces of a text are written at a time."""
 
 
 @click.command(
@@ -164,7 +167,9 @@ def write_files(directory: Path, files: Files) -> None:
         if path.parent not in folders:
             path.parent.mkdir(parents=True, exist_ok=True)
             folders.add(path.parent)
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(pieces)
+        with path.open("xb") as file:
+            texts = iter(pieces)
+            while some := list(islice(texts, PIECES)):
+                file.write("".join(some).encode())
         if path.suffix == SCRIPT_SUFFIX:
             path.chmod(0o755)

@@ -31,7 +31,7 @@ from offsets_log.columnar.materialize.arrow import SORTED_BY
 from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.columnar.shuffle.partials import NAMES_BASE64
 from offsets_log.disk.folders import DiskPlace
-from offsets_log.events import LogEnd
+from offsets_log.events import LogEnd, Wants
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS, Row, partition_name
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from offsets_log.disk.translating import Made as Answered
     from offsets_log.disk.translating import Question
     from offsets_log.events import LogEvent
-    from offsets_log.log_format.record import Record
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
     from offsets_log.replay.releases import Release
@@ -243,9 +242,7 @@ class SparkEngine(Engine):
         names = {path: name for path, name in self._here.items() if path != name}
         return plan(self._begun(), self._asked(), names)
 
-    def events(
-        self, log: PartitionLog, start: int = 0, wants: Callable[[Record], bool] | None = None
-    ) -> Iterator[LogEvent]:
+    def events(self, log: PartitionLog, start: int = 0, wants: Wants | None = None) -> Iterator[LogEvent]:
         """Implement `Engine.events`; all batches are brought here."""
         return self._events(log, None, wants)
 
@@ -253,7 +250,7 @@ class SparkEngine(Engine):
         self,
         log: PartitionLog,
         selection: Selection,
-        wants: Callable[[Record], bool] | None = None,
+        wants: Wants | None = None,
         start: int | None = None,
     ) -> Iterator[LogEvent]:
         """Implement `Engine.selected`; the first call finds the batches of all logs, which are brought here."""
@@ -263,7 +260,7 @@ class SparkEngine(Engine):
         self,
         log: PartitionLog,
         selection: Selection | None,
-        wants: Callable[[Record], bool] | None,
+        wants: Wants | None,
         start: int | None = None,
     ) -> Iterator[LogEvent]:
         number, order = self.inputs.logs.index(log), self._order(log)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, repeat
+from itertools import islice
 from types import NoneType
 from typing import IO, Any
 
@@ -28,7 +28,7 @@ from rich.text import Text
 
 from offsets_log.disk.spool import Shelf
 from offsets_log.rows.tables import SPAN_SUFFIXES, TIME_SUFFIXES, Row, to_json
-from offsets_log.words import shown_span, shown_time, visible
+from offsets_log.words import shown_span, shown_time, shown_times, visible
 
 ROWS = 4096
 """How many rows' cells are made at a time."""
@@ -110,11 +110,15 @@ class _Column:
             self._add_nothing(len(values))
             return None
         self.is_number &= all(issubclass(kind, int | float | NoneType) for kind in kinds)
+        if kinds == {str}:
+            return self._kept(_shown(values, MAX_TEXT))
         kinds.discard(NoneType)
         if kinds == {str}:
             return self._kept(_shown([NULL if value is None else value for value in values], MAX_TEXT))
-        if kinds == {int} and not (self.is_time and any(value is not None and value < 0 for value in values)):
-            shown = shown_time if self.is_time else shown_span if self.is_span else str
+        if kinds == {int} and not (self.is_time and min(filter(None, values), default=0) < 0):
+            if self.is_time:
+                return self._kept(shown_times(values, NULL))
+            shown = shown_span if self.is_span else str
             return self._kept([NULL if value is None else shown(value) for value in values])
         return self._kept([_cell(value, self.is_time) for value in values])
 
@@ -133,9 +137,9 @@ class _Column:
         self.characters += len(NULL) * count
         self.cells += count
 
-    def _kept(self, cells: list[str]) -> Cells:
+    def _kept(self, cells: Sequence[str]) -> Cells:
         joined = BETWEEN.join(cells)
-        is_plain = joined.replace(CUT, "").isascii()
+        is_plain = joined.isascii() or joined.replace(CUT, "").isascii()
         width = max(map(len if is_plain else cell_len, cells))
         self.is_shown = True
         self.characters += len(joined) - len(BETWEEN) * (len(cells) - 1)
@@ -144,13 +148,14 @@ class _Column:
         return joined, width, is_plain
 
 
-def _shown(texts: Sequence[str], most: int) -> list[str]:
+def _shown(texts: Sequence[str], most: int) -> Sequence[str]:
     """Return texts as cells show them."""
-    begins = [text[: most + 1] for text in texts]
+    is_short = max(map(len, texts)) <= most
+    begins = texts if is_short else [text[: most + 1] for text in texts]
     joined = "".join(begins)
     if not joined.isprintable() or "\\" in joined:
         return [_clipped(text, most) for text in texts]
-    return [text if len(text) <= most else text[:most] + CUT for text in begins]
+    return texts if is_short else [text if len(text) <= most else text[:most] + CUT for text in begins]
 
 
 def _clipped(text: str, most: int) -> str:
@@ -294,7 +299,7 @@ class TextTable(ExitStack):
             yield ""
 
     def _lines(self, count: int, cells: list[Cells | None], layout: _Layout, console: Console) -> Iterable[str]:
-        parts: list[Iterable[str]] = []
+        form, parts = "", list[Iterable[str]]()
         further: Further = {}
         for number, width, gap in layout.columns:
             made, justify = cells[number], self._columns[number].justify
@@ -302,12 +307,13 @@ class TextTable(ExitStack):
             _, most, is_plain = made or (NULL, len(NULL), True)
             if most > width:
                 texts = _fold(texts, number, partial(_folded, width=width, justify=justify, console=console), further)
-            parts.append(repeat(gap))
             if is_plain:
-                parts.append(map(str.rjust if justify == "right" else str.ljust, texts, repeat(width)))
+                form += f"{gap}%{width if justify == 'right' else -width}s"
+                parts.append(texts)
             else:
+                form += f"{gap}%s"
                 parts.append([_padded(text, width, justify) for text in texts])
-        lines = map("".join, zip(*parts, strict=False))  # gaps have no end
+        lines = map(form.__mod__, zip(*parts, strict=True))
         return _with_further(lines, further, layout) if further else lines
 
 

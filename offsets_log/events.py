@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
@@ -18,6 +19,7 @@ from offsets_log.log_format.record import Record, first_offset, iter_records
 from offsets_log.log_format.segment import Tail
 from offsets_log.messages.mirror_maker import MirrorMakerRecord
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.messages.repeated import RepeatedRecords
 from offsets_log.messages.state_topics import StateRecord, decode_topic_record
 
 
@@ -114,9 +116,8 @@ class LogEnd:
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """Records of which none was asked for, from the first to behind the last one: whole batches, or in a `BareBatch`.
+class Passed(NamedTuple):
+    """Records of which none was asked for, from the first to behind the last one: whole batches, or in `BareBatches`.
 
     Attributes:
         has_holes: whether offsets between them are left out.
@@ -127,23 +128,47 @@ class Passed:
     has_holes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BareBatch:
-    """A whole batch of which no more was asked for than some records, and nothing is damaged.
+class BareRecord(NamedTuple):
+    """No more of a record of data than this; as in `Record`."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes
+    value: bytes | None
+
+
+Wants = Callable[[Record | BareRecord], bool]
+"""Says whether to decode a record of data."""
+
+
+class BareBatch(NamedTuple):
+    """A batch begins; its records follow, as far as they were asked for.
 
     Attributes:
-        batch: reads it.
-        records: each with what it says, None of one that is not wanted, and what was passed by in between, also in
-            whole batches before; to be read once. Of a record only offset, time, key and value are told.
+        begin, end: its place in the segment.
+    """
+
+    begin: int
+    end: int
+
+
+class BareBatches(NamedTuple):
+    """Whole batches of which no more was asked for than some records, and nothing is damaged.
+
+    Attributes:
+        seen: these batches, their records and what was passed by in between, whole batches too; to be read once.
+        decoder: says what records say, none of which is damaged.
+        read: reads one of the batches.
     """
 
     offsets_partition: int | None
     segment: Segment
-    batch: Callable[[], RecordBatch]
-    records: Iterator[Passed | tuple[Record, CoordinatorRecord | None]]
+    seen: Iterator[BareBatch | BareRecord | Passed]
+    decoder: RepeatedRecords
+    read: Callable[[BareBatch], RecordBatch]
 
 
-LogEvent = Event | BatchStart | BatchEnd | Passed | BareBatch | Damage | Missing | TailFound | LogEnd
+LogEvent = Event | BatchStart | BatchEnd | Passed | BareBatches | Damage | Missing | TailFound | LogEnd
 PIECE = 4096
 """Events that are held at a time."""
 
@@ -166,7 +191,7 @@ def batch_events(
     batch: RecordBatch,
     until: Until,
     release: tuple[int, int] | None,
-    wants: Callable[[Record], bool] | None = None,
+    wants: Wants | None = None,
 ) -> Iterator[LogEvent]:
     """Yield the events of one batch that is in its place and within the bounds."""
     records = iter_records(batch)
@@ -196,7 +221,7 @@ def decode_event(
     release: tuple[int, int] | None,
     *,
     batch_base_offset: int | None = None,
-    wants: Callable[[Record], bool] | None = None,
+    wants: Wants | None = None,
 ) -> Event:
     """Decode a record's key and value; neither of data that is not wanted."""
     if wants is None or batch.is_control or wants(record):

@@ -11,14 +11,13 @@ its place, and the rest goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from offsets_log.errors import Damage
-from offsets_log.events import EVERYTHING, LogEnd, LogEvent, TailFound, Until, batch_events
+from offsets_log.events import EVERYTHING, LogEnd, LogEvent, TailFound, Until, Wants, batch_events
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing, missing_before, missing_behind, missing_between
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
-from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Tail
 from offsets_log.replay.fold import OnDamage, replay_into
 from offsets_log.replay.partial import PartialState
@@ -31,7 +30,7 @@ def iter_events(
     start: int = 0,
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
-    wants: Callable[[Record], bool] | None = None,
+    wants: Wants | None = None,
 ) -> Iterator[LogEvent]:
     """Yield everything in one offsets partition, in log order.
 

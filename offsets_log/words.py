@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 
 UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 DAY_MS = UNITS_MS["d"]
@@ -45,7 +45,7 @@ def shown_span(span_ms: int) -> str:
 def shown_time(epoch_ms: int) -> str:
     """Return epoch milliseconds as a UTC time; a number if it is beyond the calendar."""
     try:
-        return f"{_shown_second(epoch_ms // 1000)}.{epoch_ms % 1000:03}Z"
+        return _SECONDS[epoch_ms // 1000] + _ENDS[epoch_ms % 1000]
     except OverflowError:
         return str(epoch_ms)
 
@@ -55,9 +55,29 @@ def given_time(time_ms: int) -> str:
     return shown_time(time_ms).replace(" ", "T")
 
 
-@lru_cache(1 << 14)
-def _shown_second(epoch_s: int) -> str:
-    return (EPOCH + timedelta(seconds=epoch_s)).strftime("%Y-%m-%d %H:%M:%S")
+def shown_times(times_ms: Sequence[int | None], null: str) -> list[str]:
+    """Return what `shown_time` makes of many times, and another text for None."""
+    seconds, ends = _SECONDS, _ENDS
+    try:
+        return [null if time is None else seconds[time // 1000] + ends[time % 1000] for time in times_ms]
+    except OverflowError:
+        return [null if time is None else shown_time(time) for time in times_ms]
+
+
+class _Seconds(dict[int, str]):
+    """Epoch seconds as texts, as many as are worth remembering."""
+
+    def __missing__(self, epoch_s: int) -> str:
+        text = (EPOCH + timedelta(seconds=epoch_s)).strftime("%Y-%m-%d %H:%M:%S")
+        if len(self) >= SECONDS_REMEMBERED:
+            self.clear()
+        self[epoch_s] = text
+        return text
+
+
+_SECONDS = _Seconds()
+_ENDS = [f".{ms:03}Z" for ms in range(1000)]
+SECONDS_REMEMBERED = 1 << 14
 
 
 def visible(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_jobs import jobs
-from spark_jobs.clean_tasks import Failed, GroupMade, GroupWork, KeysWork, clean_group, keys_of, standing
+from spark_jobs.clean_tasks import Failed, GroupMade, GroupsWork, KeysWork, clean_groups, keys_of, standing
 from spark_jobs.cleaning import Work
 
 BUCKET_BYTES = 256 << 20
@@ -48,16 +48,16 @@ class SparkCluster:
         parts = self.spark.sparkContext.parallelize(raw, tasks)
         return [pickle.loads(made) for made in parts.map(_run).collect()]
 
-    def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupWork]) -> list[GroupMade]:
+    def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupsWork]) -> list[GroupMade]:
         """Implement `Cluster.meet`."""
         context = self.spark.sparkContext
-        size_bytes = sum(work.file.size_bytes for work in keys)
+        size_bytes = sum(work.size_bytes for work in keys)
         buckets = max(self.pieces, size_bytes // BUCKET_BYTES)
-        parts = context.parallelize([pickle.dumps(work) for work in keys], min(len(keys), self.pieces))
+        parts = context.parallelize([pickle.dumps(work) for work in keys], len(keys))
         spread = parts.flatMap(partial(keys_of, buckets=buckets)).partitionBy(buckets, int)
-        works = context.parallelize([(unit, pickle.dumps(work)) for unit, work in enumerate(groups)], 1)
+        works = context.parallelize([(number, pickle.dumps(work)) for number, work in enumerate(groups)], 1)
         together = works.union(spread.values().mapPartitions(standing)).partitionBy(len(groups), int)
-        made = together.values().mapPartitions(_clean_group).collect()
+        made = together.values().mapPartitions(_clean_groups).collect()
         return in_order([pickle.loads(each) for each in made])
 
 
@@ -73,8 +73,8 @@ def in_order(made: Sequence[GroupMade | Failed]) -> list[GroupMade]:
     return [each for each in made if isinstance(each, GroupMade)]
 
 
-def _clean_group(items: Iterable[Any]) -> Iterable[bytes]:
-    return map(pickle.dumps, clean_group(items))
+def _clean_groups(items: Iterable[Any]) -> Iterable[bytes]:
+    return map(pickle.dumps, clean_groups(items))
 
 
 def _run(raw: bytes) -> bytes:

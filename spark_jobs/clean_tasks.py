@@ -1,13 +1,13 @@
 """Tasks of a cleaner's round: each gets a value with all that it needs, with files but without their bytes.
 
-A task holds the distinct keys of the segment, or the group of segments, that it reads. Of the new segment it holds the
-indexes, and those bytes that are not copied from a file.
+A task of either pass holds the distinct keys of a part of the log, which begins and ends where groups of segments do.
+Of the new segment it holds the indexes, and those bytes that are not copied from a file.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,10 +22,11 @@ from offsets_log.broker.recovery import OpenLog
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.bounds import Bounds
 from offsets_log.cleaner.bulk import KeyTable, PackedKeys, fill, packed
+from offsets_log.cleaner.bulk_steps import StepNotes
 from offsets_log.cleaner.folder import FolderFile, new_files, segment_files
 from offsets_log.cleaner.group_cleaning import GroupCleaning, NewSegment
 from offsets_log.cleaner.kept import Kept
-from offsets_log.cleaner.offset_map import enter_segment
+from offsets_log.cleaner.offset_map import NOT_ENTERED, enter_segment
 from offsets_log.cleaner.result import records_in
 from offsets_log.cleaner.round import clean, new_offset_map
 from offsets_log.cleaner.settings import Settings
@@ -40,9 +41,6 @@ from spark_jobs.stored import Recovered, StoredFile, recovered
 
 if TYPE_CHECKING:
     from collections.abc import Container
-
-LEAST_OFFSET = -(1 << 63)
-"""Below any offset."""
 
 
 class Folder(NamedTuple):
@@ -80,9 +78,9 @@ class StepsWork(NamedTuple):
     def run(self) -> Steps:
         """Return what `steps_of` returns."""
         indexing = Indexing.of(self.file.base_offset, self.file.size_bytes)
-        noted: list[int] = []
-        follower = Follower(self.file, indexing, NEWEST, notes=noted.extend) if self.in_bulk else None
-        return steps_of(self.file, self.start, self.begins, follower, noted)
+        notes = StepNotes(self.begins)
+        follower = Follower(self.file, indexing, NEWEST, notes=notes.take) if self.in_bulk else None
+        return steps_of(self.file, self.start, self.begins, follower, notes.positions)
 
 
 class CopyWork(NamedTuple):
@@ -107,57 +105,45 @@ class CopyWork(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeysWork:
-    """The keys of one segment.
+    """The keys of a part of the log.
 
     Attributes:
-        unit: the number of its group.
-        number: its own number among all segments.
-        start: position from which pass 1 reads it; None if it is clean.
-        transactions: the transactions that pass 1 knows there; if some abort, more keys are looked up than entered.
+        number: of the part.
+        segments: with the position from which pass 1 reads each; None of those that are clean.
+        transactions: the transactions that pass 1 knows where it begins.
     """
 
-    file: StoredFile
-    unit: int
     number: int
-    start: int | None
+    segments: Sequence[tuple[StoredFile, int | None]]
     first_dirty: int
     transactions: Transactions
-    meets_aborted: bool
     settings: Settings
     in_bulk: bool
 
+    @property
+    def size_bytes(self) -> int:
+        """Size of the segments."""
+        return sum(file.size_bytes for file, _ in self.segments)
+
     def found(self) -> Iterator[PackedKeys | Entered | Failed]:
-        """Yield the keys: those entered, with their last offsets, and the others; or the error that ends pass 1.
+        """Yield all keys: those entered with their last offsets, the others at `NOT_ENTERED`.
 
-        Those that are entered come with the runs of batches that were entered in bulk.
-
-        `LEAST_OFFSET` stands for the offset of those that are not entered.
+        Then the runs of batches that were entered in bulk, or the error that ends pass 1.
         """
-        if self.start == 0 and not self.meets_aborted:
-            keys, runs, error = self._entered(0, LEAST_OFFSET)
-            if error is not None:
-                yield Failed(self.number, error)
-            elif keys.last_offsets.min(initial=self.first_dirty) >= self.first_dirty:
-                yield from (keys, runs)
-                return
-        if self.start is not None:
-            keys, runs, error = self._entered(self.start, self.first_dirty)
-            if error is not None:
-                yield Failed(self.number, error)
-            yield from (keys, runs)
-        everything = replace(self, transactions=Transactions())
-        keys, _, _ = everything._entered(0, LEAST_OFFSET)  # pass 2 ends at what cannot be read
-        yield keys._replace(last_offsets=np.full(len(keys.last_offsets), LEAST_OFFSET))
-
-    def _entered(self, start: int, first_dirty: int) -> tuple[PackedKeys, Entered, OffsetsLogError | None]:
-        """Return the segment's keys from a position on, up to where an error ends the pass."""
         transactions = pickle.loads(pickle.dumps(self.transactions))
         with closing(new_offset_map(self.settings, in_bulk=self.in_bulk)) as found:
+            found.notes_others = True
             try:
-                enter_segment(self.file, start, first_dirty, found, transactions)
+                for file, start in self.segments:
+                    if start is not None:
+                        enter_segment(file, start, self.first_dirty, found, transactions)
+                    if start != 0:
+                        found.note_all(file)
             except OffsetsLogError as error:
-                return packed(found), Entered(), error
-            return packed(found), Entered(found.entered if isinstance(found, KeyTable) else ()), None
+                yield Failed(self.number, error)
+                return
+            yield packed(found)
+            yield Entered(found.entered if isinstance(found, KeyTable) else ())
 
 
 class Entered(NamedTuple):
@@ -167,16 +153,16 @@ class Entered(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The error that ends pass 1, and the number of the segment that it cannot read."""
+    """The error that ends pass 1, and the number of the part of which it cannot read something."""
 
     number: int
     error: OffsetsLogError
 
 
 class Share(NamedTuple):
-    """Keys of a group that are in one bucket, or runs of batches for the group."""
+    """Keys of a part that are in one bucket, or runs of batches for the part."""
 
-    unit: int
+    number: int
     found: PackedKeys | Entered
 
 
@@ -185,36 +171,35 @@ def keys_of(raw: bytes, buckets: int) -> Iterator[tuple[int, Share | Failed]]:
     work: KeysWork = pickle.loads(raw)
     for found in work.found():
         if not isinstance(found, PackedKeys):
-            yield 0, found if isinstance(found, Failed) else Share(work.unit, found)
+            yield 0, found if isinstance(found, Failed) else Share(work.number, found)
             continue
         places = np.zeros(len(found.last_offsets), np.int64)
         table.spread(found.arena, np.ascontiguousarray(found.begins), places, buckets)
         some = _divided(found, np.arange(len(places)), places)
-        yield from ((bucket, Share(work.unit, keys)) for bucket, keys in some)
+        yield from ((bucket, Share(work.number, keys)) for bucket, keys in some)
 
 
 def standing(items: Iterable[Share | Failed]) -> Iterator[tuple[int, PackedKeys | Entered | Failed]]:
-    """Return for each key of a bucket the last offset at which it stands, to each group that has it.
+    """Return for each key of a bucket the last offset at which it stands, to each part that has it.
 
-    Keys that are entered nowhere are left out. Runs are passed on to their group, an error to the first one.
+    Keys that are entered nowhere are left out. Runs are passed on to their part, an error to the first one.
     """
-    units_of, some = [], []
+    numbers_of, some = [], []
     for item in items:
         if isinstance(item, Failed):
             yield 0, item
         elif isinstance(item.found, Entered):
-            yield item.unit, item.found
+            yield item.number, item.found
         else:
-            units_of.append(item.unit)
+            numbers_of.append(item.number)
             some.append(item.found)
     keys = joined(some)
     codes = _column(keys).dictionary_encode().indices.to_numpy().astype(np.int64)
-    last = np.full(codes.max(initial=0) + 1, LEAST_OFFSET)
+    last = np.full(codes.max(initial=0) + 1, NOT_ENTERED)
     np.maximum.at(last, codes, keys.last_offsets)
-    units = np.repeat(units_of, [len(each.last_offsets) for each in some])
-    _, rows = np.unique(units * len(last) + codes, return_index=True)
-    rows = rows[last[codes[rows]] > LEAST_OFFSET]
-    yield from _divided(keys._replace(last_offsets=last[codes]), rows, units[rows])
+    numbers = np.repeat(numbers_of, [len(each.last_offsets) for each in some])
+    rows = np.flatnonzero(last[codes] > NOT_ENTERED)
+    yield from _divided(keys._replace(last_offsets=last[codes]), rows, numbers[rows])
 
 
 def joined(some: Sequence[PackedKeys]) -> PackedKeys:
@@ -260,8 +245,8 @@ class GroupMade(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupWork:
-    """A group of segments that becomes one.
+class GroupsWork:
+    """A part of the log: groups of segments, each of which becomes one.
 
     Attributes:
         transactions: the transactions known where it begins.
@@ -269,9 +254,9 @@ class GroupWork:
         latest: the last offset that the offset map covers.
     """
 
-    files: Sequence[StoredFile]
+    groups: Sequence[Sequence[StoredFile]]
     transactions: Transactions
-    expected: Sequence[list[AbortedTransaction] | None]
+    expected: Mapping[int, list[AbortedTransaction] | None]
     producers: Producers
     first_dirty: int
     first_uncleanable: int
@@ -281,35 +266,37 @@ class GroupWork:
     folder: Folder | None
     in_bulk: bool
 
-    def run(self, keys: PackedKeys, runs: Iterable[tuple[int, int, int]] = ()) -> GroupMade:
-        """Run pass 2, with the group's keys, and runs of its batches that were entered in bulk."""
-        expected = {file.base_offset: found for file, found in zip(self.files, self.expected, strict=True)}
+    def run(self, keys: PackedKeys, runs: Iterable[tuple[int, int, int]] = ()) -> list[GroupMade]:
+        """Run pass 2, with the part's keys and runs of its batches that were entered in bulk, up to an error."""
+        made = []
         with closing(new_offset_map(self.settings, in_bulk=self.in_bulk)) as offset_map:
             fill(offset_map, keys)
             if isinstance(offset_map, KeyTable):
                 offset_map.trust(runs, self.first_dirty)
             offset_map.latest = self.latest
-            group = GroupCleaning(
+            cleaning = GroupCleaning(
                 offset_map, self.producers, self.first_uncleanable, self.settings, self.old_tombstones_until,
-                self.transactions, lambda file, end: expected[file.base_offset] or [], _no_advance,
+                self.transactions, lambda file, end: self.expected[file.base_offset] or [], _no_advance,
             )  # fmt: skip
-            try:
-                new, kept = group.clean(self.files)
-            except OffsetsLogError as error:
-                return GroupMade(None, Kept(), (), error)
-        return GroupMade(_bare(new), kept, _written(new, self.folder))
+            for group in self.groups:
+                try:
+                    new, kept = cleaning.clean(group)
+                except OffsetsLogError as error:
+                    made.append(GroupMade(None, Kept(), (), error))
+                    break
+                made.append(GroupMade(_bare(new), kept, _written(new, self.folder)))
+        return made
 
 
-def clean_group(items: Iterable[bytes | PackedKeys | Entered | Failed]) -> list[GroupMade | Failed]:
-    """Run a pickled `GroupWork` with what was found for the group; if pass 1 has failed, return only its errors."""
+def clean_groups(items: Iterable[bytes | PackedKeys | Entered | Failed]) -> list[GroupMade | Failed]:
+    """Run a pickled `GroupsWork` with what was found for the part; if pass 1 has failed, return only its errors."""
     given = [*items]
     failed = [item for item in given if isinstance(item, Failed)]
     if failed:
         return [*failed]
     (work,) = (pickle.loads(item) for item in given if isinstance(item, bytes))
     runs = (run for item in given if isinstance(item, Entered) for run in item.runs)
-    made: GroupMade = work.run(joined([item for item in given if isinstance(item, PackedKeys)]), runs)
-    return [made]
+    return [*work.run(joined([item for item in given if isinstance(item, PackedKeys)]), runs)]
 
 
 class RoundMade(NamedTuple):

@@ -1,9 +1,10 @@
-"""A round of the cleaner on a cluster: tasks for a segment or a group each write the same bytes as one machine.
+"""A round of the cleaner on a cluster: tasks for parts of a log write the same bytes as one machine.
 
     segments ─► recovered if a broker would ─► opened at the driver: indexes, producers ─► bounds, groups
              ─► what each does to transactions (`cleaner/steps.py`) ─► transactions known where each begins
-             ─► pass 1: keys of each segment ─► shuffled: the last offset of each, to every group that has it
-             ─► pass 2: a task for each group, which writes its new segment to its final place
+             ─► parts: runs of groups, a task each
+             ─► pass 1: keys of each part ─► shuffled: the last offset of each, to every part that has it
+             ─► pass 2: new segments of each part, written to their final place
              ─► segments that stay: copied by a task each
 
 The driver holds the indexes of the log, and the transactions that are open or aborted. A group, which becomes one
@@ -48,7 +49,7 @@ from spark_jobs.clean_tasks import (
     CopyWork,
     Folder,
     GroupMade,
-    GroupWork,
+    GroupsWork,
     KeysWork,
     RecoveryWork,
     RoundMade,
@@ -60,6 +61,12 @@ from spark_jobs.stored import Recovered, StoredFile, StoredStart, all_stored, st
 
 ONE_TASK_BELOW_BYTES = 4 << 20
 """Logs smaller than this are not worth a shuffle."""
+
+MOST_PART_BYTES = 1 << 29
+"""About so much of a log a task of a pass has at most, for it holds the keys in it."""
+
+Part = Sequence[Sequence[StoredFile]]
+"""Groups of segments that one task has."""
 
 
 class Work(Protocol):
@@ -75,11 +82,15 @@ class Cluster(Protocol):
     def run(self, works: Sequence[Work]) -> list[Any]:
         """Run each work in a task; return the results in their order."""
 
-    def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupWork]) -> list[GroupMade]:
-        """Run both passes: tell groups where their keys stand last in all segments; return each group's result.
+    @property
+    def pieces(self) -> int:
+        """How many tasks a stage has at most, unless they would be large."""
+
+    def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupsWork]) -> list[GroupMade]:
+        """Run both passes over all parts of a log: tell each where its keys stand last in all; return groups' results.
 
         Raises:
-            OffsetsLogError: pass 1 cannot read a segment; the error is that of the first one in the log.
+            OffsetsLogError: pass 1 cannot read a part; the error is that of the first one in the log.
         """
 
 
@@ -232,71 +243,49 @@ class _OneRound:
         if not _are_rising([steps[file.base_offset, 0] for file in cleaned]):
             return False
         groups = groups_of(cleaned, bounds.first_uncleanable, done.settings)
-        units = {file.base_offset: number for number, group in enumerate(groups) for file in group}
-        keys = self._keys(cleaned, files, starts, units, steps)
-        works_of_groups = self._group_works(groups, files, steps)
-        self._take(self.cluster.meet(keys, works_of_groups))
+        parts = [
+            [[files[file.base_offset] for file in group] for group in part]
+            for part in parts_of(groups, self.cluster.pieces)
+        ]
+        self._take(self.cluster.meet(self._keys(parts, starts, steps), self._groups(parts, steps)))
         return True
 
     def _keys(
-        self,
-        cleaned: Sequence[LogFile],
-        files: Mapping[int, StoredFile],
-        starts: Mapping[int, int],
-        units: Mapping[int, int],
-        steps: Mapping[tuple[int, int], Steps],
+        self, parts: Sequence[Part], starts: Mapping[int, int], steps: Mapping[tuple[int, int], Steps]
     ) -> list[KeysWork]:
-        """Return the works of pass 1 for each segment, with the transactions where it begins (``CL-9``, ``CL-10``)."""
+        """Return the works of pass 1 for each part, with the transactions where it begins (``CL-9``, ``CL-10``)."""
         bounds, opened = self.done.bounds, self.done.opened
         first, end = bounds.first_dirty, bounds.first_uncleanable
         transactions = Transactions()
         transactions.expect(aborted_between(opened.files.values(), bounds.log_start, first, end))
         works = []
-        for number, file in enumerate(cleaned):
-            start = starts.get(file.base_offset)
-            at_begin, meets_aborted = Transactions(), False
-            if start is not None:
-                of_file = steps[file.base_offset, start]
-                at_begin = transactions.copy()
-                meets_aborted = bool(at_begin.aborted) or at_begin.next_aborted <= of_file.last_offset
-                take_steps(transactions, file.file, of_file)
+        for number, part in enumerate(parts):
+            segments = [(file, starts.get(file.base_offset)) for group in part for file in group]
+            bare = [(file.bare(), start) for file, start in segments]
             works.append(
-                KeysWork(
-                    file=files[file.base_offset].bare(),
-                    unit=units[file.base_offset],
-                    number=number,
-                    start=start,
-                    first_dirty=first,
-                    transactions=at_begin,
-                    meets_aborted=meets_aborted,
-                    settings=self.done.settings,
-                    in_bulk=self.in_bulk,
-                )
-            )
+                KeysWork(number, bare, first, transactions.copy(), self.done.settings, self.in_bulk)
+            )  # fmt: skip
+            for file, start in segments:
+                if start is not None:
+                    take_steps(transactions, file.file, steps[file.base_offset, start])
         return works
 
-    def _group_works(
-        self,
-        groups: Sequence[Sequence[LogFile]],
-        files: Mapping[int, StoredFile],
-        steps: Mapping[tuple[int, int], Steps],
-    ) -> list[GroupWork]:
-        """Return the works of pass 2 for each group, with the transactions where it begins."""
+    def _groups(self, parts: Sequence[Part], steps: Mapping[tuple[int, int], Steps]) -> list[GroupsWork]:
+        """Return the works of pass 2 for each part, with the transactions where it begins."""
         done = self.done
         until, producers = old_tombstones_until(done), active_producers(done)
         transactions = Transactions()
         works = []
-        for group in groups:
+        for part in parts:
             at_begin = transactions.copy()
-            expected = []
-            for file, end in ends_of(group):
-                entries = self._expected(file, end)
-                expected.append(entries)
+            expected = {}
+            for file, end in (item for group in part for item in ends_of(group)):
+                entries = expected[file.base_offset] = self._expected(file, end)
                 transactions.expect(entries or ())
                 take_steps(transactions, file.file, steps[file.base_offset, 0])
             works.append(
-                GroupWork(
-                    files=[files[file.base_offset] for file in group],
+                GroupsWork(
+                    groups=part,
                     transactions=at_begin,
                     expected=expected,
                     producers=producers,
@@ -338,6 +327,19 @@ class _OneRound:
             done.take(group.new, group.kept)
             self.names += group.names
         done.end_offset, done.outcome = done.bounds.first_uncleanable, CLEANED
+
+
+def parts_of(groups: Sequence[Sequence[LogFile]], pieces: int) -> list[list[Sequence[LogFile]]]:
+    """Cut a log between groups into parts of about the same size: no more than ``pieces``, unless these are large."""
+    sizes = [sum(file.size_bytes for file in group) for group in groups]
+    total = sum(sizes) or 1
+    count = max(pieces, -(-total // MOST_PART_BYTES))
+    parts: dict[int, list[Sequence[LogFile]]] = {}
+    before = 0
+    for group, size_bytes in zip(groups, sizes, strict=True):
+        parts.setdefault((before + size_bytes // 2) * count // total, []).append(group)
+        before += size_bytes
+    return [*parts.values()]
 
 
 def _are_rising(segments: Sequence[Steps]) -> bool:

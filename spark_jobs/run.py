@@ -50,6 +50,8 @@ JVM_OPTIONS, SHORT_LIVED = "spark.driver.defaultJavaOptions", "-XX:TieredStopAtL
 """Setting of options that users' own come after; and the option not to optimize what will not run for long."""
 DAEMON = "spark.python.daemon.module"
 """Setting of the module that starts Python workers."""
+HERE = "local"
+"""A master on this machine, where workers import what this process can: such sessions start faster."""
 GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Environment variable that is set for programs run by spark-submit."""
 _OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
@@ -62,7 +64,7 @@ def open_spark(
     """Open a session that knows the data source; it is stopped at the end only if it was started here.
 
     Args:
-        default: where it runs if neither ``master`` nor spark-submit says; such a session starts faster.
+        default: where it runs if neither ``master`` nor spark-submit says.
         registers: False if the caller registers the data source when it is needed, for that takes seconds.
 
     Raises:
@@ -71,8 +73,8 @@ def open_spark(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     was_active = SparkSession.getActiveSession()
     builder = SparkSession.builder.appName("offsets-log")
-    if master is None and default is not None and GATEWAY not in os.environ:
-        master, builder = default, builder.config(JVM_OPTIONS, SHORT_LIVED).config(DAEMON, "spark_jobs.daemon")
+    if GATEWAY not in os.environ and (master := master or default) is not None and master.split("[")[0] == HERE:
+        builder = builder.config(JVM_OPTIONS, SHORT_LIVED).config(DAEMON, "spark_jobs.daemon")
     builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     spark = was_active or (builder if master is None else builder.master(master)).getOrCreate()
     try:

@@ -8,19 +8,25 @@ these in the log's order (`StoredStart`). The driver itself reads what is not so
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from offsets_log.broker.batches import HEADER_UP_TO_MAGIC, FileBatch, entry_at
+import numpy as np
+
+from offsets_log.broker.batches import HEADER_UP_TO_MAGIC, FileBatch
+from offsets_log.broker.bulk import take_many
 from offsets_log.broker.indexes import INDEX_INTERVAL_BYTES, OffsetIndex, TimeIndex, TransactionIndex
 from offsets_log.broker.leader_epochs import LeaderEpochs, assign
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import Completed, ProducerState, Snapshots
 from offsets_log.broker.recovery import OpenLog, Start
 from offsets_log.broker.segment_recovery import SegmentRecovery
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.cleaning import producers as pr
+from offsets_log.columnar.jit.records import Table
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -111,7 +117,8 @@ class Recovered:
 
     Attributes:
         next_offset: the offset after its last batch that counts; −1 without one.
-        batches: position, offset and header of the batches with a producer; for a control batch all of its bytes.
+        batches: headers of the batches with a producer, of control batches all bytes, behind each other.
+        sizes: of each of these.
     """
 
     valid_bytes: int
@@ -119,26 +126,33 @@ class Recovered:
     times: TimeIndex
     leader_epochs: LeaderEpochs
     next_offset: int
-    batches: list[tuple[int, int, bytes]]
+    batches: bytes
+    sizes: a.Int64s
 
 
 @dataclass(slots=True)
 class _Noting(ProducerState):
     """A producer state that only notes batches."""
 
-    batches: list[tuple[int, int, bytes]] = field(default_factory=list)
+    batches: list[bytes] = field(default_factory=list)
+    sizes: list[a.Int64s] = field(default_factory=lambda: [np.zeros(0, np.int64)])
 
     def append(self, batch: FileBatch) -> Completed | None:
         end = batch.end if batch.is_control else batch.position + b.BATCH_HEADER_SIZE
-        self.batches.append((batch.position, batch.offset, bytes(batch.view[batch.position : end])))
+        self._note(bytes(batch.view[batch.position : end]), np.array([end - batch.position]))
         return None
 
-    def append_all(self, file: LogFile, positions: Sequence[int]) -> None:
+    def append_all(self, file: LogFile, noted: Table[pr.Noted]) -> None:
         """Append whole batches of a file."""
-        for position in positions:
-            batch = entry_at(file.file, file.view, position, file.size_bytes)
-            assert batch is not None
-            self.append(batch)
+        data, at, kinds = np.frombuffer(file.view, np.uint8), noted.rows["position"], noted.rows["kind"]
+        is_data = (kinds == pr.DATA) | (kinds == pr.TRANSACTIONAL_DATA)
+        sizes = np.where(is_data, b.BATCH_HEADER_SIZE, noted.rows["size"])
+        ends = np.cumsum(sizes)
+        self._note(data[np.repeat(at - (ends - sizes), sizes) + np.arange(ends[-1])].tobytes(), sizes)
+
+    def _note(self, raw: bytes, sizes: a.Int64s) -> None:
+        self.batches.append(raw)
+        self.sizes.append(sizes)
 
 
 def recovered(file: LogFile, index_interval_bytes: int, *, in_bulk: bool) -> Recovered | None:
@@ -151,7 +165,8 @@ def recovered(file: LogFile, index_interval_bytes: int, *, in_bulk: bool) -> Rec
     except OffsetsLogError:
         return None
     return Recovered(
-        recovery.valid_bytes, file.index, file.times, epochs, producers.map_end_offset, producers.batches
+        recovery.valid_bytes, file.index, file.times, epochs, producers.map_end_offset, b"".join(producers.batches),
+        np.concatenate(producers.sizes),
     )  # fmt: skip
 
 
@@ -197,17 +212,14 @@ class StoredStart(Start):
             assign(self.opened.leader_epochs, epoch, offset)
         return known.valid_bytes
 
-    @staticmethod
-    def _takes(known: Recovered, file: LogFile, producers: ProducerState) -> bool:
+    def _takes(self, known: Recovered, file: LogFile, producers: ProducerState) -> bool:
         """Add the batches to the producers; return False, with the producers unchanged, if one is refused."""
         before = producers.entries.copy(), producers.ongoing.copy(), producers.completed.copy()
         end_offset, aborted = producers.map_end_offset, file.aborted
         telling = SegmentRecovery(file, producers, {})
         file.aborted = TransactionIndex()
         try:
-            for _, offset, raw in known.batches:
-                magic = raw[HEADER_UP_TO_MAGIC - 1]
-                telling.tell_producers(FileBatch(file.file, memoryview(raw), 0, len(raw), offset, magic, len(raw)))
+            self._tell(telling, known)
         except OffsetsLogError:
             producers.entries, producers.ongoing, producers.completed = before
             producers.map_end_offset, file.aborted = end_offset, aborted
@@ -215,6 +227,20 @@ class StoredStart(Start):
         if known.next_offset >= 0:
             producers.map_end_offset = known.next_offset
         return True
+
+    def _tell(self, telling: SegmentRecovery, known: Recovered) -> None:
+        """Tell producers of all batches. Raises BrokerError."""
+        ends = np.cumsum(known.sizes)
+        begins, data, view = ends - known.sizes, np.frombuffer(known.batches, np.uint8), memoryview(known.batches)
+        number = 0
+        while number < len(begins):
+            if self._in_bulk:
+                number = take_many(telling.producers, telling.file, data, begins, number)
+            if number < len(begins):
+                raw = view[begins[number] : ends[number]]
+                offset, magic = int.from_bytes(raw[:8], signed=True), raw[HEADER_UP_TO_MAGIC - 1]
+                telling.tell_producers(FileBatch(telling.file.file, raw, 0, len(raw), offset, magic, len(raw)))
+                number += 1
 
 
 def stored_file(file: LogFile, segment: Segment, found: FoundFile) -> StoredFile:

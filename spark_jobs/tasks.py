@@ -32,9 +32,8 @@ from offsets_log.columnar.scan.reading import Cursor, Note, ScanOrder, ScanPlace
 from offsets_log.columnar.shuffle.pieces import check_reach
 from offsets_log.columnar.sinks.lines import Lines
 from offsets_log.errors import Damage
-from offsets_log.events import LogEnd, LogEvent, TailFound
+from offsets_log.events import LogEnd, LogEvent, TailFound, Wants
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.record import Record
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.releases import Release
 from offsets_log.rows.tables import Row
@@ -295,7 +294,7 @@ def joined_check(
 
 
 def chosen_events(
-    order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], wants: Callable[[Record], bool] | None
+    order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], wants: Wants | None
 ) -> Iterator[LogEvent]:  # fmt: skip
     """Yield the events of what `choose` has made of a log; ``wants`` as in `iter_events`."""
     noted: list[Seen] = []

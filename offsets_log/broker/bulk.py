@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -95,12 +95,36 @@ class ProducerTable:
             }
 
 
-Notes = Callable[[Sequence[int]], None]
-"""Takes the positions of batches."""
+def take_many(producers: ProducerState, file: LogFile, data: a.Bytes, begins: a.Int64s, first: int) -> int:
+    """Tell producers of batches, from a number on, and a file of transactions that they abort.
+
+    Args:
+        data: the headers of the batches, and all of control batches.
+        begins: where each begins.
+
+    Returns:
+        The number of the first that is not plain.
+    """
+    table = ProducerTable(producers)
+    table.lend()
+    told, _, ended = table.arrays
+    while True:
+        first = int(pr.take_many(*table.arrays, data, begins, first))
+        is_full = told.ended == len(ended)
+        for aborted in table.take_ended():
+            file.aborted.append(aborted)
+        if not is_full:
+            break
+    table.give_back()
+    return first
+
+
+Notes = Callable[[Table[pr.Noted]], None]
+"""Takes what is noted of batches."""
 
 
 class ProducerNotes(ProducerTable):
-    """Lets kernels pass over batches of producers, and tells where these are."""
+    """Lets kernels pass over batches of producers, and tells what these are."""
 
     def __init__(self, notes: Notes) -> None:
         super().__init__(None)
@@ -110,7 +134,8 @@ class ProducerNotes(ProducerTable):
     def take_ended(self) -> list[AbortedTransaction]:
         """Tell of the batches since the last call."""
         told, _, ended = self.arrays
-        self._notes(ended.rows["producer_id"][: told.ended].tolist())
+        if told.ended:
+            self._notes(Table(pr.Noted, ended.numbers[: told.ended].copy().view(pr.Noted.dtype)[:, 0]))
         told.ended = 0
         return []
 

@@ -127,6 +127,17 @@ class KeyTable(OffsetMap):
         self.latest = offset
         return True
 
+    def note(self, key: bytes) -> None:
+        """Implement `OffsetMap.note`."""
+        while table.put_one(*self.arrays, np.frombuffer(key, np.uint8), d.NOT_ENTERED) == oc.NEEDS_ROOM:
+            self._grow()
+
+    def note_run(self, file: LogFile, position: int) -> int:
+        """Note the keys of a run of plain batches, whatever transactions they are of; where it ends."""
+        self.round_state.notes = d.NOTES_ALL
+        self.open.lend(Transactions())
+        return self._run(file, position, 0)
+
     def packed(self) -> PackedKeys:
         """Return all keys, in the memory of this table."""
         round_state = self.round_state
@@ -184,20 +195,25 @@ class KeyTable(OffsetMap):
         batch: FileBatch | None = None,
     ) -> int:
         """Enter a run of plain batches from a position on, or the one given; where it ends."""
-        self.read(file)
+        self.round_state.notes = d.NOTES_OTHERS if self.notes_others else d.NOTES_NONE
         self.open.lend(transactions)
+        reached = self._run(file, position, first_dirty, batch)
+        self.latest = int(self.round_state.latest)
+        self.open.take_back(transactions)
+        if reached > position and len(self._entered) < MOST_RUNS:
+            self._entered.append((file.base_offset, position, reached))
+        return reached
+
+    def _run(self, file: LogFile, position: int, first_dirty: int, batch: FileBatch | None = None) -> int:
+        """Run the kernel of pass 1 from a position on, or over the batch given; where it ends."""
+        self.read(file)
         round_state = self.round_state
         round_state.position, round_state.end = position, file.size_bytes if batch is None else batch.end
         round_state.allowed_at = -1 if batch is None else position
         round_state.first_dirty, round_state.latest = first_dirty, self.latest
         while self._enter() != oc.FINISHED:
             pass
-        self.latest = int(round_state.latest)
-        self.open.take_back(transactions)
-        reached = int(round_state.position)
-        if reached > position and len(self._entered) < MOST_RUNS:
-            self._entered.append((file.base_offset, position, reached))
-        return reached
+        return int(round_state.position)
 
     @property
     def entered(self) -> list[tuple[int, int, int]]:

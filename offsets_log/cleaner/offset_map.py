@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -11,9 +12,12 @@ from offsets_log.broker.log_file import LogFile
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.transactions import Transactions
+from offsets_log.errors import OffsetsLogError
 
 SLOT_BYTES = 24
 """A digest of the key, and an offset."""
+NOT_ENTERED = -(1 << 63)
+"""The offset of a key that is only noted: below any other."""
 
 
 @dataclass(slots=True)
@@ -26,6 +30,8 @@ class OffsetMap:
         is_full: it ended before the round's end.
         is_bulk: whether kernels fill it.
         begins: base offset of each segment that is entered → the transactions where it begins.
+        notes_others: whether keys of records that are not entered are noted too, at `NOT_ENTERED`: pass 2 asks for
+            them, and in another part of the log they may be entered.
     """
 
     is_bulk: ClassVar[bool] = False
@@ -34,6 +40,7 @@ class OffsetMap:
     offsets: dict[bytes, int] = field(default_factory=dict)
     is_full: bool = False
     begins: dict[int, Transactions] = field(default_factory=dict)
+    notes_others: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> OffsetMap:
@@ -49,6 +56,21 @@ class OffsetMap:
             return False
         self.offsets[key] = self.latest = offset
         return True
+
+    def note(self, key: bytes) -> None:
+        """Note a key, whatever is known of it."""
+        self.offsets.setdefault(key, NOT_ENTERED)
+
+    def note_all(self, file: LogFile) -> None:
+        """Note all keys of a segment, up to what cannot be read."""
+        with suppress(OffsetsLogError):
+            for batch in batches(file, passing=lambda position: self.note_run(file, position)):
+                if not batch.is_control:
+                    _note(batch, self)
+
+    def note_run(self, file: LogFile, position: int) -> int:
+        """Note the keys of a run of batches from a position on; where it ends: here nothing is noted so."""
+        return position
 
     def get(self, key: bytes) -> int:
         """Return the offset of a key; −1 if it is not known."""
@@ -96,6 +118,8 @@ def enter_segment(
         is_entered = not transactions.can_discard(batch) and not batch.is_control
         if is_entered and not _enter(file, batch, first_dirty, found, transactions):
             return False
+        if found.notes_others and not is_entered and not batch.is_control:
+            _note(batch, found)
         if batch.last_offset >= first_dirty:
             found.latest = batch.last_offset
     return True
@@ -106,6 +130,16 @@ def _enter(file: LogFile, batch: FileBatch, first_dirty: int, found: OffsetMap, 
     if not batch.is_legacy and found.enter(file, batch.position, first_dirty, transactions, batch) == batch.end:
         return True
     for record in records(batch):
-        if record.key is not None and record.offset >= first_dirty and not found.put(record.key, record.offset):
-            return False
+        if record.key is not None and record.offset >= first_dirty:
+            if not found.put(record.key, record.offset):
+                return False
+        elif record.key is not None and found.notes_others:
+            found.note(record.key)
     return True
+
+
+def _note(batch: FileBatch, found: OffsetMap) -> None:
+    """Note the keys of a batch."""
+    for record in records(batch):
+        if record.key is not None:
+            found.note(record.key)

@@ -12,7 +12,7 @@ commit again; nothing else is made of it (``CL-16``, ``CL-17``).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -97,26 +97,28 @@ class Steps:
 
 
 def steps_of(
-    file: LogFile, start: int, begins: Begins, follower: Follower | None = None, noted: Sequence[int] = ()
+    file: LogFile,
+    start: int,
+    begins: Begins,
+    follower: Follower | None = None,
+    noted: Callable[[], Iterable[int]] = tuple,
 ) -> Steps:
     """Return the steps of a segment from a position on, up to what cannot be read, where cleaning it fails.
 
     Args:
         follower: passes over runs of batches.
-        noted: gets the positions of those of them that have a producer.
+        noted: returns the positions of those of the last run that may be steps.
     """
-    steps, view, taken = Steps(file.base_offset), file.view, 0
+    steps, view = Steps(file.base_offset), file.view
 
     def passing(position: int) -> int:
-        nonlocal taken
         if follower is None:
             return position
         end = follower.follow(position, last_offset=max(steps.last_offset, file.base_offset - 1))
-        for at in noted[taken:]:
+        for at in noted():
             batch = entry_in_memory(file.file, view, at, file.size_bytes)
             assert batch is not None
             steps.note(batch, begins)
-        taken = len(noted)
         if end > position and follower.next_offset is not None:
             steps.last_offset = max(steps.last_offset, follower.next_offset - 1)
         return end

@@ -20,7 +20,7 @@ from offsets_log.data_directory.share_groups import (
     ShareState,
     ShareStates,
 )
-from offsets_log.events import Event, LogEvent
+from offsets_log.events import BareRecord, Event, LogEvent
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import record_type_of
 from offsets_log.messages.share_group_state import DELIVERY_STATES
@@ -126,7 +126,7 @@ class ShareGroupTopics:
         return partitions.get(key.partition) or partitions.get(-1) or ORPHAN
 
 
-def is_of_states(record: Record) -> bool:
+def is_of_states(record: Record | BareRecord) -> bool:
     """Whether a record says which states a group has."""
     return record_type_of(record.key) == STATE_PARTITION_METADATA
 

@@ -15,7 +15,7 @@ from offsets_log.following.pieces import PieceReader
 from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.rows import rebalance_row
 from offsets_log.rebalance.storms import Limits, StormWatch
-from offsets_log.rebalance.timeline import Timelines, named_assignment
+from offsets_log.rebalance.timeline import Named, Timelines, with_names
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.tables import Row
 
@@ -136,7 +136,7 @@ class FollowedGenerations:
 
 def _named(entry: Generation, names: TopicNames) -> Generation:
     """Return an entry with names for topics that records call by id, and nothing of it found before."""
-    before = entry.previous
+    before, known = entry.previous, Named()
     if before is not None:
-        before = replace(before, assignment=named_assignment(before, names, {}), previous=None)
-    return replace(entry, assignment=named_assignment(entry, names, {}), previous=before)
+        before = replace(before, held=with_names(before, names, known), previous=None)
+    return replace(entry, held=with_names(entry, names, known), previous=before)

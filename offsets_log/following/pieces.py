@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +20,12 @@ from offsets_log.columnar.materialize.partial import partial_state
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note, ScanOrder
 from offsets_log.errors import Damage
-from offsets_log.events import EVERYTHING, Event, LogEvent, batch_events
+from offsets_log.events import EVERYTHING, Event, LogEvent, Wants, batch_events
 from offsets_log.following.growth import GrownPiece, moved
 from offsets_log.investigate.growing_history import GrowingHistory
 from offsets_log.investigate.writers import plain
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import LogWalk
-from offsets_log.log_format.record import Record
 from offsets_log.pipeline import replay
 from offsets_log.replay.partial import PartialState
 from offsets_log.replay.profile import MODERN, Profile
@@ -37,8 +36,6 @@ BULK_FROM_BYTES = 1 << 20
 """A piece of so many bytes is read by kernels, and smaller ones once so many bytes were read."""
 WORTH_BYTES = 1 << 13
 """A smaller piece is never worth it."""
-
-Wants = Callable[[Record], bool]
 
 
 class Written(Activity):

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.errors import OffsetsLogError, ReplayError
-from offsets_log.events import BareBatch, Event, LogEvent, Passed
+from offsets_log.events import BareBatch, BareBatches, BareRecord, Event, LogEvent, Passed, Wants
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record, decode_key
@@ -40,7 +40,7 @@ from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, P
 BEFORE_ALL = -1
 """A record offset before all others."""
 
-Read = Callable[[Selection, Callable[[Record], bool]], Iterable[LogEvent]]
+Read = Callable[[Selection, Wants], Iterable[LogEvent]]
 """Returns the events of a log that a selection asks for.
 
 Of the data records at least those that the second argument wants are decoded.
@@ -184,7 +184,7 @@ class _Search:
             is_bare=True,
         )
 
-    def wants(self, record: Record) -> bool:
+    def wants(self, record: Record | BareRecord) -> bool:
         """Return whether a record matters at once: a commit does only if it creates a group."""
         asked = self._asked(record)
         if asked is None:
@@ -193,7 +193,7 @@ class _Search:
             return True
         return asked.fold.group is None and not self.profile.offsets_make_groups
 
-    def _asked(self, record: Record) -> _Asked | None:
+    def _asked(self, record: Record | BareRecord) -> _Asked | None:
         """Return what is asked of a record's key; None if nothing is."""
         raw = record.key
         if raw not in self._keys:
@@ -216,7 +216,7 @@ class _Search:
         """Yield markers and what matters of these keys; at a tombstone `state` is as it was before it."""
         for event in events:
             match event:
-                case BareBatch():
+                case BareBatches():
                     yield from self._watch_bare(event)
                 case Event() if event.record.offset < self.start or event.damage is not None:
                     continue
@@ -226,22 +226,26 @@ class _Search:
                 case _:
                     yield event
 
-    def _watch_bare(self, bare: BareBatch) -> Iterator[LogEvent]:
-        """Do as `watch` with the records of a batch."""
+    def _watch_bare(self, bare: BareBatches) -> Iterator[LogEvent]:
+        """Do as `watch` with the records of batches."""
+        place = BareBatch(0, 0)
         batch: RecordBatch | None = None
-        for seen in bare.records:
-            if isinstance(seen, Passed) or seen[0].offset < self.start:
+        for seen in bare.seen:
+            if isinstance(seen, BareBatch):
+                place, batch = seen, None
                 continue
-            record, decoded = seen
-            if decoded is None and ((asked := self._asked(record)) is None or asked.key is None):
+            if isinstance(seen, Passed) or seen.offset < self.start:
                 continue
-            batch = batch or bare.batch()
+            decoded = bare.decoder.decode(seen.key, seen.value) if self.wants(seen) else None
+            if decoded is None and ((asked := self._asked(seen)) is None or asked.key is None):
+                continue
+            batch = batch or bare.read(place)
             event = Event(
                 segment=bare.segment,
                 offsets_partition=bare.offsets_partition,
                 batch=batch,
                 batch_base_offset=batch.base_offset,
-                record=record,
+                record=Record(**seen._asdict()),
                 decoded=decoded,
             )
             if self._matters(event):

@@ -63,15 +63,11 @@ class MessageStruct(p.PlainStruct):
         for _ in range(p.UVARINT._parsereport(stream, context, section)):
             tag = p.UVARINT._parsereport(stream, context, section)
             size = p.UVARINT._parsereport(stream, context, section)
-            data = p.read_exactly(stream, size, section, f"tag {tag}")
             if tag not in self.tagged:
-                unknown.append((tag, data))
-                continue
-            field = self.tagged[tag]
-            inner = io.BytesIO(data)
-            value[field.name] = field.code._parsereport(inner, context, f"{path} -> {field.name}")
-            if p.bytes_left(inner):
-                raise p.WireError(f"tag {tag} has {p.bytes_left(inner)} bytes left over", path=section)
+                unknown.append((tag, p.read_exactly(stream, size, section, f"tag {tag}")))
+            else:  # its own bytes tell how long it is (``records:P6``)
+                field = self.tagged[tag]
+                value[field.name] = field.code._parsereport(stream, context, f"{path} -> {field.name}")
         if unknown:
             value[UNKNOWN_TAGS] = unknown
 

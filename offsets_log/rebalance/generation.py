@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from offsets_log.replay.group import CLASSIC
 
@@ -12,22 +12,6 @@ Unit = tuple[Any, int]
 """What is assigned: topic name and partition, topic id and partition, or a task's subtopology and partition."""
 Owners = dict[Unit, frozenset[str]]
 NOBODY: frozenset[str] = frozenset()
-
-
-Value = TypeVar("Value")
-
-
-class _Once(Generic[Value]):
-    """A property that is computed once; unlike `functools.cached_property` of Python 3.11 it takes no lock."""
-
-    def __init__(self, find: Callable[[Any], Value]) -> None:
-        self.find = find
-        self.__doc__ = find.__doc__
-
-    def __get__(self, owner: Any, kind: type | None = None) -> Value:
-        found = self.find(owner)
-        setattr(owner, self.find.__name__, found)  # its `__dict__` would be made to be asked
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +56,98 @@ class Move:
     target: GenerationMember
 
 
-@dataclass(kw_only=True)
+@dataclass(slots=True, eq=False)
+class Held:
+    """Who is a member, and what each is assigned; the entries of a group in which that is the same share one object.
+
+    Attributes:
+        members, assignment: by member id; for the newer kinds the target assignment. Not to be changed.
+    """
+
+    members: dict[str, GenerationMember]
+    assignment: dict[str, list[Unit]]
+    _owners: Owners | None = field(default=None, init=False, repr=False)
+    _unchanged: Change | None = field(default=None, init=False, repr=False)
+
+    @property
+    def owners(self) -> Owners:
+        """Return partition → identities of its members; a share group's partition may have several."""
+        if self._owners is None:
+            self._owners = {}
+            for member_id, units in self.assignment.items():
+                member = self.members.get(member_id)
+                owner = frozenset((member.identity if member else member_id,))
+                if self._owners.keys().isdisjoint(units):
+                    self._owners.update(dict.fromkeys(units, owner))
+                else:
+                    self._owners.update((unit, self._owners.get(unit, owner) | owner) for unit in units)
+        return self._owners
+
+    @property
+    def unchanged(self) -> Change:
+        """Return the change from it to itself."""
+        if self._unchanged is None:
+            self._unchanged = Change(self, self)
+        return self._unchanged
+
+
+NOTHING_HELD = Held({}, {})
+
+
+class Change:
+    """What changed from one entry to the next.
+
+    Attributes:
+        joined: members that are new, by id; also static members with a new id.
+        left: members that are gone, by id.
+    """
+
+    __slots__ = ("_after", "_before", "_kept", "_moved", "joined", "left")
+
+    def __init__(self, before: Held, after: Held) -> None:
+        self._before, self._after = before, after
+        self._kept: int | None = None
+        self._moved: list[Move] | None = None
+        self.joined = _members_of(after, but=before)
+        self.left = _members_of(before, but=after)
+
+    @property
+    def kept(self) -> int:
+        """Return how many partitions stay with their previous owners."""
+        if self._kept is None:
+            before = self._before.owners
+            self._kept = sum(
+                not before.get(unit, NOBODY).isdisjoint(owners) for unit, owners in self._after.owners.items()
+            )
+        return self._kept
+
+    @property
+    def moved(self) -> list[Move]:
+        """Return partitions that a new member has and that another member had before."""
+        if self._moved is None:
+            self._moved = list(self._moves()) if self._before is not self._after else []
+        return self._moved
+
+    def _moves(self) -> Iterator[Move]:
+        before, after = self._before.owners, self._after.owners
+        changed = [unit for unit, owners in after.items() if before.get(unit, owners) != owners]
+        sources = {member.identity: member for member in self._before.members.values()}
+        targets = {member.identity: member for member in self._after.members.values()}
+        for unit in sorted(changed):
+            gone, new = sorted(before[unit] - after[unit]), sorted(after[unit] - before[unit])
+            for source, target in zip(gone, new, strict=False):
+                yield Move(
+                    unit, sources.get(source, GenerationMember(source)), targets.get(target, GenerationMember(target))
+                )
+
+
+def _members_of(held: Held, *, but: Held) -> list[GenerationMember]:
+    if held.members is but.members:
+        return []
+    return [held.members[member_id] for member_id in sorted(held.members.keys() - but.members.keys())]
+
+
+@dataclass(kw_only=True, slots=True)
 class Generation:
     """One entry of a group's timeline.
 
@@ -81,7 +156,7 @@ class Generation:
         number: generation of a classic group, group epoch of the others; None if the group was deleted.
         timestamp_ms: when the record was written; None if it has no time.
         state: the group's state by the coordinator's name; ``Dead`` if it was deleted.
-        members, assignment: by member id; for the newer kinds the target assignment of this epoch.
+        held: its members and what they are assigned.
         previous: the previous entry, unless the group was deleted in between.
         skipped: numbers between the previous entry's and this one's: generations that joined and never synced
             (``W-14``), or epochs of the newer kinds that rose twice in one batch.
@@ -99,19 +174,44 @@ class Generation:
     protocol_type: str | None = None
     protocol: str | None = None
     leader: str | None = None
-    members: dict[str, GenerationMember] = field(default_factory=dict)
-    assignment: dict[str, list[Unit]] = field(default_factory=dict)
+    held: Held = NOTHING_HELD
     previous: Generation | None = field(default=None, repr=False)
     skipped: tuple[int, ...] = ()
     skipped_certainly: bool = True
     duration_ms: int | None = None
     is_storm: bool = False
     flapping: tuple[GenerationMember, ...] = ()
+    _change: Change | None = field(default=None, init=False, repr=False)
 
     @property
-    def has_same_members(self) -> bool:
-        """Whether its record has the very members of the one before: nobody joined or left."""
-        return self.previous is not None and self.previous.members is self.members
+    def members(self) -> dict[str, GenerationMember]:
+        """Its members, by id."""
+        return self.held.members
+
+    @property
+    def assignment(self) -> dict[str, list[Unit]]:
+        """What its members are assigned, by their ids."""
+        return self.held.assignment
+
+    @property
+    def owners(self) -> Owners:
+        """Partition → identities of its members."""
+        return self.held.owners
+
+    @property
+    def held_before(self) -> Held:
+        """What the previous entry holds; nothing without one."""
+        return self.previous.held if self.previous is not None else NOTHING_HELD
+
+    @property
+    def change(self) -> Change:
+        """What is changed since the previous entry."""
+        before, held = self.held_before, self.held
+        if before is held:
+            return held.unchanged
+        if self._change is None:
+            self._change = Change(before, held)
+        return self._change
 
     @property
     def changes_members_only(self) -> bool:
@@ -126,61 +226,8 @@ class Generation:
     def _follows(self, before: Generation) -> bool:
         return self.kind == CLASSIC and before.number == self.number
 
-    @_Once
-    def joined(self) -> list[GenerationMember]:
-        """Return members that the previous entry does not have, by id; also static members with a new id."""
-        before = self.previous.members if self.previous else {}
-        return [self.members[member_id] for member_id in sorted(self.members.keys() - before.keys())]
-
-    @_Once
-    def left(self) -> list[GenerationMember]:
-        """Return members of the previous entry that this one does not have."""
-        before = self.previous.members if self.previous else {}
-        return [before[member_id] for member_id in sorted(before.keys() - self.members.keys())]
-
-    @_Once
-    def owners(self) -> Owners:
-        """Return partition → identities of its members; a share group's partition may have several."""
-        before = self.previous
-        if before is not None and self.assignment == before.assignment and self.members == before.members:
-            return before.owners
-        found: Owners = {}
-        for member_id, units in self.assignment.items():
-            member = self.members.get(member_id)
-            owner = frozenset((member.identity if member else member_id,))
-            if found.keys().isdisjoint(units):
-                found.update(dict.fromkeys(units, owner))
-            else:
-                found.update((unit, found.get(unit, owner) | owner) for unit in units)
-        return before.owners if before is not None and found == before.owners else found
-
-    @_Once
-    def kept(self) -> int:
-        """Return how many partitions stay with their previous owners."""
-        before = self.previous.owners if self.previous else {}
-        if self.owners is before:
-            return len(before)
-        return sum(not before.get(unit, NOBODY).isdisjoint(owners) for unit, owners in self.owners.items())
-
     @property
     def stickiness(self) -> float | None:
         """The share of the previous assignment that stays; None if there was none."""
-        before = self.previous.owners if self.previous else {}
-        return self.kept / len(before) if before else None
-
-    @_Once
-    def moved(self) -> list[Move]:
-        """Partitions that a new member has and that another member had before."""
-        if self.previous is None or self.owners is self.previous.owners:
-            return []
-        before = self.previous.owners
-        changed = [unit for unit, owners in self.owners.items() if before.get(unit, owners) != owners]
-        sources = {member.identity: member for member in self.previous.members.values()}
-        targets = {member.identity: member for member in self.members.values()}
-        return [
-            Move(unit, sources.get(source, GenerationMember(source)), targets.get(target, GenerationMember(target)))
-            for unit in sorted(changed)
-            for source, target in zip(
-                sorted(before[unit] - self.owners[unit]), sorted(self.owners[unit] - before[unit]), strict=False
-            )
-        ]
+        before = self.held_before.owners
+        return self.change.kept / len(before) if before else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.rebalance.generation import Generation, GenerationMember
@@ -54,7 +55,7 @@ TABLE_COLUMNS = (
 
 def rebalance_row(entry: Generation) -> Row:
     """Return a row of `REBALANCE_COLUMNS`."""
-    has_same_members = entry.has_same_members
+    change = entry.change
     row: Row = {
         "group": entry.group_id,
         "type": entry.kind,
@@ -67,10 +68,10 @@ def rebalance_row(entry: Generation) -> Row:
         "protocol": entry.protocol,
         "leader": entry.leader,
         "members": len(entry.members),
-        "joined": [] if has_same_members else list(map(member_row, entry.joined)),
-        "left": [] if has_same_members else list(map(member_row, entry.left)),
+        "joined": list(map(member_row, change.joined)),
+        "left": list(map(member_row, change.left)),
         "assigned": len(entry.owners),
-        "kept": entry.kept,
+        "kept": change.kept,
         "stickiness": entry.stickiness,
         "moved": [
             {
@@ -79,7 +80,7 @@ def rebalance_row(entry: Generation) -> Row:
                 "from": move.source.member_id,
                 "to": move.target.member_id,
             }
-            for move in entry.moved
+            for move in change.moved
         ],
         "duration_ms": entry.duration_ms,
         "skipped": list(entry.skipped),
@@ -87,9 +88,33 @@ def rebalance_row(entry: Generation) -> Row:
         "is_storm": entry.is_storm,
         "flapping": [member.member_id for member in entry.flapping],
     }
-    if isinstance(entry.group_id, MalformedString):
-        row["group_base64"] = to_base64(entry.group_id.raw)
-    return row
+    return row | raw_names(entry)
+
+
+def raw_names(entry: Generation) -> Row:
+    """Return additional columns with the bytes of names that are not UTF-8."""
+    return {"group_base64": to_base64(entry.group_id.raw)} if isinstance(entry.group_id, MalformedString) else {}
+
+
+def numbers_of_row(entry: Generation) -> dict[str, int]:
+    """Return what rows of one kind differ in."""
+    return {
+        "record_offset": entry.record_offset,
+        "timestamp_ms": entry.timestamp_ms or 0,
+        "generation": entry.number or 0,
+        "duration_ms": entry.duration_ms or 0,
+    }
+
+
+def kind_of_row(entry: Generation) -> Hashable:
+    """Return what decides a row of `rebalance_row` beside `numbers_of_row`, while the entry is kept."""
+    is_null = entry.timestamp_ms is None, entry.number is None, entry.duration_ms is None
+    if any(is_null) or entry.skipped or entry.flapping or raw_names(entry):
+        return id(entry)
+    return (
+        entry.group_id, entry.kind, entry.offsets_partition, entry.state, entry.protocol_type, entry.protocol,
+        entry.leader, id(entry.held), id(entry.held_before), entry.is_storm,
+    )  # fmt: skip
 
 
 def verified_row(verification: Verification | None) -> Row:
@@ -116,7 +141,8 @@ def member_row(member: GenerationMember) -> Row:
 
 def short_row(entry: Generation) -> Row:
     """Return a row of `TABLE_COLUMNS`, with lists as text."""
-    moved = Counter((_name(move.source), _name(move.target)) for move in entry.moved)
+    change, before = entry.change, entry.held_before.owners
+    moved = Counter((_name(move.source), _name(move.target)) for move in change.moved)
     return {
         "group": entry.group_id,
         "generation": entry.number,
@@ -124,9 +150,9 @@ def short_row(entry: Generation) -> Row:
         "state": entry.state,
         "protocol": entry.protocol,
         "members": len(entry.members),
-        "joined": ", ".join(map(_name, entry.joined)) or None,
-        "left": ", ".join(map(_name, entry.left)) or None,
-        "kept": f"{entry.kept} of {len(entry.previous.owners)}" if entry.previous and entry.previous.owners else None,
+        "joined": ", ".join(map(_name, change.joined)) or None,
+        "left": ", ".join(map(_name, change.left)) or None,
+        "kept": f"{change.kept} of {len(before)}" if before else None,
         "moved": ", ".join(f"{count} {source} → {target}" for (source, target), count in moved.items()) or None,
         "duration_ms": entry.duration_ms,
         "remarks": "; ".join(remarks(entry)) or None,

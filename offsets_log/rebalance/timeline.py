@@ -7,16 +7,17 @@ members at that time, and the target assignment that was computed for it (types 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from offsets_log.errors import CorruptRecordError, Damage, ReplayError
-from offsets_log.events import BareBatch, BatchEnd, Event, LogEvent, Passed
+from offsets_log.events import BareBatches, BareRecord, BatchEnd, Event, LogEvent, Passed
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.connect_protocol import decode_assignment as decode_connect_assignment
 from offsets_log.messages.consumer_protocol import decode_assignment
 from offsets_log.messages.registry import OFFSET_COMMIT_TYPES, CoordinatorRecord, record_type_of
-from offsets_log.rebalance.generation import Generation, GenerationMember, Unit
+from offsets_log.messages.repeated import RepeatedRecords
+from offsets_log.rebalance.generation import Generation, GenerationMember, Held, Unit
 from offsets_log.replay.fold import OnDamage
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group
 from offsets_log.replay.groups import GROUP_METADATA, GroupFold
@@ -24,8 +25,10 @@ from offsets_log.replay.profile import MODERN, Profile
 from offsets_log.replay.topic_names import NAMING_TYPES, TopicNames, is_named_in, topic_names_in
 from offsets_log.rows.groups import assignor_of
 
+Kept = TypeVar("Kept")
 EPOCHS = frozenset({3, 11, 17})
 TARGET_EPOCHS = frozenset({6, 12, 20})
+NOT_REPEATED = "", None
 MAX_SKIPPED = 1000
 """No more skipped numbers are listed: a hostile log may skip two thousand million."""
 
@@ -50,15 +53,16 @@ class Timelines:
         A topic without a name keeps its id as text.
         """
         names = TopicNames(*sources, self.topic_names)
-        known: _Named = {}
-        for entry in self:
-            entry.assignment = named_assignment(entry, names, known)
+        known: Named = {}
+        for entries in self.generations.values():
+            for entry in entries:
+                entry.held = with_names(entry, names, known)
 
     def __iter__(self) -> Iterator[Generation]:
         """Yield the generations group by group, ordered by name, each in log order."""
         return (entry for _, entries in sorted(self.generations.items()) for entry in entries)
 
-    def wants(self, record: Record) -> bool:
+    def wants(self, record: Record | BareRecord) -> bool:
         """Return whether to decode a record; offset commits only if they may name a topic id that has no name yet.
 
         A commit of an unknown version may, too, and is then reported as unsupported. Given to `iter_events`, this saves
@@ -77,19 +81,14 @@ class Timelines:
         reader = reader or self.reader()
         for event in events:
             match event:
+                case BareBatches():
+                    self._read_bare(reader, event)
                 case Damage():
                     on_damage(event)
                 case BatchEnd():
                     reader.end_batch()
                 case Passed():
                     reader.passed(event)
-                case BareBatch(offsets_partition, records=records):
-                    for seen in records:
-                        if isinstance(seen, Passed):
-                            reader.passed(seen)
-                        else:
-                            self._saw(reader, offsets_partition, *seen)
-                    reader.end_batch()
                 case Event():
                     if event.damage is not None:
                         on_damage(event.damage)
@@ -100,11 +99,25 @@ class Timelines:
         """Return who reads a partition from its beginning."""
         return PartitionReader(self, self._profile)
 
+    def _read_bare(self, reader: PartitionReader, batches: BareBatches) -> None:
+        """Read batches, of which records of classic groups that repeat are not decoded."""
+        decoder = batches.decoder
+        for seen in batches.seen:
+            if isinstance(seen, BareRecord):
+                if not reader.read_again(seen, decoder):
+                    decoded = decoder.decode(seen.key, seen.value) if self.wants(seen) else None
+                    self._saw(reader, batches.offsets_partition, seen, decoded)
+            elif isinstance(seen, Passed):
+                reader.passed(seen)
+            else:
+                reader.end_batch()
+        reader.end_batch()
+
     def _saw(
         self,
         reader: PartitionReader,
         offsets_partition: int | None,
-        record: Record,
+        record: Record | BareRecord,
         decoded: CoordinatorRecord | None,
     ) -> None:
         reader.saw(record.offset)
@@ -119,7 +132,12 @@ class RecordPlace(NamedTuple):
     """The place of a record in the log."""
 
     offsets_partition: int | None
-    record: Record
+    record: Record | BareRecord
+
+    @property
+    def timestamp_ms(self) -> int | None:
+        """When it was written; None if it has no time."""
+        return self.record.timestamp_ms if self.record.timestamp_ms >= 0 else None
 
 
 class PartitionReader:
@@ -139,6 +157,7 @@ class PartitionReader:
         self._holes = 0
         self._holes_at: dict[str, int] = {}
         self._number: dict[str, int | None] = {}
+        self._repeated: dict[bytes | None, tuple[str, Group]] = {}  # by the raw key of classic groups' last records
         self._units: dict[str, dict[bytes, list[Unit] | None]] = {}  # by protocol type and bytes, which logs repeat
         self._made_of: dict[str, list[dict[str, Any]]] = {}  # rows of a classic group's last entry
         self._targets: dict[str, dict[str, tuple[dict[str, Any], list[Unit]]]] = {}  # by group and member, likewise
@@ -150,12 +169,13 @@ class PartitionReader:
 
     def passed(self, run: Passed) -> None:
         """Note a run of records of other groups, of which only matters whether offsets are skipped."""
-        self.saw(run.first_offset)
-        self._holes += run.has_holes
-        self._next_offset = run.next_offset
+        first_offset, next_offset, has_holes = run
+        self._holes += (first_offset > self._next_offset) + has_holes
+        self._next_offset = next_offset
 
     def read(self, place: RecordPlace, group_id: str, record: CoordinatorRecord) -> None:
         """Read a group's record."""
+        self._repeated.pop(place.record.key, None)
         fold = self._folds.get(group_id)
         if fold is None:
             fold = self._folds[group_id] = GroupFold(group_id, self._profile)
@@ -177,8 +197,42 @@ class PartitionReader:
         elif record.record_type in TARGET_EPOCHS:
             self._read_targets(group)
 
+    def read_again(self, record: BareRecord, decoder: RepeatedRecords) -> bool:
+        """Read a record that says of a classic group all but numbers as its last one did; return whether it does."""
+        group_id, group = self._repeated.get(record.key, NOT_REPEATED)
+        if group is None or self._folds[group_id].group is not group:
+            return False
+        numbers = decoder.numbers(record.key, record.value)
+        if numbers is None:
+            return False
+        self._holes += record.offset > self._next_offset
+        self._next_offset = record.offset + 1
+        self.changed.add(group_id)
+        entries, number = self._generations[group_id], numbers["generation"]
+        group.generation, last = number, entries[-1]
+        entry = Generation(
+            group_id=group_id,
+            kind=CLASSIC,
+            offsets_partition=last.offsets_partition,
+            record_offset=record.offset,
+            number=number,
+            timestamp_ms=record.timestamp_ms if record.timestamp_ms >= 0 else None,
+            state=last.state,
+            protocol_type=last.protocol_type,
+            protocol=last.protocol,
+            leader=last.leader,
+            held=last.held,
+            previous=last,
+            skipped=self._skipped(group_id, CLASSIC, number),
+            skipped_certainly=self._holes_at[group_id] == self._holes,
+        )
+        self._add(entries, entry)
+        return True
+
     def end_batch(self) -> None:
         """Note ends of groups, and the state of the newer kinds, which are known only when a batch was read."""
+        if not self._touched:
+            return
         for group_id, place in self._touched.items():
             group = self._folds[group_id].group
             if group is None:
@@ -195,26 +249,34 @@ class PartitionReader:
             self._number[group.group_id] = group.generation
             self._holes_at[group.group_id] = self._holes
             return
-        entry = self._open(place, group, group.generation)
+        before = self._alive(group.group_id)
+        members = self._members(group, before)
+        is_same = before is not None and before.kind == CLASSIC and before.protocol_type == group.protocol_type
+        if before is not None and is_same and before.members is members:
+            held = before.held
+        else:
+            held = Held(members, dict(self._classic_assignment(group)))
+        entry = self._open(place, group, group.generation, held)
         entry.protocol_type, entry.protocol, entry.leader = group.protocol_type, group.protocol, group.leader
-        before = entry.previous
-        if before is not None and before.members is entry.members and before.protocol_type == entry.protocol_type:
-            entry.assignment = before.assignment
-            return
+        self._repeated[place.record.key] = group.group_id, group
+
+    def _classic_assignment(self, group: Group) -> Iterator[tuple[str, list[Unit]]]:
         units = self._units.setdefault(group.protocol_type or "", {})
         for member_id, member in group.members.items():
             data = member.metadata["assignment"]
             if data not in units:
                 units[data] = _classic_units(group.protocol_type or "", data)
             if (found := units[data]) is not None:
-                entry.assignment[member_id] = found
+                yield member_id, found
 
     def _read_epoch(self, place: RecordPlace, group: Group) -> None:
-        entry = self._open(place, group, group.group_epoch)
+        before = self._alive(group.group_id)
+        assignment: dict[str, list[Unit]] = {}
+        if before is not None and before.kind == group.kind:  # until a target is computed
+            assignment = {each: before.assignment[each] for each in group.members if each in before.assignment}
+        held = _held(before, self._members(group, before), assignment)
+        entry = self._open(place, group, group.group_epoch, held)
         entry.protocol_type, entry.protocol = group.kind, assignor_of(group)
-        if entry.previous is not None and entry.previous.kind == group.kind:  # until a target is computed
-            before = entry.previous.assignment
-            entry.assignment = {member_id: before[member_id] for member_id in group.members if member_id in before}
 
     def _read_targets(self, group: Group) -> None:
         entries = self._generations.get(group.group_id)
@@ -227,43 +289,53 @@ class PartitionReader:
                 for each, value in group.targets.items()
             }
             self._targets[group.group_id] = targets
-            entries[-1].assignment = {each: units for each, (_, units) in targets.items()}
+            entry = entries[-1]
+            entry.held = _held(entry, entry.members, {each: units for each, (_, units) in targets.items()})
 
-    def _open(self, place: RecordPlace, group: Group, number: int) -> Generation:
+    def _alive(self, group_id: str) -> Generation | None:
+        """Return the last entry of a group that was not deleted since."""
+        entries = self._generations.get(group_id)
+        return entries[-1] if entries and entries[-1].number is not None else None
+
+    def _open(self, place: RecordPlace, group: Group, number: int, held: Held) -> Generation:
         group_id, kind = group.group_id, group.kind
-        entries = self._generations.setdefault(group_id, [])
-        is_alive = bool(entries) and entries[-1].number is not None
-        before = self._number.get(group_id)
-        holes = self._holes_at.get(group_id, 0)
-        if before is None and kind == CLASSIC:
-            before = 0  # generations begin at 1 (G-5); a log that begins later has a hole there
         entry = Generation(
             group_id=group_id,
             kind=kind,
             offsets_partition=place.offsets_partition,
             record_offset=place.record.offset,
             number=number,
-            timestamp_ms=place.record.timestamp_ms if place.record.timestamp_ms >= 0 else None,
+            timestamp_ms=place.timestamp_ms,
             state=group.state(self._profile),
-            members=self._members(group, entries[-1].members if is_alive else {}),
-            previous=entries[-1] if is_alive else None,
-            skipped=() if before is None or number == before + 1 else _numbers_between(before, number),
-            skipped_certainly=holes == self._holes,
+            held=held,
+            previous=self._alive(group_id),
+            skipped=self._skipped(group_id, kind, number),
+            skipped_certainly=self._holes_at.get(group_id, 0) == self._holes,
         )
-        self._add(entries, entry)
+        self._add(self._generations.setdefault(group_id, []), entry)
         return entry
 
-    def _members(self, group: Group, before: dict[str, GenerationMember]) -> dict[str, GenerationMember]:
-        """Return the members as they are now; what is unchanged is the same object."""
+    def _skipped(self, group_id: str, kind: str, number: int) -> tuple[int, ...]:
+        before = self._number.get(group_id)
+        if before is None and kind == CLASSIC:
+            before = 0  # generations begin at 1 (G-5); a log that begins later has a hole there
+        return () if before is None or number == before + 1 else _numbers_between(before, number)
+
+    def _members(self, group: Group, last: Generation | None) -> dict[str, GenerationMember]:
+        """Return the members as they are now; what is unchanged since the last entry is the same object."""
+        before = last.members if last is not None else {}
         made_of, self._made_of[group.group_id] = self._made_of.get(group.group_id), group.rows
         if before and group.kind == CLASSIC and made_of is group.rows:
             return before
-        return {
-            member_id: same
-            if (same := before.get(member_id)) is not None and same.row == member.metadata
-            else GenerationMember(member_id, member.metadata)
-            for member_id, member in group.members.items()
-        }
+        return _same_if_equal(
+            before,
+            {
+                member_id: same
+                if (same := before.get(member_id)) is not None and same.row == member.metadata
+                else GenerationMember(member_id, member.metadata)
+                for member_id, member in group.members.items()
+            },
+        )
 
     def _end_life(self, place: RecordPlace, group_id: str) -> None:
         entries = self._generations.get(group_id)
@@ -274,7 +346,7 @@ class PartitionReader:
                 offsets_partition=place.offsets_partition,
                 record_offset=place.record.offset,
                 number=None,
-                timestamp_ms=place.record.timestamp_ms if place.record.timestamp_ms >= 0 else None,
+                timestamp_ms=place.timestamp_ms,
                 previous=entries[-1],
             )
             self._add(entries, entry)
@@ -291,6 +363,23 @@ def _numbers_between(before: int, number: int) -> tuple[int, ...]:
     return tuple(range(before + 1, min(number, before + MAX_SKIPPED)))
 
 
+def _same_if_equal(before: dict[str, Kept], after: dict[str, Kept]) -> dict[str, Kept]:
+    """Return the object from before if the other has the very same values in the same order."""
+    is_same = len(before) == len(after) and all(
+        name == other and value is before[other] for (name, value), other in zip(after.items(), before, strict=True)
+    )
+    return before if is_same else after
+
+
+def _held(last: Generation | None, members: dict[str, GenerationMember], assignment: dict[str, list[Unit]]) -> Held:
+    """Return what is held; the object of the last entry if nothing of it has changed."""
+    if last is None:
+        return Held(members, assignment)
+    assignment = _same_if_equal(last.assignment, assignment)
+    is_same = members is last.members and assignment is last.assignment
+    return last.held if is_same else Held(members, assignment)
+
+
 def _target(kind: str, value: dict[str, Any]) -> list[Unit]:
     if kind == STREAMS:
         return [
@@ -301,26 +390,25 @@ def _target(kind: str, value: dict[str, Any]) -> list[Unit]:
     ]
 
 
-_Named = dict[tuple[int, int], tuple[list[Unit], GenerationMember | None, list[Unit]]]
-"""What members are assigned, and the members, by their identities; and the same with names."""
+Named = dict[int, tuple[Held, Held]]
+"""What is held, by its identity, and the same with names."""
 
 
-def named_assignment(entry: Generation, names: TopicNames, known: _Named) -> dict[str, list[Unit]]:
-    """Return an entry's assignment with names for the topics that its records call by id.
+def with_names(entry: Generation, names: TopicNames, known: Named) -> Held:
+    """Return what an entry holds, with names for the topics that its records call by id.
 
     Args:
         known: what was named before with these names.
     """
+    held = entry.held
     if entry.kind not in (CONSUMER, SHARE):
-        return entry.assignment
-    named = {}
-    for member_id, units in entry.assignment.items():
-        member = entry.members.get(member_id)
-        what = id(units), id(member)
-        if what not in known:
-            known[what] = units, member, _named(units, member, names)
-        named[member_id] = known[what][2]
-    return named
+        return held
+    if id(held) not in known:
+        named = {
+            member_id: _named(units, held.members.get(member_id), names) for member_id, units in held.assignment.items()
+        }
+        known[id(held)] = held, Held(held.members, named)
+    return known[id(held)][1]
 
 
 def _named(units: list[Unit], member: GenerationMember | None, names: TopicNames) -> list[Unit]:

@@ -47,9 +47,10 @@ def partition_count(groups: Mapping[int, Collection[str]]) -> PartitionCount:
     found = max(groups, default=-1) + 1
     named = ((partition, group) for partition, names in groups.items() for group in names)
     sample = [(partition, positive_hash(group)) for partition, group in islice(named, SAMPLE)]
+    distances = [number - partition for partition, number in sample]
 
-    def fitting(partitions: int) -> int:
-        return sum(number % partitions == partition for partition, number in sample)
+    def fitting(partitions: int) -> int:  # which is higher than any partition of the sample
+        return [distance % partitions for distance in distances].count(0)
 
     if found <= DEFAULT_PARTITIONS and (not sample or fitting(DEFAULT_PARTITIONS) * 2 > len(sample)):
         return PartitionCount(DEFAULT_PARTITIONS, "default")

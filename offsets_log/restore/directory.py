@@ -19,8 +19,8 @@ def rescue_files(plan: Row, judged: Sequence[Row] | None = None) -> Files:
         judged: rows of offsets that will not do on the target; None if none was judged.
     """
     yield "plan.json", encode_plan(plan)
-    yield "README.txt", readme(plan)
     refused = refused_by_some(plan["offsets"])
+    yield "README.txt", readme(plan, refused)
     for tool in TOOLS:
         yield from tool.files(accepted_by(tool, plan["offsets"], refused))
     if "share_offsets" in plan:

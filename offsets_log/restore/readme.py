@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
@@ -10,7 +10,7 @@ from offsets_log.restore import kaf, kafka_consumer_groups, rpk, share_groups
 from offsets_log.restore.doubts import SHARE, is_active
 from offsets_log.restore.names import shown
 from offsets_log.restore.rows import by_group, by_topic
-from offsets_log.restore.tools import TOOLS, accepted_by, refused_by_some
+from offsets_log.restore.tools import TOOLS, accepted_by
 from offsets_log.rows.tables import Row
 from offsets_log.words import counted, shown_time
 
@@ -155,14 +155,17 @@ Check that the groups have these offsets, before their members start:
 """
 
 
-def readme(plan: Row) -> Iterator[str]:
-    """Yield the text."""
+def readme(plan: Row, refused: Sequence[Row]) -> Iterator[str]:
+    """Yield the text.
+
+    Args:
+        refused: the result of `refused_by_some` for the plan's offsets.
+    """
     rows = plan["offsets"]
     active = [row["group"] for row in plan["groups"] if is_active(row["state"])]
     until = plan["until"]
     bounds = [f"until {until['time_ms']} ms"] if until["time_ms"] is not None else []
     bounds += [f"below record offset {n}" + ("" if p is None else f" of partition {p}") for p, n in until["offsets"]]
-    refused = refused_by_some(rows)
     snapshot = plan.get("snapshot")
     title = f"Offsets rescued from {OFFSETS_TOPIC if snapshot is None else 'a running cluster'}"
     accepted = {tool.name: accepted_by(tool, rows, refused) for tool in TOOLS}

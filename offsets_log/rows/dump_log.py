@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from offsets_log.errors import Damage, OffsetsLogError, UnknownRecordTypeError
-from offsets_log.events import BareBatch, BatchEnd, BatchStart, Event, LogEnd, LogEvent, Passed, TailFound
+from offsets_log.events import BareBatches, BatchEnd, BatchStart, Event, LogEnd, LogEvent, Passed, TailFound
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.control_record import ControlRecord
@@ -54,7 +54,7 @@ def event_line(event: LogEvent) -> str | None:
             return f"Found {tail.size_bytes} invalid bytes at the end of {segment.file.rpartition('/')[2]}"
         case Damage(error):
             return f"Error at position {error.position}, skipping. {error.problem}"
-        case TailFound() | BatchEnd() | Passed() | BareBatch() | LogEnd() | Missing():
+        case TailFound() | BatchEnd() | Passed() | BareBatches() | LogEnd() | Missing():
             return None
 
 

@@ -17,7 +17,18 @@ from offsets_log.columnar.choose.selected import ROOM, Room, selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.known import plain_programs
 from offsets_log.errors import Damage
-from offsets_log.events import EVERYTHING, BareBatch, Event, LogEvent, Passed, TailFound, Until
+from offsets_log.events import (
+    EVERYTHING,
+    BareBatch,
+    BareBatches,
+    BareRecord,
+    Event,
+    LogEvent,
+    Passed,
+    TailFound,
+    Until,
+    Wants,
+)
 from offsets_log.investigate.history import History, history_order, history_row
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.building import build_batch
@@ -26,6 +37,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, decode_key
+from offsets_log.messages.repeated import RepeatedRecords
 from offsets_log.pipeline import iter_events
 from offsets_log.rebalance.timeline import Timelines
 from offsets_log.replay.groups import GROUP_METADATA
@@ -64,9 +76,7 @@ class Asked:
         self.log, self.until, self.is_bulk, self.room = log, until, is_bulk, room
         self.shows: Callable[[str], bool] = lambda name: fnmatchcase(name, glob)
 
-    def events(
-        self, selection: Selection, seen: list[Any], wants: Callable[[Record], bool] | None = None
-    ) -> Iterator[LogEvent]:
+    def events(self, selection: Selection, seen: list[Any], wants: Wants | None = None) -> Iterator[LogEvent]:
         if self.is_bulk:
             return told(selected_events(self.log, selection, until=self.until, wants=wants, room=self.room), seen)
         return told(iter_events(self.log, until=self.until, wants=wants), seen)
@@ -178,6 +188,49 @@ def test_batches_hold_what_is_asked_for_and_what_is_not(batches: Any, glob: str,
     assert in_bulk == slow_path
 
 
+ASSIGNED = member("m", assignment=bytes.fromhex("0001 00000001 0001 74 00000001 00000002 ffffffff"))
+STATIC = member("m", group_instance_id="i"), member("n", group_instance_id="i")
+AGAIN: dict[str, Callable[[LogBuilder, dict[str, int]], LogBuilder]] = {
+    "same": lambda log, numbers: log.group(ASSIGNED, **numbers),
+    "others": lambda log, numbers: log.group(ASSIGNED, member("n"), **numbers),
+    "nobody": lambda log, numbers: log.group(**numbers),
+    "new": lambda log, numbers: log.group(protocol_type="", **numbers),
+    "another type": lambda log, numbers: log.group(ASSIGNED, protocol_type="connect", **numbers),
+    "refused by L-31": lambda log, numbers: log.group(*STATIC, **numbers),
+    "gone": lambda log, numbers: log.group(gone=True),
+    "newer": lambda log, numbers: log.add(test_newer.record(3, "g", "m", 1)),
+    "newer, gone": lambda log, numbers: log.add(test_newer.record(3, "g", "m", 0)),
+    "commit": lambda log, numbers: log.commit(1),
+    "hole": lambda log, numbers: log.skip(1),
+}
+"""What may come between generations that differ in numbers only."""
+
+
+def add_again(log: LogBuilder, step: str, number: int) -> None:
+    AGAIN[step](log, {"generation": number, "current_state_timestamp": number})
+
+
+@examples(150)
+@given(steps=st.lists(st.tuples(st.sampled_from(("same", "same", "same", *AGAIN)), st.integers(0, 9)), max_size=14))
+def test_generations_that_differ_in_numbers_only(steps: list[tuple[str, int]]) -> None:
+    log = LogBuilder()
+    for step, number in steps:
+        add_again(log, step, number)
+    slow_path, in_bulk = (Asked(log.log, EVERYTHING, "*", is_bulk=is_bulk).rebalances() for is_bulk in (False, True))
+    assert in_bulk == slow_path
+
+
+def test_a_generation_that_differs_in_numbers_only_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = LogBuilder()
+    for number in range(1, 9):
+        add_again(log, "same", number)
+    decoded: list[int] = []
+    decode = RepeatedRecords.decode
+    monkeypatch.setattr(RepeatedRecords, "decode", lambda *of: decoded.append(1) or decode(*of))
+    entries, _, _, _ = Asked(log.log, EVERYTHING, "*", is_bulk=True).rebalances()
+    assert (len(entries), len(decoded)) == (8, 1)
+
+
 def test_newer_records_are_passed_by_unless_they_name_topics() -> None:
     log = LogBuilder()
     for number in (3, 4, 5, 6, 7, 8):
@@ -245,11 +298,12 @@ def test_bare_batches_are_told_by_their_records() -> None:
     log = LogBuilder()
     log.commit(1, group="a").group(member("m"), group="a").commit(2, group="a").group(member("n"), group="a")
     selection = Selection(only("a"), record_types=frozenset({GROUP_METADATA}), is_bare=True)
-    batches = [event for event in selected_events(log.log, selection) if isinstance(event, BareBatch)]
-    seen = [it for batch in batches for it in batch.records]
-    found = [it for it in seen if not isinstance(it, Passed)]
+    batches = [event for event in selected_events(log.log, selection) if isinstance(event, BareBatches)]
+    seen = [(it, event) for event in batches for it in event.seen]
+    assert [event.read(it).base_offset for it, event in seen if isinstance(it, BareBatch)] == [1, 3]
+    found = [(it, event.decoder) for it, event in seen if isinstance(it, BareRecord)]
     expected = [event for event in iter_events(log.log) if isinstance(event, Event) and event.record.offset in (1, 3)]
-    assert [decoded for _, decoded in found] == [event.decoded for event in expected]
+    assert [decoder.decode(it.key, it.value) for it, decoder in found] == [event.decoded for event in expected]
     facts = ("offset", "timestamp_ms", "key", "value")
     for (record, _), event in zip(found, expected, strict=True):
         assert [getattr(record, name) for name in facts] == [getattr(event.record, name) for name in facts]

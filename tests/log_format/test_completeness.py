@@ -11,8 +11,12 @@ import pytest
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
 from offsets_log.events import Until
+from offsets_log.log_format import completeness
+from offsets_log.log_format.batch import MAGIC_POSITION
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.completeness import Missing, missing_partition, shows_cleaning
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from offsets_log.log_format.record import Record
 from offsets_log.pipeline import iter_events
 from tests.conftest import RECORDINGS, log_directories
 from tests.disk.logs import batch, segment
@@ -96,6 +100,47 @@ def test_damage_is_no_hole() -> None:
     broken[len(segment(0)) + 16] = 9  # the second batch's magic
     assert any(isinstance(event, Damage) for event in iter_events(log({0: bytes(broken), 3: segment(3)})))
     assert not shows_cleaning(Segment("", 0, bytes(broken)))
+
+
+def cleaned(*, count: int = 1, last_offset: int = 9) -> bytes:
+    """A batch from offset 7 on that has lost records, or its last ones."""
+    records = [Record(offset=7 + at, timestamp_ms=1, key=b"k", value=b"v") for at in range(count)]
+    return build_batch(records, last_offset=last_offset)
+
+
+BROKEN = segment(7)[:MAGIC_POSITION] + b"\x09" + segment(7)[MAGIC_POSITION + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("base_offset", "data", "is_told"),
+    [
+        (7, segment(7, 8), False),
+        (7, segment(7, 9), True),
+        (6, segment(7), True),
+        (None, segment(7, 8), False),
+        (None, segment(7, 9), True),
+        (7, cleaned(), True),
+        (7, cleaned(count=3), False),
+        (7, b"", True),
+        (7, BROKEN + segment(8), False),
+        (7, BROKEN + segment(9, 10), False),
+        (7, BROKEN + segment(8, 10), True),
+        (7, segment(7) + bytes(90), False),
+        (5, build_batch([Record(offset=7, timestamp_ms=1, key=b"k", value=b"v")], magic=1, compression="gzip"), False),
+        (5, build_batch([Record(offset=7, timestamp_ms=1, key=b"k", value=b"v")], magic=1), True),
+    ],
+)
+def test_a_segment_shows_cleaning_by_offsets_that_are_missing_inside(
+    base_offset: int | None, data: bytes, is_told: bool
+) -> None:
+    """Behind what cannot be read the next offset is not known (``CL-38``)."""
+    assert shows_cleaning(Segment("x", base_offset, data)) is is_told
+
+
+def test_only_the_first_batches_of_a_segment_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    for looked_at, is_told in ((2, False), (3, True)):
+        monkeypatch.setattr(completeness, "BATCHES_LOOKED_AT", looked_at)
+        assert shows_cleaning(Segment("x", 7, segment(7, 8, 10))) is is_told
 
 
 RANDOM = ("random-java", "random-scala")

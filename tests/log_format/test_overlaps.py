@@ -93,3 +93,15 @@ def test_of_two_batches_that_share_an_offset_the_one_behind_a_gap_is_the_odd_one
     read, (damage,) = read_log((0, segment_of(0, 10, 12)[0]))
     assert read == [0, 12]
     assert "offsets 10 to 12 are beyond the next batch's 12" in str(damage.error)
+
+
+def test_behind_a_gap_the_last_batch_of_a_segment_ends_before_the_next_segment_begins() -> None:
+    """Which its name tells; where it does not, nothing is odd but what was read already."""
+    first, second = segment_of(0, 10)[0], segment_of(12, 15)[0]
+    read, (damage,) = read_log((0, first), (12, second))
+    assert read == [0, 12, 15]
+    assert "offsets 10 to 12 are beyond the next batch's 12" in str(damage.error)
+    assert read_log((0, first), (13, segment_of(13)[0])) == ([0, 10, 13], [])
+    nameless = PartitionLog(0, (Segment("0.log", 0, first), Segment("x", None, second)))
+    items = [item for _, item in iter_log(nameless)]
+    assert [item.base_offset for item in items if isinstance(item, RecordBatch)] == [0, 10, 15]

@@ -240,6 +240,26 @@ def test_snappy_without_the_java_frame_is_read() -> None:
     assert CODEC_NAMED["snappy"].decompress(raw_block, 2) == b"plain snappy block" * 10
 
 
+def test_snappy_streams_that_are_joined_end_to_end_are_one() -> None:
+    snappy = CODEC_NAMED["snappy"]
+    joined = snappy.compress(b"one", 2) + snappy.compress(b"", 2) + snappy.compress(b"two", 2)
+    assert snappy.decompress(joined, 2) == b"onetwo"
+    assert snappy.decompress(snappy.compress(b"one", 2) * 3, 2) == b"one" * 3
+
+
+@pytest.mark.parametrize(
+    ("behind", "words"),
+    [
+        (b"\0\0\0", "a block length is cut off"),
+        (b"\0\0\0\2\0", "a block takes 2 bytes, 1 are left"),
+        (b"\xff\xff\xff\xff\0", "a block takes -1 bytes, 1 are left"),
+    ],
+)
+def test_a_block_of_snappy_that_does_not_fit_is_refused(behind: bytes, words: str) -> None:
+    with pytest.raises(CorruptBatchError, match=f"snappy: {words}"):
+        CODEC_NAMED["snappy"].decompress(CODEC_NAMED["snappy"].compress(b"one", 2) + behind, 2)
+
+
 def test_snappy_that_declares_more_than_it_can_hold_is_refused_before_allocating() -> None:
     with pytest.raises(CorruptBatchError):
         CODEC_NAMED["snappy"].decompress(b"\xff\xff\xff\x3f\x00", 2)
@@ -253,6 +273,14 @@ def test_lz4_header_checksum_of_magic_0_is_kafkas_wrong_one() -> None:
     assert CODEC_NAMED["lz4"].decompress(frame, 0) == b"data"
     with pytest.raises(CorruptBatchError, match="header checksum"):
         CODEC_NAMED["lz4"].decompress(frame, 1)
+
+
+def test_a_block_of_lz4_has_its_size_before_it_and_not_in_it() -> None:
+    """Not all readers get over the size of what is in it; it begins with its first letter and a match."""
+    frame = CODEC_NAMED["lz4"].compress(b"a" * 1000, 2)
+    size = int.from_bytes(frame[7:11], "little")
+    assert frame[11 : 11 + size][:2] == b"\x1fa"
+    assert frame[11 + size :] == bytes(4)
 
 
 def test_gzip_of_several_members_is_read() -> None:

@@ -182,10 +182,22 @@ def test_unknown_tags_beside_a_known_one_keep_their_order() -> None:
     assert encode_coordinator_record(record) == (group_key(3), value)
 
 
-def test_a_known_tag_with_bytes_left_over_does_not_parse() -> None:
-    with pytest.raises(CorruptRecordError, match="1 bytes left over") as raised:
-        decode_coordinator_record(group_key(3), bytes.fromhex("0000 00000005 01 00 09 0000000000000001 ff"))
-    assert raised.value.field == "value.tagged fields"
+@pytest.mark.parametrize("size", ["00", "07", "08", "09", "ff7f"])
+def test_the_size_of_a_known_tag_is_not_looked_at(size: str) -> None:
+    """``records:P6``: its own type tells how long it is, and what comes next."""
+    record = decode_coordinator_record(
+        group_key(3), bytes.fromhex(f"0000 00000005 02 00 {size} 0000000000000001 09 01 ff 00")
+    )
+    assert record.value is not None
+    assert (record.value["epoch"], record.value["metadata_hash"]) == (5, 1)
+    assert (record.unknown_tags(), record.value_trailing) == ([("value", 9, b"\xff")], b"\0")
+
+
+@pytest.mark.parametrize("size", ["01", "7f"])
+def test_the_size_of_an_unknown_tag_is_all_that_is_known(size: str) -> None:
+    """``records:P3``, ``records:P6``."""
+    with pytest.raises(CorruptRecordError):
+        decode_coordinator_record(group_key(3), bytes.fromhex(f"0000 00000005 02 09 {size} ff ff 00 08 00"))
 
 
 def test_trailing_bytes_are_kept() -> None:

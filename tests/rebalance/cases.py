@@ -7,7 +7,7 @@ from typing import Any
 
 from offsets_log.rebalance.assignors.assignor import Assignment
 from offsets_log.rebalance.cases import assignment_answer
-from offsets_log.rebalance.generation import Generation, GenerationMember
+from offsets_log.rebalance.generation import Generation, GenerationMember, Held
 from tests.conftest import VECTORS, json_lines
 
 Json = dict[str, Any]
@@ -44,6 +44,7 @@ def generation_of(assignment: Assignment, *, protocol: str, rows: dict[str, Json
         timestamp_ms=0,
         protocol_type="consumer",
         protocol=protocol,
-        members={member: GenerationMember(member, (rows or {}).get(member, {})) for member in assignment},
-        assignment=assignment,
+        held=Held(
+            {member: GenerationMember(member, (rows or {}).get(member, {})) for member in assignment}, assignment
+        ),
     )

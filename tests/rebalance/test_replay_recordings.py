@@ -79,14 +79,14 @@ class Replay:
 
     def apply(self, entry: Generation) -> None:
         """Who came and who went since the entry before."""
-        returning = {member.group_instance_id for member in entry.joined} - {None}
-        for member in entry.left:
+        returning = {member.group_instance_id for member in entry.change.joined} - {None}
+        for member in entry.change.left:
             consumer = self.by_id.pop(member.member_id)
             if member.group_instance_id in returning:
                 self.play.vanish(consumer)
             else:
                 self.play.leave(consumer)
-        for member in entry.joined:
+        for member in entry.change.joined:
             protocols = next(self.listed, (str(entry.protocol), *self.also))
             consumer = self.by_id[member.member_id] = consumer_of(member, protocols)
             self.ids.append(member.member_id)

@@ -17,7 +17,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_key, encode_coordinator_record
 from offsets_log.pipeline import iter_events
-from offsets_log.rebalance.generation import Generation, GenerationMember
+from offsets_log.rebalance.generation import Generation, GenerationMember, Held
 from offsets_log.rebalance.rows import rebalance_row, remarks
 from offsets_log.rebalance.storms import Limits, mark_storms
 from offsets_log.rebalance.timeline import Timelines
@@ -113,8 +113,8 @@ def test_every_change_between_two_steps_is_a_join_or_a_leave(name: str, recordin
             went = {member["member_id"] for member in old["members"]} - {
                 each["member_id"] for each in answer["members"]
             }
-            assert came <= {member.member_id for entry in between for member in entry.joined}
-            assert went <= {member.member_id for entry in between for member in entry.left}
+            assert came <= {member.member_id for entry in between for member in entry.change.joined}
+            assert went <= {member.member_id for entry in between for member in entry.change.left}
             changes += len(came) + len(went)
     assert changes > 10
 
@@ -131,14 +131,15 @@ def test_a_generation_that_was_never_synced_is_told(recording: Recording) -> Non
 def test_a_static_member_that_comes_back_moves_nothing(recording: Recording) -> None:
     """``G-8``, ``W-11``: the same generation, another member id, and all partitions stay with the instance."""
     entries = read_timelines(recording("kafka-4.3-mixed") / "log", {}).generations["static-metrics"]
-    assert [(entry.number, entry.changes_members_only, entry.kept, len(entry.moved)) for entry in entries] == [
+    facts = [(it.number, it.changes_members_only, it.change.kept, len(it.change.moved)) for it in entries]
+    assert facts == [
         (1, False, 0, 0),
         (2, False, 5, 5),
         (2, True, 10, 0),
         (2, True, 10, 0),
         (3, False, 5, 5),
     ]
-    assert [member.group_instance_id for member in entries[2].joined] == ["node-1"]
+    assert [member.group_instance_id for member in entries[2].change.joined] == ["node-1"]
 
 
 # ------------------------------------------------------------------------------------------ made by hand
@@ -184,8 +185,8 @@ def test_a_deleted_group_begins_again() -> None:
         "g"
     ]
     assert [(entry.number, entry.state) for entry in entries] == [(3, "Stable"), (None, "Dead"), (1, "Stable")]
-    assert [[member.member_id for member in entry.left] for entry in entries] == [[], ["a"], []]
-    assert [member.member_id for member in entries[2].joined] == ["b"]
+    assert [[member.member_id for member in entry.change.left] for entry in entries] == [[], ["a"], []]
+    assert [member.member_id for member in entries[2].change.joined] == ["b"]
 
 
 def test_members_that_a_record_repeats_join_again_only_if_they_were_gone() -> None:
@@ -275,7 +276,8 @@ def test_a_member_flaps_that_comes_back_as_often_within_the_window(
         here = GenerationMember(f"m-{number}", row | {"group_instance_id": instance_id})
         members = {here.member_id: here} if number % 2 == 0 else {}
         before = entries[-1] if entries else None
-        entries.append(Generation(**facts, number=number, timestamp_ms=time, members=members, previous=before))
+        held = Held(members, {})
+        entries.append(Generation(**facts, number=number, timestamp_ms=time, held=held, previous=before))
     mark_storms(entries, Limits(window_ms=1000))
     assert [[member.member_id for member in entry.flapping] for entry in entries] == [
         [], [], [], [], ["m-4"] if flaps else []

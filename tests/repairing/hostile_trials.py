@@ -211,6 +211,7 @@ class HostileTrials:
             case.unsure |= several
             case.groups -= several
         case.groups = {group for group in case.groups if REPLACEMENT not in group}
+        case.refused = {row for row in case.refused if row[0] in case.groups}
         for row in self._command("compact", case.data, "--as-broker", "--profile", self.profile.name):
             if row["group"] in case.groups and is_asked(row["group"], row["offsets_partition"]):
                 epoch = UNSET if row["leader_epoch"] is None else row["leader_epoch"]

@@ -193,7 +193,7 @@ def test_what_a_source_does_not_tell_is_said_column_by_column() -> None:
     ],
 )
 def test_what_a_readme_says(facts: Row, said: Sequence[str], unsaid: Sequence[str]) -> None:
-    text = "".join(readme(plan_of() | facts))
+    text = "".join(readme(plan_of() | facts, []))
     assert [words for words in said if words not in text] == []
     assert [words for words in unsaid if words in text] == []
     title, line, *_ = text.splitlines()
@@ -202,7 +202,7 @@ def test_what_a_readme_says(facts: Row, said: Sequence[str], unsaid: Sequence[st
 
 @pytest.mark.parametrize("count", [1, 20, 21])
 def test_a_readme_shows_so_many_commands_and_says_that_there_are_more(count: int) -> None:
-    text = "".join(readme(plan_of(*(row(f"g{number}") for number in range(count)))))
+    text = "".join(readme(plan_of(*(row(f"g{number}") for number in range(count))), []))
     commands = {f"  {rpk.command(f'g{number}')}" for number in range(count)}
     assert len(commands.intersection(text.splitlines())) == min(count, 20)
     assert ("... and so on for the others" in text) is (count > 20)

@@ -53,7 +53,7 @@ def test_the_snippet_for_kafka_python_sets_offsets_on_a_cluster_without_groups(a
     for name, pieces in files(rows):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("".join(pieces))
-    text = "".join(readme(plan_of(*rows)))
+    text = "".join(readme(plan_of(*rows), []))
     (code,) = re.findall(r"^  kafka-python.*?\n\n(.*?)\n\n  \S", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "snippet.py").write_text(
         re.sub(r"^    ", "", code, flags=re.MULTILINE).replace("HOST:PORT", live.server(alone))

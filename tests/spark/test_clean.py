@@ -23,7 +23,7 @@ from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record
 from spark_jobs import cleaning
 from spark_jobs.clean_cluster import SparkCluster, in_order
-from spark_jobs.clean_tasks import GroupMade, GroupWork, KeysWork, clean_group, keys_of, standing
+from spark_jobs.clean_tasks import GroupMade, GroupsWork, KeysWork, clean_groups, keys_of, standing
 from spark_jobs.cleaning import Work
 from tests.builders import TIME
 from tests.cleaner.cases import all_cases
@@ -43,13 +43,17 @@ class InProcess:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
+    @property
+    def pieces(self) -> int:
+        return self._random.randint(1, 9)
+
     def run(self, works: Sequence[Work]) -> list[Any]:
         raw = [(number, pickle.dumps(work)) for number, work in enumerate(works)]
         self._random.shuffle(raw)
         made = {number: pickle.dumps(pickle.loads(work).run()) for number, work in raw}
         return [pickle.loads(made[number]) for number in range(len(works))]
 
-    def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupWork]) -> list[GroupMade]:
+    def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupsWork]) -> list[GroupMade]:
         raw = [pickle.dumps(work) for work in keys]
         self._random.shuffle(raw)
         buckets: dict[int, list[Any]] = {}
@@ -61,7 +65,7 @@ class InProcess:
         made = {}
         for unit in self._random.sample(range(len(groups)), len(groups)):
             self._random.shuffle(units[unit])
-            made[unit] = pickle.loads(pickle.dumps(clean_group(units[unit])))
+            made[unit] = pickle.loads(pickle.dumps(clean_groups(units[unit])))
         return in_order([each for unit in range(len(groups)) for each in made[unit]])
 
 
@@ -128,8 +132,13 @@ def test_recorded_rounds_by_kernels(in_process: None, tmp_path: Path, bulk_from:
         same([partition.parent], tmp_path, *case_words(name, is_limited=False))
 
 
-def test_what_a_broker_recovers_first(in_process: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size_from", [0, None])
+def test_what_a_broker_recovers_first(
+    in_process: None, tmp_path: Path, bulk_from: BulkFrom, size_from: int | None
+) -> None:
     """D-2, D-3: without indexes, snapshots and a clean stop; CRCs that are wrong cut the log."""
+    if size_from is not None:
+        bulk_from(size_from)
     for name in CASES[::20]:
         partition = written(all_cases()[name], tmp_path / name)
         for path in partition.iterdir():

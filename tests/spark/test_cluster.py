@@ -192,6 +192,36 @@ def test_an_executor_killed_and_a_worker_lost(cluster: Cluster, package: Path, l
     assert answer(tmp_path / "offsets") == expected
 
 
+def test_a_round_with_an_executor_killed(cluster: Cluster, log: Path, tmp_path: Path) -> None:
+    """Its tasks are done again elsewhere, and may have written some of their files: the bytes are those of one machine.
+
+    The cluster may have lost a worker before.
+    """
+    now = ["--now", "2100-01-01T00:00:00Z", "--segment-bytes", "1500000", "--quiet", "-o", "jsonl"]
+    command = [sys.executable, "-c", "from cli.main import run; run()", "clean", str(log), *now, "--to"]
+    environment = {**cluster.environment, "PYTHONPATH": str(ROOT)}
+    rows = subprocess.run([*command, str(tmp_path / "here")], env=environment, capture_output=True, check=True).stdout
+    on_spark = [*command, str(tmp_path / "there"), "--engine", "spark", "--master", cluster.master]
+    words = tmp_path / "words"
+    with words.open("wb") as stream:
+        job = subprocess.Popen(
+            on_spark, env=environment, stdout=subprocess.PIPE, stderr=stream, start_new_session=True
+        )  # fmt: skip
+        try:
+            wait_for(lambda: processes(cluster, TASKS) or job.poll() is not None)
+            os.kill(min(processes(cluster, EXECUTOR)), signal.SIGKILL)
+            told, _ = job.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            stop(job)
+    assert job.returncode == 0, words.read_text(errors="replace")[-3000:]
+    assert told == rows
+    here, there = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "here", tmp_path / "there")
+    )
+    assert there == here
+
+
 def new_owners(cluster: Cluster, killed: set[int]) -> set[int]:
     """The workers of executors but the killed ones."""
     return {worker for pid, worker in processes(cluster, EXECUTOR).items() if pid not in killed}

@@ -7,9 +7,10 @@ skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,12 +21,22 @@ from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Reading, ScanOrder, ScanPlace, Seen
-from offsets_log.events import EVERYTHING, BareBatch, BatchStart, LogEvent, Passed, Until, batch_events
+from offsets_log.events import (
+    EVERYTHING,
+    BareBatch,
+    BareBatches,
+    BareRecord,
+    BatchStart,
+    LogEvent,
+    Passed,
+    Until,
+    Wants,
+    batch_events,
+)
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.java_text import decode_string
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import Record, iter_records
-from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import may_name
 
@@ -55,45 +66,44 @@ class Taken:
     is_whole: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Bare:
-    """The records of a batch of data, without the batch.
+class Bare(NamedTuple):
+    """Records of batches of data, without the batches.
 
     Attributes:
-        place: index of its segment in the log, and where it begins and ends there.
-        told: the records that are wanted, see `choice`; ``copied`` holds their keys and values.
-        passed: records behind them that are not.
+        segment_index: index of their segment in the log.
+        chosen: the batches, see `choice`.
+        told: their records that are wanted, from that of number ``first`` on; ``copied`` holds their keys and values.
     """
 
-    place: tuple[int, int, int]
+    segment_index: int
+    chosen: Sequence[list[int]]
     told: Sequence[list[int]]
+    first: int
     copied: bytes
-    passed: Sequence[Passed]
 
-    def event(self, order: ScanOrder, wants: Callable[[Record], bool] | None) -> BareBatch:
-        """Return it as an event."""
-        index, begin, end = self.place
-        segment = order.log.segments[index]
+    def event(self, order: ScanOrder) -> BareBatches:
+        """Return them as an event."""
+        data, segment = order.layout.data[self.segment_index], order.log.segments[self.segment_index]
 
-        def whole() -> RecordBatch:
-            return decode_batch_header(order.layout.data[index][begin:end].tobytes(), begin)
+        def read(batch: BareBatch) -> RecordBatch:
+            return decode_batch_header(data[batch.begin : batch.end].tobytes(), batch.begin)
 
-        return BareBatch(order.log.offsets_partition, segment, whole, self.records(order, wants))
+        return BareBatches(order.log.offsets_partition, segment, self.seen(), order.decoder, read)
 
-    def records(
-        self, order: ScanOrder, wants: Callable[[Record], bool] | None
-    ) -> Iterator[Passed | tuple[Record, CoordinatorRecord | None]]:
-        """Yield the records, decoded where they are asked for, and what is passed by between them."""
-        copied = self.copied
-        for first, following, has_holes, offset, time_ms, time_delta, at, key_size, value_size in self.told:
-            if first != a.NOTHING:
-                yield Passed(first, following, bool(has_holes))
-            value_at = at + key_size
-            value = copied[value_at : value_at + value_size] if value_size >= 0 else None
-            key = copied[at:value_at]
-            record = Record(offset=offset, timestamp_ms=time_ms + time_delta, key=key, value=value)
-            yield record, order.decode(key, value) if wants is None or wants(record) else None
-        yield from self.passed
+    def seen(self) -> Iterator[BareBatch | BareRecord | Passed]:
+        """Yield the batches, their records, and what is passed by between them."""
+        copied, told, number = self.copied, self.told, self.first
+        for *run, begin, size, _, behind in self.chosen:
+            yield BareBatch(begin, begin + size)
+            while number < behind:
+                first, following, has_holes, offset, time_ms, time_delta, at, key_size, value_size = told[number]
+                if first != a.NOTHING:
+                    yield Passed(first, following, bool(has_holes))
+                value_at = at + key_size
+                value = copied[value_at : value_at + value_size] if value_size >= 0 else None
+                yield BareRecord(offset, time_ms + time_delta, copied[at:value_at], value)
+                number += 1
+            yield from _passed(run)
 
 
 def _passed(run: Sequence[int]) -> Sequence[Passed]:
@@ -106,10 +116,10 @@ Item = Taken | Bare | Passed | Seen
 """What a reading returns, in log order; `events_of` turns it to events."""
 
 
-def events_of(order: ScanOrder, item: Item, wants: Callable[[Record], bool] | None = None) -> Iterator[LogEvent]:
+def events_of(order: ScanOrder, item: Item, wants: Wants | None = None) -> Iterator[LogEvent]:
     """Yield the events of an item; ``wants`` as in `iter_events`."""
     if isinstance(item, Bare):
-        yield item.event(order, wants)
+        yield item.event(order)
         return
     if not isinstance(item, Taken):
         yield item
@@ -155,7 +165,7 @@ def selected_events(
     start: int = 0,
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
-    wants: Callable[[Record], bool] | None = None,
+    wants: Wants | None = None,
     advance: Advance = lambda size_bytes: None,
     room: Room = ROOM,
 ) -> Iterator[LogEvent]:
@@ -175,7 +185,10 @@ def selected_events(
             order.note_begin(reading.note)
         for items in _one_ahead(reading.steps_of_items(order.end, advance)):
             for item in items:
-                yield from events_of(order, item, wants)
+                if isinstance(item, Bare):
+                    yield item.event(order)
+                else:
+                    yield from events_of(order, item, wants)
         ends = list(order.note_end(cursor, reading.note))
         for item in reading.handed_over():
             yield from events_of(order, item, wants)
@@ -306,12 +319,16 @@ class _SelectedReading(_ItemReading):
     def _take_chosen(self, index: int, data: a.Bytes) -> None:
         told = self.told[: self.counts[ch.TOLD]].tolist()
         copied = self.copied[: self.counts[ch.USED]].tobytes()
-        begin = 0
-        for *run, at, size, is_chosen, end in self.chosen[: self.counts[ch.CHOSEN]].tolist():
+        begin, bare = 0, list[list[int]]()
+        for row in self.chosen[: self.counts[ch.CHOSEN]].tolist():
+            *run, at, size, is_chosen, end = row
             if is_chosen and end > begin:
-                self.ready.append(Bare((index, at, at + size), told[begin:end], copied, _passed(run)))
+                if not bare:
+                    self.ready.append(Bare(index, bare, told, begin, copied))
+                bare.append(row)
                 begin = end
                 continue
+            bare = []
             self.ready += _passed(run)
             if at != a.NOTHING:
                 batch = decode_batch_header(data[at : at + size].tobytes(), at)

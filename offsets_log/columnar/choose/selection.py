@@ -23,7 +23,7 @@ class Selection:
         with_markers: include the markers that end what producers of chosen records have open.
         producers: producers all of whose markers are included, if markers are.
         with_batches: include at least the beginning of every batch.
-        is_bare: only the records of plain batches of data are needed; they come as a `BareBatch`.
+        is_bare: only the records of plain batches of data are needed; they come as `BareBatches`.
     """
 
     group: ShowsName

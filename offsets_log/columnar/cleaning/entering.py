@@ -10,12 +10,12 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.cleaning.plain import aborted_at, marker_at, plain_at, reach
-from offsets_log.columnar.cleaning.table import has_room, prepare, put
-from offsets_log.columnar.jit.compiled import U, kernel, part
+from offsets_log.columnar.cleaning.table import has_room, note, prepare, put
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be32, be64
+from offsets_log.columnar.wire.primitives import be16, be32, be64
 
 ENTERED_AT_ONCE = 8 * a.BLOCK
 """Records that are staged before their keys are entered, but for those of the last batch."""
@@ -48,35 +48,54 @@ def _stage(
 ) -> Any:  # fmt: skip
     """Stage the batch at a position behind others, if there is room for all their keys.
 
-    Of a marker and of data of an aborted transaction nothing is staged (``CL-10``).
+    Of a marker and of data of an aborted transaction nothing is entered (``CL-10``).
     """
-    first = round_state.staged
     is_of_one = reach(round_state, open_, aborting, data, at, end)
     aborted = aborted_at(round_state, open_, aborting, data, at, end) if is_of_one else np.int64(-1)
     if aborted >= 0:
         aborting[U(aborted)].is_seen = 1
-    elif not is_of_one or marker_at(round_state, open_, aborting, data, at, end) == 0:
+    is_noted = aborted >= 0 or round_state.notes == d.NOTES_ALL
+    if not is_of_one or not _is_passed(round_state, open_, aborting, data, at, end, is_noted):
+        first, allowed_at = round_state.staged, round_state.allowed_at
+        round_state.allowed_at = at if is_noted else allowed_at
         count = plain_at(round_state, open_, aborting, data, at, end, staged, first, window, table)
+        round_state.allowed_at = allowed_at
         if count < 0:
             return count
         size = round_state.staged_bytes + round_state.plain_size
         if not has_room(round_state, slots, keys, arena, first + count, size):
             return np.int64(oc.NEEDS_ROOM)
         round_state.staged, round_state.staged_bytes = first + count, size
+        for number in range(first, first + count if is_noted else first):
+            staged[U(number), a.OFFSET] = d.NOT_ENTERED
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     if last >= round_state.first_dirty:
         round_state.latest = last
     return np.int64(oc.FINISHED)
 
 
+@inlined
+def _is_passed(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any, is_noted: Any) -> Any:
+    """Return whether nothing is staged of a marker or a batch of a transaction.
+
+    Args:
+        is_noted: whether the keys of the batch, if it is data, are noted at most.
+    """
+    if is_noted:
+        return round_state.notes == d.NOTES_NONE or be16(data, at + bt.ATTRIBUTES) & bt.CONTROL_MASK != 0
+    return marker_at(round_state, open_, aborting, data, at, end) != 0
+
+
 @part
 def _enter_staged(round_state: Any, slots: Any, keys: Any, arena: Any, source: Any, staged: Any) -> None:
-    """Enter the keys of staged records, and where they stand."""
+    """Enter the keys of staged records, and where they stand; note the others if that is asked for."""
     for first in range(0, round_state.staged, a.BLOCK):
         last = min(np.int64(first + a.BLOCK), round_state.staged)
         prepare(round_state, slots, keys, arena, source, staged, first, last)
         for number in range(first, last):
             i = U(number)
+            key, key_size, found = staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, d.HASH]
             if staged[i, a.OFFSET] >= round_state.first_dirty:
-                key, key_size, found = staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, d.HASH]
                 put(round_state, slots, keys, arena, source, key, key_size, staged[i, a.OFFSET], found)
+            elif round_state.notes != d.NOTES_NONE:
+                note(round_state, slots, keys, arena, source, key, key_size, found)

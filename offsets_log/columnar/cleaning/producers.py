@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.jit.records import Long, Record
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
+from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 from offsets_log.log_format import batch as b
@@ -36,6 +37,20 @@ class Ended(Record):
     is_aborted: Long
 
 
+class Noted(Record):
+    """A batch that has a producer, in the place of a row of `Ended`."""
+
+    producer_id: Long
+    position: Long
+    last_offset: Long
+    size: Long
+    kind: Long
+
+
+DATA, TRANSACTIONAL_DATA, ABORT, COMMIT, OTHER = range(5)
+"""Kinds: data, markers in the form that coordinators write, other control batches."""
+
+
 class Told(Record):
     """What a kernel is told, and tells."""
 
@@ -46,7 +61,7 @@ class Told(Record):
 CLOSED = -1
 """Instead of a count: all batches of producers are for Python."""
 NOTED = -2
-"""Instead of a count: only where such batches are is noted, as the producers of transactions that ended."""
+"""Instead of a count: only what such batches are is noted, as rows of `Noted`."""
 
 
 @part
@@ -59,7 +74,10 @@ def take(told: Any, producers: Any, ended: Any, data: Any, at: Any) -> Any:
     if told.count == CLOSED or base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1:
         return False
     if told.count == NOTED:
-        ended[U(told.ended)].producer_id = at
+        noted = ended[U(told.ended)]
+        noted.producer_id, noted.first_offset = be64(data, at + bt.PRODUCER_ID), at
+        noted.last_offset, noted.is_aborted = base + delta, _kind_of(data, at)
+        noted.last_stable_offset = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
         told.ended += 1
         return True
     row = _row_of(told, producers, be64(data, at + bt.PRODUCER_ID))
@@ -72,6 +90,35 @@ def take(told: Any, producers: Any, ended: Any, data: Any, at: Any) -> Any:
     if is_taken and row == told.count:
         told.count += 1
     return is_taken
+
+
+@inlined
+def _kind_of(data: Any, at: Any) -> Any:
+    """Return the kind of a batch."""
+    attributes = be16(data, at + bt.ATTRIBUTES)
+    if attributes & bt.CONTROL_MASK == 0:
+        return np.int64(TRANSACTIONAL_DATA if attributes & bt.TRANSACTIONAL_MASK else DATA)
+    if not _is_plain_marker(data, at):
+        return np.int64(OTHER)
+    return np.int64(COMMIT if data[U(at + bt.HEADER_SIZE + 8)] else ABORT)
+
+
+@kernel
+def take_many(
+    told: Told, producers: Table[Producer], ended: Table[Ended], data: Bytes, begins: Longs, first: Number
+) -> Any:
+    """Take batches from a number on; return that of one that is not plain, or for whose end there is no room.
+
+    Args:
+        data: their headers, and all of control batches.
+        begins: where each begins.
+    """
+    number = np.int64(first)
+    while number < len(begins) and told.ended < len(ended):
+        if not take(told, producers, ended, data, begins[U(number)]):
+            break
+        number += 1
+    return number
 
 
 @inlined

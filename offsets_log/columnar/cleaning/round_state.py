@@ -99,6 +99,7 @@ class RoundState(Record):
     last_kept: Long  # the last offset of the last batch that was written
     changed: Long  # batches that were not copied
     # Of what pass 1 has taken, which pass 2 need not read again:
+    notes: Long  # which keys are noted of those that are not entered
     last_put: Long  # the offset of the last record that was entered
     is_unsure: Long  # whether offsets of records that were entered do not rise
     known_until: Long  # batches from the position up to here were entered by a kernel
@@ -113,6 +114,12 @@ class RoundState(Record):
 
 KEPT_LATEST, KEPT_TOMBSTONES, KEPT_BEYOND, KEPT_MARKERS = range(4)
 """Reasons of `RoundState.kept`."""
+
+NOTES_NONE, NOTES_OTHERS, NOTES_ALL = range(3)
+"""Keys that pass 1 notes at `NOT_ENTERED`: none; those of records that it does not enter; all of a part of the log
+that it does not read, where transactions are not followed."""
+NOT_ENTERED = -(1 << 63)
+"""That of `cleaner.offset_map`."""
 
 BY_KEYS, CHOSEN_STAY, CHOSEN_GO = range(3)
 """Rules."""

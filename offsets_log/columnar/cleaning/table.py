@@ -38,24 +38,43 @@ def put(
     """Note that a key with that hash stands at an offset; the caller has made sure of room."""
     row = find_row(slots, keys, arena, data, start, size, found)
     if row < 0:
-        row = round_state.keys
-        round_state.keys = row + 1
-        mask = np.int64(len(slots) - 1)
-        at = found & mask
-        while slots[U(at)] != 0:
-            at = at + 1 & mask
-        slots[U(at)] = found & HIGH | row + 1
-        key_at = round_state.arena_used + a.SIZE_BYTES
-        for i in range(a.SIZE_BYTES):
-            arena[U(key_at - a.SIZE_BYTES + i)] = size >> 8 * i & 0xFF
-        for i in range(size):
-            arena[U(key_at + i)] = data[U(start + i)]
-        round_state.arena_used = key_at + size
-        keys[U(row), d.KEY_AT] = key_at
+        row = _new_row(round_state, slots, keys, arena, data, start, size, found)
     keys[U(row), d.LAST_OFFSET] = offset
     if offset <= round_state.last_put:
         round_state.is_unsure = 1
     round_state.last_put = offset
+
+
+@part
+def note(
+    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, found: Any
+) -> None:  # fmt: skip
+    """Note a key with that hash, whatever is known of it; the caller has made sure of room."""
+    if find_row(slots, keys, arena, data, start, size, found) < 0:
+        row = _new_row(round_state, slots, keys, arena, data, start, size, found)
+        keys[U(row), d.LAST_OFFSET] = d.NOT_ENTERED
+
+
+@part
+def _new_row(
+    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, found: Any
+) -> Any:  # fmt: skip
+    """Return the row of a key with that hash that has none yet."""
+    row = round_state.keys
+    round_state.keys = row + 1
+    mask = np.int64(len(slots) - 1)
+    at = found & mask
+    while slots[U(at)] != 0:
+        at = at + 1 & mask
+    slots[U(at)] = found & HIGH | row + 1
+    key_at = round_state.arena_used + a.SIZE_BYTES
+    for i in range(a.SIZE_BYTES):
+        arena[U(key_at - a.SIZE_BYTES + i)] = size >> 8 * i & 0xFF
+    for i in range(size):
+        arena[U(key_at + i)] = data[U(start + i)]
+    round_state.arena_used = key_at + size
+    keys[U(row), d.KEY_AT] = key_at
+    return row
 
 
 @inlined
@@ -85,12 +104,15 @@ def prepare(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, stag
 
 @kernel
 def put_one(round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes, offset: Number) -> int:
-    """Put a single key; FINISHED or NEEDS_ROOM."""
+    """Put a single key, or note it at `NOT_ENTERED`; FINISHED or NEEDS_ROOM."""
     size = np.int64(len(key))
     if not has_room(round_state, slots, keys, arena, np.int64(1), size):
         return oc.NEEDS_ROOM
     found = hash_bytes(key, np.int64(0), size, round_state.seed)
-    put(round_state, slots, keys, arena, key, np.int64(0), size, np.int64(offset), found)
+    if offset == d.NOT_ENTERED:
+        note(round_state, slots, keys, arena, key, np.int64(0), size, found)
+    else:
+        put(round_state, slots, keys, arena, key, np.int64(0), size, np.int64(offset), found)
     return oc.FINISHED
 
 

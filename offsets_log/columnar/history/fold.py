@@ -29,7 +29,7 @@ class HistoryPiece(Piece):
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, state: HistoryState) -> None:
         super().__init__(order, cursor, scanner, note, state)
         self.history = state
-        state.decode = order.decode
+        state.decode = order.decoder.decode
 
     def scan(self, index: int, data: a.Bytes) -> int:
         while True:
@@ -52,7 +52,7 @@ class HistoryPiece(Piece):
         source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
         key, key_size, value, size = staged[[a.KEY, a.KEY_SIZE, a.VALUE_AT, a.VALUE_SIZE]].tolist()
         raw_value = source[value : value + size].tobytes() if size >= 0 else None
-        record = self.order.decode(source[key : key + key_size].tobytes(), raw_value)
+        record = self.order.decoder.decode(source[key : key + key_size].tobytes(), raw_value)
         group, timestamp_ms = counts[[e.OF_GROUP, e.OF_TIME]].tolist()
         for topic_id, name in topic_names_in(record):
             history.add_topic_name(topic_id, name, int(staged[a.OFFSET]))

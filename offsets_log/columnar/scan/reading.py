@@ -28,7 +28,6 @@ from offsets_log.log_format.completeness import Missing, missing_before, missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import Tail
-from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.messages.repeated import RepeatedRecords
 from offsets_log.pipeline import log_end, tail_found
 
@@ -70,7 +69,11 @@ class Cursor:
 
 
 class ScanOrder:
-    """A log and the bounds of its reading."""
+    """A log and the bounds of its reading.
+
+    Attributes:
+        decoder: says what its plain records say.
+    """
 
     def __init__(self, log: PartitionLog, until: Until, release: tuple[int, int] | None) -> None:
         self.log = log
@@ -78,17 +81,13 @@ class ScanOrder:
         self.until = until
         self.release = release
         self.is_cancelled = threading.Event()
-        self._records = RepeatedRecords(release)
+        self.decoder = RepeatedRecords(release)
         self._reached: dict[int, list[int]] = {}
 
     @property
     def end(self) -> ScanPlace:
         """The place after the last segment."""
         return ScanPlace(len(self.log.segments), 0)
-
-    def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord:
-        """Decode a plain record. Raises as `registry.decode_coordinator_record`."""
-        return self._records.decode(key, value)
 
     def begin(self, cut: ScanPlace) -> Cursor | None:
         """Return a cursor at the first batch of a segment at or after a cut; None if the way there is doubtful."""

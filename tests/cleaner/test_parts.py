@@ -1,0 +1,123 @@
+"""A part of a log that is cleaned alone: its keys, and the few batches by which it changes transactions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import closing
+from itertools import pairwise
+
+import pytest
+
+from offsets_log.broker.bulk import Follower
+from offsets_log.broker.indexes import AbortedTransaction, Indexing, OffsetIndex
+from offsets_log.broker.log_file import LogFile
+from offsets_log.cleaner.batches import batches, records
+from offsets_log.cleaner.bulk import KeyTable, PackedKeys, packed
+from offsets_log.cleaner.bulk_steps import StepNotes
+from offsets_log.cleaner.offset_map import NOT_ENTERED, OffsetMap, enter_segment
+from offsets_log.cleaner.steps import Begins, Steps, begins_of, steps_of, take_steps
+from offsets_log.cleaner.transactions import Transactions
+from offsets_log.columnar.arrays import SIZE_BYTES
+from offsets_log.columnar.cleaning.indexing import NEWEST
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.control_record import CONTROL_TYPES
+from offsets_log.log_format.record import Record
+from tests.builders import TIME
+
+PRODUCERS = range(1, 6)
+PLAIN, DATA, ABORT, COMMIT, LEADER_CHANGE = range(5)
+
+
+def batch(offset: int, producer_id: int, kind: int) -> bytes:
+    """One record, or two."""
+    if kind in (PLAIN, DATA):
+        key, value, count = b"key %d" % (offset % 37), b"value", 1 + offset % 2
+    else:
+        number = next(
+            code for code, name in CONTROL_TYPES.items() if name == ("ABORT", "COMMIT", "LEADER_CHANGE")[kind - 2]
+        )
+        key, value, count = bytes((0, 0, 0, number)), bytes(6), 1
+    records = [
+        Record(offset=offset + i, timestamp_ms=TIME, key=key, value=value, headers=()) for i in range(count)
+    ]  # fmt: skip
+    return build_batch(
+        records, producer_id=producer_id, producer_epoch=0, base_sequence=-1 if kind > DATA else 0,
+        is_transactional=kind != PLAIN, is_control=kind > DATA,
+    )  # fmt: skip
+
+
+def written(seed: int) -> tuple[LogFile, list[AbortedTransaction]]:
+    """A segment, and entries of some transactions that abort in it, or are said to."""
+    draw = random.Random(seed)
+    raw, offset, entries = [], 100, []
+    for _ in range(draw.choice((0, 1, 300))):
+        producer_id, kind = draw.choice(PRODUCERS), draw.choices(range(5), (1, 5, 1, 4, 0.2))[0]
+        raw.append(batch(offset, producer_id, kind))
+        if kind == ABORT or draw.random() < 0.05:
+            entries.append(AbortedTransaction(0, producer_id, max(100, offset - draw.randrange(40)), offset, offset))
+        offset += 3
+    data = b"".join(raw)
+    return LogFile(100, "segment", memoryview(data), len(data), OffsetIndex(100), finds_by_base_offset=False), entries
+
+
+def in_bulk(file: LogFile, begins: Begins) -> Steps:
+    notes = StepNotes(begins)
+    indexing = Indexing.of(file.base_offset, file.size_bytes)
+    return steps_of(file, 0, begins, Follower(file, indexing, NEWEST, notes=notes.take), notes.positions)
+
+
+@pytest.mark.parametrize("steps_in", [in_bulk, lambda file, begins: steps_of(file, 0, begins)])
+def test_steps_do_what_all_batches_do(steps_in: Callable[[LogFile, Begins], Steps]) -> None:
+    """CL-16, CL-17: whatever the transactions are where the segment begins."""
+    for seed in range(60):
+        file, entries = written(seed)
+        steps = steps_in(file, begins_of(entries))
+        draw = random.Random(seed)
+        expected = Transactions(committed={*draw.sample(PRODUCERS, 2)})
+        expected.expect(draw.sample(entries, len(entries) // 2) if seed % 2 else entries)
+        found = expected.copy()
+        for each in batches(file):
+            expected.can_discard(each)
+        take_steps(found, file.file, steps)
+        assert (found.aborted, found.coming, found.committed) == (
+            expected.aborted, expected.coming, expected.committed,
+        )  # fmt: skip
+
+
+def test_kernels_choose_what_is_chosen_of_all() -> None:
+    for seed in range(60):
+        file, entries = written(seed)
+        begins = begins_of(entries)
+        assert in_bulk(file, begins) == steps_of(file, 0, begins)
+
+
+def keys_in(packed: PackedKeys) -> dict[bytes, int]:
+    arena, begins = packed.arena.tobytes(), packed.begins.tolist()
+    keys = [arena[begin + SIZE_BYTES : end] for begin, end in pairwise(begins)]
+    return dict(zip(keys, packed.last_offsets.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", [OffsetMap, KeyTable])
+def test_keys_that_are_not_entered_are_noted(kind: type[OffsetMap]) -> None:
+    """CL-9, CL-10: those before the first dirty offset and those of aborted transactions, in either kind of map."""
+    for seed in range(60):
+        file, entries = written(seed)
+        first_dirty = 100 + seed * 5
+        transactions, follows = Transactions(), Transactions()
+        for each in (transactions, follows):
+            each.expect(entries)
+        expected: dict[bytes, int] = {}
+        for batch_ in batches(file):
+            is_entered = not follows.can_discard(batch_) and not batch_.is_control
+            for record in () if batch_.is_control else records(batch_):
+                assert record.key is not None
+                is_dirty = is_entered and record.offset >= first_dirty
+                expected[record.key] = record.offset if is_dirty else expected.get(record.key, NOT_ENTERED)
+        with closing(kind()) as found:
+            found.notes_others = True
+            enter_segment(file, 0, first_dirty, found, transactions)
+            assert keys_in(packed(found)) == expected
+        with closing(kind()) as found:
+            found.note_all(file)
+            assert keys_in(packed(found)) == dict.fromkeys(expected, NOT_ENTERED)
