@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.rows import EVENT_COLUMNS, Shown
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
@@ -121,7 +120,7 @@ def _piece_row(piece: PieceFiles, state: ColumnarState, reach: Cursor, seen: lis
         "is_broken": reach.is_broken,
         "last_file": piece.files[-1].path if piece.files[-1].size == 0 and len(piece.files) > 1 else None,
         "base_of_last": piece.files[-1].base_offset,
-        "shows_cleaning": int(scan_state[a.MISSING]) > between or not any(file.size for file in piece.files),
+        "shows_cleaning": int(scan_state.missing) > between or not any(file.size for file in piece.files),
     }
     return {"kind": "piece", "facts": json.dumps(facts)}
 

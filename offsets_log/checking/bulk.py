@@ -143,11 +143,11 @@ class CheckedState(InspectedState):
 
     def _ask_less(self) -> None:
         """Have the kernel read values in one layout only, where nobody asks for the other or its loads have failed."""
-        last_offset = self.arrays.scan_state[a.LAST_OFFSET]
+        last_offset = self.arrays.scan_state.last_offset
         failed = {profile for profile, problem in self.first_problems.items() if problem.record_offset <= last_offset}
         for number, profiles in self.asked.items():
             if failed.issuperset(profiles):
-                self.arrays.scan_state[a.OTHER_PROGRAMS + number] = NO_PLACE
+                self.arrays.scan_state.other_programs[number] = NO_PLACE
 
     def _asked_of(self, event: LogEvent) -> int:
         """Return whose verdict on an event is open, a bit each: all for the first of a kind, then few or none."""
@@ -177,15 +177,13 @@ class CheckedState(InspectedState):
             self.first_problems[profile] = min(problems, key=lambda problem: problem.record_offset)
 
     def _first_on_slow_path(self, group: str) -> None:
-        place = self.group_number(group), a.FIRST_OFFSET_OF_GROUP  # first: it may exchange the arrays
-        if self.arrays.groups[place] == a.NEVER:
-            self.arrays.groups[place] = a.SLOW_PATH
+        number = self.group_number(group)  # first: it may exchange the arrays
+        if self.arrays.groups[number].first_offset == a.NEVER:
+            self.arrays.groups[number].first_offset = a.SLOW_PATH
 
     def note_types(self) -> None:
         """Take over the first records of types that the kernel has found since the last call."""
-        scan_state, kinds = self.arrays.scan_state, (a.RECORD_TYPES, -1)
-        counts = scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS].reshape(kinds)
-        firsts = scan_state[a.INSPECTED_FIRST :][: a.INSPECTED_KINDS].reshape(kinds)
+        counts, firsts = self.arrays.scan_state.inspected, self.arrays.scan_state.inspected_first
         for number in {*np.flatnonzero(counts.sum(axis=1)).tolist(), *self.passed} - self.first_types.keys():
             met: list[int | FindingPlace] = [int(first) for first in firsts[number][counts[number] > 0]]
             if number in self.passed:
@@ -356,9 +354,9 @@ def complete(state: CheckedState, seen: Sequence[Seen]) -> None:
             layout.saw_tail(item)
         elif not isinstance(item, Damage):
             layout.saw_missing(item)
-    layout.size_bytes += int(scan_state[a.READ_BYTES])
-    layout.batches, layout.records = int(scan_state[a.BATCHES]), int(scan_state[a.RECORDS])
-    state.seen.newest_ms = max(state.seen.newest_ms, int(scan_state[a.NEWEST_MS]))
+    layout.size_bytes += int(scan_state.read_bytes)
+    layout.batches, layout.records = int(scan_state.batches), int(scan_state.records)
+    state.seen.newest_ms = max(state.seen.newest_ms, int(scan_state.newest_ms))
 
 
 def is_sound(log: PartitionLog, state: CheckedState, until: Until) -> bool:

@@ -23,6 +23,7 @@ from offsets_log.columnar.folds.replay import Replayed
 from offsets_log.columnar.folds.state import ColumnarState, Pointer
 from offsets_log.columnar.materialize import timelines as tl
 from offsets_log.columnar.materialize import values as vl
+from offsets_log.columnar.overflow import Unended
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.log_format.java_text import REPLACEMENT
@@ -79,32 +80,32 @@ def complete(state: CheckedState, finder: Finder) -> Findings:
 def _first_records(state: CheckedState, finder: Finder) -> list[Event]:
     scan_state = state.arrays.scan_state
     return [
-        finder.record_at(int(scan_state[a.INSPECTED_AT + kind]), int(scan_state[a.INSPECTED_FIRST + kind]))
-        for kind in np.flatnonzero(scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS]).tolist()
+        finder.record_at(int(scan_state.inspected_at[kind]), int(scan_state.inspected_first[kind]))
+        for kind in zip(*np.nonzero(scan_state.inspected), strict=True)
     ]
 
 
 def _open_transactions(state: CheckedState, finder: Finder) -> Iterator[Event]:
     """Yield the first record of each transaction without a marker."""
-    found = state.arrays.region("unended")[: state.arrays.scan_state[a.PRODUCERS]]
-    for row in found[found[:, a.UNENDED_COUNT] != 0].tolist():
-        yield finder.record_at(row[a.UNENDED_BATCH], row[a.UNENDED_OFFSET])
+    for seen in state.arrays.region(Unended).up_to(state.arrays.scan_state.producer_count):
+        if seen.count != 0:
+            yield finder.record_at(int(seen.batch), int(seen.offset))
 
 
 def _groups_under_type_0(state: CheckedState) -> a.Int64s:
     """Return the numbers of the groups that kernels have found in keys of type 0."""
     s = state.arrays
-    rows = s.rows[: s.scan_state[a.ROWS]]
-    is_type_0 = (s.arena[rows[:, a.KEY_AT]] == 0) & (s.arena[rows[:, a.KEY_AT] + 1] == 0)
-    numbers: a.Int64s = np.unique(rows[is_type_0][:, a.GROUP])
+    rows = s.rows.up_to(s.scan_state.row_count)
+    is_type_0 = (s.arena[rows.column(a.Row.key_at)] == 0) & (s.arena[rows.column(a.Row.key_at) + 1] == 0)
+    numbers: a.Int64s = np.unique(rows.column(a.Row.group)[is_type_0])
     return numbers
 
 
 def _complete_types(state: CheckedState, firsts: Sequence[Event]) -> None:
     places = {event.record.offset: place_of(event) for event in firsts}
-    slow_path, by_kernel = state.seen.names.types, state.arrays.scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS]
+    slow_path, by_kernel = state.seen.names.types, state.arrays.scan_state.inspected
     counts = {number: count for number, (_, count) in slow_path.items()}
-    for number, count in enumerate(by_kernel.reshape(a.RECORD_TYPES, -1).sum(axis=1).tolist()):
+    for number, count in enumerate(by_kernel.sum(axis=1).tolist()):
         counts[number] = counts.get(number, 0) + count
     state.seen.names.types = {
         number: (places[first] if isinstance(first, int) else first, counts[number])
@@ -115,7 +116,7 @@ def _complete_types(state: CheckedState, firsts: Sequence[Event]) -> None:
 def _complete_groups(state: CheckedState, names: Sequence[str], other: Names, finder: Finder) -> None:
     """Complete all groups that a record names, in the order of their first records."""
     slow_path, seen = state.seen.names.groups, state.seen.names
-    firsts = state.arrays.groups[: len(names), a.FIRST_OFFSET_OF_GROUP].tolist()
+    firsts = state.arrays.groups.up_to(len(names)).column(a.Group.first_offset).tolist()
     unusual = {str(name): (name, place) for name, place in other.groups.items() if REPLACEMENT in name}
     groups: dict[str, FindingPlace | None] = {}
     offsets: dict[str, int] = {}
@@ -208,8 +209,8 @@ class Coordinators:
     def _refusals(self, profile: Profile) -> Iterator[Problem]:
         """Yield problems of batches and records: the first of each kind in kernels, and the first on the slow path."""
         scan_state = self.state.arrays.scan_state
-        for kind in np.flatnonzero(scan_state[a.FORMATS :][: a.FORMAT_IDS]).tolist():
-            _, batch = self.finder.batch_at(int(scan_state[a.FORMATS_AT + kind]))
+        for kind in np.flatnonzero(scan_state.formats).tolist():
+            _, batch = self.finder.batch_at(int(scan_state.formats_at[kind]))
             if (refused := refusal_of_batch(batch, profile)) is not None:
                 yield refused
         for event in self.firsts:
@@ -240,10 +241,10 @@ class Coordinators:
 
     def _plain_timelines(self) -> tuple[list[Timeline], a.Int64s]:
         """Return the few timelines that other groups can have, and the number of each group's timeline."""
-        groups = self.state.arrays.groups[: len(self.names)]
-        has_record = groups[:, a.METADATA_OFFSET] != a.NEVER
-        is_removed = has_record & (groups[:, a.IS_TOMBSTONE] != 0)
-        has_offset = groups[:, a.VALUE_OFFSET] > groups[:, a.METADATA_OFFSET]
+        groups = self.state.arrays.groups.up_to(len(self.names))
+        has_record = groups.column(a.Group.metadata_offset) != a.NEVER
+        is_removed = has_record & (groups.column(a.Group.is_tombstone) != 0)
+        has_offset = groups.column(a.Group.value_offset) > groups.column(a.Group.metadata_offset)
         numbers = has_record.astype(np.int64) + is_removed + 3 * has_offset
         numbers[[self._number_of[name] for name in self._timelines]] = 0
         value = RECORD_TYPES[2].values[0].zeros(0)

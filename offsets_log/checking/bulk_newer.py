@@ -20,6 +20,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.materialize import timelines as tl
+from offsets_log.columnar.overflow import More
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.replay.group import STREAMS
 from offsets_log.replay.groups import replay_timeline
@@ -41,14 +42,15 @@ class NewerGroups:
     """
 
     def __init__(self, state: ColumnarState, count: int) -> None:
-        groups = state.arrays.groups[:count]
-        flags, anchors = groups[:, a.NEWER_FLAGS], groups[:, a.ANCHOR_OFFSET]
-        self._kinds = groups[:, a.NEWER_KIND]
-        self._since = groups[:, a.NEWER_SINCE]
+        groups = state.arrays.groups.up_to(count)
+        flags, anchors = groups.column(a.Group.newer_flags), groups.column(a.Group.anchor_offset)
+        value_offset = groups.column(a.Group.value_offset)
+        self._kinds = groups.column(a.Group.newer_kind)
+        self._since = groups.column(a.Group.newer_since)
         is_newer, is_made = self._kinds != 0, anchors != a.NEVER
         is_removed = is_made & (flags & newer.ENDED != 0)
-        has_value = (groups[:, a.METADATA_OFFSET] != a.NEVER) & (groups[:, a.IS_TOMBSTONE] == 0)
-        is_unclear = (flags & newer.WHOLE != 0) | has_value | (~is_made & (groups[:, a.VALUE_OFFSET] != a.NEVER))
+        has_value = (groups.column(a.Group.metadata_offset) != a.NEVER) & (groups.column(a.Group.is_tombstone) == 0)
+        is_unclear = (flags & newer.WHOLE != 0) | has_value | (~is_made & (value_offset != a.NEVER))
         self._missing, has_targets, has_members, is_nameless = _members(state, count)
         is_unclear |= is_nameless & (self._kinds == newer.KINDS[STREAMS])
         is_unclear |= (flags & newer.EPOCH_GONE != 0) & has_targets
@@ -58,8 +60,8 @@ class NewerGroups:
         self.doubtful: Bools = is_newer & is_unclear
         self._is_plain: Bools = is_newer & ~is_unclear
         self._is_made: Bools = self._is_plain & is_made
-        had_offset = groups[:, a.VALUE_BEFORE] != a.NEVER
-        ends = is_removed * (REMOVED + (groups[:, a.VALUE_OFFSET] > groups[:, a.NEWER_LAST]))
+        had_offset = groups.column(a.Group.value_before) != a.NEVER
+        ends = is_removed * (REMOVED + (value_offset > groups.column(a.Group.newer_last)))
         self.shapes = list(_shapes())
         self._shape_of = np.where(self._is_made, ((self._kinds - 1) * 2 + had_offset) * (BACK + 1) + ends, 0)
 
@@ -95,11 +97,11 @@ def _members(state: ColumnarState, count: int) -> tuple[a.Int64s, Bools, Bools, 
     Whether targets are left, whether members or targets are, and whether a member has no record of its own.
     """
     rows, states = tl.members(state)
-    groups, known = rows[:, a.GROUP], states[:, newer.STATE_OF]
+    groups, known = rows.column(a.Row.group), states.column(More.state)
     missing = np.full(count, _NONE)
-    for place in (newer.NEEDED, newer.MISSED):
-        is_there = states[:, place] != 0
-        np.minimum.at(missing, groups[is_there], states[is_there, place] - 1)
+    for first in (states.column(More.needed), states.column(More.missed)):
+        is_there = first != 0
+        np.minimum.at(missing, groups[is_there], first[is_there] - 1)
     has_targets, has_members, is_nameless = (np.zeros(count, np.bool_) for _ in range(3))
     is_left = ~np.isin(known & newer.PHASE, (newer.UNKNOWN, newer.GONE))
     has_targets[groups[known & newer.HAS_TARGET != 0]] = True

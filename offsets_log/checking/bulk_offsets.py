@@ -39,12 +39,12 @@ class HeldOffsets:
         count = len(number_of)
         numbers = np.array([number_of[name] for name in tl.group_names(state)], np.int64)
         rows = state.arrays.rows
-        live = rows[vl.find(state).committed]
-        groups = numbers[live[:, a.GROUP]] if len(live) else np.zeros(0, np.int64)
+        live = rows.of(vl.find(state).committed)
+        groups = numbers[live.column(a.Row.group)] if len(live) else np.zeros(0, np.int64)
         counts = np.bincount(groups, minlength=count)
         firsts = np.full(count, np.iinfo(np.int64).max)
-        np.minimum.at(firsts, groups, live[:, a.RECORD_OFFSET])
-        open_ = [(it[0], int(numbers[rows[it[1], a.GROUP]])) for it in vl.iter_open(state)]
+        np.minimum.at(firsts, groups, live.column(a.Row.record_offset))
+        open_ = [(it[0], int(numbers[rows[it[1]].group])) for it in vl.iter_open(state)]
         pending = np.zeros(count, np.bool_)
         pending[[group for _, group in open_]] = True
         return cls(state, counts > 0, pending, counts, firsts, open_)

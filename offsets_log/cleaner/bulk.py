@@ -99,7 +99,7 @@ class KeyTable(OffsetMap):
     _file: LogFile | None = None
     _data: a.Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     _slots: a.Int64s = field(default_factory=lambda: np.zeros(1 << 15, np.int64))
-    _keys: a.Int64s = field(default_factory=lambda: np.zeros((1 << 14, d.KEY_COLUMNS), np.int64))
+    _keys: Table[d.Key] = field(default_factory=lambda: Table(d.Key, 1 << 14))
     _arena: a.Bytes = field(default_factory=lambda: np.zeros(1 << 21, np.uint8))
     _entered: list[tuple[int, int, int]] = field(default_factory=list)
     _lasts: a.Int64s | None = None
@@ -112,7 +112,7 @@ class KeyTable(OffsetMap):
         self.round_state.last_put = d.NEVER_BEFORE
 
     @property
-    def arrays(self) -> tuple[d.RoundState, a.Int64s, a.Int64s, a.Bytes]:
+    def arrays(self) -> tuple[d.RoundState, a.Int64s, Table[d.Key], a.Bytes]:
         """The arrays that all kernels take."""
         return self.round_state, self._slots, self._keys, self._arena
 
@@ -141,16 +141,16 @@ class KeyTable(OffsetMap):
     def packed(self) -> PackedKeys:
         """Return all keys, in the memory of this table."""
         round_state = self.round_state
-        rows = self._keys[: int(round_state.keys)]
-        begins = np.append(rows[:, d.KEY_AT] - a.SIZE_BYTES, round_state.arena_used)
-        return PackedKeys(self._arena[: int(round_state.arena_used)], begins, rows[:, d.LAST_OFFSET])
+        keys = self._keys.up_to(round_state.keys)
+        begins = np.append(keys.column(d.Key.key_at) - a.SIZE_BYTES, round_state.arena_used)
+        return PackedKeys(self._arena[: int(round_state.arena_used)], begins, keys.column(d.Key.last_offset))
 
     def fill(self, packed: PackedKeys) -> None:
         """Take in keys that are all different; nothing was put before."""
         count = len(packed.last_offsets)
-        self._keys = np.zeros((max(count, len(self._keys)), d.KEY_COLUMNS), np.int64)
-        self._keys[:count, d.KEY_AT] = packed.begins[:-1] + a.SIZE_BYTES
-        self._keys[:count, d.LAST_OFFSET] = packed.last_offsets
+        self._keys = Table(d.Key, max(count, len(self._keys)))
+        self._keys.column(d.Key.key_at)[:count] = packed.begins[:-1] + a.SIZE_BYTES
+        self._keys.column(d.Key.last_offset)[:count] = packed.last_offsets
         self._arena = np.concatenate([packed.arena, np.zeros(1 << 21, np.uint8)])
         self._slots = np.zeros(max(1 << (2 * count).bit_length(), len(self._slots)), np.int64)
         self.round_state.keys, self.round_state.arena_used = count, len(packed.arena)
@@ -166,7 +166,7 @@ class KeyTable(OffsetMap):
         """Enter what a table holds that this one has returned; what that was read from follows."""
         round_state = self.round_state
         is_unsure = round_state.is_unsure or other.round_state.is_unsure or int(round_state.last_put > other.begin)
-        keys, at = other._keys[: other.round_state.keys], 0
+        keys, at = other._keys.up_to(other.round_state.keys), 0
         while (at := int(table.take_in(*self.arrays, keys, other._arena, at))) < len(keys):
             self._grow()
         round_state.is_unsure, round_state.last_put = is_unsure, other.round_state.last_put
@@ -236,7 +236,7 @@ class KeyTable(OffsetMap):
     def lasts(self) -> a.Int64s:
         """Where keys stand last, in order; nothing is put any more."""
         if self._lasts is None:
-            self._lasts = np.sort(self._keys[: self.round_state.keys, d.LAST_OFFSET])
+            self._lasts = np.sort(self._keys.up_to(self.round_state.keys).column(d.Key.last_offset))
         return self._lasts
 
     def _enter(self) -> int:
@@ -282,7 +282,7 @@ class KeyTable(OffsetMap):
 
     def _grow(self) -> None:
         self._slots = np.zeros(2 * len(self._slots), np.int64)
-        self._keys = np.concatenate([self._keys, np.zeros_like(self._keys)])
+        self._keys = self._keys.grown(2 * len(self._keys))
         self._arena = np.concatenate([self._arena, np.zeros_like(self._arena)])
         table.rehash(*self.arrays)
 

@@ -1,26 +1,26 @@
-"""The arrays a replay lives in: what kernels know of keys, groups, producers and open transactions.
+"""The arrays a replay lives in (`state`): what kernels know of keys, groups, producers and open transactions.
 
-Everything here grows with distinct keys, never with records. Where a value is needed again it is not kept but found
+Everything grows with distinct keys, never with records. Where a value is needed again it is not kept but found
 again: a row knows the batch it stands in and its place among the batch's records.
 
-Kernels take a few plain int64 arrays, because each argument costs time at every compilation and call:
+Kernels take a few arrays, because each argument costs time at every compilation and call:
 
-scan_state  numbers that change, what a scan is told, the programs and their notes
+scan_state  a `ScanState`
 slots       hash table of raw keys
-rows        one row of 8 numbers, a cache line, for each raw key
-groups      one row for each group
+rows        a `Row` for each raw key
+groups      a `Group` for each group
 arena       bytes of keys and group names, each behind its size
-overflow    what few records touch: hash tables of groups and producers, open transactions, topic ids
+overflow    what few records touch (`overflow`): hash tables of groups and producers, open transactions, topic ids
 """
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
+from offsets_log.columnar.jit.records import Long, Longs, Record, Table
 from offsets_log.log_format.compression import CODEC_MASK
 
 Int64s = npt.NDArray[np.int64]
@@ -32,248 +32,233 @@ NEVER = -(1 << 62)
 SLOW_PATH = -2
 """Instead of a batch: the value was read by `log_format`; the index is its place in a list."""
 
-# A row of ``rows``.
-(
-    KEY_AT,  # in the arena; the size stands in the 4 bytes before
-    TARGET,  # the row of the same GroupTopicPartition; of a type 2 key IS_GROUP
-    GROUP,
-    RECORD_OFFSET,  # of the committed offset, NEVER without one
-    APPLIED_OFFSET,  # where it took effect
-    BATCH,  # where its batch begins in the log, or SLOW_PATH
-    INDEX,  # among the batch's records
-    TOMBSTONE_OFFSET,  # of the last one that ends committed values
-    ROW_SIZE,
-) = range(9)
-IS_GROUP = -1
 SIZE_BYTES = 4
+IS_GROUP, IS_NEWER = -1, -2
+"""Instead of a `Row.target`: a type 2 key; a key of the newer kinds of groups."""
 
-# A row of a key of the newer kinds of groups, see `folds.newer`; INDEX and BATCH are of its last record.
-IS_NEWER = -2
-"""In the place of TARGET."""
-LAST_OFFSET_OF = RECORD_OFFSET
-MEMBER = APPLIED_OFFSET  # the row of the member's own key
-IS_REMOVED = TOMBSTONE_OFFSET  # whether the last record is a tombstone
 
-# A row of ``groups``.
-(
-    NAME_AT,
-    METADATA_OFFSET,  # of the last type 2 record, NEVER without one
-    METADATA_BATCH,
-    METADATA_INDEX,
-    IS_TOMBSTONE,  # the last type 2 record
-    VALUE_OFFSET,  # of the last offset value, whatever became of it
-    NEWER_KIND,  # of the records of a newer kind, 0 without one
-    NEWER_SINCE,  # offset of the first
-    NEWER_LAST,  # of the last
-    NEWER_FLAGS,
-    ANCHOR_OFFSET,  # of a value that made the group, NEVER without one
-    ANCHOR_BATCH,
-    ANCHOR_INDEX,
-    VALUE_BEFORE,  # offset of an offset value between the type 2 record and the first of a newer kind, NEVER without
-    FIRST_OFFSET_OF_GROUP,  # of the first record that names it, NEVER while none is known
-    ACTIVE_MS,  # when it last wrote, NEVER while no time is known or asked for
-    GROUP_SIZE,
-) = range(17)
+class Row(Record):
+    """What is known of a raw key: a cache line."""
 
-# Regions of ``overflow``: each has a place in the scan state where it begins, and one for its room in entries.
-PRODUCER_ID, HEAD_OFFSET, HEAD_COMMITS, NEWEST, OLDEST = range(5)
-PRODUCER_SIZE = 5
-"""A producer: its first marker, and its open records as a chain from the newest to the oldest."""
+    key_at: Long  # in the arena; the size stands in the `SIZE_BYTES` before
+    target: Long  # the row of the same GroupTopicPartition, IS_GROUP or IS_NEWER
+    group: Long
+    record_offset: Long  # of the committed offset, NEVER without one
+    applied_offset: Long  # where it took effect
+    batch: Long  # where its batch begins in the log, or SLOW_PATH
+    index: Long  # among the batch's records
+    tombstone_offset: Long  # of the last one that ends committed values
+    # Of a key of the newer kinds of groups (`folds.newer`), whose batch and index are of its last record:
+    last_offset: Annotated[Long, "record_offset"]
+    member: Annotated[Long, "applied_offset"]  # the row of the member's own key
+    is_removed: Annotated[Long, "tombstone_offset"]  # whether the last record is a tombstone
+    # Where records are counted and not replayed (`folds.tally`, `folds.naming`):
+    last_committed: Annotated[Long, "record_offset"]  # the offset that the latest record commits
+    first_committed: Annotated[Long, "applied_offset"]  # the one that the first record commits
+    first: Annotated[Long, "batch"]  # the writer of the first record, and whether it is a commit
+    last: Annotated[Long, "tombstone_offset"]  # the same of the latest; NOTHING without one
+    last_bytes: Annotated[Long, "index"]  # of the latest record
+    last_sample: Annotated[Long, "key_at"]  # of the key's line, as `sampling.Line` has it
+    untimed: Annotated[Long, "target"]
+    sent_in: Annotated[Long, "batch"]  # the version that was last asked for a plain commit of the key, and who it was
+    sent_by: Annotated[Long, "applied_offset"]
 
-OPEN_ROW, OPEN_OFFSET, OPEN_BATCH, OPEN_INDEX, OPEN_CANCELS, OPEN_OLDER = range(6)
-OPEN_SIZE = 6
-"""A record of an open transaction; one that cancels is a tombstone of the producer's own transaction."""
 
-CANCELLED_PRODUCER, CANCELLED_ROW = range(2)
-CANCELLED_SIZE = 2
-"""What a producer's tombstones cancelled before its first marker."""
+class Group(Record):
+    """What is known of a group, or of another name."""
 
-SEEN_BY, TOPIC_HIGH, TOPIC_LOW, TOPIC_OFFSET = range(4)
-MORE_SIZE = 4
-"""More of a row: the last resolution that met it; the topic id its values name, and the last record that did."""
+    name_at: Long  # in the arena, as `Row.key_at`
+    metadata_offset: Long  # of the last type 2 record, NEVER without one
+    metadata_batch: Long
+    metadata_index: Long
+    is_tombstone: Long  # the last type 2 record
+    value_offset: Long  # of the last offset value, whatever became of it
+    newer_kind: Long  # of the records of a newer kind, 0 without one
+    newer_since: Long  # offset of the first
+    newer_last: Long  # of the last
+    newer_flags: Long
+    anchor_offset: Long  # of a value that made the group, NEVER without one
+    anchor_batch: Long
+    anchor_index: Long
+    value_before: Long  # offset of a value between the type 2 record and the first of a newer kind, NEVER without
+    first_offset: Long  # of the first record that names it, NEVER while none is known
+    active_ms: Long  # when it last wrote, NEVER while no time is known or asked for
+    # Of names where records are counted (`folds.naming`):
+    now: Annotated[Long, "metadata_batch"]  # of a group its version: 0 nobody holds anything, UNKNOWN
+    content: Annotated[Long, "metadata_index"]  # of a group, 0 where Python knows it, REMOVED
+    version: Annotated[Long, "is_tombstone"]  # of a content 1 + its version, 0 not asked yet, REFUSED
+    is_named: Annotated[Long, "newer_kind"]  # of a topic id
+    only: Annotated[Long, "newer_since"]  # of a version 1 + whom all its plain commits are counted for
+    by_id: Annotated[Long, "newer_last"]  # of a version: topics are held by their ids
+    held_by: Annotated[Long, "newer_flags"]  # of a version and a partition 1 + whom commits are counted for
 
-NAMED_ROW, NAMED_HIGH, NAMED_LOW, NAMED_OFFSET = range(4)
-NAMED_SIZE = 4
-"""A topic id that a row's values named once."""
 
-UNENDED_OFFSET, UNENDED_TIME, UNENDED_BATCH, UNENDED_COUNT, IS_ENDED = range(5)
-UNENDED_SIZE = 5
-"""What a survey has seen of a producer: records of offsets without a marker yet, the first one, and whether there was
-a marker at all."""
-
-OWNED_GROUP, OWNED_HIGH, OWNED_LOW, OWNED_PARTITION, OWNER, OWNER_TURN, FIRST_OWNED, FIRST_OWNER = range(8)
-OWNED_SIZE = 8
-"""A partition that a member of a consumer group took, and which of the member's assignments did it last; the first
-record that took it, and its key."""
-
-TOLD_OFFSET, TOLD_BATCH, TOLD_INDEX = range(3)
-TOLD_SIZE = 3
-"""A record with names of topics whose key has a later one."""
-
-KEPT_GROUP, KEPT_OFFSET, KEPT_BATCH, KEPT_INDEX = range(4)
-KEPT_SIZE = 4
-"""Any record of a group that is read again; with NOTHING as its batch, that there were offset values of it."""
-
-REGIONS = (
-    ("group_slots", 1),
-    ("producer_slots", 1),
-    ("owned_slots", 1),
-    ("producers", PRODUCER_SIZE),
-    ("opened", OPEN_SIZE),
-    ("cancelled", CANCELLED_SIZE),
-    ("more", MORE_SIZE),
-    ("named", NAMED_SIZE),
-    ("unended", UNENDED_SIZE),
-    ("owned", OWNED_SIZE),
-    ("told", TOLD_SIZE),
-    ("kept", KEPT_SIZE),
-)
-
-# Places in the scan state: what kernels change.
-(
-    AT,
-    LAST_OFFSET,  # of the last batch accepted
-    END_OFFSET,
-    CHECKED,  # where a batch begins that is known to be whole and right
-    CHECKED_SIZE,
-    STAGED,  # records read and not yet replayed
-    FLUSHED,  # of these, replayed
-    IN_WINDOW,  # whether the staged records stand in decompressed bytes
-    WINDOW_NEXT,  # the next batch of the window
-    ROWS,
-    ARENA_USED,
-    GROUPS,
-    PRODUCERS,
-    OPENED,
-    OPEN_COUNT,
-    FREE,  # first free open record
-    CANCELLED,
-    NAMED,
-    BATCHES,
-    RECORDS,
-    FIRST_OFFSET,
-    MISSING,
-    RESOLUTION,  # how many transactions were resolved
-    SEED,
-    # Where the regions of ``overflow`` begin, and their room.
-    GROUP_SLOTS_AT,
-    PRODUCER_SLOTS_AT,
-    OWNED_SLOTS_AT,
-    PRODUCERS_AT,
-    OPENED_AT,
-    CANCELLED_AT,
-    MORE_AT,
-    NAMED_AT,
-    UNENDED_AT,
-    OWNED_AT,
-    TOLD_AT,
-    KEPT_AT,
-    GROUP_SLOTS_ROOM,
-    PRODUCER_SLOTS_ROOM,
-    OWNED_SLOTS_ROOM,
-    PRODUCERS_ROOM,
-    OPENED_ROOM,
-    CANCELLED_ROOM,
-    MORE_ROOM,
-    NAMED_ROOM,
-    UNENDED_ROOM,
-    OWNED_ROOM,
-    TOLD_ROOM,
-    KEPT_ROOM,
-    # What a scan is told.
-    STOP,
-    SEGMENT,  # where the segment begins in the log
-    BASE_OFFSET,  # of the segment, NOTHING if its name tells none
-    FOLLOWING,  # base offset of the segment behind it, NOTHING without one
-    UNTIL_OFFSET,
-    UNTIL_TIME,
-    RULES,
-    BY_BIT,  # whether the transactional bit tells a transaction, else a producer id does
-    PAUSE,  # bytes of one call
-    WINDOW_COUNT,  # batches in the window
-    OWNED,
-    TOLD,
-    KEPT,
-    # What `primitives.walk` notes and needs.
-    NOTES,
-) = range(62)
-NOTES_SIZE = 8
-STACK = NOTES + NOTES_SIZE
-FRAME_SIZE = 3
-MOST_FRAMES = 8
-DISTINCT_COUNT = STACK + FRAME_SIZE * MOST_FRAMES
-DISTINCT = DISTINCT_COUNT + 1
-MAX_DISTINCT = 512
-KEY_PROGRAMS = DISTINCT + MAX_DISTINCT
 KEY_TYPES = 3
-"""Types 0, 1 and 2 are known to all kernels."""
+"""Types 0, 1 and 2 are known to all kernels; the others, of the newer kinds of groups, to those whose scan state has
+programs for them."""
 RECORD_TYPES = 24
 COMMIT_TYPES = 2  # record types below it commit offsets
-"""The others, of the newer kinds of groups, to those whose scan state has programs for them."""
-VALUE_PROGRAMS = KEY_PROGRAMS + RECORD_TYPES
 VERSIONS = 8
-ONE_STRING = VALUE_PROGRAMS + RECORD_TYPES * VERSIONS
-AROUND_STRING = ONE_STRING + RECORD_TYPES * VERSIONS
-"""Of values that are numbers around one string: bytes before its length, and all bytes but the string's."""
-HASHES = AROUND_STRING + RECORD_TYPES * VERSIONS
-BLOCK = 64
-CODEC_IDS = CODEC_MASK + 1
-MAGICS = 3
-FORMAT_IDS = MAGICS * CODEC_IDS
-FOUND = HASHES + BLOCK
-GAPS = FOUND + BLOCK  # places where MISSING offsets are
-FORMATS = GAPS + 1  # batches that the kernel accepted, by how much older their magic is, and by the codec's id
-FORMATS_FIRST = FORMATS + FORMAT_IDS  # of each of these, how many batches there were before its first
-# What a survey counts, see `census`.
-IS_SURVEYED = FORMATS_FIRST + FORMAT_IDS
-RECORDS_OF = IS_SURVEYED + 1  # by record type, and by value version or NO_VERSION
 NO_VERSION = VERSIONS
 """Instead of a value version: a tombstone."""
-MARKERS = RECORDS_OF + RECORD_TYPES * (VERSIONS + 1)  # COMMIT, ABORT
+CODEC_IDS = CODEC_MASK + 1
+MAGICS = 3
+FORMATS = MAGICS * CODEC_IDS
+"""Of batches: by how much older their magic is, and by the codec's id."""
+MARKERS = RECORD_TYPES * (VERSIONS + 1)
 NOT_DECODED = MARKERS + 2
-RECORD_KINDS = NOT_DECODED + 1 - RECORDS_OF
-RECORDS_FIRST = NOT_DECODED + 1  # of each of these kinds, how many others there were before its first
-KINDS_SEEN = RECORDS_FIRST + RECORD_KINDS
-TIMED = KINDS_SEEN + 1  # records that have a time
-FIRST_MS = TIMED + 1
-LAST_MS = TIMED + 2
-# What is looked for on the way, see `inspection`.
-IS_INSPECTED = LAST_MS + 1
+RECORD_KINDS = NOT_DECODED + 1
+"""By record type, and by value version or NO_VERSION; then COMMIT, ABORT, and keys that nobody can read."""
+NOTES = 8
+MOST_FRAMES = 8
+MAX_DISTINCT = 512
+MOST_CODE = 1 << 12
+"""Numbers of all programs together; those of a release are a third of it."""
+BLOCK = 64
+"""Records whose keys are looked up together."""
 ALONE, WITH_OTHERS = 1, 2
 """Whether all rules would do the same with what was read so far, or states of other rules read along."""
-MOST_BYTES = IS_INSPECTED + 1  # of a batch; a larger one is for `log_format`
-READ_BYTES = MOST_BYTES + 1  # of all batches
-NEWEST_MS = READ_BYTES + 1
-INSPECTED_KINDS = RECORD_TYPES * (VERSIONS + 1)
-INSPECTED_OF = NEWEST_MS + 1  # records by type, and by value version or NO_VERSION
-INSPECTED_FIRST = INSPECTED_OF + INSPECTED_KINDS  # the offset of the first of each
-INSPECTED_AT = INSPECTED_FIRST + INSPECTED_KINDS  # where its batch begins in the log
-FORMATS_AT = INSPECTED_AT + INSPECTED_KINDS  # where the first batch of each format begins in the log
-IS_READ_AGAIN = FORMATS_AT + FORMAT_IDS  # batches up to STOP were found whole before, and groups replayed
-NEEDED = IS_READ_AGAIN + 1  # records of the batch for which there was no room
-OTHER_PROGRAMS = NEEDED + 1  # by record type: of the layout that other releases write under the same version
-NOTES_ACTIVITY = OTHER_PROGRAMS + RECORD_TYPES  # whether it is asked for when groups last wrote
-CODE = NOTES_ACTIVITY + 1
-"""From here on the programs."""
 
-# Columns of ``staged``: records read and not yet replayed. `batches.records_of` fills the first.
-(
-    KEY,  # position of its bytes
-    KEY_SIZE,
-    VALUE_AT,  # position of its bytes
-    VALUE_SIZE,  # NOTHING for a tombstone
-    OFFSET,
-    TIMESTAMP_DELTA,  # of magic 0 and 1 the time itself
-    RECORD_AT,  # position of its length; of magic 0 and 1 that of its batch in the segment
-    KIND,
-    STAGED_BATCH,
-    STAGED_INDEX,
-    STAGED_PRODUCER,
-    TOPIC_ID_AT,  # position of its bytes
-    STAGED_SIZE,
-) = range(13)
-STAGED_ROW = RECORD_AT
-"""In the place of that, once a record was replayed: the row of its raw key."""
+
+class ScanState(Record):
+    """What changes while a log is read, what a scan is told, and programs with their notes."""
+
+    at: Long  # where the scan goes on in the segment
+    last_offset: Long  # of the last batch accepted
+    end_offset: Long
+    checked: Long  # where a batch begins that is known to be whole and right
+    checked_size: Long
+    staged: Long  # records read and not yet replayed
+    flushed: Long  # of these, replayed
+    needed: Long  # records of the batch for which there was no room
+    in_window: Long  # whether the staged records stand in decompressed bytes
+    window_next: Long  # the next batch of the window
+    window_count: Long  # batches in it
+    row_count: Long
+    arena_used: Long
+    group_count: Long
+    producer_count: Long
+    opened: Long
+    open_count: Long
+    free: Long  # first free open record
+    cancelled: Long
+    named: Long
+    owned: Long
+    told: Long
+    kept: Long
+    batches: Long
+    records: Long
+    first_offset: Long
+    missing: Long
+    gaps: Long  # places where missing offsets are
+    resolution: Long  # how many transactions were resolved
+    seed: Long
+    # Where the regions of ``overflow`` begin, and their room:
+    group_slots_at: Long
+    producer_slots_at: Long
+    owned_slots_at: Long
+    producers_at: Long
+    opened_at: Long
+    cancelled_at: Long
+    more_at: Long
+    named_at: Long
+    unended_at: Long
+    owned_at: Long
+    told_at: Long
+    kept_at: Long
+    group_slots_room: Long
+    producer_slots_room: Long
+    owned_slots_room: Long
+    producers_room: Long
+    opened_room: Long
+    cancelled_room: Long
+    more_room: Long
+    named_room: Long
+    unended_room: Long
+    owned_room: Long
+    told_room: Long
+    kept_room: Long
+    # What a scan is told:
+    stop: Long
+    segment: Long  # where the segment begins in the log
+    base_offset: Long  # of the segment, NOTHING if its name tells none
+    following: Long  # base offset of the segment behind it, NOTHING without one
+    until_offset: Long
+    until_time: Long
+    rules: Long
+    by_bit: Long  # whether the transactional bit tells a transaction, else a producer id does
+    pause: Long  # bytes of one call
+    notes_activity: Long  # whether it is asked for when groups last wrote
+    is_read_again: Long  # whether batches up to the stop were found whole before, and groups replayed
+    # Programs (`wire.programs`), by record type and value version, and what `primitives.walk` notes and needs:
+    key_programs: Annotated[Longs, RECORD_TYPES]
+    value_programs: Annotated[Longs, RECORD_TYPES, VERSIONS]
+    other_programs: Annotated[Longs, RECORD_TYPES]  # of the layout that other releases write under the same version
+    one_string: Annotated[
+        Longs, RECORD_TYPES, VERSIONS
+    ]  # of values that are numbers around one string: bytes before its length, and
+    around_string: Annotated[Longs, RECORD_TYPES, VERSIONS]  # all bytes but the string's
+    notes: Annotated[Longs, NOTES]
+    stack: Annotated[Longs, MOST_FRAMES, 3]
+    distinct_count: Long
+    distinct: Annotated[Longs, MAX_DISTINCT]
+    code: Annotated[Longs, MOST_CODE]
+    # Of a block that is looked up, hashes of the keys and the rows that they probably have:
+    hashes: Annotated[Longs, BLOCK]
+    found: Annotated[Longs, BLOCK]
+    # Batches that the kernel accepted, by `FORMATS`; how many there were before the first, and where it begins:
+    formats: Annotated[Longs, FORMATS]
+    formats_first: Annotated[Longs, FORMATS]
+    formats_at: Annotated[Longs, FORMATS]
+    # What a survey counts (`folds.census`): records by `RECORD_KINDS`, and how many others there were before the first:
+    is_surveyed: Long
+    kinds: Annotated[Longs, RECORD_KINDS]
+    kinds_first: Annotated[Longs, RECORD_KINDS]
+    kinds_seen: Long
+    timed: Long  # records that have a time
+    first_ms: Long
+    last_ms: Long
+    # What is looked for on the way (`folds.inspection`): records by type, and by value version or NO_VERSION; of the
+    # first of each its offset, and where its batch begins in the log:
+    is_inspected: Long
+    most_bytes: Long  # of a batch; a larger one is for `log_format`
+    read_bytes: Long  # of all batches
+    newest_ms: Long
+    inspected: Annotated[Longs, RECORD_TYPES, VERSIONS + 1]
+    inspected_first: Annotated[Longs, RECORD_TYPES, VERSIONS + 1]
+    inspected_at: Annotated[Longs, RECORD_TYPES, VERSIONS + 1]
+
+
+class Staged(Record):
+    """A record that was read and not yet replayed. `batches.records_of` fills all up to ``record_at``."""
+
+    key_at: Long  # position of its bytes
+    key_size: Long
+    value_at: Long  # position of its bytes
+    value_size: Long  # NOTHING for a tombstone
+    offset: Long
+    timestamp_delta: Long  # of magic 0 and 1 the time itself
+    record_at: Long  # position of its length; of magic 0 and 1 that of its batch in the segment
+    kind: Long
+    batch: Long  # where it begins in the log
+    index: Long  # among the batch's records
+    producer: Long
+    topic_id_at: Long  # position of its bytes
+    row: Annotated[Long, "record_at"]  # once it was replayed: of its raw key
+    # Where records are looked up and not replayed (`events`, `cleaning`):
+    hash: Annotated[Long, "kind"]  # of its key
+    entry: Annotated[Long, "topic_id_at"]  # of its key, perhaps; NOTHING if it is not known
+    offset_before: Annotated[Long, "producer"]  # the last offset before its batch
+
+    def raw_key(self, source: Bytes) -> bytes:
+        """Return its key from the bytes it stands in."""
+        return source[self.key_at : self.key_at + self.key_size].tobytes()
+
+    def raw_value(self, source: Bytes) -> bytes | None:
+        """Return its value from the bytes it stands in."""
+        return source[self.value_at : self.value_at + self.value_size].tobytes() if self.value_size >= 0 else None
+
+
 VALUE, TOMBSTONE, COMMIT, ABORT, PASSED = range(5)
 """Kinds of staged records; PASSED were taken care of otherwise."""
 
@@ -288,9 +273,12 @@ def _in_cache_lines(size_bytes: int) -> Bytes:
     return made[begin : begin + size_bytes]
 
 
-def new_rows(count: int) -> Int64s:
-    """Empty rows, each in one cache line."""
-    return _in_cache_lines(8 * count * ROW_SIZE).view(np.int64).reshape(count, ROW_SIZE)
+def new_rows(count: int, known: Table[Row] | None = None) -> Table[Row]:
+    """Return rows, each in one cache line: those that are known, and empty ones behind them."""
+    rows = Table(Row, _in_cache_lines(count * Row.dtype.itemsize).view(Row.dtype))
+    if known is not None:
+        rows.numbers[: len(known)] = known.numbers
+    return rows
 
 
 def new_arena(size_bytes: int) -> Bytes:
@@ -298,71 +286,10 @@ def new_arena(size_bytes: int) -> Bytes:
     return _in_cache_lines(size_bytes)
 
 
-def new_scan_state(code: Int64s, *, seed: int) -> Int64s:
-    """Return a scan state with programs behind it; the seed of its hashes cannot be foreseen."""
-    scan_state = np.zeros(CODE + len(code), np.int64)
-    scan_state[CODE:] = code
-    scan_state[[LAST_OFFSET, FREE, FIRST_OFFSET, CHECKED]] = NOTHING
-    scan_state[SEED] = seed
+def new_scan_state(code: Int64s, *, seed: int) -> ScanState:
+    """Return a scan state with programs; the seed of its hashes cannot be foreseen."""
+    scan_state = ScanState()
+    scan_state.code[: len(code)] = code
+    scan_state.last_offset = scan_state.free = scan_state.first_offset = scan_state.checked = NOTHING
+    scan_state.seed = seed
     return scan_state
-
-
-class State:
-    """The arrays of one replay; see the module's text.
-
-    Args:
-        scan state: with programs and a seed, see `programs.scan_state_of`.
-    """
-
-    def __init__(self, scan_state: Int64s) -> None:
-        self.scan_state = scan_state
-        self.slots = np.zeros(2 * LEAST_KEYS, np.int64)
-        self.rows = new_rows(LEAST_KEYS)
-        self.groups = np.zeros((LEAST_KEYS, GROUP_SIZE), np.int64)
-        self.arena = new_arena(128 * LEAST_KEYS)
-        self.overflow = np.zeros(0, np.int64)
-        self.lay_out(
-            {name: 2 * LEAST_KEYS if name.endswith("slots") else LEAST_KEYS for name, _ in REGIONS},
-        )
-
-    def copy(self) -> State:
-        """Return a copy that shares nothing with this state."""
-        other = copy(self)
-        other.scan_state, other.slots, other.groups, other.overflow = (
-            array.copy() for array in (self.scan_state, self.slots, self.groups, self.overflow)
-        )
-        other.rows = new_rows(len(self.rows))
-        other.rows[:] = self.rows
-        other.arena = new_arena(len(self.arena))
-        other.arena[:] = self.arena
-        return other
-
-    def text_at(self, at: int) -> bytes:
-        """Return what stands in the arena at a position."""
-        size = int.from_bytes(self.arena[at - SIZE_BYTES : at].tobytes(), "little")
-        return self.arena[at : at + size].tobytes()
-
-    def lay_out(self, room: dict[str, int]) -> None:
-        """Give the regions of ``overflow`` room for so many entries; hash tables come back empty."""
-        old = {name: self.region(name) for name, _ in REGIONS} if len(self.overflow) else {}
-        overflow = np.zeros(sum(room[name] * size for name, size in REGIONS), np.int64)
-        at = 0
-        for i, (name, size) in enumerate(REGIONS):
-            self.scan_state[GROUP_SLOTS_AT + i] = at
-            self.scan_state[GROUP_SLOTS_ROOM + i] = room[name]
-            if name in old and not name.endswith("slots"):
-                flat = old[name].reshape(-1)
-                overflow[at : at + len(flat)] = flat
-            at += room[name] * size
-        self.overflow = overflow
-
-    def region(self, name: str) -> Any:
-        """Return one region of ``overflow``, int64[room, size]."""
-        i = [region for region, _ in REGIONS].index(name)
-        size = REGIONS[i][1]
-        at, room = int(self.scan_state[GROUP_SLOTS_AT + i]), int(self.scan_state[GROUP_SLOTS_ROOM + i])
-        return self.overflow[at : at + room * size].reshape(room, size)
-
-    def room(self) -> dict[str, int]:
-        """Return how many rows each region of ``overflow`` has room for."""
-        return {name: int(self.scan_state[GROUP_SLOTS_ROOM + i]) for i, (name, _) in enumerate(REGIONS)}

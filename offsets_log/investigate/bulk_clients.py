@@ -46,19 +46,17 @@ class HeldWriters(WritersState):
         why, asked = self.counts[[nm.WHY, nm.ASKED]].tolist()
         match why:
             case nm.OF_CONTENT:
-                self._set(asked, nm.VERSION, self._content(asked, record))
+                self.arrays.groups[asked].version = self._content(asked, record)
             case nm.OF_TOPIC_ID:
                 self._saw(record)
-                self._set(asked, nm.IS_NAMED, 1)
+                self.arrays.groups[asked].is_named = 1
             case nm.OF_GROUP:
-                self._set(asked, nm.NOW, self._version(record.group, self._clients.holders(record.group)))
+                version = self._version(record.group, self._clients.holders(record.group))
+                self.arrays.groups[asked].now = version
             case nm.OF_COMMIT:
                 name = self.text[:asked].tobytes()
-                writer = self._sender(record, is_plain)
-                self._set(self.number_of(name), nm.HELD_BY, writer + 1)
-
-    def _set(self, number: int, column: int, value: int) -> None:
-        self.arrays.groups[number, column] = value
+                writer, number = self._sender(record, is_plain), self.number_of(name)
+                self.arrays.groups[number].held_by = writer + 1
 
     def _content(self, content: int, record: CoordinatorRecord) -> int:
         """Return what the kernel needs to know of a type 2 value: 1 + the version it makes, or REFUSED."""
@@ -76,10 +74,10 @@ class HeldWriters(WritersState):
             return 0
         self._versions += 1
         version = self.number_of(VERSION_NAME + self._versions.to_bytes(nm.NUMBER_SIZE))
-        self._set(version, nm.BY_ID, bool(holders.by_id))
+        self.arrays.groups[version].by_id = bool(holders.by_id)
         if holders.only is not None:
             only = self._writer(group_id, holders.only)
-            self._set(version, nm.ONLY, only + 1)
+            self.arrays.groups[version].only = only + 1
         data, held = bytearray(), []
         for (topic, partition), holder in holders.by_name.items():
             raw = plain(topic).encode()
@@ -125,17 +123,17 @@ class HeldWriters(WritersState):
 
     def _group(self, event: Event, record: CoordinatorRecord) -> int:
         row = self.row_of(event, record)
-        return int(self.arrays.rows[row, nm.GROUP])
+        return int(self.arrays.rows[row].group)
 
     def _take_over(self, group: int, record: CoordinatorRecord) -> None:
         """Take over what the kernel read of a group."""
-        content = int(self.arrays.groups[group, nm.CONTENT])
+        content = int(self.arrays.groups[group].content)
         if content:
             known = self._contents.get(content)
             self._clients.take(record.group, known and replace(known, group_id=record.group))
-            self._set(group, nm.CONTENT, 0)
+            self.arrays.groups[group].content = 0
         if not record.is_offset_commit:
-            self._set(group, nm.NOW, nm.UNKNOWN)
+            self.arrays.groups[group].now = nm.UNKNOWN
 
     def _saw(self, record: CoordinatorRecord) -> None:
         self._clients.saw(record)

@@ -117,8 +117,8 @@ class BulkHistory:
     def _adopt(self, state: HistoryState, first: int) -> None:
         """Renumber a log's keys, pending questions and topic ids so that the numbers are valid for all logs."""
         entries, end = self.entries.array, len(self)
-        counts = np.zeros(int(state.arrays.scan_state[a.ROWS]), np.int64)
-        topic_ids = np.zeros(int(state.arrays.scan_state[a.GROUPS]), np.int64)
+        counts = np.zeros(int(state.arrays.scan_state.row_count), np.int64)
+        topic_ids = np.zeros(int(state.arrays.scan_state.group_count), np.int64)
         od.count(entries, first, end, counts, topic_ids)
         named = np.flatnonzero(topic_ids)
         topic_ids[named] = [self._topic_id(state.raw_name(number)) for number in named.tolist()]

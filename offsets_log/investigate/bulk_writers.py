@@ -37,15 +37,16 @@ class BulkWriters:
     def add(self, state: Counting, offsets_partition: int | None) -> None:
         """Add one offsets partition."""
         runs = state.runs().copy()
-        state.writers[nm.NOBODY, tally.BYTES] += state.empty_bytes
+        state.writers[nm.NOBODY].bytes += state.empty_bytes
         names = state.writer_names()
         numbers = np.full(len(names), HIDDEN, np.int64)
-        counted = np.flatnonzero(state.writers[: len(names), [tally.RECORDS, tally.BYTES]].any(axis=1))
+        known = state.writers.up_to(len(names))
+        counted = np.flatnonzero(known.columns(tally.Writer.records, tally.Writer.bytes).any(axis=1))
         for number in counted.tolist():
             writer = self._writer(number, names, offsets_partition)
             if writer is not None:
                 numbers[number] = self._numbers.setdefault(writer, len(self._numbers))
-                self._add(writer, state.writers[number].tolist())
+                self._add(writer, known[number])
         runs[:, 0] = numbers[runs[:, 0]]
         self._runs.append(runs[runs[:, 0] != HIDDEN])
 
@@ -85,17 +86,17 @@ class BulkWriters:
             return nobody(per, offsets_partition)
         return (topic, int.from_bytes(name, signed=True)) if per == "partition" else (topic,)
 
-    def _add(self, writer: Writer, counts: list[int]) -> None:
+    def _add(self, writer: Writer, counts: tally.Writer) -> None:
         found = self.writers.of(writer)
-        found.records += counts[tally.RECORDS]
-        found.commits += counts[tally.COMMITS]
-        found.tombstones += counts[tally.TOMBSTONES]
-        found.noop_commits += counts[tally.NOOP_COMMITS]
-        found.bytes += counts[tally.BYTES]
-        found.garbage_bytes += counts[tally.GARBAGE_BYTES]
-        if counts[tally.TIMED]:
-            found.saw_time(counts[tally.FIRST_MS])
-            found.saw_time(counts[tally.LAST_MS])
+        found.records += int(counts.records)
+        found.commits += int(counts.commits)
+        found.tombstones += int(counts.tombstones)
+        found.noop_commits += int(counts.noop_commits)
+        found.bytes += int(counts.bytes)
+        found.garbage_bytes += int(counts.garbage_bytes)
+        if counts.timed:
+            found.saw_time(int(counts.first_ms))
+            found.saw_time(int(counts.last_ms))
 
     def finish(self) -> Writers:
         """Return all that was counted."""

@@ -130,7 +130,7 @@ class GrowingHistory(BulkHistory):
     def _keep_members(self) -> None:
         """Forget members that left their groups, and who held a partition where the holder is such a member."""
         state, rows = self._state, self._state.arrays.rows
-        first = state.lives[rows[:, a.GROUP], k.FIRST_MEMBER]
+        first = state.lives[rows.column(a.Row.group), k.FIRST_MEMBER]
         state.held[state.held[:, k.HOLDER] < first, k.HOLDER] = k.NOBODY
         kept = np.unique(np.concatenate([[k.NOBODY], state.held[:, k.HOLDER], state.lives[:, k.ONLY_MEMBER]]))
         self.members.array[: len(kept)] = self.members.array[kept]

@@ -73,7 +73,7 @@ class Keys:
         columns[:, [ln.GROUP, ln.TOPIC]] = a.NOTHING
         columns[:, ln.LOG] = log
         rows = np.flatnonzero(counts)
-        is_plain = state.arrays.rows[rows, a.TARGET] == rows
+        is_plain = state.arrays.rows.column(a.Row.target)[rows] == rows
         self._add_plain(state, rows[is_plain], columns)
         for row in rows[~is_plain].tolist():
             group, topic, partition = state.key(row)
@@ -90,12 +90,12 @@ class Keys:
     def _add_plain(self, state: HistoryState, rows: a.Int64s, columns: a.Int64s) -> None:
         """Add keys of type 1 with nothing after them, whose names are UTF-8."""
         s = state.arrays
-        arena, at = s.arena, s.rows[rows, a.KEY_AT]
+        arena, at = s.arena, s.rows.column(a.Row.key_at)[rows]
         size = _number(arena, at - a.SIZE_BYTES, (0, 8, 16, 24))
         topic_at = at + BEFORE_GROUP + _number(arena, at + BEFORE_GROUP - 2, (8, 0)) + BEFORE_TOPIC
         partition_at = at + size - PARTITION_SIZE
         columns[rows, ln.KEY_PARTITION] = _number(arena, partition_at, (24, 16, 8, 0)).astype(np.int32)
-        groups, group = np.unique(s.rows[rows, a.GROUP], return_inverse=True)
+        groups, group = np.unique(s.rows.column(a.Row.group)[rows], return_inverse=True)
         numbers = [self.groups.number(state.raw_name(each)) for each in groups.tolist()]
         columns[rows, ln.GROUP] = np.array(numbers, np.int64)[group]
         view, number = arena.data, self.topics.number

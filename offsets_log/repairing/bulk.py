@@ -61,10 +61,10 @@ class _Reading(Reading):
         self._producers = ProducerTable(picking.producers)
         self._doubts = np.zeros(1 + MOST_DOUBTS, np.int64)
         self.give_back = self._producers.give_back
-        self._scan_state[a.MOST_BYTES] = NO_BOUND
+        self._scan_state.most_bytes = NO_BOUND
         most_bytes = picking.unloadable.most_batch_bytes
         if most_bytes is not None:
-            self._scan_state[a.MOST_BYTES] = most_bytes
+            self._scan_state.most_bytes = most_bytes
         self._bounds = sorted({*picking.unloadable.problems, LAST_OFFSET + 1})
 
     def _miss(self, seen: Seen) -> None:
@@ -73,7 +73,7 @@ class _Reading(Reading):
             self.found.append(seen)
 
     @property
-    def scan_state(self) -> a.Int64s:
+    def scan_state(self) -> a.ScanState:
         return self._scan_state
 
     def scan(self, index: int, data: a.Bytes) -> int:
@@ -81,9 +81,9 @@ class _Reading(Reading):
         is_begun = segment is self._picking.segment and segment.base_offset is not None
         if not is_begun or len(data) > MOST_SEGMENT_BYTES:
             return oc.NOT_PLAIN
-        begin = int(scan_state[a.AT])
-        scan_state[a.BATCHES] = self._doubts[0] = 0
-        scan_state[a.UNTIL_OFFSET] = self._bound()
+        begin = int(scan_state.at)
+        scan_state.batches = self._doubts[0] = 0
+        scan_state.until_offset = self._bound()
         self._producers.lend()
         outcome = whole(
             scan_state, scanner.staged, data, scanner.window, scanner.table, *self._producers.arrays, self._doubts,
@@ -91,9 +91,9 @@ class _Reading(Reading):
         )  # fmt: skip
         aborted = self._producers.take_ended()
         self._picking.producers.completed.clear()
-        if scan_state[a.AT] > begin:
-            end, last_offset = int(scan_state[a.AT]), int(scan_state[a.LAST_OFFSET])
-            batches, latest_ms = int(scan_state[a.BATCHES]), int(scan_state[a.NEWEST_MS])
+        if scan_state.at > begin:
+            end, last_offset = int(scan_state.at), int(scan_state.last_offset)
+            batches, latest_ms = int(scan_state.batches), int(scan_state.newest_ms)
             self._picking.pass_to(last_offset + 1)
             doubts = self._doubts[1 : 1 + self._doubts[0]].tolist()
             self.found.append(Run(segment, begin, end, batches, last_offset, latest_ms, aborted, doubts))

@@ -17,6 +17,7 @@ from offsets_log.columnar.folds import samples as t
 from offsets_log.columnar.folds import sampling as s
 from offsets_log.columnar.folds.overviews import OverviewState
 from offsets_log.columnar.folds.state import plain
+from offsets_log.columnar.jit.records import Table
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.partial import EndTransactionMarker, PartialState
@@ -141,7 +142,7 @@ class SampledState(PartialState):
         self.book = t.Book(self._are_shown)
         self._is_shown = is_shown
         self._lines: dict[int, dict[Name, int]] = {kind: {} for kind in t.MOST}
-        self._known = {kind: np.zeros((t.LEAST_ROOM, s.LINE_COLUMNS), np.int64) for kind in t.MOST}
+        self._known = {kind: Table(s.Line, t.LEAST_ROOM) for kind in t.MOST}
         self._owners: dict[int, int] = {}
         self._heads = np.zeros(t.LEAST_ROOM, np.int64)
 
@@ -161,14 +162,14 @@ class SampledState(PartialState):
         name = tuple(map(plain, event.decoded.key.values() if kind == s.COMMITS else [event.decoded.group]))
         line = self._lines[kind].setdefault(name, len(self._lines[kind]))
         if line >= len(self._known[kind]):
-            self._known[kind] = np.concatenate([self._known[kind], np.zeros_like(self._known[kind])])
+            self._known[kind] = self._known[kind].grown(2 * len(self._known[kind]))
         waits = kind == s.COMMITS and self.profile.is_transactional(event.batch)
         producer = self._owner(event.batch.producer_id) if waits else NOTHING
         if not self.book.has_room(1):
-            marks = {kind: known[:, s.LAST] for kind, known in self._known.items()}
+            marks = {kind: known.column(s.Line.last_sample) for kind, known in self._known.items()}
             self.book.make_room(1, marks, self._heads)
         s.add(
-            self.book.counts, kind, self.book.samples[kind], self._known[kind], 0, line, self._heads, producer,
+            self.book.counts, kind, self.book.samples[kind], self._known[kind][line], line, self._heads, producer,
             producer, t.offset_of(event), time_ms, value or 0, value is None,
         )  # fmt: skip
 
@@ -190,7 +191,8 @@ class SampledState(PartialState):
 
     def untimed_commits(self) -> Numbers:
         """Return what `OverviewState.untimed_commits` does."""
-        return self._known[s.COMMITS][:, s.UNTIMED]
+        found: Numbers = self._known[s.COMMITS].column(s.Line.untimed)
+        return found
 
     def line_names(self, kind: int, lines: Numbers) -> list[Name]:
         """Return what `OverviewState.line_names` does."""

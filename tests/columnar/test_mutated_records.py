@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header
 from offsets_log.log_format.building import build_batch, encode_legacy_message
@@ -56,15 +57,12 @@ def taken(raw: bytes, inside: bytes | None = None) -> list[tuple[Any, ...]] | No
     source, begin = (data, bt.records_begin(data, at)) if inside is None else (as_array(inside), np.int64(0))
     end = np.int64(len(source))
     count = bt.count_of(source, begin, end, data, at)
-    staged = np.zeros((4, a.STAGED_SIZE), np.int64)
+    staged = Table(a.Staged, 4)
     if count < 0 or bt.records_of(source, begin, end, count, data, at, staged, np.int64(0)) < 0:
         return None
-    cells = (a.OFFSET, a.TIMESTAMP_DELTA, a.KEY, a.KEY_SIZE, a.VALUE_AT, a.VALUE_SIZE)
-    rows = [[int(row[cell]) for cell in cells] for row in staged[:count]]
-    found = bytes(source)
     return [
-        (offset, time, found[key : key + size], None if value_size < 0 else found[value : value + value_size])
-        for offset, time, key, size, value, value_size in rows
+        (int(one.offset), int(one.timestamp_delta), one.raw_key(source), one.raw_value(source))
+        for one in staged.up_to(count)
     ]
 
 

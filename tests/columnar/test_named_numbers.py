@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Annotated
 
 import numpy as np
@@ -43,3 +44,19 @@ def test_rows_of_a_table_share_its_memory() -> None:
 def test_numbers_stay_numbers_of_64_bits() -> None:
     """Plain Python must wrap where machine code does."""
     assert type(Sample().first) is np.int64
+
+
+def test_columns_are_told_by_the_names_of_fields() -> None:
+    table = Table(Sample, 3)
+    table.column(Sample.last)[:] = 5, 6, 7
+    table.column(Sample.same)[1] = 8
+    assert table.columns(Sample.last, Sample.first).tolist() == [[5, 0], [6, 8], [7, 0]]
+    chosen = table.of(np.array([True, False, True]))
+    chosen[0].last = 9
+    assert ([one.last for one in chosen], table[0].last) == ([9, 7], 5)
+
+
+def test_a_table_of_another_process_is_one_memory() -> None:
+    table = pickle.loads(pickle.dumps(Table(Sample, 2)))
+    table[1].last = 7
+    assert table.rows["last"].tolist() == [0, 7]

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.folds.known import newer_layouts
@@ -226,8 +225,9 @@ def test_memory_is_by_keys() -> None:
         for turn in range(1, turns):
             log.add(*(record(number, "g", "m", turn % 3 + 1) for number in KINDS["consumer"] if number != 4))
         state = next(columnar.replay_logs([log.log], MODERN, note=lambda log: lambda seen: None, threads=1)).state
-        sizes.append(state.arrays.scan_state[[a.ROWS, a.GROUPS, a.TOLD, a.KEPT, a.ARENA_USED]].tolist())
-        assert state.arrays.scan_state[a.OWNED] <= 3
+        found = state.arrays.scan_state
+        sizes.append([int(n) for n in (found.row_count, found.group_count, found.told, found.kept, found.arena_used)])
+        assert state.arrays.scan_state.owned <= 3
     assert sizes[0] == sizes[1]
 
 

@@ -38,11 +38,11 @@ OWN = [(Message("Plain", ALL_FORMS), 0), (Message("Flexible", ALL_FORMS + TAGGED
 
 def walked(message: Message, version: int, raw: bytes) -> tuple[int, list[int]]:
     """Where a program ends over bytes that have others around them, and what it noted."""
-    names = [row.name for row in message.fields_of(version)][: a.NOTES_SIZE]
+    names = [row.name for row in message.fields_of(version)][: a.NOTES]
     scan_state = a.new_scan_state(compile_program(message, version, noted=names).code, seed=1)
     data = as_array(b"\xaa" * 3 + raw + b"\0" * 9)
     end = int(walk(scan_state, np.int64(0), data, np.int64(3), np.int64(3 + len(raw))))
-    return end - 3 if end >= 0 else end, (scan_state[a.NOTES :][: len(names)] - 3).tolist()
+    return end - 3 if end >= 0 else end, (scan_state.notes[: len(names)] - 3).tolist()
 
 
 @examples(150)

@@ -21,9 +21,9 @@ ROOM = {
 
 
 def is_enough(room: dict[str, int]) -> bool:
-    scan_state = np.zeros(a.CODE, np.int64)
-    scan_state[[a.ROWS, a.GROUPS, a.ARENA_USED]] = ROWS, GROUPS, ARENA_USED
-    scan_state[[a.MORE_ROOM, a.GROUP_SLOTS_ROOM]] = room["more"], room["group_slots"]
+    scan_state = a.ScanState()
+    scan_state.row_count, scan_state.group_count, scan_state.arena_used = ROWS, GROUPS, ARENA_USED
+    scan_state.more_room, scan_state.group_slots_room = room["more"], room["group_slots"]
     return bool(
         has_room(
             scan_state,

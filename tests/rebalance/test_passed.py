@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from offsets_log.events import BareBatch, LogEvent, Passed
+from offsets_log.events import BareBatch, BareBatches, BareRecord, LogEvent, Passed
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import Segment
-from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from offsets_log.messages.repeated import RepeatedRecords
 from offsets_log.rebalance.rows import remarks
 from offsets_log.rebalance.timeline import Timelines
 from tests.rebalance.test_timeline import commit_of, generation
 
 SEGMENT = Segment("made.log", 0, b"")
-Chosen = tuple[Record, CoordinatorRecord | None]
 
 
-def chosen(offset: int, record: CoordinatorRecord) -> Chosen:
+def chosen(offset: int, record: CoordinatorRecord) -> BareRecord:
     key, value = encode_coordinator_record(record)
-    return Record(offset=offset, timestamp_ms=10 * offset, key=key, value=value), record
+    return BareRecord(offset, 10 * offset, key, value)
 
 
-def bare(*records: Passed | Chosen) -> BareBatch:
+def bare(*records: Passed | BareRecord) -> BareBatches:
     """A batch of offsets partition 3 that nobody needs whole."""
 
-    def whole() -> Iterator[object]:
+    def whole(batch: BareBatch) -> RecordBatch:
         raise AssertionError("it is asked for nothing more")
 
-    return BareBatch(3, SEGMENT, whole, iter(records))  # type: ignore[arg-type]
+    return BareBatches(3, SEGMENT, iter([BareBatch(0, 0), *records]), RepeatedRecords(), whole)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +68,9 @@ def test_what_a_batch_comes_to_is_known_at_its_end() -> None:
 
 
 def test_records_that_are_not_wanted_leave_no_hole() -> None:
-    commit = Record(offset=1, timestamp_ms=0, key=b"\0\1", value=b"")
+    commit = BareRecord(1, 0, b"\0\1", b"")
     timelines = Timelines()
-    events = [bare(chosen(0, generation(1, "a")), (commit, None), chosen(2, generation(3, "a")))]
+    events = [bare(chosen(0, generation(1, "a")), commit, chosen(2, generation(3, "a")))]
     timelines.read(events, lambda damage: None)
     assert [entry.skipped_certainly for entry in timelines] == [True, True]
 

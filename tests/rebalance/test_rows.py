@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from offsets_log.log_format.java_text import MalformedString
-from offsets_log.rebalance.generation import Generation, GenerationMember
+from offsets_log.rebalance.generation import Generation, GenerationMember, Held, Unit
 from offsets_log.rebalance.rows import REBALANCE_COLUMNS, TABLE_COLUMNS, rebalance_row, short_row, verified_row
 from offsets_log.rebalance.verify import Verdict, Verification
 
@@ -15,9 +15,10 @@ def member(member_id: str, client_id: str = "", instance_id: str | None = None) 
     return GenerationMember(member_id, row)
 
 
-def generation(*members: GenerationMember, **facts: Any) -> Generation:
+def generation(*members: GenerationMember, assignment: dict[str, list[Unit]] | None = None, **facts: Any) -> Generation:
     plain = {"group_id": "g", "kind": "classic", "offsets_partition": 3, "record_offset": 7, "number": 1}
-    return Generation(members={each.member_id: each for each in members}, **plain | {"timestamp_ms": 5} | facts)
+    held = Held({each.member_id: each for each in members}, assignment or {})
+    return Generation(held=held, **plain | {"timestamp_ms": 5} | facts)
 
 
 FIRST = generation(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTIO
 from offsets_log.rebalance import verify as verifying
 from offsets_log.rebalance.assignors.assignor import Assignment
 from offsets_log.rebalance.consumer_bytes import sticky_user_data, topic_rows
-from offsets_log.rebalance.generation import Generation
+from offsets_log.rebalance.generation import NOTHING_HELD, Generation
 from offsets_log.rebalance.verify import RULES_OF, Verdict, counts_in, verify, verify_all
 from tests.rebalance.cases import generation_of
 
@@ -212,7 +211,7 @@ def test_a_generation_is_computed_with_what_the_log_shows_by_then_or_ever_or_its
     for at, entry in enumerate((first, second, third)):
         entry.record_offset = entry.timestamp_ms = at
         entry.number = at
-    idle = replace(given("", ""), members={}, assignment={})
+    idle = given("", "", held=NOTHING_HELD)
     verdicts = [(entry, found.verdict) for entry, found in verify_all([third, idle, first, second], {})]
     assert verdicts == [(third, SAME), (first, SAME), (second, SAME)]
     assert [found.verdict for _, found in verify_all([first], {"t": 5, "u": 9})] == [DIFFERS]

@@ -22,9 +22,10 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.choose.name_lists import LIST_KINDS, LISTS, TOPICS_WITH_PARTITIONS
 from offsets_log.columnar.folds import newer
-from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import producer_at
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer, is_at
 from offsets_log.columnar.wire import batches as bt
@@ -78,26 +79,26 @@ MARK_SIZE = 3
 
 @inlined
 def _number_of(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any, start: Any,
-    size: Any
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    names: Any, data: Any, start: Any, size: Any
 ) -> Any:  # fmt: skip
     """Return the number of a name, new or known; NEEDS_ROOM."""
-    if not has_room(scan_state, slots, rows, groups, arena, size) or scan_state[a.GROUPS] >= len(names):
+    if not has_room(scan_state, slots, rows, groups, arena, size) or scan_state.group_count >= len(names):
         return np.int64(oc.NEEDS_ROOM)
     return intern_group(scan_state, groups, arena, overflow, data, start, size)
 
 
 @inlined
 def _verdict(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    staged: Any, i: Any, number: Any, group_at: Any, topic_at: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, names: Any, data: Any, staged: Table[a.Staged], i: Any, number: Any, group_at: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a staged record's key; NEEDS_ROOM."""
     is_commit = number < a.COMMIT_TYPES
     if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
     group, size = counts[GROUP_BEFORE], be16(data, group_at - 2)
-    if group < 0 or not is_at(arena, groups[group, a.NAME_AT], data, group_at, size):  # mostly it is that one again
+    if group < 0 or not is_at(arena, groups[group].name_at, data, group_at, size):  # mostly it is that one again
         group = _number_of(scan_state, slots, rows, groups, arena, overflow, names, data, group_at, size)
         if group < 0:
             return group
@@ -105,11 +106,11 @@ def _verdict(
     verdict = names[group, AS_GROUP]
     if verdict == BY_KEY:
         if not is_commit:
-            if staged[i, a.KIND] == a.TOMBSTONE:
+            if staged[i].kind == a.TOMBSTONE:
                 names[group, AS_GROUP] = WANTED  # the next commit of any key may create it again
             return np.int64(WANTED)
         key = _number_of(
-            scan_state, slots, rows, groups, arena, overflow, names, data, staged[i, a.KEY], staged[i, a.KEY_SIZE]
+            scan_state, slots, rows, groups, arena, overflow, names, data, staged[i].key_at, staged[i].key_size
         )
         if key < 0:
             return key
@@ -132,8 +133,8 @@ def _said(counts: Any, topic: Any) -> Any:
 
 @part
 def _names_anew(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    id_at: Any, end: Any, topic_at: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, names: Any, data: Any, id_at: Any, end: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return WANTED if a commit's value gives a topic id another name than before, else UNWANTED; NEEDS_ROOM.
 
@@ -162,8 +163,8 @@ def _names_anew(
 
 @part
 def _lists_name_anew(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    at: Any, end: Any, lists: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, names: Any, data: Any, at: Any, end: Any, lists: Any,
 ) -> Any:  # fmt: skip
     """Do as `_names_anew` for the lists of a newer kind's value, which a program has read; choose what is new at once.
 
@@ -183,7 +184,7 @@ def _lists_name_anew(
                 return np.int64(oc.NEEDS_ROOM)
             if names[topic_id, TOPIC_OF_ID] != _said(counts, topic):
                 names[topic_id, TOPIC_OF_ID] = _said(counts, topic)
-                counts[CHOSEN_AT] = scan_state[a.AT]
+                counts[CHOSEN_AT] = scan_state.at
                 verdict = np.int64(WANTED)
             at = text_at + size - 1
             if lists % LIST_KINDS == TOPICS_WITH_PARTITIONS:
@@ -200,41 +201,41 @@ def _lists_name_anew(
 
 @inlined
 def _look_at_record(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
-    staged: Any, i: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, names: Any, data: Any, staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Return the verdict on a staged record; NEEDS_ROOM, NOT_PLAIN."""
-    key = staged[i, a.KEY]
+    key = staged[i].key_at
     number = be16(data, key)
-    if walk(scan_state, scan_state[a.KEY_PROGRAMS + number], data, key + 2, key + staged[i, a.KEY_SIZE]) < 0:
+    if walk(scan_state, scan_state.key_programs[number], data, key + 2, key + staged[i].key_size) < 0:
         return np.int64(oc.NOT_PLAIN)
-    group_at, topic_at = scan_state[a.NOTES + GROUP_NOTE] + 2, scan_state[a.NOTES + TOPIC_NOTE] + 2
+    group_at, topic_at = scan_state.notes[GROUP_NOTE] + 2, scan_state.notes[TOPIC_NOTE] + 2
     verdict = _verdict(
         counts, scan_state, slots, rows, groups, arena, overflow, names, data, staged, i, number, group_at, topic_at
     )
     if verdict < 0 or not counts[WITH_NAMES]:
         return verdict
-    if number >= a.KEY_TYPES and newer.TYPES[number, newer.NAMES] and staged[i, a.KIND] == a.VALUE:
+    if number >= a.KEY_TYPES and newer.TYPES[number, newer.NAMES] and staged[i].kind == a.VALUE:
         if LISTS[U(number)] == 0:
             counts[NAMES_TOLD] += 1
             return np.int64(WANTED)
-        at, end = staged[i, a.VALUE_AT] + 2, staged[i, a.VALUE_AT] + staged[i, a.VALUE_SIZE]
+        at, end = staged[i].value_at + 2, staged[i].value_at + staged[i].value_size
         named = _lists_name_anew(
             counts, scan_state, slots, rows, groups, arena, overflow, names, data, at, end, LISTS[U(number)]
         )
         return named if named != UNWANTED else verdict
-    id_at = staged[i, a.TOPIC_ID_AT]
+    id_at = staged[i].topic_id_at
     if id_at < 0:
         return verdict
-    end = staged[i, a.VALUE_AT] + staged[i, a.VALUE_SIZE]
+    end = staged[i].value_at + staged[i].value_size
     named = _names_anew(counts, scan_state, slots, rows, groups, arena, overflow, names, data, id_at, end, topic_at)
     return named if named != UNWANTED else verdict
 
 
 @part
 def _look(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
-    staged: Any, source: Any, data: Any, at: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, names: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
     """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet.
 
@@ -242,17 +243,17 @@ def _look(
     is known now.
     """
     if bt.attributes_of(data, at) & bt.CONTROL_MASK:
-        head = producer_at(scan_state, staged[0, a.STAGED_PRODUCER]) + a.HEAD_OFFSET
-        if counts[WITH_MARKERS] and overflow[head] == FOLLOWED:
+        producer = producer_at(scan_state, overflow, staged[0].producer)
+        if counts[WITH_MARKERS] and producer.head_offset == FOLLOWED:
             counts[CHOSEN_AT] = at
-        elif overflow[head] == OPEN or (counts[FIRST_MARKERS] and overflow[head] == a.NOTHING):
+        elif producer.head_offset == OPEN or (counts[FIRST_MARKERS] and producer.head_offset == a.NOTHING):
             counts[CHOSEN_AT] = at
-            overflow[head] = MARKED
+            producer.head_offset = MARKED
         return np.int64(oc.FINISHED)
     outcome = np.int64(oc.FINISHED)
     is_again = counts[LOOKED_AT] == at
     counts[LOOKED_AT] = at
-    for number in range(scan_state[a.STAGED]):
+    for number in range(scan_state.staged):
         verdict = _look_at_record(
             counts, scan_state, slots, rows, groups, arena, overflow, names, source, staged, U(number)
         )  # fmt: skip
@@ -263,7 +264,7 @@ def _look(
         elif verdict == UNDECIDED:
             outcome = np.int64(oc.NEEDS_VERDICT)
         elif not is_again:
-            staged[U(number), a.KIND] = a.PASSED
+            staged[U(number)].kind = a.PASSED
     producer_id = bt.producer_of(data, at)
     if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _want(scan_state, overflow, producer_id, OPEN):
         return np.int64(oc.NEEDS_ROOM)
@@ -271,19 +272,19 @@ def _look(
 
 
 @inlined
-def _want(scan_state: Any, overflow: Any, producer_id: Any, markers: Any) -> Any:
+def _want(scan_state: a.ScanState, overflow: Longs, producer_id: Any, markers: Any) -> Any:
     """Want a producer's markers from here on, FOLLOWED, or the next one, OPEN; return False without room."""
-    producer = intern_producer(scan_state, overflow, producer_id)
-    if producer < 0:
+    number = intern_producer(scan_state, overflow, producer_id)
+    if number < 0:
         return False
-    head = producer_at(scan_state, producer) + a.HEAD_OFFSET
-    if overflow[head] != FOLLOWED:
-        overflow[head] = markers
+    producer = producer_at(scan_state, overflow, number)
+    if producer.head_offset != FOLLOWED:
+        producer.head_offset = markers
     return True
 
 
 @kernel
-def follow(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
+def follow(scan_state: a.ScanState, overflow: Longs, producer_id: Number) -> Any:
     """Want all markers of a producer from here on; return False without room."""
     return _want(scan_state, overflow, producer_id, FOLLOWED)
 
@@ -321,30 +322,39 @@ def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
 
 
 @part
-def _tell(counts: Any, scan_state: Any, staged: Any, source: Any, data: Any, at: Any, told: Any, copied: Any) -> Any:
+def _tell(
+    counts: Any,
+    scan_state: a.ScanState,
+    staged: Table[a.Staged],
+    source: Any,
+    data: Any,
+    at: Any,
+    told: Any,
+    copied: Any,
+) -> Any:
     """Copy the staged batch's records that are not PASSED; return False without room for all of them."""
     size = np.int64(0)
-    for number in range(scan_state[a.STAGED]):
+    for number in range(scan_state.staged):
         i = U(number)
-        size += staged[i, a.KEY_SIZE] + max(staged[i, a.VALUE_SIZE], np.int64(0))
-    if counts[TOLD] + scan_state[a.STAGED] > len(told) or counts[USED] + size > len(copied):
+        size += staged[i].key_size + max(staged[i].value_size, np.int64(0))
+    if counts[TOLD] + scan_state.staged > len(told) or counts[USED] + size > len(copied):
         return False
     time, is_counted = bt.base_time(data, at)
-    for number in range(scan_state[a.STAGED]):
+    for number in range(scan_state.staged):
         i, row = U(number), U(counts[TOLD])
-        if staged[i, a.KIND] == a.PASSED:
-            _pass(counts, np.int64(staged[i, a.OFFSET]))
+        if staged[i].kind == a.PASSED:
+            _pass(counts, np.int64(staged[i].offset))
             continue
         _end_run(counts, told, row)
-        told[row, TOLD_OFFSET] = staged[i, a.OFFSET]
+        told[row, TOLD_OFFSET] = staged[i].offset
         told[row, TOLD_TIME] = time
-        told[row, TOLD_TIME_DELTA] = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
+        told[row, TOLD_TIME_DELTA] = np.int64(staged[i].timestamp_delta) if is_counted else np.int64(0)
         told[row, TOLD_KEY] = counts[USED]
-        told[row, TOLD_KEY_SIZE] = staged[i, a.KEY_SIZE]
-        told[row, TOLD_VALUE_SIZE] = staged[i, a.VALUE_SIZE]
+        told[row, TOLD_KEY_SIZE] = staged[i].key_size
+        told[row, TOLD_VALUE_SIZE] = staged[i].value_size
         counts[TOLD] += 1
-        _copy(counts, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], copied)
-        _copy(counts, source, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], copied)
+        _copy(counts, source, staged[i].key_at, staged[i].key_size, copied)
+        _copy(counts, source, staged[i].value_at, staged[i].value_size, copied)
     return True
 
 
@@ -357,15 +367,16 @@ def _copy(counts: Any, source: Any, start: Any, size: Any, copied: Any) -> None:
 
 @inlined
 def _choose(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
-    staged: Any, data: Any, window: Any, table: Any, chosen: Any, told: Any, copied: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, names: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, chosen: Any, told: Any,
+    copied: Any,
 ) -> Any:  # fmt: skip
-    """Choose or pass the batch at ``scan_state[AT]``, or return why not."""
-    at = scan_state[a.AT]
-    scan_state[a.STAGED] = 0
+    """Choose or pass the batch at ``scan_state.at``, or return why not."""
+    at = scan_state.at
+    scan_state.staged = 0
     size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
     outcome = np.int64(sc.take(scan_state, overflow, staged, data, window, table, at, size))
-    source = window if scan_state[a.IN_WINDOW] else data
+    source = window if scan_state.in_window else data
     if outcome == oc.FINISHED:
         outcome = np.int64(
             _look(counts, scan_state, slots, rows, groups, arena, overflow, names, staged, source, data, at)
@@ -379,24 +390,24 @@ def _choose(
     if is_chosen or counts[WITH_BATCHES]:
         _add(counts, chosen, at, size, is_chosen)
     if not is_chosen:
-        for number in range(scan_state[a.STAGED]):
-            _pass(counts, np.int64(staged[U(number), a.OFFSET]))
+        for number in range(scan_state.staged):
+            _pass(counts, np.int64(staged[U(number)].offset))
     sc.accept(scan_state, data, at, size, staged, np.int64(0))
     return outcome
 
 
 @kernel
 def choose(
-    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    names: LongRows, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, chosen: LongRows, told: LongRows,
-    copied: Bytes,
+    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
+    overflow: Longs, names: LongRows, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
+    chosen: LongRows, told: LongRows, copied: Bytes,
 ) -> Any:  # fmt: skip
-    """Choose batches of a segment from ``scan_state[AT]`` on; return why it stopped, with a row for all it passed."""
-    begin = scan_state[a.AT]
+    """Choose batches of a segment from ``scan_state.at`` on; return why it stopped, with a row for all it passed."""
+    begin = scan_state.at
     counts[CHOSEN] = counts[TOLD] = counts[USED] = 0
     outcome = np.int64(oc.FINISHED)
-    while outcome == oc.FINISHED and scan_state[a.AT] < scan_state[a.STOP]:
-        if scan_state[a.AT] - begin >= scan_state[a.PAUSE] or counts[CHOSEN] + 1 >= len(chosen):
+    while outcome == oc.FINISHED and scan_state.at < scan_state.stop:
+        if scan_state.at - begin >= scan_state.pause or counts[CHOSEN] + 1 >= len(chosen):
             outcome = np.int64(oc.PAUSED)
         else:
             outcome = np.int64(
@@ -405,7 +416,7 @@ def choose(
                     chosen, told, copied,
                 )
             )  # fmt: skip
-    scan_state[a.STAGED] = 0
+    scan_state.staged = 0
     if counts[FIRST] != a.NOTHING:
         _add(counts, chosen, np.int64(a.NOTHING), np.int64(0), False)
     return outcome

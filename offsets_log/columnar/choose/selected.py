@@ -258,10 +258,10 @@ class _WholeReading(_ItemReading):
 
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner) -> None:
         super().__init__(order, cursor, scanner)
-        self._scan_state = np.zeros(a.CODE, np.int64)
+        self._scan_state = a.ScanState()
 
     @property
-    def scan_state(self) -> a.Int64s:
+    def scan_state(self) -> a.ScanState:
         return self._scan_state
 
     def scan(self, index: int, data: a.Bytes) -> int:
@@ -292,7 +292,7 @@ class _SelectedReading(_ItemReading):
             self._follow(producer_id)
 
     @property
-    def scan_state(self) -> a.Int64s:
+    def scan_state(self) -> a.ScanState:
         return self.state.arrays.scan_state
 
     def scan(self, index: int, data: a.Bytes) -> int:
@@ -359,7 +359,7 @@ class _SelectedReading(_ItemReading):
     def _decide(self) -> None:
         """Decide on each name that is new."""
         s = self.state.arrays
-        new = slice(self._decided, int(s.scan_state[a.GROUPS]))
-        texts = [s.text_at(at) for at in s.groups[new, a.NAME_AT].tolist()]
+        new = slice(self._decided, int(s.scan_state.group_count))
+        texts = [s.text_at(at) for at in s.groups.column(a.Group.name_at)[new].tolist()]
         self.names[new, : ch.TOPIC_OF_ID] = [_verdicts(self.selection, text) for text in texts]
         self._decided = new.stop

@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.jit.compiled import kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be32
 
 
 @part
-def _count_at(round_state: Any, data: Any, at: Any, staged: Any, window: Any, table: Any) -> Any:
+def _count_at(round_state: Any, data: Any, at: Any, staged: Table[a.Staged], window: Any, table: Any) -> Any:
     """Return how many records a batch has by its header, or a compressed message inside; else why this is not told."""
     if not bt.is_older(data, at):
         return be32(data, at + bt.RECORDS_COUNT), np.int64(oc.FINISHED)
@@ -35,7 +37,7 @@ def _count_at(round_state: Any, data: Any, at: Any, staged: Any, window: Any, ta
 
 
 @kernel
-def count(round_state: d.RoundState, data: Bytes, staged: LongRows, window: Bytes, table: LongRows) -> Any:
+def count(round_state: d.RoundState, data: Bytes, staged: Table[a.Staged], window: Bytes, table: LongRows) -> Any:
     """Add the records of the entries from the position on to those that were read; return why it stopped."""
     at, end = round_state.position, round_state.end
     while at < end:

@@ -23,8 +23,8 @@ ENTERED_AT_ONCE = 8 * a.BLOCK
 
 @kernel
 def enter(
-    round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: Table[d.Aborting],
-    data: Bytes, staged: LongRows, window: Bytes, table: LongRows,
+    round_state: d.RoundState, slots: Longs, keys: Table[d.Key], arena: Bytes, open_: Longs,
+    aborting: Table[d.Aborting], data: Bytes, staged: Table[a.Staged], window: Bytes, table: LongRows,
 ) -> int:  # fmt: skip
     """Pass 1: keys of the batches from the position on, and where they stand."""
     at, end = round_state.position, round_state.end
@@ -43,8 +43,8 @@ def enter(
 
 @part
 def _stage(
-    round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any,
-    staged: Any, window: Any, table: Any,
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, open_: Any, aborting: Any, data: Any, at: Any,
+    end: Any, staged: Table[a.Staged], window: Any, table: Any,
 ) -> Any:  # fmt: skip
     """Stage the batch at a position behind others, if there is room for all their keys.
 
@@ -67,7 +67,7 @@ def _stage(
             return np.int64(oc.NEEDS_ROOM)
         round_state.staged, round_state.staged_bytes = first + count, size
         for number in range(first, first + count if is_noted else first):
-            staged[U(number), a.OFFSET] = d.NOT_ENTERED
+            staged[U(number)].offset = d.NOT_ENTERED
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     if last >= round_state.first_dirty:
         round_state.latest = last
@@ -87,15 +87,17 @@ def _is_passed(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, 
 
 
 @part
-def _enter_staged(round_state: Any, slots: Any, keys: Any, arena: Any, source: Any, staged: Any) -> None:
+def _enter_staged(
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, source: Any, staged: Table[a.Staged]
+) -> None:
     """Enter the keys of staged records, and where they stand; note the others if that is asked for."""
     for first in range(0, round_state.staged, a.BLOCK):
         last = min(np.int64(first + a.BLOCK), round_state.staged)
         prepare(round_state, slots, keys, arena, source, staged, first, last)
         for number in range(first, last):
             i = U(number)
-            key, key_size, found = staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, d.HASH]
-            if staged[i, a.OFFSET] >= round_state.first_dirty:
-                put(round_state, slots, keys, arena, source, key, key_size, staged[i, a.OFFSET], found)
+            key, key_size, found = staged[i].key_at, staged[i].key_size, staged[i].hash
+            if staged[i].offset >= round_state.first_dirty:
+                put(round_state, slots, keys, arena, source, key, key_size, staged[i].offset, found)
             elif round_state.notes != d.NOTES_NONE:
                 note(round_state, slots, keys, arena, source, key, key_size, found)

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.cleaning.indexing import newest_at
 from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64
@@ -147,8 +149,8 @@ def _ends_aborted(round_state: Any, open_: Any, aborting: Any, producer_id: Any)
 
 @part
 def plain_at(
-    round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any, staged: Any, first: Any, window: Any,
-    table: Any,
+    round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any, staged: Table[a.Staged], first: Any,
+    window: Any, table: Any,
 ) -> Any:  # fmt: skip
     """Stage the batch at a position; return how many records it has, or the reason why it is not taken.
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.records import Long, Longs, Record
 
-# Columns of the table of keys, whose places in the arena `scan.interner` finds.
-KEY_AT = a.KEY_AT
-LAST_OFFSET = 1
-KEY_COLUMNS = 2
 
-# Of staged records pass 1 does not look at values: their columns hold what is known of the key instead.
-HASH = a.VALUE_AT
-PROBABLE = a.VALUE_SIZE  # the row of a key with the same upper half of the hash, −1 without one
+class Key(Record):
+    """A raw key, which `scan.interner` finds in the arena, and where it stands last."""
+
+    key_at: Long
+    last_offset: Long
 
 
 class Due(Record):

@@ -82,9 +82,9 @@ def _is_superseded(round_state: Any, data: Any, producers: Any, chosen: Any, at:
 
 @kernel
 def sift(
-    round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, aborting: Table[d.Aborting],
-    data: Bytes, staged: LongRows, window: Bytes, table: LongRows, producers: Table[d.Active], chosen: Longs,
-    out: Bytes, packs: Table[d.Pack],
+    round_state: d.RoundState, slots: Longs, keys: Table[d.Key], arena: Bytes, open_: Longs,
+    aborting: Table[d.Aborting], data: Bytes, staged: Table[a.Staged], window: Bytes, table: LongRows,
+    producers: Table[d.Active], chosen: Longs, out: Bytes, packs: Table[d.Pack],
 ) -> int:  # fmt: skip
     """Pass 2: what is kept of the batches from the position on, written behind each other.
 
@@ -175,8 +175,8 @@ def _take_marker(round_state: Any, open_: Any, aborting: Any, data: Any, out: An
 
 @part
 def _take(
-    round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, aborting: Any, data: Any, source: Any,
-    staged: Any, producers: Any, chosen: Any, out: Any, packs: Any, at: Any, size: Any, count: Any,
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, open_: Any, aborting: Any, data: Any, source: Any,
+    staged: Table[a.Staged], producers: Any, chosen: Any, out: Any, packs: Any, at: Any, size: Any, count: Any,
 ) -> Any:  # fmt: skip
     """Take one batch; return SLOW_PATH, with nothing done, if something about it is unusual."""
     has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
@@ -225,21 +225,21 @@ def _take(
 
 @inlined
 def _choose(
-    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, chosen: Any, count: Any,
-    keeps_tombstones: Any, is_entered: Any,
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, data: Any, staged: Table[a.Staged], chosen: Any,
+    count: Any, keeps_tombstones: Any, is_entered: Any,
 ) -> Any:  # fmt: skip
     """Move the records that are kept to the begin of what is staged: how many, and how many tombstones."""
     kept, tombstones = np.int64(0), np.int64(0)
     for number in range(count):
         i = U(number)
-        is_tombstone = staged[i, a.VALUE_SIZE] < 0
-        if staged[i, a.OFFSET] <= round_state.latest:
+        is_tombstone = staged[i].value_size < 0
+        if staged[i].offset <= round_state.latest:
             if is_entered:
-                first = _first_from(round_state, chosen, staged[i, a.OFFSET])
-                is_superseded = first >= len(chosen) or chosen[U(first)] != staged[i, a.OFFSET]
+                first = _first_from(round_state, chosen, staged[i].offset)
+                is_superseded = first >= len(chosen) or chosen[U(first)] != staged[i].offset
             else:
-                last = last_offset(round_state, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE])
-                is_superseded = staged[i, a.OFFSET] < last
+                last = last_offset(round_state, slots, keys, arena, data, staged[i].key_at, staged[i].key_size)
+                is_superseded = staged[i].offset < last
             if is_superseded or (is_tombstone and not keeps_tombstones):
                 continue
         _keep(staged, i, kept)
@@ -249,24 +249,26 @@ def _choose(
 
 
 @inlined
-def _keep(staged: Any, i: Any, place: Any) -> None:
+def _keep(staged: Table[a.Staged], i: Any, place: Any) -> None:
     """Move what is staged of a record."""
-    for column in range(a.RECORD_AT):
-        staged[U(place), column] = staged[i, column]
+    one, kept = staged[i], staged[U(place)]
+    kept.key_at, kept.key_size = one.key_at, one.key_size
+    kept.value_at, kept.value_size = one.value_at, one.value_size
+    kept.offset, kept.timestamp_delta = one.offset, one.timestamp_delta
 
 
 @inlined
-def _choose_among(round_state: Any, chosen: Any, staged: Any, count: Any) -> Any:
+def _choose_among(round_state: Any, chosen: Any, staged: Table[a.Staged], count: Any) -> Any:
     """Choose records where single ones are named: those that stay, or those that go."""
     kept, tombstones = np.int64(0), np.int64(0)
     for number in range(count):
         i = U(number)
-        low = _first_at(chosen, staged[i, a.OFFSET])
-        is_named = low < len(chosen) and chosen[U(low)] == staged[i, a.OFFSET]
+        low = _first_at(chosen, staged[i].offset)
+        is_named = low < len(chosen) and chosen[U(low)] == staged[i].offset
         if is_named == (round_state.rule == d.CHOSEN_STAY):
             _keep(staged, i, kept)
             kept += 1
-            tombstones += staged[i, a.VALUE_SIZE] < 0
+            tombstones += staged[i].value_size < 0
     return kept, tombstones
 
 

@@ -11,20 +11,21 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, size_of
 from offsets_log.columnar.wire.primitives import hash_bytes
 
 
 @part
-def last_offset(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
+def last_offset(round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, data: Any, start: Any, size: Any) -> Any:
     """Return where a key stands last; −1 if it is not known."""
     row = find_row(slots, keys, arena, data, start, size, hash_bytes(data, start, size, round_state.seed))
-    return np.int64(-1) if row < 0 else keys[U(row), d.LAST_OFFSET]
+    return np.int64(-1) if row < 0 else keys[U(row)].last_offset
 
 
 @inlined
-def has_room(round_state: Any, slots: Any, keys: Any, arena: Any, count: Any, size: Any) -> Any:
+def has_room(round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, count: Any, size: Any) -> Any:
     """Return whether a number of new keys with a total size fit."""
     rows = round_state.keys + count
     room = size + count * (a.CACHE_LINE + a.SIZE_BYTES)
@@ -33,13 +34,14 @@ def has_room(round_state: Any, slots: Any, keys: Any, arena: Any, count: Any, si
 
 @part
 def put(
-    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, offset: Any, found: Any
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, data: Any, start: Any, size: Any, offset: Any,
+    found: Any
 ) -> None:  # fmt: skip
     """Note that a key with that hash stands at an offset; the caller has made sure of room."""
     row = find_row(slots, keys, arena, data, start, size, found)
     if row < 0:
         row = _new_row(round_state, slots, keys, arena, data, start, size, found)
-    keys[U(row), d.LAST_OFFSET] = offset
+    keys[U(row)].last_offset = offset
     if offset <= round_state.last_put:
         round_state.is_unsure = 1
     round_state.last_put = offset
@@ -47,17 +49,17 @@ def put(
 
 @part
 def note(
-    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, found: Any
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, data: Any, start: Any, size: Any, found: Any
 ) -> None:  # fmt: skip
     """Note a key with that hash, whatever is known of it; the caller has made sure of room."""
     if find_row(slots, keys, arena, data, start, size, found) < 0:
         row = _new_row(round_state, slots, keys, arena, data, start, size, found)
-        keys[U(row), d.LAST_OFFSET] = d.NOT_ENTERED
+        keys[U(row)].last_offset = d.NOT_ENTERED
 
 
 @part
 def _new_row(
-    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, found: Any
+    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, data: Any, start: Any, size: Any, found: Any
 ) -> Any:  # fmt: skip
     """Return the row of a key with that hash that has none yet."""
     row = round_state.keys
@@ -73,37 +75,48 @@ def _new_row(
     for i in range(size):
         arena[U(key_at + i)] = data[U(start + i)]
     round_state.arena_used = key_at + size
-    keys[U(row), d.KEY_AT] = key_at
+    keys[U(row)].key_at = key_at
     return row
 
 
 @inlined
-def prepare(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
+def prepare(
+    round_state: Any,
+    slots: Any,
+    keys: Table[d.Key],
+    arena: Any,
+    data: Any,
+    staged: Table[a.Staged],
+    first: Any,
+    last: Any,
+) -> None:
     """Hash the keys of staged records, and ask for the memory that finding them will need, so that waits overlap."""
     mask = np.int64(len(slots) - 1)
     for number in range(first, last):
         i = U(number)
-        found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], round_state.seed)
-        staged[i, d.HASH] = found
+        found = hash_bytes(data, staged[i].key_at, staged[i].key_size, round_state.seed)
+        staged[i].hash = found
         prefetch(slots, found & mask)
     for number in range(first, last):
         i = U(number)
-        at = staged[i, d.HASH] & mask
-        while slots[U(at)] != 0 and (slots[U(at)] ^ staged[i, d.HASH]) & HIGH != 0:
+        at = staged[i].hash & mask
+        while slots[U(at)] != 0 and (slots[U(at)] ^ staged[i].hash) & HIGH != 0:
             at = at + 1 & mask
-        staged[i, d.PROBABLE] = (slots[U(at)] & LOW) - 1
-        if staged[i, d.PROBABLE] >= 0:
-            prefetch(keys, staged[i, d.PROBABLE] * d.KEY_COLUMNS)
+        staged[i].entry = (slots[U(at)] & LOW) - 1
+        if staged[i].entry >= 0:
+            prefetch(keys, staged[i].entry)
     for number in range(first, last):
         i = U(number)
-        if staged[i, d.PROBABLE] >= 0:
-            key_at = keys[U(staged[i, d.PROBABLE]), d.KEY_AT]
+        if staged[i].entry >= 0:
+            key_at = keys[U(staged[i].entry)].key_at
             prefetch(arena, key_at - a.SIZE_BYTES)
-            prefetch(arena, key_at + staged[i, a.KEY_SIZE] - 1)
+            prefetch(arena, key_at + staged[i].key_size - 1)
 
 
 @kernel
-def put_one(round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes, offset: Number) -> int:
+def put_one(
+    round_state: d.RoundState, slots: Longs, keys: Table[d.Key], arena: Bytes, key: Bytes, offset: Number
+) -> int:
     """Put a single key, or note it at `NOT_ENTERED`; FINISHED or NEEDS_ROOM."""
     size = np.int64(len(key))
     if not has_room(round_state, slots, keys, arena, np.int64(1), size):
@@ -117,17 +130,17 @@ def put_one(round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Byte
 
 
 @kernel
-def get_one(round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes) -> int:
+def get_one(round_state: d.RoundState, slots: Longs, keys: Table[d.Key], arena: Bytes, key: Bytes) -> int:
     """Return where a single key stands last; −1 if it is not known."""
     return int(last_offset(round_state, slots, keys, arena, key, np.int64(0), np.int64(len(key))))
 
 
 @kernel
-def rehash(round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes) -> None:
+def rehash(round_state: d.RoundState, slots: Longs, keys: Table[d.Key], arena: Bytes) -> None:
     """Fill an empty, larger hash table."""
     mask = np.int64(len(slots) - 1)
     for row in range(round_state.keys):
-        key_at = keys[U(row), d.KEY_AT]
+        key_at = keys[U(row)].key_at
         found = hash_bytes(arena, key_at, size_of(arena, key_at), round_state.seed)
         at = found & mask
         while slots[U(at)] != 0:
@@ -137,18 +150,18 @@ def rehash(round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes
 
 @kernel
 def take_in(
-    round_state: d.RoundState, slots: Longs, keys: LongRows, arena: Bytes, other_keys: LongRows, other_arena: Bytes,
-    first: Number,
+    round_state: d.RoundState, slots: Longs, keys: Table[d.Key], arena: Bytes, other_keys: Table[d.Key],
+    other_arena: Bytes, first: Number,
 ) -> Any:  # fmt: skip
     """Put all keys of another table from a row on; return the row for which there is no room, or their number."""
     for row in range(first, len(other_keys)):
-        key_at = other_keys[U(row), d.KEY_AT]
+        key_at = other_keys[U(row)].key_at
         size = size_of(other_arena, key_at)
         if not has_room(round_state, slots, keys, arena, np.int64(1), size):
             return np.int64(row)
         found = hash_bytes(other_arena, key_at, size, round_state.seed)
         put(
-            round_state, slots, keys, arena, other_arena, key_at, size, other_keys[U(row), d.LAST_OFFSET], found
+            round_state, slots, keys, arena, other_arena, key_at, size, other_keys[U(row)].last_offset, found
         )  # fmt: skip
     return np.int64(len(other_keys))
 

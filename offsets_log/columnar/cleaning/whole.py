@@ -21,7 +21,7 @@ from offsets_log.columnar.wire.primitives import be16, walk
 
 @kernel
 def whole(
-    scan_state: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, told: pr.Told,
+    scan_state: a.ScanState, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, told: pr.Told,
     producers: Table[pr.Producer], ended: Table[pr.Ended], doubts: Longs, leader_epoch: Number,
 ) -> int:  # fmt: skip
     """Go along batches that stand in their places, all of whose records can be read.
@@ -32,11 +32,11 @@ def whole(
     Args:
         doubts: takes the places of batches whose keys and values may not be understood, behind the number of them.
     """
-    begin = scan_state[a.AT]
-    while scan_state[a.AT] < scan_state[a.STOP]:
-        if scan_state[a.AT] - begin >= scan_state[a.PAUSE]:
+    begin = scan_state.at
+    while scan_state.at < scan_state.stop:
+        if scan_state.at - begin >= scan_state.pause:
             return oc.PAUSED
-        at = scan_state[a.AT]
+        at = scan_state.at
         size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
         if size < 0 or not _is_usual(scan_state, data, at, size, leader_epoch):
             return oc.NOT_PLAIN
@@ -54,23 +54,23 @@ def whole(
         else:
             source = window if bt.attributes_of(data, at) & bt.CODEC_MASK else data
             _doubt(scan_state, source, staged, count, doubts, at)
-        scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
-        scan_state[a.BATCHES] += 1
-        scan_state[a.RECORDS] += count
-        scan_state[a.NEWEST_MS] = bt.max_timestamp(data, at)
-        scan_state[a.AT] = at + size
+        scan_state.last_offset = bt.last_offset(data, at)
+        scan_state.batches += 1
+        scan_state.records += count
+        scan_state.newest_ms = bt.max_timestamp(data, at)
+        scan_state.at = at + size
     return oc.FINISHED
 
 
 @inlined
-def _is_usual(scan_state: Any, data: Any, at: Any, size: Any, leader_epoch: Any) -> Any:
-    if size > scan_state[a.MOST_BYTES] or bt.leader_epoch(data, at) > leader_epoch:
+def _is_usual(scan_state: a.ScanState, data: Any, at: Any, size: Any, leader_epoch: Any) -> Any:
+    if size > scan_state.most_bytes or bt.leader_epoch(data, at) > leader_epoch:
         return False
-    return sc.is_in_place(scan_state, data, at, size) and bt.last_offset(data, at) < scan_state[a.UNTIL_OFFSET]
+    return sc.is_in_place(scan_state, data, at, size) and bt.last_offset(data, at) < scan_state.until_offset
 
 
 @inlined
-def _doubt(scan_state: Any, source: Any, staged: Any, count: Any, doubts: Any, at: Any) -> None:
+def _doubt(scan_state: a.ScanState, source: Any, staged: Table[a.Staged], count: Any, doubts: Any, at: Any) -> None:
     """Note a batch if one of its staged records may not be understood."""
     for i in range(count):
         if not _is_understood(scan_state, source, staged, U(i)):
@@ -80,24 +80,26 @@ def _doubt(scan_state: Any, source: Any, staged: Any, count: Any, doubts: Any, a
 
 
 @part
-def _is_understood(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
+def _is_understood(scan_state: a.ScanState, source: Any, staged: Table[a.Staged], i: Any) -> Any:
     """Return whether the programs read a staged record's key and value through, and its names are UTF-8."""
-    key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
+    key, key_size = staged[i].key_at, staged[i].key_size
     if key_size < 2:
         return False
     number = be16(source, key)
     if 0 <= number < a.KEY_TYPES:
-        if walk(scan_state, scan_state[a.KEY_PROGRAMS + number], source, key + 2, key + key_size) < 0:
+        if walk(scan_state, scan_state.key_programs[number], source, key + 2, key + key_size) < 0:
             return False
         for note in range(1 if number == 2 else 2):
-            name = scan_state[a.NOTES + note] + 2
+            name = scan_state.notes[note] + 2
             if not is_utf8(source, name, be16(source, name - 2)):
                 return False
-    return sc.value_kind(scan_state, source, key, key_size, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]) >= 0
+    return sc.value_kind(scan_state, source, key, key_size, staged[i].value_at, staged[i].value_size) >= 0
 
 
 @inlined
-def _records(scan_state: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
+def _records(
+    scan_state: a.ScanState, staged: Table[a.Staged], data: Any, window: Any, table: Any, at: Any, size: Any
+) -> Any:
     """Return how many records a batch has, or why that is not known."""
     source, start, end = data, bt.records_begin(data, at), at + size
     if bt.attributes_of(data, at) & bt.CODEC_MASK:
@@ -109,11 +111,11 @@ def _records(scan_state: Any, staged: Any, data: Any, window: Any, table: Any, a
     if count <= 0:
         return np.int64(oc.NOT_PLAIN)
     if count > len(staged):
-        scan_state[a.NEEDED] = count
+        scan_state.needed = count
         return np.int64(oc.NEEDS_RECORDS)
     found = bt.records_of(source, start, end, count, data, at, staged, np.int64(0))
     first = bt.base_offset(data, at, staged, np.int64(0))
-    is_behind = first > scan_state[a.LAST_OFFSET] and first >= scan_state[a.BASE_OFFSET]
+    is_behind = first > scan_state.last_offset and first >= scan_state.base_offset
     return count if found == count and is_behind else np.int64(oc.NOT_PLAIN)
 
 

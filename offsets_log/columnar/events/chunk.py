@@ -58,7 +58,7 @@ class Entries:
         self.topic_ids: list[str] = []
         self._understood = 0
 
-    def grow(self, scan_state: a.Int64s, counts: a.Int64s) -> None:
+    def grow(self, scan_state: a.ScanState, counts: a.Int64s) -> None:
         """Double the room."""
         self.slots = np.zeros(2 * len(self.slots), np.int64)
         self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])

@@ -5,8 +5,6 @@ Keys, group names, topic names and topic ids are *entries*: bytes kept once and 
 
 from __future__ import annotations
 
-from offsets_log.columnar import arrays as a
-
 # Rows of ``longs``: columns of 64 bits. OLDER_CHECKSUM is that of a record's message of magic 0 or 1, and told where
 # batches have rows.
 (
@@ -40,11 +38,6 @@ MOST_LAYOUTS = 4
 LAST_OFFSET, MAX_TIMESTAMP, CRC, BASE_TIMESTAMP = RECORD_OFFSET, TIMESTAMP, COMMITTED_OFFSET, COMMIT_TIMESTAMP
 RECORDS_COUNT, PARTITION_LEADER_EPOCH = PARTITION, LEADER_EPOCH
 SIZE, BASE_SEQUENCE, LAST_SEQUENCE = KEY_SIZE, VALUE_SIZE, SEQUENCE
-
-# Columns of ``staged``, in place of what a replay has there.
-HASH = a.KIND
-BEFORE = a.STAGED_PRODUCER  # the last offset before its batch
-ENTRY = a.TOPIC_ID_AT  # of its key, perhaps; NOTHING if it is not known
 
 # Columns of ``entries``.
 ENTRY_AT, ENTRY_SIZE, ENTRY_KIND, NUMBER, KEY_TYPE, KEY_GROUP, KEY_TOPIC, KEY_PARTITION, ENTRY_COLUMNS = range(9)

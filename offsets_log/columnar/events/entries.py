@@ -12,6 +12,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import HIGH, LOW, is_utf8, same_bytes
 from offsets_log.columnar.wire.primitives import be16, be32, hash_bytes, walk
 from offsets_log.columnar.wire.programs import NO_PLACE
@@ -66,10 +67,18 @@ def _put(
 
 @part
 def number_of(
-    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, kind: Any
+    scan_state: a.ScanState,
+    counts: Any,
+    slots: Any,
+    entries: Any,
+    arena: Any,
+    data: Any,
+    start: Any,
+    size: Any,
+    kind: Any,
 ) -> Any:
     """Return the number of a group, topic or topic id, new or known; NOTHING without room."""
-    found = hash_bytes(data, start, size, scan_state[a.SEED] + kind)
+    found = hash_bytes(data, start, size, scan_state.seed + kind)
     entry = find(slots, entries, arena, data, start, size, kind, found)
     if entry < 0:
         entry = _put(counts, slots, entries, arena, data, start, size, kind, found)
@@ -78,7 +87,15 @@ def number_of(
 
 @part
 def new_key(
-    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, found: Any
+    scan_state: a.ScanState,
+    counts: Any,
+    slots: Any,
+    entries: Any,
+    arena: Any,
+    data: Any,
+    start: Any,
+    size: Any,
+    found: Any,
 ) -> Any:
     """Add a key of a known type, with group and topic in UTF-8 and nothing after them.
 
@@ -89,10 +106,10 @@ def new_key(
     if number < 0 or number >= a.RECORD_TYPES:
         return np.int64(oc.NOT_PLAIN)
     end = start + size
-    program = scan_state[a.KEY_PROGRAMS + number]
+    program = scan_state.key_programs[number]
     if program == NO_PLACE or walk(scan_state, program, data, start + 2, end) != end:
         return np.int64(oc.NOT_PLAIN)
-    group_at, topic_at = scan_state[a.NOTES] + 2, scan_state[a.NOTES + 1] + 2
+    group_at, topic_at = scan_state.notes[0] + 2, scan_state.notes[1] + 2
     group_size = be16(data, group_at - 2)
     if not is_utf8(data, group_at, group_size):
         return np.int64(oc.NOT_PLAIN)
@@ -117,43 +134,50 @@ def new_key(
 
 @inlined
 def look_ahead(
-    scan_state: Any, slots: Any, entries: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any
+    scan_state: a.ScanState,
+    slots: Any,
+    entries: Any,
+    arena: Any,
+    data: Any,
+    staged: Table[a.Staged],
+    first: Any,
+    last: Any,
 ) -> None:
     """Hash the keys of a block, and prefetch the memory that its rows will need."""
     mask = np.int64(len(slots) - 1)
-    seed = scan_state[a.SEED] + k.IS_KEY
+    seed = scan_state.seed + k.IS_KEY
     for number in range(first, last):
         i = U(number)
-        found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], seed)
-        staged[i, k.HASH] = found
+        found = hash_bytes(data, staged[i].key_at, staged[i].key_size, seed)
+        staged[i].hash = found
         prefetch(slots, found & mask)
     for number in range(first, last):
         i = U(number)
-        found = staged[i, k.HASH]
+        found = staged[i].hash
         at = found & mask
         slot = slots[U(at)]
         while slot != 0 and (slot ^ found) & HIGH != 0:
             at = at + 1 & mask
             slot = slots[U(at)]
         entry = (slot & LOW) - 1
-        staged[i, k.ENTRY] = entry
+        staged[i].entry = entry
         if entry >= 0:
             prefetch(entries, entry * k.ENTRY_COLUMNS)
     for number in range(first, last):
         i = U(number)
-        if staged[i, k.ENTRY] >= 0:
-            at = entries[U(staged[i, k.ENTRY]), k.ENTRY_AT]
+        if staged[i].entry >= 0:
+            at = entries[U(staged[i].entry), k.ENTRY_AT]
             prefetch(arena, at)
-            if staged[i, a.KEY_SIZE] > a.CACHE_LINE:
+            if staged[i].key_size > a.CACHE_LINE:
                 prefetch(arena, at + a.CACHE_LINE)
 
 
 @kernel
-def enter(scan_state: Longs, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes) -> None:
+def enter(scan_state: a.ScanState, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes) -> None:
     """Enter all entries into their empty table, after it has grown."""
     mask = np.int64(len(slots) - 1)
     for entry in range(counts[k.ENTRIES]):
-        seed = scan_state[a.SEED] + entries[entry, k.ENTRY_KIND]
+        seed = scan_state.seed + entries[entry, k.ENTRY_KIND]
         found = hash_bytes(arena, entries[entry, k.ENTRY_AT], entries[entry, k.ENTRY_SIZE], seed)
         at = found & mask
         while slots[at] != 0:

@@ -40,7 +40,7 @@ class EventReading(Reading):
         self._file: int | None = None
 
     @property
-    def scan_state(self) -> a.Int64s:
+    def scan_state(self) -> a.ScanState:
         return self.chunk.scan_state
 
     def made(self, end: ScanPlace, advance: Advance) -> Iterator[Any]:
@@ -50,7 +50,7 @@ class EventReading(Reading):
         """
         for outcome in self.steps(end, advance):
             if outcome == oc.FULL and not self.chunk.rows:
-                self.chunk.widen(1 + int(self.scan_state[a.NEEDED]))
+                self.chunk.widen(1 + int(self.scan_state.needed))
             elif outcome == oc.FULL or self.chunk.is_full:
                 yield from self._flushed()
         yield from self._flushed()

@@ -18,6 +18,7 @@ from offsets_log.columnar.events.entries import look_ahead
 from offsets_log.columnar.events.records import add_marker, add_no_raw, add_no_text, add_record
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongRows, Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
@@ -27,22 +28,22 @@ from offsets_log.log_format import batch as b
 
 @part
 def _flush(
-    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, staged: Any, data: Any, longs: Any, ints: Any,
-    texts: Any,
+    scan_state: a.ScanState, counts: Any, slots: Any, entries: Any, arena: Any, staged: Table[a.Staged], data: Any,
+    longs: Any, ints: Any, texts: Any,
 ) -> Any:  # fmt: skip
     """Make rows of what is staged; the first batch that is not plain leaves nothing but entries."""
     begin = counts[k.ROWS]
     batch = np.int64(0)
     metadata, raw_key, raw_value = counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]
-    for number in range(scan_state[a.STAGED]):
+    for number in range(scan_state.staged):
         i, n = U(number), U(begin + number)
         if number % a.BLOCK == 0:
-            last = min(number + a.BLOCK, scan_state[a.STAGED])
+            last = min(number + a.BLOCK, scan_state.staged)
             look_ahead(scan_state, slots, entries, arena, data, staged, number, last)
-        if staged[i, a.STAGED_INDEX] == 0:
+        if staged[i].index == 0:
             batch = np.int64(number)
             metadata, raw_key, raw_value = counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]
-        if staged[i, a.RECORD_AT] < 0:
+        if staged[i].record_at < 0:
             add_no_text(counts, ints, n, k.METADATA)
             add_no_raw(counts, ints, n)
             outcome = np.int64(oc.FINISHED)
@@ -55,13 +56,13 @@ def _flush(
         if outcome != oc.FINISHED:
             counts[k.ROWS] = begin + batch
             counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2] = metadata, raw_key, raw_value
-            scan_state[a.AT] = staged[i, a.STAGED_BATCH]
-            scan_state[a.LAST_OFFSET] = staged[i, k.BEFORE]
-            scan_state[a.WINDOW_NEXT] = 0
-            scan_state[a.STAGED] = 0
+            scan_state.at = staged[i].batch
+            scan_state.last_offset = staged[i].offset_before
+            scan_state.window_next = 0
+            scan_state.staged = 0
             return outcome
-    counts[k.ROWS] = begin + scan_state[a.STAGED]
-    scan_state[a.STAGED] = 0
+    counts[k.ROWS] = begin + scan_state.staged
+    scan_state.staged = 0
     return np.int64(oc.FINISHED)
 
 
@@ -76,14 +77,14 @@ def _sequence(base: Any, delta: Any) -> Any:
 
 @part
 def _stage_batch(
-    scan_state: Any, staged: Any, i: Any, n: Any, data: Any, at: Any, longs: Any, ints: Any
+    scan_state: a.ScanState, staged: Table[a.Staged], i: Any, n: Any, data: Any, at: Any, longs: Any, ints: Any
 ) -> None:  # fmt: skip
     """Stage the row of a batch itself as a record without bytes."""
-    staged[i, a.KEY], staged[i, a.KEY_SIZE] = at, 0
-    staged[i, a.RECORD_AT] = a.NOTHING
-    staged[i, a.STAGED_BATCH] = at
-    staged[i, a.STAGED_INDEX] = 0
-    staged[i, k.BEFORE] = scan_state[a.LAST_OFFSET]
+    staged[i].key_at, staged[i].key_size = at, 0
+    staged[i].record_at = a.NOTHING
+    staged[i].batch = at
+    staged[i].index = 0
+    staged[i].offset_before = scan_state.last_offset
     base, last = be64(data, at), bt.last_offset(data, at)
     base_sequence = bt.base_sequence(data, at)
     for column in range(k.KIND, k.ENDS_AT):
@@ -110,16 +111,16 @@ def _stage_batch(
 
 @part
 def _stage(
-    scan_state: Any, counts: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any, longs: Any,
-    ints: Any, text_size: Any,
+    scan_state: a.ScanState, counts: Any, staged: Table[a.Staged], source: Any, start: Any, end: Any, data: Any,
+    at: Any, longs: Any, ints: Any, text_size: Any,
 ) -> Any:  # fmt: skip
     """Stage the records of the batch at ``at``, which are in ``source[start:end]``, and the columns that they share."""
     count = bt.count_of(source, start, end, data, at)
     has_row = counts[k.HAS_BATCHES]
-    staged_count = scan_state[a.STAGED] + has_row
-    staged_bytes = (end - start) + (counts[k.STAGED_BYTES] if scan_state[a.STAGED] else np.int64(0))
+    staged_count = scan_state.staged + has_row
+    staged_bytes = (end - start) + (counts[k.STAGED_BYTES] if scan_state.staged else np.int64(0))
     room = text_size - max(counts[k.TEXTS_USED], max(counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]))
-    scan_state[a.NEEDED] = count
+    scan_state.needed = count
     if staged_count + count >= len(staged):
         return oc.NEEDS_RECORDS
     first = counts[k.ROWS] + staged_count
@@ -137,46 +138,46 @@ def _stage(
     is_compressed, records_begin = attributes & bt.CODEC_MASK, bt.records_begin(data, at)
     for item in range(count):
         i, n = U(staged_count + item), U(first + item)
-        time_delta = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
+        time_delta = np.int64(staged[i].timestamp_delta) if is_counted else np.int64(0)
         timestamp = time + time_delta
         if (timestamp ^ time) & (timestamp ^ time_delta) < 0:
             return oc.NOT_PLAIN  # more than 64 bits
-        staged[i, a.STAGED_BATCH] = at
-        staged[i, a.STAGED_INDEX] = item + has_row
-        staged[i, k.BEFORE] = scan_state[a.LAST_OFFSET]
+        staged[i].batch = at
+        staged[i].index = item + has_row
+        staged[i].offset_before = scan_state.last_offset
         ints[k.ATTRIBUTES, n] = attributes
         ints[k.PRODUCER_EPOCH, n] = producer_epoch
-        longs[k.POSITION, n] = records_begin if is_compressed else staged[i, a.RECORD_AT]
+        longs[k.POSITION, n] = records_begin if is_compressed else staged[i].record_at
         longs[k.BATCH_BASE_OFFSET, n] = base
-        longs[k.RECORD_OFFSET, n] = staged[i, a.OFFSET]
+        longs[k.RECORD_OFFSET, n] = staged[i].offset
         longs[k.TIMESTAMP, n] = timestamp
         longs[k.PRODUCER_ID, n] = producer_id
         if has_row:
-            offset_delta = staged[i, a.OFFSET] - base
-            ints[k.KEY_SIZE, n] = staged[i, a.KEY_SIZE]
-            ints[k.VALUE_SIZE, n] = staged[i, a.VALUE_SIZE]
+            offset_delta = staged[i].offset - base
+            ints[k.KEY_SIZE, n] = staged[i].key_size
+            ints[k.VALUE_SIZE, n] = staged[i].value_size
             longs[k.OLDER_CHECKSUM, n] = checksum
             ints[k.SEQUENCE, n] = b.NO_SEQUENCE
             if base_sequence >= 0:
                 ints[k.SEQUENCE, n] = _sequence(base_sequence, offset_delta)
-    scan_state[a.STAGED] = staged_count + count
+    scan_state.staged = staged_count + count
     counts[k.STAGED_BYTES] = staged_bytes
     return oc.FINISHED
 
 
 @inlined
 def _take(
-    scan_state: Any, counts: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any, longs: Any,
-    ints: Any, text_size: Any,
+    scan_state: a.ScanState, counts: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, at: Any,
+    size: Any, longs: Any, ints: Any, text_size: Any,
 ) -> Any:  # fmt: skip
     """Stage the batch at a position, or return why not."""
     refused = sc.refusal(scan_state, data, at, size)
     if refused != oc.FINISHED:
         return refused
     in_window = bt.attributes_of(data, at) & bt.CODEC_MASK != 0
-    if scan_state[a.STAGED] and scan_state[a.IN_WINDOW] != in_window:
+    if scan_state.staged and scan_state.in_window != in_window:
         return oc.PAUSED  # what is staged stands in one place
-    scan_state[a.IN_WINDOW] = in_window
+    scan_state.in_window = in_window
     if not in_window:
         begin = bt.records_begin(data, at)
         return _stage(scan_state, counts, staged, data, begin, at + size, data, at, longs, ints, text_size)
@@ -191,28 +192,28 @@ def _take(
 
 @kernel
 def fill(
-    scan_state: Longs, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes, staged: LongRows, data: Bytes,
-    window: Bytes, table: LongRows, longs: LongRows, ints: IntRows, texts: ByteRows,
+    scan_state: a.ScanState, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes, staged: Table[a.Staged],
+    data: Bytes, window: Bytes, table: LongRows, longs: LongRows, ints: IntRows, texts: ByteRows,
 ) -> Any:  # fmt: skip
-    """Append rows of a segment's batches from ``scan_state[AT]`` on; return why it stopped."""
-    scan_state[a.STAGED] = 0
+    """Append rows of a segment's batches from ``scan_state.at`` on; return why it stopped."""
+    scan_state.staged = 0
     text_size = np.int64(texts.shape[1])
     outcome = np.int64(oc.FINISHED)
     while True:
-        at = scan_state[a.AT]
-        if outcome == oc.FINISHED and at < scan_state[a.STOP] and scan_state[a.STAGED] < sc.FLUSH_AT:
+        at = scan_state.at
+        if outcome == oc.FINISHED and at < scan_state.stop and scan_state.staged < sc.FLUSH_AT:
             size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
             outcome = np.int64(_take(scan_state, counts, staged, data, window, table, at, size, longs, ints, text_size))
             if outcome == oc.FINISHED:
-                scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
-                scan_state[a.AT] = at + size
+                scan_state.last_offset = bt.last_offset(data, at)
+                scan_state.at = at + size
             continue
-        source = window if scan_state[a.IN_WINDOW] else data
+        source = window if scan_state.in_window else data
         flushed = _flush(scan_state, counts, slots, entries, arena, staged, source, longs, ints, texts)
         if flushed != oc.FINISHED:
             return flushed
         if outcome < oc.PAUSED:
             return outcome
-        if at >= scan_state[a.STOP]:
+        if at >= scan_state.stop:
             return np.int64(oc.FINISHED)
         outcome = np.int64(oc.FINISHED)

@@ -55,12 +55,12 @@ def _chained(programs: Sequence[Program]) -> Program:
 
 
 @part
-def layout_of(scan_state: Any, number: Any, version: Any, data: Any, start: Any, end: Any) -> Any:
+def layout_of(scan_state: a.ScanState, number: Any, version: Any, data: Any, start: Any, end: Any) -> Any:
     """Return which layout of a value version fits its bytes, −1 if none does.
 
     The first layout that ends where they do is taken, else the first that leaves some bytes over.
     """
-    program = scan_state[a.VALUE_PROGRAMS + number * a.VERSIONS + version]
+    program = scan_state.value_programs[number, version]
     found = np.int64(-1)
     for layout in range(k.MOST_LAYOUTS if program != NO_PLACE else 0):
         after = walk(scan_state, program + 1, data, start, end)
@@ -68,7 +68,7 @@ def layout_of(scan_state: Any, number: Any, version: Any, data: Any, start: Any,
             return np.int64(layout)
         if after >= 0 and found < 0:
             found = np.int64(layout)
-        link = scan_state[a.CODE + program]
+        link = scan_state.code[program]
         if link == 0:
             break
         program += link

@@ -12,6 +12,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.entries import find, is_entry, new_key, number_of
 from offsets_log.columnar.events.layouts import layout_of
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import is_utf8
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
 from offsets_log.columnar.wire.programs import SIZES
@@ -110,8 +111,8 @@ def _is_topic_id(data: Any, at: Any) -> Any:
 
 @inlined
 def _add_commit(
-    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
-    data: Any, key: Any, key_size: Any, value: Any, size: Any,
+    scan_state: a.ScanState, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any,
+    n: Any, data: Any, key: Any, key_size: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Fill in the columns of an offset commit with a value."""
     if size < 2:
@@ -182,17 +183,17 @@ def _add_other(
 
 @inlined
 def add_record(
-    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
-    data: Any, staged: Any, i: Any,
+    scan_state: a.ScanState, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any,
+    n: Any, data: Any, staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Add a data record as row ``n``."""
-    key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
-    value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
-    entry = staged[i, k.ENTRY]
+    key, key_size = staged[i].key_at, staged[i].key_size
+    value, size = staged[i].value_at, staged[i].value_size
+    entry = staged[i].entry
     if entry < 0 or not is_entry(entries, arena, entry, k.IS_KEY, data, key, key_size):
-        entry = find(slots, entries, arena, data, key, key_size, np.int64(k.IS_KEY), staged[i, k.HASH])
+        entry = find(slots, entries, arena, data, key, key_size, np.int64(k.IS_KEY), staged[i].hash)
     if entry < 0:
-        entry = new_key(scan_state, counts, slots, entries, arena, data, key, key_size, staged[i, k.HASH])
+        entry = new_key(scan_state, counts, slots, entries, arena, data, key, key_size, staged[i].hash)
     if entry < 0:
         return entry
     number = entries[U(entry), k.KEY_TYPE]
@@ -218,10 +219,12 @@ def add_record(
 
 
 @part
-def add_marker(counts: Any, longs: Any, ints: Any, texts: Any, n: Any, data: Any, staged: Any, i: Any) -> Any:
+def add_marker(
+    counts: Any, longs: Any, ints: Any, texts: Any, n: Any, data: Any, staged: Table[a.Staged], i: Any
+) -> Any:
     """Add a transaction marker as row ``n``."""
-    key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
-    value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+    key, key_size = staged[i].key_at, staged[i].key_size
+    value, size = staged[i].value_at, staged[i].value_size
     if key_size < 4 or size < 6:
         return oc.NOT_PLAIN
     number = be16(data, key + 2)

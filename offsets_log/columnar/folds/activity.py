@@ -7,27 +7,36 @@ from typing import Any
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import sampling
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16
 
 
 @inlined
-def note(groups: Any, group: Any, staged: Any, i: Any, source: Any, time: Any) -> None:
+def note(groups: Table[a.Group], group: Any, staged: Table[a.Staged], i: Any, source: Any, time: Any) -> None:
     """Note a staged record with a value, and the time of it if it has one."""
     if time == bt.NO_TIME:
-        record_type = be16(source, staged[i, a.KEY])
+        record_type = be16(source, staged[i].key_at)
         if record_type >= a.COMMIT_TYPES:
             return
-        time = sampling.commit_time(source, record_type, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE])
-    groups[U(group), a.ACTIVE_MS] = max(groups[U(group), a.ACTIVE_MS], time)
+        time = sampling.commit_time(source, record_type, staged[i].value_at, staged[i].value_size)
+    groups[U(group)].active_ms = max(groups[U(group)].active_ms, time)
 
 
 @part
-def note_all(scan_state: Any, rows: Any, groups: Any, staged: Any, source: Any, data: Any, count: Any) -> None:
+def note_all(
+    scan_state: a.ScanState,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    staged: Table[a.Staged],
+    source: Any,
+    data: Any,
+    count: Any,
+) -> None:
     """Note what was staged and replayed."""
     for number in range(count):
         i = U(number)
-        if staged[i, a.KIND] == a.VALUE:
-            at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
-            time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
-            note(groups, rows[U(staged[i, a.STAGED_ROW]), a.GROUP], staged, i, source, time)
+        if staged[i].kind == a.VALUE:
+            at = staged[i].batch - scan_state.segment
+            time = bt.time_at(data, at, staged[i].timestamp_delta)
+            note(groups, rows[U(staged[i].row)].group, staged, i, source, time)

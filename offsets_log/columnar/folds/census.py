@@ -14,6 +14,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16
@@ -23,52 +24,54 @@ NO_PRODUCER = 0
 
 
 @inlined
-def _add_time(scan_state: Any, time: Any) -> None:
-    is_first = scan_state[a.TIMED] == 0
-    scan_state[a.TIMED] += 1
-    scan_state[a.FIRST_MS] = time if is_first else min(scan_state[a.FIRST_MS], time)
-    scan_state[a.LAST_MS] = time if is_first else max(scan_state[a.LAST_MS], time)
+def _add_time(scan_state: a.ScanState, time: Any) -> None:
+    is_first = scan_state.timed == 0
+    scan_state.timed += 1
+    scan_state.first_ms = time if is_first else min(scan_state.first_ms, time)
+    scan_state.last_ms = time if is_first else max(scan_state.last_ms, time)
 
 
 @inlined
-def _count_kind(scan_state: Any, kind: Any) -> None:
+def _count_kind(scan_state: a.ScanState, kind: Any) -> None:
     """Count a record of one of `arrays.RECORD_KINDS`."""
     at = U(kind)
-    if scan_state[U(a.RECORDS_OF) + at] == 0:
-        scan_state[U(a.RECORDS_FIRST) + at] = scan_state[a.KINDS_SEEN]
-        scan_state[a.KINDS_SEEN] += 1
-    scan_state[U(a.RECORDS_OF) + at] += 1
+    if scan_state.kinds[at] == 0:
+        scan_state.kinds_first[at] = scan_state.kinds_seen
+        scan_state.kinds_seen += 1
+    scan_state.kinds[at] += 1
 
 
 @part
-def count(scan_state: Any, overflow: Any, staged: Any, source: Any, data: Any, staged_count: Any) -> None:
+def count(
+    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any
+) -> None:
     """Count what was staged and replayed."""
     for number in range(staged_count):
         i = U(number)
-        kind = staged[i, a.KIND]
-        producer = staged[i, a.STAGED_PRODUCER]
+        kind = staged[i].kind
+        producer = staged[i].producer
         if kind == a.COMMIT or kind == a.ABORT:
-            _count_kind(scan_state, a.MARKERS - a.RECORDS_OF + kind - a.COMMIT)
+            _count_kind(scan_state, a.MARKERS + kind - a.COMMIT)
             transactions.end(scan_state, overflow, producer)
             continue
-        at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
-        time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
+        at = staged[i].batch - scan_state.segment
+        time = bt.time_at(data, at, staged[i].timestamp_delta)
         if time != bt.NO_TIME:
             _add_time(scan_state, time)
         if kind == a.PASSED:
-            _count_kind(scan_state, np.int64(a.NOT_DECODED - a.RECORDS_OF))
+            _count_kind(scan_state, np.int64(a.NOT_DECODED))
             continue
-        record_type = be16(source, staged[i, a.KEY])
-        version = be16(source, staged[i, a.VALUE_AT]) if kind == a.VALUE else np.int64(a.NO_VERSION)
+        record_type = be16(source, staged[i].key_at)
+        version = be16(source, staged[i].value_at) if kind == a.VALUE else np.int64(a.NO_VERSION)
         _count_kind(scan_state, record_type * (a.VERSIONS + 1) + version)
         if record_type < a.COMMIT_TYPES and bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK:
             owner = producer if producer >= 0 else np.int64(NO_PRODUCER)
-            batch = staged[i, a.STAGED_BATCH]
-            transactions.add(scan_state, overflow, owner, staged[i, a.OFFSET], time, batch, np.int64(1))
+            batch = staged[i].batch
+            transactions.add(scan_state, overflow, owner, staged[i].offset, time, batch, np.int64(1))
 
 
 @kernel
-def begin(scan_state: Longs, overflow: Longs) -> None:
+def begin(scan_state: a.ScanState, overflow: Longs) -> None:
     """Let the scans of a new replay count."""
-    scan_state[a.IS_SURVEYED] = 1
+    scan_state.is_surveyed = 1
     intern_producer(scan_state, overflow, np.int64(-1))

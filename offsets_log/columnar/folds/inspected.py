@@ -11,29 +11,24 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.folds.known import Release, rules_of
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.jit.records import places
 from offsets_log.events import Event, LogEvent, Until
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.profile import Profile, way_of
 
-_PLACE_IN_SCAN_STATE = [
-    a.AT, a.LAST_OFFSET, a.CHECKED, a.CHECKED_SIZE, a.IN_WINDOW, a.WINDOW_NEXT, a.SEGMENT, a.BASE_OFFSET, a.FOLLOWING,
-    a.UNTIL_OFFSET, a.UNTIL_TIME, a.PAUSE, a.WINDOW_COUNT,
-]  # fmt: skip
-_KINDS = slice(a.INSPECTED_OF, a.INSPECTED_OF + a.INSPECTED_KINDS)
-_FIRSTS = slice(a.INSPECTED_FIRST, a.INSPECTED_FIRST + a.INSPECTED_KINDS)
-_FIRSTS_AT = slice(a.INSPECTED_AT, a.INSPECTED_AT + a.INSPECTED_KINDS)
-_FORMATS = slice(a.FORMATS, a.FORMATS + a.FORMAT_IDS)
-_FORMATS_AT = slice(a.FORMATS_AT, a.FORMATS_AT + a.FORMAT_IDS)
+_S = a.ScanState
+_PLACE_IN_SCAN_STATE = places(
+    _S.at, _S.last_offset, _S.checked, _S.checked_size, _S.in_window, _S.window_next, _S.segment, _S.base_offset,
+    _S.following, _S.until_offset, _S.until_time, _S.pause, _S.window_count,
+)  # fmt: skip
 
 
 class InspectedState(ColumnarState):
@@ -55,18 +50,18 @@ class InspectedState(ColumnarState):
         self.others: list[ColumnarState] = []
         self._numbers: dict[str, int] = {}
         scan_state = self.arrays.scan_state
-        scan_state[a.IS_INSPECTED] = a.ALONE if len(self.ways) > 1 else a.WITH_OTHERS
-        scan_state[a.MOST_BYTES] = most_bytes
-        scan_state[a.NEWEST_MS] = -1
+        scan_state.is_inspected = a.ALONE if len(self.ways) > 1 else a.WITH_OTHERS
+        scan_state.most_bytes = most_bytes
+        scan_state.newest_ms = -1
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
         """Do nothing: nobody asks for names."""
 
     def split(self) -> None:
         """Give the other ways states of their own from here on."""
-        if self.arrays.scan_state[a.IS_INSPECTED] == a.ALONE:
+        if self.arrays.scan_state.is_inspected == a.ALONE:
             self.others = [_OtherState(self, way) for way in self.ways[1:]]
-            self.arrays.scan_state[a.IS_INSPECTED] = a.WITH_OTHERS
+            self.arrays.scan_state.is_inspected = a.WITH_OTHERS
 
     def of_way(self, profile: Profile) -> ColumnarState:
         """Return the state of a profile's way."""
@@ -106,17 +101,25 @@ class InspectedState(ColumnarState):
         if self.others:
             right.split()
         ours, theirs = self.arrays.scan_state, right.arrays.scan_state
-        for counts, places in ((_KINDS, (_FIRSTS, _FIRSTS_AT)), (_FORMATS, (_FORMATS_AT,))):
-            for place in places:
-                ours[place] = np.where(ours[counts] == 0, theirs[place], ours[place])
-            ours[counts] += theirs[counts]
-        ours[a.READ_BYTES] += theirs[a.READ_BYTES]
-        ours[a.NEWEST_MS] = max(ours[a.NEWEST_MS], theirs[a.NEWEST_MS])
+        _take_firsts(
+            ours.inspected, (ours.inspected_first, ours.inspected_at), (theirs.inspected_first, theirs.inspected_at)
+        )
+        ours.inspected[:] += theirs.inspected
+        _take_firsts(ours.formats, (ours.formats_at,), (theirs.formats_at,))
+        ours.formats[:] += theirs.formats
+        ours.read_bytes += theirs.read_bytes
+        ours.newest_ms = max(ours.newest_ms, theirs.newest_ms)
         super().merge(right)
         transactions.join(ours, self.arrays.overflow, theirs, right.arrays.overflow)
         for state, other in zip(self.others, right.others, strict=True):
             state.merge(other)
         return self
+
+
+def _take_firsts(counts: a.Int64s, ours: Sequence[a.Int64s], theirs: Sequence[a.Int64s]) -> None:
+    """Take over what the run that follows knows of the first of each kind that was not counted yet."""
+    for mine, other in zip(ours, theirs, strict=True):
+        mine[counts == 0] = other[counts == 0]
 
 
 def _is_of_group(event: LogEvent) -> bool:
@@ -137,12 +140,12 @@ class _OtherState(ColumnarState):
         self.problems = []
         self.names = []
         scan_state = self.arrays.scan_state
-        scan_state[a.RULES], scan_state[a.BY_BIT], scan_state[a.IS_INSPECTED] = (
+        scan_state.rules, scan_state.by_bit, scan_state.is_inspected = (
             rules_of(way),
             way.transactions_by_bit,
             0,
         )
-        scan_state[a.IS_READ_AGAIN] = 1
+        scan_state.is_read_again = 1
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
         """Do nothing: the first state has the groups."""
@@ -162,14 +165,14 @@ class _Follower(Piece):
             stop: the end.
         """
         scan_state = self.scan_state
-        scan_state[_PLACE_IN_SCAN_STATE] = begin
-        scan_state[a.STOP] = stop
-        while scan_state[a.AT] < stop:
+        scan_state.numbers[_PLACE_IN_SCAN_STATE] = begin
+        scan_state.stop = stop
+        while scan_state.at < stop:
             match self.scan(index, data):
                 case oc.FINISHED | oc.PAUSED:
                     pass
                 case oc.NEEDS_RECORDS:
-                    self.scanner.more_records(int(scan_state[a.NEEDED]))
+                    self.scanner.more_records(int(scan_state.needed))
                 case outcome:
                     raise AssertionError(f"a batch was plain and is not ({outcome})")
 
@@ -183,17 +186,17 @@ class InspectedPiece(Piece):
     state: InspectedState
 
     def scan(self, index: int, data: a.Bytes) -> int:
-        begin = self.scan_state[_PLACE_IN_SCAN_STATE]
+        begin = self.scan_state.numbers[_PLACE_IN_SCAN_STATE]
         outcome = super().scan(index, data)
         if outcome == oc.NEEDS_OTHERS:
             self.state.split()
-            begin = self.scan_state[_PLACE_IN_SCAN_STATE]
+            begin = self.scan_state.numbers[_PLACE_IN_SCAN_STATE]
             outcome = super().scan(index, data)
         for state in self.state.others:
             other = _Follower(self.order, self.cursor, self.scanner, self.note, state)
-            other.follow(begin, int(self.scan_state[a.AT]), index, data)
-        if self.scan_state[a.LAST_OFFSET] > self.cursor.last_offset:
-            self.reached(index, int(self.scan_state[a.LAST_OFFSET]) + 1)
+            other.follow(begin, int(self.scan_state.at), index, data)
+        if self.scan_state.last_offset > self.cursor.last_offset:
+            self.reached(index, int(self.scan_state.last_offset) + 1)
         return outcome
 
     def take(self, index: int, batch: RecordBatch) -> None:

@@ -13,32 +13,35 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.jit.compiled import U, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 
 
 @part
-def count(scan_state: Any, overflow: Any, staged: Any, source: Any, data: Any, staged_count: Any) -> None:
+def count(
+    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any
+) -> None:
     """Look at what was staged and replayed."""
     for number in range(staged_count):
         i = U(number)
-        kind = staged[i, a.KIND]
-        producer = staged[i, a.STAGED_PRODUCER]
-        batch = staged[i, a.STAGED_BATCH]
-        time = bt.time_at(data, batch - scan_state[a.SEGMENT], staged[i, a.TIMESTAMP_DELTA])
-        scan_state[a.NEWEST_MS] = max(scan_state[a.NEWEST_MS], time)
+        kind = staged[i].kind
+        producer = staged[i].producer
+        batch = staged[i].batch
+        time = bt.time_at(data, batch - scan_state.segment, staged[i].timestamp_delta)
+        scan_state.newest_ms = max(scan_state.newest_ms, time)
         if kind == a.COMMIT or kind == a.ABORT:
             transactions.end(scan_state, overflow, producer)
             continue
         if producer >= 0:
-            transactions.add(scan_state, overflow, producer, staged[i, a.OFFSET], time, batch, np.int64(1))
+            transactions.add(scan_state, overflow, producer, staged[i].offset, time, batch, np.int64(1))
         if kind != a.PASSED:
-            version = be16(source, staged[i, a.VALUE_AT]) if kind == a.VALUE else np.int64(a.NO_VERSION)
-            at = U(be16(source, staged[i, a.KEY]) * (a.VERSIONS + 1) + version)
-            if scan_state[U(a.INSPECTED_OF) + at] == 0:
-                scan_state[U(a.INSPECTED_FIRST) + at] = staged[i, a.OFFSET]
-                scan_state[U(a.INSPECTED_AT) + at] = batch
-            scan_state[U(a.INSPECTED_OF) + at] += 1
+            version = be16(source, staged[i].value_at) if kind == a.VALUE else np.int64(a.NO_VERSION)
+            kind_of = U(be16(source, staged[i].key_at)), U(version)
+            if scan_state.inspected[kind_of] == 0:
+                scan_state.inspected_first[kind_of] = staged[i].offset
+                scan_state.inspected_at[kind_of] = batch
+            scan_state.inspected[kind_of] += 1
 
 
 @kernel

@@ -8,6 +8,7 @@ from functools import cache
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds import offsets as fold
+from offsets_log.columnar.state import State
 from offsets_log.columnar.wire.programs import (
     IS_DISTINCT,
     IS_SUBSCRIPTION,
@@ -121,18 +122,17 @@ def _is_plain(number: int, version: int, layout: Message, profile: Profile) -> b
     return verdict_on(Record(offset=0, key=raw_key, value=raw_value), decoded, None, profile) is Verdict.REPLAY
 
 
-def new_state(profile: Profile, more: dict[tuple[int, int | None], Program] = {}) -> a.State:  # noqa: B006
+def new_state(profile: Profile, more: dict[tuple[int, int | None], Program] = {}) -> State:  # noqa: B006
     """Return arrays with the profile's programs, more of them and its rules, in which nothing is replayed."""
     programs = plain_programs(profile) | more
-    state = a.State(scan_state_of(programs, seed=secrets.randbits(62)))
+    state = State(scan_state_of(programs, seed=secrets.randbits(62)))
     for number in range(a.RECORD_TYPES):
         for version in range(a.VERSIONS):
             program = programs.get((number, version))
             shape = None if program is None or number >= a.KEY_TYPES else program.one_string
-            place = number * a.VERSIONS + version
             # The version stands in two bytes before, the string's length in two behind them.
-            state.scan_state[a.ONE_STRING + place] = a.NOTHING if shape is None else shape[0] + 2
-            state.scan_state[a.AROUND_STRING + place] = 0 if shape is None else sum(shape) + 4
-    state.scan_state[a.RULES] = rules_of(profile)
-    state.scan_state[a.BY_BIT] = profile.transactions_by_bit
+            state.scan_state.one_string[number, version] = a.NOTHING if shape is None else shape[0] + 2
+            state.scan_state.around_string[number, version] = 0 if shape is None else sum(shape) + 4
+    state.scan_state.rules = rules_of(profile)
+    state.scan_state.by_bit = profile.transactions_by_bit
     return state

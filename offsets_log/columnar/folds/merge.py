@@ -19,11 +19,11 @@ from offsets_log.columnar.folds.offsets import (
     mark,
     note_topic_id,
     open_record,
-    opened_at,
-    producer_at,
 )
 from offsets_log.columnar.jit.compiled import inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import cancelled_at, more_at, named_at, opened_at, producer_at
 from offsets_log.columnar.scan.interner import (
     ITSELF,
     add_row,
@@ -41,39 +41,39 @@ NOT_YET = -1
 
 @kernel
 def number_all(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    right_scan_state: Longs, right_rows: LongRows, right_groups: LongRows, right_arena: Bytes, right_overflow: Longs,
-    numbers: LongRows,
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_groups: Table[a.Group], right_arena: Bytes,
+    right_overflow: Longs, numbers: LongRows,
 ) -> Any:  # fmt: skip
     """Find the left numbers of the right rows, groups and producers; False asks to be called again with more room.
 
     Args:
         numbers: int64[3, n], NOT_YET where there is none yet.
     """
-    for i in range(right_scan_state[a.GROUPS]):
+    for i in range(right_scan_state.group_count):
         if numbers[1, i] == NOT_YET:
-            at = right_groups[i, a.NAME_AT]
+            at = right_groups[i].name_at
             size = size_of(right_arena, at)
             if not has_room(scan_state, slots, rows, groups, arena, size):
                 return False
             numbers[1, i] = intern_group(scan_state, groups, arena, overflow, right_arena, at, size)
-    for i in range(right_scan_state[a.ROWS]):
+    for i in range(right_scan_state.row_count):
         if numbers[0, i] == NOT_YET:
-            at = right_rows[i, a.KEY_AT]
+            at = right_rows[i].key_at
             size = size_of(right_arena, at)
             if not has_room(scan_state, slots, rows, groups, arena, size):
                 return False
-            found = hash_bytes(right_arena, at, size, scan_state[a.SEED])
+            found = hash_bytes(right_arena, at, size, scan_state.seed)
             row = find_row(slots, rows, arena, right_arena, at, size, found)
             if row < 0:
-                target = right_rows[i, a.TARGET]
+                target = right_rows[i].target
                 target = target if target < 0 else numbers[0, target] if target != i else np.int64(ITSELF)
                 key_at = put(scan_state, arena, right_arena, at, size)
-                row = add_row(scan_state, slots, rows, found, key_at, target, numbers[1, right_rows[i, a.GROUP]])
+                row = add_row(scan_state, slots, rows, found, key_at, target, numbers[1, right_rows[i].group])
                 link_member(rows, row, right_rows, np.int64(i), numbers)
             numbers[0, i] = row
-    for i in range(right_scan_state[a.PRODUCERS]):
-        producer_id = right_overflow[producer_at(right_scan_state, i) + a.PRODUCER_ID]
+    for i in range(right_scan_state.producer_count):
+        producer_id = producer_at(right_scan_state, right_overflow, i).producer_id
         numbers[2, i] = intern_producer(scan_state, overflow, producer_id)
         if numbers[2, i] < 0:
             return False
@@ -81,109 +81,113 @@ def number_all(
 
 
 @inlined
-def _join_group(groups: Any, group: Any, right_groups: Any, right: Any) -> None:
+def _join_group(groups: Table[a.Group], group: Any, right_groups: Table[a.Group], right: Any) -> None:
     """Join what both pieces know of a group."""
-    if right_groups[right, a.METADATA_OFFSET] != a.NEVER:
-        for field in range(a.METADATA_OFFSET, a.IS_TOMBSTONE + 1):
-            groups[group, field] = right_groups[right, field]
-    groups[group, a.VALUE_OFFSET] = max(groups[group, a.VALUE_OFFSET], right_groups[right, a.VALUE_OFFSET])
-    if groups[group, a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
-        groups[group, a.FIRST_OFFSET_OF_GROUP] = right_groups[right, a.FIRST_OFFSET_OF_GROUP]
+    ours, theirs = groups[group], right_groups[right]
+    if theirs.metadata_offset != a.NEVER:
+        ours.metadata_offset = theirs.metadata_offset
+        ours.metadata_batch = theirs.metadata_batch
+        ours.metadata_index = theirs.metadata_index
+        ours.is_tombstone = theirs.is_tombstone
+    ours.value_offset = max(ours.value_offset, theirs.value_offset)
+    if ours.first_offset == a.NEVER:
+        ours.first_offset = theirs.first_offset
 
 
 @kernel
 def join_rows(
-    scan_state: Longs, rows: LongRows, groups: LongRows, overflow: Longs, right_scan_state: Longs, right_rows: LongRows,
-    right_groups: LongRows, right_overflow: Longs, numbers: LongRows, values_before: Number,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, right_scan_state: a.ScanState,
+    right_rows: Table[a.Row], right_groups: Table[a.Group], right_overflow: Longs, numbers: LongRows,
+    values_before: Number,
 ) -> None:  # fmt: skip
     """Join groups, tombstones and committed offsets of the right piece; there is room for all its names.
 
     Args:
         values_before: values read on the slow path of the left piece: the right one's are numbered behind them.
     """
-    for i in range(right_scan_state[a.GROUPS]):
+    for i in range(right_scan_state.group_count):
         _join_group(groups, numbers[1, i], right_groups, i)
-    for i in range(right_scan_state[a.NAMED]):
-        right = right_scan_state[a.NAMED_AT] + i * a.NAMED_SIZE
-        row = numbers[0, right_overflow[right + a.NAMED_ROW]]
-        high, low = right_overflow[right + a.NAMED_HIGH], right_overflow[right + a.NAMED_LOW]
-        note_topic_id(scan_state, overflow, row, high, low, right_overflow[right + a.NAMED_OFFSET])
-    for i in range(right_scan_state[a.ROWS]):
-        if right_rows[i, a.TARGET] != i:
+    for i in range(right_scan_state.named):
+        right = named_at(right_scan_state, right_overflow, i)
+        row = numbers[0, right.row]
+        high, low = right.high, right.low
+        note_topic_id(scan_state, overflow, row, high, low, right.offset)
+    for i in range(right_scan_state.row_count):
+        if right_rows[i].target != i:
             continue
         row = numbers[0, i]
-        if right_rows[i, a.TOMBSTONE_OFFSET] != a.NEVER:
-            end_values(rows, row, right_rows[i, a.TOMBSTONE_OFFSET])
-        if right_rows[i, a.RECORD_OFFSET] != a.NEVER:
-            batch, index = right_rows[i, a.BATCH], right_rows[i, a.INDEX]
+        if right_rows[i].tombstone_offset != a.NEVER:
+            end_values(rows, row, right_rows[i].tombstone_offset)
+        if right_rows[i].record_offset != a.NEVER:
+            batch, index = right_rows[i].batch, right_rows[i].index
             index += values_before if batch == a.SLOW_PATH else np.int64(0)
-            record_offset, applied_offset = right_rows[i, a.RECORD_OFFSET], right_rows[i, a.APPLIED_OFFSET]
-            apply_value(rows, row, record_offset, applied_offset, batch, index, scan_state[a.RULES])
-        more = right_scan_state[a.MORE_AT] + i * a.MORE_SIZE
-        high, low = right_overflow[more + a.TOPIC_HIGH], right_overflow[more + a.TOPIC_LOW]
+            record_offset, applied_offset = right_rows[i].record_offset, right_rows[i].applied_offset
+            apply_value(rows, row, record_offset, applied_offset, batch, index, scan_state.rules)
+        more = more_at(right_scan_state, right_overflow, i)
+        high, low = more.topic_high, more.topic_low
         if high != 0 or low != 0:
-            note_topic_id(scan_state, overflow, row, high, low, right_overflow[more + a.TOPIC_OFFSET])
+            note_topic_id(scan_state, overflow, row, high, low, more.topic_offset)
 
 
 @kernel
 def join_producers(
-    scan_state: Longs, rows: LongRows, overflow: Longs, right_scan_state: Longs, right_overflow: Longs,
+    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, right_scan_state: a.ScanState, right_overflow: Longs,
     numbers: LongRows, values_before: Number, order: Longs,
 ) -> None:  # fmt: skip
     """Join what the right piece cancelled, ended and left open; there is room, also in ``order`` for the open."""
     none = np.int64(0)
-    for i in range(right_scan_state[a.CANCELLED]):
-        right = right_scan_state[a.CANCELLED_AT] + i * a.CANCELLED_SIZE
-        producer = numbers[2, right_overflow[right + a.CANCELLED_PRODUCER]]
-        row = numbers[0, right_overflow[right + a.CANCELLED_ROW]]
+    for i in range(right_scan_state.cancelled):
+        cancelled = cancelled_at(right_scan_state, right_overflow, i)
+        producer = numbers[2, cancelled.producer]
+        row = numbers[0, cancelled.row]
         open_record(scan_state, overflow, producer, row, np.int64(a.NOTHING), none, none, np.int64(1))
-    for i in range(right_scan_state[a.PRODUCERS]):
-        right = producer_at(right_scan_state, i)
-        head_offset = right_overflow[right + a.HEAD_OFFSET]
+    for i in range(right_scan_state.producer_count):
+        right = producer_at(right_scan_state, right_overflow, i)
+        head_offset = right.head_offset
         if head_offset != a.NOTHING:
             mark(
                 scan_state,
                 rows,
                 overflow,
                 numbers[2, i],
-                right_overflow[right + a.HEAD_COMMITS],
+                right.head_commits,
                 head_offset,
-                scan_state[a.RULES],
+                scan_state.rules,
             )
         count = 0
-        number = right_overflow[right + a.NEWEST]
+        number = right.newest
         while number != a.NOTHING:
-            order[count] = opened_at(right_scan_state, number)
+            order[count] = number
             count += 1
-            number = right_overflow[opened_at(right_scan_state, number) + a.OPEN_OLDER]
+            number = opened_at(right_scan_state, right_overflow, number).older
         for j in range(count - 1, -1, -1):
-            entry = order[j]
-            batch, index = right_overflow[entry + a.OPEN_BATCH], right_overflow[entry + a.OPEN_INDEX]
+            entry = opened_at(right_scan_state, right_overflow, order[j])
+            batch, index = entry.batch, entry.index
             index += values_before if batch == a.SLOW_PATH else none
-            row = numbers[0, right_overflow[entry + a.OPEN_ROW]]
-            record_offset, cancels = right_overflow[entry + a.OPEN_OFFSET], right_overflow[entry + a.OPEN_CANCELS]
+            row = numbers[0, entry.row]
+            record_offset, cancels = entry.offset, entry.cancels
             open_record(scan_state, overflow, numbers[2, i], row, record_offset, batch, index, cancels)
 
 
 @kernel
-def compact_open(scan_state: Longs, overflow: Longs) -> None:
+def compact_open(scan_state: a.ScanState, overflow: Longs) -> None:
     """Keep only the last open record of every producer and key: the others have no effect any more."""
-    for i in range(scan_state[a.PRODUCERS]):
-        scan_state[a.RESOLUTION] += 1
-        owner = producer_at(scan_state, i)
-        number = overflow[owner + a.NEWEST]
+    for i in range(scan_state.producer_count):
+        scan_state.resolution += 1
+        owner = producer_at(scan_state, overflow, i)
+        number = owner.newest
         newer = np.int64(a.NOTHING)
         while number != a.NOTHING:
-            entry = opened_at(scan_state, number)
-            older = overflow[entry + a.OPEN_OLDER]
-            seen = scan_state[a.MORE_AT] + overflow[entry + a.OPEN_ROW] * a.MORE_SIZE + a.SEEN_BY
-            if overflow[seen] == scan_state[a.RESOLUTION]:
-                overflow[opened_at(scan_state, newer) + a.OPEN_OLDER] = older
-                overflow[entry + a.OPEN_OLDER] = scan_state[a.FREE]
-                scan_state[a.FREE] = number
-                scan_state[a.OPEN_COUNT] -= 1
+            entry = opened_at(scan_state, overflow, number)
+            older = entry.older
+            more = more_at(scan_state, overflow, entry.row)
+            if more.seen_by == scan_state.resolution:
+                opened_at(scan_state, overflow, newer).older = older
+                entry.older = scan_state.free
+                scan_state.free = number
+                scan_state.open_count -= 1
             else:
-                overflow[seen] = scan_state[a.RESOLUTION]
+                more.seen_by = scan_state.resolution
                 newer = number
             number = older
-        overflow[owner + a.OLDEST] = newer
+        owner.oldest = newer

@@ -20,6 +20,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import find_name, has_room, intern_group, size_of
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64, walk
@@ -57,19 +58,6 @@ TOPIC_ID_SIZE = 16
 # What is asked.
 OF_CONTENT, OF_TOPIC_ID, OF_GROUP, OF_COMMIT = range(4)
 
-# Columns of rows, in the place of a replay's.
-GROUP = a.GROUP
-SENT_IN = a.BATCH  # the version that was last asked for a plain commit of the key, and who it was
-SENT_BY = a.APPLIED_OFFSET
-LAST = a.TOMBSTONE_OFFSET  # the writer of the latest record, and whether it is a commit; NOTHING without one
-# Columns of a name's row, in the place of a replay's.
-NOW = a.METADATA_BATCH  # of a group its version: 0 nobody holds anything, UNKNOWN
-CONTENT = a.METADATA_INDEX  # of a group, 0 where Python knows it, REMOVED
-VERSION = a.IS_TOMBSTONE  # of a content 1 + its version, 0 not asked yet, REFUSED
-IS_NAMED = a.NEWER_KIND  # of a topic id
-ONLY = a.NEWER_SINCE  # of a version 1 + whom all its plain commits are counted for
-BY_ID = a.NEWER_LAST  # of a version: topics are held by their ids
-HELD_BY = a.NEWER_FLAGS  # of a version and a partition 1 + whom commits are counted for
 UNKNOWN = REMOVED = REFUSED = -1
 
 
@@ -82,16 +70,16 @@ def _copy(text: Any, at: Any, source: Any, begin: Any, end: Any) -> Any:
 
 
 @part
-def put_names(counts: Any, rows: Any, groups: Any, arena: Any, text: Any, row: Any, at: Any) -> Any:
+def put_names(counts: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, text: Any, row: Any, at: Any) -> Any:
     """Write what a key names, each with its size before it; where that ends in ``text``."""
-    target = rows[row, a.TARGET]
+    target = rows[row].target
     if target == a.IS_GROUP:
-        name_at = groups[rows[row, a.GROUP], a.NAME_AT]
+        name_at = groups[rows[row].group].name_at
         size = size_of(arena, name_at)
         text[at] = size >> 8
         text[at + 1] = size & 0xFF
         return _copy(text, at + 2, arena, name_at, name_at + size)
-    key_at = rows[target, a.KEY_AT]
+    key_at = rows[target].key_at
     topic_at = key_at + 4 + be16(arena, key_at + 2)
     end = topic_at + 2 + be16(arena, topic_at) + (4 if counts[PER] == PER_KEY else 0)
     return _copy(text, at, arena, key_at + 2, end)
@@ -99,18 +87,26 @@ def put_names(counts: Any, rows: Any, groups: Any, arena: Any, text: Any, row: A
 
 @part
 def _writer_of_key(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, row: Any
+    counts: Any,
+    scan_state: a.ScanState,
+    slots: Any,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Any,
+    overflow: Longs,
+    text: Any,
+    row: Any,
 ) -> Any:
     """Return the writer of a key that was not counted yet, or of a group; NEEDS_ROOM without room."""
     if counts[PER] == PER_GROUP:
-        return rows[row, a.GROUP]
+        return rows[row].group
     if counts[PER] >= PER_NAMES:
         size = put_names(counts, rows, groups, arena, text, row, np.int64(0))
         return named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), size)
-    target = rows[row, a.TARGET]
+    target = rows[row].target
     if target == a.IS_GROUP:
         return np.int64(NOBODY)
-    key_at = rows[target, a.KEY_AT]
+    key_at = rows[target].key_at
     topic_at = key_at + 4 + be16(arena, key_at + 2)
     size = 2 + be16(arena, topic_at) + 4
     if counts[PER] == PER_TOPIC:
@@ -120,7 +116,15 @@ def _writer_of_key(
 
 @inlined
 def named(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any
+    scan_state: a.ScanState,
+    slots: Any,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Any,
+    overflow: Longs,
+    data: Any,
+    start: Any,
+    size: Any,
 ) -> Any:
     """Return the writer of a name; NEEDS_ROOM without room."""
     if not has_room(scan_state, slots, rows, groups, arena, size):
@@ -130,7 +134,15 @@ def named(
 
 @part
 def _writer_of_time(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, time: Any
+    counts: Any,
+    scan_state: a.ScanState,
+    slots: Any,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Any,
+    overflow: Longs,
+    text: Any,
+    time: Any,
 ) -> Any:
     """Return the writer of an hour; NEEDS_ROOM without room."""
     if time == NO_TIME:
@@ -155,8 +167,8 @@ def put_number(text: Any, place: Any, number: Any) -> None:
 
 @part
 def _writer_with_names(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, row: Any,
-    number: Any
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, text: Any, row: Any, number: Any
 ) -> Any:  # fmt: skip
     """Return the writer of a number, an hour or another writer, with a key's names; NEEDS_ROOM without room."""
     if row < 0:
@@ -168,8 +180,8 @@ def _writer_with_names(
 
 @inlined
 def writer_of(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, row: Any,
-    time: Any
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, text: Any, row: Any, time: Any
 ) -> Any:  # fmt: skip
     """Return the writer for whom a record is counted; NEEDS_ROOM without room."""
     if counts[PER] == PER_HOUR:
@@ -183,8 +195,8 @@ def writer_of(
         return counts[HOLDER]
     if row < 0 or counts[PER] == PER_LOG:
         return np.int64(NOBODY)
-    if rows[row, LAST] >= 0 and rows[row, a.TARGET] != a.IS_GROUP:
-        return rows[row, a.GROUP]
+    if rows[row].last >= 0 and rows[row].target != a.IS_GROUP:
+        return rows[row].group
     return _writer_of_key(counts, scan_state, slots, rows, groups, arena, overflow, text, row)
 
 
@@ -200,17 +212,17 @@ def _asks(counts: Any, why: Any, of: Any) -> Any:
 
 @part
 def _saw_group(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, source: Any,
-    value: Any, size: Any, group: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, text: Any, source: Any, value: Any, size: Any, group: Any,
 ) -> Any:  # fmt: skip
     """Note a type 2 record; return FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     if size < 0:
-        groups[group, NOW] = 0
-        groups[group, CONTENT] = REMOVED
+        groups[group].now = 0
+        groups[group].content = REMOVED
         return np.int64(oc.FINISHED)
     end = value + size
-    walk(scan_state, scan_state[a.VALUE_PROGRAMS + 2 * a.VERSIONS + be16(source, value)], source, value + 2, end)
-    members_at, generation_at = scan_state[a.NOTES + MEMBERS_NOTE], scan_state[a.NOTES + GENERATION_NOTE]
+    walk(scan_state, scan_state.value_programs[2, be16(source, value)], source, value + 2, end)
+    members_at, generation_at = scan_state.notes[MEMBERS_NOTE], scan_state.notes[GENERATION_NOTE]
     head = named(scan_state, slots, rows, groups, arena, overflow, source, value, generation_at - value)
     if head < 0:
         return np.int64(oc.NEEDS_ROOM)
@@ -223,17 +235,24 @@ def _saw_group(
     content = named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), np.int64(3 * NUMBER_SIZE))
     if content < 0:
         return np.int64(oc.NEEDS_ROOM)
-    if groups[content, VERSION] == 0:
+    if groups[content].version == 0:
         return _asks(counts, OF_CONTENT, content)
-    if groups[content, VERSION] != REFUSED:
-        groups[group, NOW] = groups[content, VERSION] - 1
-        groups[group, CONTENT] = content
+    if groups[content].version != REFUSED:
+        groups[group].now = groups[content].version - 1
+        groups[group].content = content
     return np.int64(oc.FINISHED)
 
 
 @inlined
 def _topic_id(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, source: Any, id_at: Any
+    scan_state: a.ScanState,
+    slots: Any,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Any,
+    overflow: Longs,
+    source: Any,
+    id_at: Any,
 ) -> Any:
     """Return the number of the topic id that a value names, 0 without one; NEEDS_ROOM without room."""
     if id_at < 0 or (be64(source, id_at) == 0 and be64(source, id_at + 8) == 0):
@@ -243,8 +262,8 @@ def _topic_id(
 
 @part
 def _saw_commit(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, source: Any,
-    id_at: Any, row: Any, is_plain: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, text: Any, source: Any, id_at: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
     """Put who sent a commit into ``counts[HOLDER]``, if anybody: FINISHED, NEEDS_ROOM or NEEDS_ANSWER.
 
@@ -255,26 +274,26 @@ def _saw_commit(
     topic_id = _topic_id(scan_state, slots, rows, groups, arena, overflow, source, id_at)
     if topic_id < 0:
         return np.int64(oc.NEEDS_ROOM)
-    if topic_id > 0 and groups[topic_id, IS_NAMED] == 0:
+    if topic_id > 0 and groups[topic_id].is_named == 0:
         return _asks(counts, OF_TOPIC_ID, topic_id)
-    version = groups[rows[row, a.GROUP], NOW]
+    version = groups[rows[row].group].now
     if version == UNKNOWN:
-        return _asks(counts, OF_GROUP, rows[row, a.GROUP])
+        return _asks(counts, OF_GROUP, rows[row].group)
     if version == 0:
         return np.int64(oc.FINISHED)
-    if is_plain and rows[row, SENT_IN] == version:
-        counts[HOLDER] = rows[row, SENT_BY]
+    if is_plain and rows[row].sent_in == version:
+        counts[HOLDER] = rows[row].sent_by
         return np.int64(oc.FINISHED)
     return _look_up(counts, scan_state, slots, rows, groups, arena, overflow, text, topic_id, row, is_plain, version)
 
 
 @part
 def _look_up(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any,
-    topic_id: Any, row: Any, is_plain: Any, version: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, text: Any, topic_id: Any, row: Any, is_plain: Any, version: Any,
 ) -> Any:  # fmt: skip
     """Return the number of a topic id in a version of which members hold something; NEEDS_ROOM without room."""
-    key_at = rows[rows[row, a.TARGET], a.KEY_AT]
+    key_at = rows[rows[row].target].key_at
     topic_at = key_at + 4 + be16(arena, key_at + 2)
     pair = named(scan_state, slots, rows, groups, arena, overflow, arena, topic_at, 2 + be16(arena, topic_at) + 4)
     if pair < 0:
@@ -282,56 +301,56 @@ def _look_up(
     put_number(text, 0, version)
     put_number(text, 1, pair)
     size = np.int64(2 * NUMBER_SIZE)
-    by_id = groups[version, BY_ID] != 0
+    by_id = groups[version].by_id != 0
     if by_id:
         put_number(text, 2, topic_id)
         put_number(text, 3, counts[NAMES_TOLD])
         put_number(text, 4, np.int64(is_plain))
         size = np.int64(5 * NUMBER_SIZE)
     held = find_name(scan_state, groups, arena, overflow, text, np.int64(0), size)
-    if held >= 0 and groups[held, HELD_BY] != 0:
-        counts[HOLDER] = groups[held, HELD_BY] - 1
+    if held >= 0 and groups[held].held_by != 0:
+        counts[HOLDER] = groups[held].held_by - 1
     elif by_id:
         return _asks(counts, OF_COMMIT, size)
-    elif is_plain and groups[version, ONLY] != 0:
-        counts[HOLDER] = groups[version, ONLY] - 1
+    elif is_plain and groups[version].only != 0:
+        counts[HOLDER] = groups[version].only - 1
     if is_plain and not by_id:
-        rows[row, SENT_IN] = version
-        rows[row, SENT_BY] = counts[HOLDER]
+        rows[row].sent_in = version
+        rows[row].sent_by = counts[HOLDER]
     return np.int64(oc.FINISHED)
 
 
 @inlined
 def find_holder(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, staged: Any,
-    i: Any, source: Any, row: Any, is_plain: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, text: Any, staged: Table[a.Staged], i: Any, source: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
     """Put whom a staged record is counted for into ``counts[HOLDER]``: FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     if row < 0:
         counts[HOLDER] = NOBODY
         return np.int64(oc.FINISHED)
-    group = rows[row, a.GROUP]
+    group = rows[row].group
     counts[HOLDER] = group if counts[PER] & 1 else np.int64(NOBODY)  # of what nobody sent a member's row has the group
-    if rows[row, a.TARGET] == a.IS_GROUP:
+    if rows[row].target == a.IS_GROUP:
         return _saw_group(
-            counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i, a.VALUE_AT],
-            staged[i, a.VALUE_SIZE], group,
+            counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i].value_at,
+            staged[i].value_size, group,
         )  # fmt: skip
-    if staged[i, a.KIND] != a.VALUE:
+    if staged[i].kind != a.VALUE:
         return np.int64(oc.FINISHED)
-    version = groups[group, NOW]
-    if is_plain and version > 0 and version == rows[row, SENT_IN] and staged[i, a.TOPIC_ID_AT] < 0:  # most commits
-        counts[HOLDER] = rows[row, SENT_BY]
+    version = groups[group].now
+    if is_plain and version > 0 and version == rows[row].sent_in and staged[i].topic_id_at < 0:  # most commits
+        counts[HOLDER] = rows[row].sent_by
         return np.int64(oc.FINISHED)
     return _saw_commit(
-        counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i, a.TOPIC_ID_AT], row, is_plain
+        counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i].topic_id_at, row, is_plain
     )  # fmt: skip
 
 
 @kernel
 def hold(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, text: Bytes,
-    data: Bytes, held: LongRows, version: Number,
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    text: Bytes, data: Bytes, held: LongRows, version: Number,
 ) -> Any:  # fmt: skip
     """Note who holds what in a version; False without room.
 
@@ -350,14 +369,20 @@ def hold(
         name = named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), np.int64(2 * NUMBER_SIZE))
         if name < 0:
             return False
-        groups[name, HELD_BY] = held[i, 1] + 1
+        groups[name].held_by = held[i, 1] + 1
         begin = end
     return True
 
 
 @kernel
 def number_of(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, name: Bytes
+    scan_state: a.ScanState,
+    slots: Longs,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Bytes,
+    overflow: Longs,
+    name: Bytes,
 ) -> Any:
     """Return the number of a name; NEEDS_ROOM without room."""
     return named(scan_state, slots, rows, groups, arena, overflow, name, np.int64(0), np.int64(len(name)))

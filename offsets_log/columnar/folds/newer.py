@@ -25,7 +25,9 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
-from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Longs, Number
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import kept_at, more_at, owned_at, told_at
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_owned_slot
 from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes, uvarint, walk
 from offsets_log.messages.schema import INT32, UUID, ArrayOf, Message, Struct, WireType
@@ -100,79 +102,63 @@ HEADS, EPOCHS = (np.flatnonzero(TYPES[:, ACTION] == action).tolist() for action 
 # Bits of NEWER_FLAGS.
 WHOLE, ENDED, EPOCH_GONE, TOMBSTONE_SEEN, ANCHOR_IS_CURRENT, READ_AGAIN = 1, 2, 4, 8, 16, 32
 
-# What is known of a member, in SEEN_BY of its own key's row: a phase, and bits for its target and whether it exists.
+# What is known of a member, in `More.state` of its own key: a phase, and bits for its target and whether it exists.
 UNKNOWN, LIVE, LEAVING, GONE, BACK = range(5)
 PHASE = 7
 BETWEEN = (LEAVING, BACK)
 HAS_TARGET, HAS_NO_TARGET = 8, 16
 PRESENT, ABSENT = 32, 64
-# In the same row: offset + 1 of the first record that needs the member (``J-18``), while nothing tells whether it
-# exists, and where it does not.
-NEEDED, MISSED = a.TOPIC_HIGH, a.TOPIC_LOW
-
-STATE_OF = a.SEEN_BY
-TURN = a.SEEN_BY  # of a CURRENT key: how many records it had; of an EXISTENCE key: a hash of its last value
-FIRST_TURN = a.TOPIC_OFFSET  # offset + 1 of the first of these
 
 
 @inlined
-def more_at(scan_state: Any, row: Any) -> Any:
-    """Return where more of a row stands in ``overflow``."""
-    return scan_state[a.MORE_AT] + row * a.MORE_SIZE
-
-
-@inlined
-def owned_at(scan_state: Any, number: Any) -> Any:
-    """Return where a partition that was taken stands in ``overflow``."""
-    return scan_state[a.OWNED_AT] + number * a.OWNED_SIZE
-
-
-@inlined
-def make_whole(groups: Any, group: Any) -> None:
+def make_whole(groups: Table[a.Group], group: Any) -> None:
     """Have all records of a group read again."""
-    groups[group, a.NEWER_FLAGS] |= WHOLE
+    groups[group].newer_flags |= WHOLE
 
 
 @part
-def owned_entry(scan_state: Any, overflow: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
+def owned_entry(scan_state: a.ScanState, overflow: Longs, group: Any, high: Any, low: Any, partition: Any) -> Any:
     """Return the number of a partition; the group of a new one is 0. The caller has made sure of room."""
     at, found = find_owned_slot(scan_state, overflow, group, high, low, partition)
     if overflow[at] != 0:
         return (overflow[at] & LOW) - 1
-    number = scan_state[a.OWNED]
-    scan_state[a.OWNED] = number + 1
+    number = scan_state.owned
+    scan_state.owned = number + 1
     overflow[at] = found & HIGH | number + 1
-    entry = owned_at(scan_state, number)
-    overflow[entry + a.OWNED_GROUP] = group
-    overflow[entry + a.OWNED_HIGH] = high
-    overflow[entry + a.OWNED_LOW] = low
-    overflow[entry + a.OWNED_PARTITION] = partition
-    overflow[entry + a.OWNER] = a.NOTHING
-    overflow[entry + a.FIRST_OWNER] = a.NOTHING
+    entry = owned_at(scan_state, overflow, number)
+    entry.group = group
+    entry.high = high
+    entry.low = low
+    entry.partition = partition
+    entry.owner = a.NOTHING
+    entry.first_owner = a.NOTHING
     return number
 
 
 @inlined
-def _take(scan_state: Any, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, number: Any) -> Any:
+def _take(
+    scan_state: a.ScanState, overflow: Longs, group: Any, row: Any, turn: Any, record_offset: Any, number: Any
+) -> Any:
     """Let a member take a partition; return False if that is not plain."""
-    entry = owned_at(scan_state, number)
-    owner = overflow[entry + a.OWNER]
+    entry = owned_at(scan_state, overflow, number)
+    owner = entry.owner
     if owner >= 0:
-        if owner == row and overflow[entry + a.OWNER_TURN] == turn:
+        if owner == row and entry.owner_turn == turn:
             return False
-        if owner != row and overflow[entry + a.OWNER_TURN] == overflow[more_at(scan_state, owner) + TURN]:
+        if owner != row and entry.owner_turn == more_at(scan_state, overflow, owner).turn:
             return False
-    if overflow[entry + a.FIRST_OWNER] == a.NOTHING:
-        overflow[entry + a.FIRST_OWNED] = record_offset
-        overflow[entry + a.FIRST_OWNER] = row
-    overflow[entry + a.OWNER] = row
-    overflow[entry + a.OWNER_TURN] = turn
+    if entry.first_owner == a.NOTHING:
+        entry.first_owned = record_offset
+        entry.first_owner = row
+    entry.owner = row
+    entry.owner_turn = turn
     return True
 
 
 @part
 def _take_list(
-    scan_state: Any, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any, end: Any
+    scan_state: a.ScanState, overflow: Longs, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any,
+    end: Any
 ) -> Any:  # fmt: skip
     """Let a member take the partitions of a list that a program has read; return False if that is not plain."""
     count, at = uvarint(data, at, end)
@@ -193,24 +179,26 @@ def _take_list(
 
 
 @inlined
-def _need_member(scan_state: Any, overflow: Any, member: Any, record_offset: Any) -> None:
+def _need_member(scan_state: a.ScanState, overflow: Longs, member: Any, record_offset: Any) -> None:
     """Note a record that must find its member before 4.0."""
-    more = more_at(scan_state, member)
-    state = overflow[more + STATE_OF]
-    place = more + (MISSED if state & ABSENT else NEEDED)
-    if not state & PRESENT and overflow[place] == 0:
-        overflow[place] = record_offset + 1
+    more = more_at(scan_state, overflow, member)
+    if more.state & PRESENT:
+        return
+    if more.state & ABSENT:
+        more.missed = more.missed if more.missed != 0 else record_offset + 1
+    else:
+        more.needed = more.needed if more.needed != 0 else record_offset + 1
 
 
 @part
 def _replay_current(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
-    data: Any, value: Any, size: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, number: Any,
+    is_value: Any, record_offset: Any, data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
     """Replay a record of what a member has."""
-    group, state = rows[row, a.GROUP], more_at(scan_state, rows[row, a.MEMBER]) + STATE_OF
-    _need_member(scan_state, overflow, rows[row, a.MEMBER], record_offset)
-    phase = overflow[state] & PHASE
+    group, member = rows[row].group, more_at(scan_state, overflow, rows[row].member)
+    _need_member(scan_state, overflow, rows[row].member, record_offset)
+    phase = member.state & PHASE
     if is_value:
         if phase == LEAVING:
             make_whole(groups, group)
@@ -219,16 +207,16 @@ def _replay_current(
         if phase == BACK:
             make_whole(groups, group)
         phase = np.int64(GONE if phase == GONE else LEAVING)
-    overflow[state] = overflow[state] & ~PHASE | phase
-    more = more_at(scan_state, row)
-    turn = overflow[more + TURN] + 1
-    overflow[more + TURN] = turn
-    if overflow[more + FIRST_TURN] == 0:
-        overflow[more + FIRST_TURN] = record_offset + 1
+    member.state = member.state & ~PHASE | phase
+    more = more_at(scan_state, overflow, row)
+    turn = more.turn + 1
+    more.turn = turn
+    if more.first_turn == 0:
+        more.first_turn = record_offset + 1
     if is_value and TYPES[number, KIND] == OWNING:
         end = value + size
-        walk(scan_state, scan_state[a.VALUE_PROGRAMS + number * a.VERSIONS + be16(data, value)], data, value + 2, end)
-        first, second = scan_state[a.NOTES], scan_state[a.NOTES + 1]
+        walk(scan_state, scan_state.value_programs[number, be16(data, value)], data, value + 2, end)
+        first, second = scan_state.notes[0], scan_state.notes[1]
         is_plain = _take_list(scan_state, overflow, group, row, turn, record_offset, data, first, end)
         if not is_plain or not _take_list(scan_state, overflow, group, row, turn, record_offset, data, second, end):
             make_whole(groups, group)
@@ -236,116 +224,130 @@ def _replay_current(
 
 @inlined
 def _replay_member(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, is_value: Any, record_offset: Any
+    scan_state: a.ScanState,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    overflow: Longs,
+    row: Any,
+    is_value: Any,
+    record_offset: Any,
 ) -> None:
     """Replay a record of what a member is."""
-    group, state = rows[row, a.GROUP], more_at(scan_state, row) + STATE_OF
-    phase = overflow[state] & PHASE
+    group, member = rows[row].group, more_at(scan_state, overflow, row)
+    phase = member.state & PHASE
     if is_value:
         if phase == LEAVING:
             make_whole(groups, group)
         phase = np.int64(BACK if phase >= GONE else LIVE)
     else:
         _need_member(scan_state, overflow, row, record_offset)
-        if phase != GONE and (phase != LEAVING or not overflow[state] & HAS_NO_TARGET):
+        if phase != GONE and (phase != LEAVING or not member.state & HAS_NO_TARGET):
             make_whole(groups, group)
         phase = np.int64(GONE)
     exists = np.int64(PRESENT if is_value else ABSENT)
-    overflow[state] = overflow[state] & ~(PHASE | PRESENT | ABSENT) | phase | exists
+    member.state = member.state & ~(PHASE | PRESENT | ABSENT) | phase | exists
 
 
 @inlined
 def _replay_action(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
-    data: Any, value: Any, size: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, number: Any,
+    is_value: Any, record_offset: Any, data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
-    group, action = rows[row, a.GROUP], TYPES[number, ACTION]
+    group, action = rows[row].group, TYPES[number, ACTION]
     if action == CURRENT:
         _replay_current(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
     elif action == MEMBER:
         _replay_member(scan_state, rows, groups, overflow, row, is_value, record_offset)
     elif action == TARGET:
-        state = more_at(scan_state, rows[row, a.MEMBER]) + STATE_OF
-        overflow[state] = overflow[state] & ~(HAS_TARGET | HAS_NO_TARGET) | (HAS_TARGET if is_value else HAS_NO_TARGET)
+        member = more_at(scan_state, overflow, rows[row].member)
+        member.state = member.state & ~(HAS_TARGET | HAS_NO_TARGET) | (HAS_TARGET if is_value else HAS_NO_TARGET)
     elif not is_value and action == TARGET_METADATA:
-        groups[group, a.NEWER_FLAGS] |= EPOCH_GONE
+        groups[group].newer_flags |= EPOCH_GONE
     elif not is_value and action == METADATA:
-        groups[group, a.NEWER_FLAGS] |= ENDED
+        groups[group].newer_flags |= ENDED
 
 
 @part
 def _enter_group(
-    groups: Any, group: Any, number: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
+    groups: Table[a.Group], group: Any, number: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
 ) -> None:
     """Note what any record of a newer kind does to its group."""
-    action, kind, flags = TYPES[number, ACTION], TYPES[number, KIND], groups[group, a.NEWER_FLAGS]
-    if groups[group, a.NEWER_KIND] == 0:
-        groups[group, a.NEWER_KIND] = kind
-        groups[group, a.NEWER_SINCE] = record_offset
-        if groups[group, a.VALUE_OFFSET] > groups[group, a.METADATA_OFFSET]:
-            groups[group, a.VALUE_BEFORE] = groups[group, a.VALUE_OFFSET]
+    action, kind, flags = TYPES[number, ACTION], TYPES[number, KIND], groups[group].newer_flags
+    if groups[group].newer_kind == 0:
+        groups[group].newer_kind = kind
+        groups[group].newer_since = record_offset
+        if groups[group].value_offset > groups[group].metadata_offset:
+            groups[group].value_before = groups[group].value_offset
     else:
         has_offset_between = (
-            groups[group, a.ANCHOR_OFFSET] == a.NEVER and groups[group, a.VALUE_OFFSET] > groups[group, a.NEWER_SINCE]
+            groups[group].anchor_offset == a.NEVER and groups[group].value_offset > groups[group].newer_since
         )
         is_behind_epoch = flags & EPOCH_GONE != 0 and (is_value or action == TARGET)
         if (
-            groups[group, a.NEWER_KIND] != kind
-            or record_offset <= groups[group, a.NEWER_LAST]
+            groups[group].newer_kind != kind
+            or record_offset <= groups[group].newer_last
             or flags & ENDED != 0
             or is_behind_epoch
             or has_offset_between
         ):
             flags |= WHOLE
-    groups[group, a.NEWER_LAST] = record_offset
+    groups[group].newer_last = record_offset
     if not is_value:
         flags |= TOMBSTONE_SEEN
-    elif groups[group, a.ANCHOR_OFFSET] == a.NEVER or (
+    elif groups[group].anchor_offset == a.NEVER or (
         flags & ANCHOR_IS_CURRENT != 0 and flags & TOMBSTONE_SEEN == 0 and action != CURRENT
     ):
-        groups[group, a.ANCHOR_OFFSET] = record_offset
-        groups[group, a.ANCHOR_BATCH] = batch
-        groups[group, a.ANCHOR_INDEX] = index
+        groups[group].anchor_offset = record_offset
+        groups[group].anchor_batch = batch
+        groups[group].anchor_index = index
         flags = flags & ~ANCHOR_IS_CURRENT | (ANCHOR_IS_CURRENT if action == CURRENT else 0)
-    groups[group, a.NEWER_FLAGS] = flags
+    groups[group].newer_flags = flags
 
 
 @inlined
-def tell(scan_state: Any, rows: Any, overflow: Any, row: Any) -> None:
+def tell(scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, row: Any) -> None:
     """Keep a record with names of topics, whose key has a later one; there is room."""
-    told = scan_state[a.TOLD_AT] + scan_state[a.TOLD] * a.TOLD_SIZE
-    overflow[told + a.TOLD_OFFSET] = rows[row, a.LAST_OFFSET_OF]
-    overflow[told + a.TOLD_BATCH] = rows[row, a.BATCH]
-    overflow[told + a.TOLD_INDEX] = rows[row, a.INDEX]
-    scan_state[a.TOLD] += 1
+    told = told_at(scan_state, overflow, scan_state.told)
+    told.offset = rows[row].last_offset
+    told.batch = rows[row].batch
+    told.index = rows[row].index
+    scan_state.told += 1
 
 
 @inlined
-def _keep(scan_state: Any, overflow: Any, group: Any, record_offset: Any, batch: Any, index: Any) -> None:
-    kept = scan_state[a.KEPT_AT] + scan_state[a.KEPT] * a.KEPT_SIZE
-    overflow[kept + a.KEPT_GROUP] = group
-    overflow[kept + a.KEPT_OFFSET] = record_offset
-    overflow[kept + a.KEPT_BATCH] = batch
-    overflow[kept + a.KEPT_INDEX] = index
-    scan_state[a.KEPT] += 1
+def _keep(scan_state: a.ScanState, overflow: Longs, group: Any, record_offset: Any, batch: Any, index: Any) -> None:
+    kept = kept_at(scan_state, overflow, scan_state.kept)
+    kept.group = group
+    kept.offset = record_offset
+    kept.batch = batch
+    kept.index = index
+    scan_state.kept += 1
 
 
 @part
-def keep(scan_state: Any, groups: Any, overflow: Any, group: Any, record_offset: Any, batch: Any, index: Any) -> Any:
+def keep(
+    scan_state: a.ScanState, groups: Table[a.Group], overflow: Longs, group: Any, record_offset: Any, batch: Any,
+    index: Any,
+) -> Any:  # fmt: skip
     """Keep a record of a group that is read again, behind its offset values; False without room."""
-    if scan_state[a.KEPT] + 2 > scan_state[a.KEPT_ROOM]:
+    if scan_state.kept + 2 > scan_state.kept_room:
         return False
-    if groups[group, a.VALUE_OFFSET] != a.NEVER:
+    if groups[group].value_offset != a.NEVER:
         none = np.int64(a.NOTHING)
-        _keep(scan_state, overflow, group, groups[group, a.VALUE_OFFSET], none, none)
-        groups[group, a.VALUE_OFFSET] = a.NEVER
+        _keep(scan_state, overflow, group, groups[group].value_offset, none, none)
+        groups[group].value_offset = a.NEVER
     _keep(scan_state, overflow, group, record_offset, batch, index)
     return True
 
 
 @kernel
 def keep_one(
-    scan_state: Longs, groups: LongRows, overflow: Longs, group: Number, record_offset: Number, index: Number
+    scan_state: a.ScanState,
+    groups: Table[a.Group],
+    overflow: Longs,
+    group: Number,
+    record_offset: Number,
+    index: Number,
 ) -> Any:
     """Keep a record that was read on the slow path; False without room."""
     return keep(scan_state, groups, overflow, group, record_offset, np.int64(a.SLOW_PATH), index)
@@ -353,33 +355,33 @@ def keep_one(
 
 @part
 def replay_newer(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
-    batch: Any, index: Any, data: Any, value: Any, size: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, number: Any,
+    is_value: Any, record_offset: Any, batch: Any, index: Any, data: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Replay a record of a newer kind of group; return False, with nothing done, without room."""
-    if groups[rows[row, a.GROUP], a.NEWER_FLAGS] & READ_AGAIN:
-        return keep(scan_state, groups, overflow, rows[row, a.GROUP], record_offset, batch, index)
-    most = scan_state[a.OWNED] + max(size, 0) // 4
+    if groups[rows[row].group].newer_flags & READ_AGAIN:
+        return keep(scan_state, groups, overflow, rows[row].group, record_offset, batch, index)
+    most = scan_state.owned + max(size, 0) // 4
     if (
-        most > scan_state[a.OWNED_ROOM]
-        or 2 * most > scan_state[a.OWNED_SLOTS_ROOM]
-        or scan_state[a.TOLD] >= scan_state[a.TOLD_ROOM]
+        most > scan_state.owned_room
+        or 2 * most > scan_state.owned_slots_room
+        or scan_state.told >= scan_state.told_room
     ):
         return False
-    group = rows[row, a.GROUP]
-    if scan_state[a.IS_INSPECTED] and TYPES[number, OPTIONAL] and groups[group, a.ANCHOR_OFFSET] == a.NEVER:
+    group = rows[row].group
+    if scan_state.is_inspected and TYPES[number, OPTIONAL] and groups[group].anchor_offset == a.NEVER:
         make_whole(groups, group)  # what makes the group is not the same by all rules
     _enter_group(groups, group, number, is_value, record_offset, batch, index)
     _replay_action(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
     if TYPES[number, NAMES]:
-        more = more_at(scan_state, row)
-        found = hash_bytes(data, value, size, scan_state[a.SEED]) if is_value else np.int64(0)
-        has_names = rows[row, a.LAST_OFFSET_OF] != a.NEVER and rows[row, a.IS_REMOVED] == 0
-        if has_names and overflow[more + TURN] != found:
+        more = more_at(scan_state, overflow, row)
+        found = hash_bytes(data, value, size, scan_state.seed) if is_value else np.int64(0)
+        has_names = rows[row].last_offset != a.NEVER and rows[row].is_removed == 0
+        if has_names and more.turn != found:
             tell(scan_state, rows, overflow, row)
-        overflow[more + TURN] = found
-    rows[row, a.LAST_OFFSET_OF] = record_offset
-    rows[row, a.BATCH] = batch
-    rows[row, a.INDEX] = index
-    rows[row, a.IS_REMOVED] = not is_value
+        more.turn = found
+    rows[row].last_offset = record_offset
+    rows[row].batch = batch
+    rows[row].index = index
+    rows[row].is_removed = not is_value
     return True

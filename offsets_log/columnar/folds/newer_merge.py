@@ -13,53 +13,48 @@ from offsets_log.columnar.folds.newer import (
     CURRENT,
     ENDED,
     EPOCH_GONE,
-    FIRST_TURN,
     GONE,
     HAS_NO_TARGET,
     HAS_TARGET,
     LIVE,
     MEMBER,
-    MISSED,
     NAMES,
-    NEEDED,
     PHASE,
     PRESENT,
-    STATE_OF,
-    TURN,
     TYPES,
     UNKNOWN,
     WHOLE,
     make_whole,
-    more_at,
-    owned_at,
     owned_entry,
     tell,
 )
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import More, more_at, owned_at, told_at
 from offsets_log.columnar.wire.primitives import be16
 
 
 @inlined
-def link_member(rows: Any, row: Any, right_rows: Any, i: Any, numbers: Any) -> None:
+def link_member(rows: Table[a.Row], row: Any, right_rows: Table[a.Row], i: Any, numbers: Any) -> None:
     """Tell a new row of a key of a newer kind, which is row ``i`` of the right piece, its member's own key."""
-    if rows[row, a.TARGET] == a.IS_NEWER:
-        member = right_rows[i, a.MEMBER]
-        rows[row, a.MEMBER] = numbers[0, member] if member != i else row
+    if rows[row].target == a.IS_NEWER:
+        member = right_rows[i].member
+        rows[row].member = numbers[0, member] if member != i else row
 
 
 @inlined
-def _join_presence(overflow: Any, more: Any, right_overflow: Any, right_more: Any) -> Any:
+def _join_presence(more: More, right_more: More) -> Any:
     """Join which records need a member that does not exist; return the bits that tell whether it does."""
-    exists = overflow[more + STATE_OF] & (PRESENT | ABSENT)
-    needed, missed = right_overflow[right_more + NEEDED], right_overflow[right_more + MISSED]
-    if not exists and overflow[more + NEEDED] == 0:
-        overflow[more + NEEDED] = needed
+    exists = more.state & (PRESENT | ABSENT)
+    needed, missed = right_more.needed, right_more.missed
+    if not exists and more.needed == 0:
+        more.needed = needed
     if exists & ABSENT and needed != 0:
         missed = needed
-    if overflow[more + MISSED] == 0:
-        overflow[more + MISSED] = missed
-    later = right_overflow[right_more + STATE_OF] & (PRESENT | ABSENT)
+    if more.missed == 0:
+        more.missed = missed
+    later = right_more.state & (PRESENT | ABSENT)
     return later if later else exists
 
 
@@ -75,124 +70,132 @@ def _joined_state(earlier: Any, later: Any) -> Any:
     return phase | kept if is_plain else np.int64(-1)
 
 
+@inlined
+def _take_anchor(groups: Table[a.Group], group: Any, right_groups: Table[a.Group], i: Any) -> None:
+    groups[group].anchor_offset = right_groups[i].anchor_offset
+    groups[group].anchor_batch = right_groups[i].anchor_batch
+    groups[group].anchor_index = right_groups[i].anchor_index
+
+
 @part
-def join_newer_groups(groups: Any, group: Any, right_groups: Any, i: Any) -> None:
+def join_newer_groups(groups: Table[a.Group], group: Any, right_groups: Table[a.Group], i: Any) -> None:
     """Join what the right piece knows of newer kinds' records of a group, before its type 2 records."""
-    has_metadata = right_groups[i, a.METADATA_OFFSET] != a.NEVER
-    if right_groups[i, a.NEWER_KIND] == 0:
-        if groups[group, a.NEWER_KIND] != 0 and has_metadata:
+    has_metadata = right_groups[i].metadata_offset != a.NEVER
+    if right_groups[i].newer_kind == 0:
+        if groups[group].newer_kind != 0 and has_metadata:
             make_whole(groups, group)
         return
-    value_before = right_groups[i, a.VALUE_BEFORE]
-    if groups[group, a.NEWER_KIND] == 0:
-        for field in range(a.NEWER_KIND, a.VALUE_BEFORE):
-            groups[group, field] = right_groups[i, field]
-        if not has_metadata and groups[group, a.VALUE_OFFSET] > groups[group, a.METADATA_OFFSET]:
-            value_before = groups[group, a.VALUE_OFFSET]
-        groups[group, a.VALUE_BEFORE] = value_before
+    value_before = right_groups[i].value_before
+    if groups[group].newer_kind == 0:
+        groups[group].newer_kind = right_groups[i].newer_kind
+        groups[group].newer_since = right_groups[i].newer_since
+        groups[group].newer_last = right_groups[i].newer_last
+        groups[group].newer_flags = right_groups[i].newer_flags
+        _take_anchor(groups, group, right_groups, i)
+        if not has_metadata and groups[group].value_offset > groups[group].metadata_offset:
+            value_before = groups[group].value_offset
+        groups[group].value_before = value_before
         return
-    flags = groups[group, a.NEWER_FLAGS]
-    is_unanchored = groups[group, a.ANCHOR_OFFSET] == a.NEVER
-    has_offset = value_before != a.NEVER or groups[group, a.VALUE_OFFSET] > groups[group, a.NEWER_SINCE]
+    flags = groups[group].newer_flags
+    is_unanchored = groups[group].anchor_offset == a.NEVER
+    has_offset = value_before != a.NEVER or groups[group].value_offset > groups[group].newer_since
     if (
         has_metadata
-        or groups[group, a.NEWER_KIND] != right_groups[i, a.NEWER_KIND]
+        or groups[group].newer_kind != right_groups[i].newer_kind
         or flags & (ENDED | EPOCH_GONE) != 0
-        or groups[group, a.NEWER_LAST] >= right_groups[i, a.NEWER_SINCE]
+        or groups[group].newer_last >= right_groups[i].newer_since
         or (is_unanchored and has_offset)
     ):
         flags |= WHOLE
     if is_unanchored:
-        for field in range(a.ANCHOR_OFFSET, a.ANCHOR_INDEX + 1):
-            groups[group, field] = right_groups[i, field]
-    groups[group, a.NEWER_LAST] = right_groups[i, a.NEWER_LAST]
-    groups[group, a.NEWER_FLAGS] = flags | right_groups[i, a.NEWER_FLAGS]
+        _take_anchor(groups, group, right_groups, i)
+    groups[group].newer_last = right_groups[i].newer_last
+    groups[group].newer_flags = flags | right_groups[i].newer_flags
 
 
 @part
 def join_newer_row(
-    scan_state: Any, rows: Any, groups: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any,
-    right_overflow: Any, i: Any, row: Any, records_before: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_overflow: Longs, i: Any, row: Any,
+    records_before: Any,
 ) -> None:  # fmt: skip
     """Join the right piece's last record of a key, after the partitions of its members."""
-    number = be16(arena, rows[row, a.KEY_AT])
-    more, right_more = more_at(scan_state, row), right_scan_state[a.MORE_AT] + i * a.MORE_SIZE
+    number = be16(arena, rows[row].key_at)
+    more, right_more = more_at(scan_state, overflow, row), more_at(right_scan_state, right_overflow, i)
     if TYPES[number, ACTION] == MEMBER:
-        exists = _join_presence(overflow, more, right_overflow, right_more)
-        state = _joined_state(overflow[more + STATE_OF], right_overflow[right_more + STATE_OF])
+        exists = _join_presence(more, right_more)
+        state = _joined_state(more.state, right_more.state)
         if state < 0:
-            make_whole(groups, rows[row, a.GROUP])
-        overflow[more + STATE_OF] = max(state, 0) | exists
-    if right_rows[i, a.LAST_OFFSET_OF] == a.NEVER:
+            make_whole(groups, rows[row].group)
+        more.state = max(state, 0) | exists
+    if right_rows[i].last_offset == a.NEVER:
         return
     if TYPES[number, NAMES]:
-        if rows[row, a.LAST_OFFSET_OF] != a.NEVER and rows[row, a.IS_REMOVED] == 0:
+        if rows[row].last_offset != a.NEVER and rows[row].is_removed == 0:
             tell(scan_state, rows, overflow, row)
-        overflow[more + TURN] = 0  # hashed with another seed
-    if TYPES[number, ACTION] == CURRENT and overflow[more + FIRST_TURN] == 0:
-        overflow[more + FIRST_TURN] = right_overflow[right_more + FIRST_TURN]
-    batch = right_rows[i, a.BATCH]
-    rows[row, a.LAST_OFFSET_OF] = right_rows[i, a.LAST_OFFSET_OF]
-    rows[row, a.BATCH] = batch
-    rows[row, a.INDEX] = right_rows[i, a.INDEX] + (records_before if batch == a.SLOW_PATH else np.int64(0))
-    rows[row, a.IS_REMOVED] = right_rows[i, a.IS_REMOVED]
+        more.turn = 0  # hashed with another seed
+    if TYPES[number, ACTION] == CURRENT and more.first_turn == 0:
+        more.first_turn = right_more.first_turn
+    batch = right_rows[i].batch
+    rows[row].last_offset = right_rows[i].last_offset
+    rows[row].batch = batch
+    rows[row].index = right_rows[i].index + (records_before if batch == a.SLOW_PATH else np.int64(0))
+    rows[row].is_removed = right_rows[i].is_removed
 
 
 @part
 def join_owned(
-    scan_state: Any, rows: Any, groups: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any,
-    right_overflow: Any, numbers: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_overflow: Longs, numbers: Any,
 ) -> None:  # fmt: skip
     """Join partitions that the right piece's members took; their first record gave back what they held before."""
-    for i in range(right_scan_state[a.OWNED]):
-        right = right_scan_state[a.OWNED_AT] + i * a.OWNED_SIZE
-        group = numbers[1, right_overflow[right + a.OWNED_GROUP]]
+    for i in range(right_scan_state.owned):
+        right = owned_at(right_scan_state, right_overflow, i)
+        group = numbers[1, right.group]
         number = owned_entry(
-            scan_state, overflow, group, right_overflow[right + a.OWNED_HIGH], right_overflow[right + a.OWNED_LOW],
-            right_overflow[right + a.OWNED_PARTITION],
+            scan_state, overflow, group, right.high, right.low, right.partition,
         )  # fmt: skip
-        entry = owned_at(scan_state, number)
-        owner, first = overflow[entry + a.OWNER], right_overflow[right + a.FIRST_OWNER]
-        if owner >= 0 and overflow[entry + a.OWNER_TURN] == overflow[more_at(scan_state, owner) + TURN]:
-            given_back = overflow[more_at(scan_state, owner) + a.TOPIC_LOW]
-            is_later = given_back == 0 or given_back - 1 > right_overflow[right + a.FIRST_OWNED]
+        entry = owned_at(scan_state, overflow, number)
+        owner, first = entry.owner, right.first_owner
+        if owner >= 0 and entry.owner_turn == more_at(scan_state, overflow, owner).turn:
+            given_back = more_at(scan_state, overflow, owner).given_back
+            is_later = given_back == 0 or given_back - 1 > right.first_owned
             if owner != numbers[0, first] and is_later:
                 make_whole(groups, group)
-        if overflow[entry + a.FIRST_OWNER] == a.NOTHING:
-            overflow[entry + a.FIRST_OWNER] = numbers[0, first]
-            overflow[entry + a.FIRST_OWNED] = right_overflow[right + a.FIRST_OWNED]
-        right_owner = right_overflow[right + a.OWNER]
-        right_turn = right_overflow[right_scan_state[a.MORE_AT] + right_owner * a.MORE_SIZE + TURN]
-        overflow[entry + a.OWNER] = numbers[0, right_owner]
-        overflow[entry + a.OWNER_TURN] = (
-            a.NOTHING if right_overflow[right + a.OWNER_TURN] == right_turn else np.int64(0)
-        )
+        if entry.first_owner == a.NOTHING:
+            entry.first_owner = numbers[0, first]
+            entry.first_owned = right.first_owned
+        right_owner = right.owner
+        right_turn = more_at(right_scan_state, right_overflow, right_owner).turn
+        entry.owner = numbers[0, right_owner]
+        entry.owner_turn = a.NOTHING if right.owner_turn == right_turn else np.int64(0)
 
 
 @part
 def _mark_turns(
-    scan_state: Any, rows: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any, right_overflow: Any,
-    numbers: Any, is_begin: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], arena: Any, overflow: Longs, right_scan_state: a.ScanState,
+    right_rows: Table[a.Row], right_overflow: Longs, numbers: Any, is_begin: Any,
 ) -> None:  # fmt: skip
     """Note for each member where the right piece's first record of what it has stands; afterwards count its turns."""
-    for i in range(right_scan_state[a.ROWS]):
-        if right_rows[i, a.TARGET] != a.IS_NEWER:
+    for i in range(right_scan_state.row_count):
+        if right_rows[i].target != a.IS_NEWER:
             continue
         row = numbers[0, i]
-        if TYPES[be16(arena, rows[row, a.KEY_AT]), ACTION] != CURRENT:
+        if TYPES[be16(arena, rows[row].key_at), ACTION] != CURRENT:
             continue
-        more = more_at(scan_state, row)
+        more = more_at(scan_state, overflow, row)
         if is_begin:
-            overflow[more + a.TOPIC_LOW] = right_overflow[right_scan_state[a.MORE_AT] + i * a.MORE_SIZE + FIRST_TURN]
+            more.given_back = more_at(right_scan_state, right_overflow, i).first_turn
         else:
-            overflow[more + TURN] += 1
-            overflow[more + a.TOPIC_LOW] = 0
+            more.turn += 1
+            more.given_back = 0
 
 
 @kernel
 def join_newer(
-    scan_state: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, right_scan_state: Longs,
-    right_rows: LongRows, right_groups: LongRows, right_overflow: Longs, numbers: LongRows, records_before: Number,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_groups: Table[a.Group], right_overflow: Longs,
+    numbers: LongRows, records_before: Number,
 ) -> None:  # fmt: skip
     """Join records of newer kinds of the right piece, before those of other types; there is room.
 
@@ -200,33 +203,31 @@ def join_newer(
         numbers: see `merge.number_all`.
         records_before: records read on the slow path of the left piece: the right one's are numbered behind them.
     """
-    for i in range(right_scan_state[a.GROUPS]):
+    for i in range(right_scan_state.group_count):
         group = numbers[1, i]
-        is_new = groups[group, a.NEWER_KIND] == 0
+        is_new = groups[group].newer_kind == 0
         join_newer_groups(groups, group, right_groups, np.int64(i))
-        is_taken = is_new or groups[group, a.ANCHOR_OFFSET] == right_groups[i, a.ANCHOR_OFFSET]
-        if right_groups[i, a.NEWER_KIND] != 0 and is_taken and groups[group, a.ANCHOR_BATCH] == a.SLOW_PATH:
-            groups[group, a.ANCHOR_INDEX] += records_before
+        is_taken = is_new or groups[group].anchor_offset == right_groups[i].anchor_offset
+        if right_groups[i].newer_kind != 0 and is_taken and groups[group].anchor_batch == a.SLOW_PATH:
+            groups[group].anchor_index += records_before
     _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, True)
     join_owned(scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, numbers)
     _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, False)
-    for i in range(scan_state[a.OWNED]):
-        entry = owned_at(scan_state, np.int64(i))
-        if overflow[entry + a.OWNER_TURN] == a.NOTHING:
-            overflow[entry + a.OWNER_TURN] = overflow[more_at(scan_state, overflow[entry + a.OWNER]) + TURN]
-    for i in range(right_scan_state[a.ROWS]):
-        if right_rows[i, a.TARGET] == a.IS_NEWER:
+    for i in range(scan_state.owned):
+        entry = owned_at(scan_state, overflow, np.int64(i))
+        if entry.owner_turn == a.NOTHING:
+            entry.owner_turn = more_at(scan_state, overflow, entry.owner).turn
+    for i in range(right_scan_state.row_count):
+        if right_rows[i].target == a.IS_NEWER:
             join_newer_row(
                 scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, np.int64(i),
                 numbers[0, i], records_before,
             )  # fmt: skip
-    for i in range(right_scan_state[a.TOLD]):
-        right = right_scan_state[a.TOLD_AT] + i * a.TOLD_SIZE
-        told = scan_state[a.TOLD_AT] + scan_state[a.TOLD] * a.TOLD_SIZE
-        batch = right_overflow[right + a.TOLD_BATCH]
-        overflow[told + a.TOLD_OFFSET] = right_overflow[right + a.TOLD_OFFSET]
-        overflow[told + a.TOLD_BATCH] = batch
-        overflow[told + a.TOLD_INDEX] = right_overflow[right + a.TOLD_INDEX] + (
-            records_before if batch == a.SLOW_PATH else np.int64(0)
-        )
-        scan_state[a.TOLD] += 1
+    for i in range(right_scan_state.told):
+        right = told_at(right_scan_state, right_overflow, i)
+        told = told_at(scan_state, overflow, scan_state.told)
+        batch = right.batch
+        told.offset = right.offset
+        told.batch = batch
+        told.index = right.index + (records_before if batch == a.SLOW_PATH else np.int64(0))
+        scan_state.told += 1

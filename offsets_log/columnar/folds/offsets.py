@@ -17,6 +17,8 @@ from offsets_log.columnar.folds import activity, census, inspection, newer
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import cancelled_at, more_at, named_at, opened_at, producer_at
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, intern, intern_newer, is_at
 from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
@@ -30,140 +32,139 @@ CANCELS_OWN = 8
 
 @inlined
 def apply_value(
-    rows: Any, number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
+    rows: Table[a.Row], number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
 ) -> None:
     """Apply a value, unless it is ended or a better one stands there."""
     row = U(number)
-    if (record_offset if rules & ENDS_BY_RECORD else applied_offset) < rows[row, a.TOMBSTONE_OFFSET]:
+    if (record_offset if rules & ENDS_BY_RECORD else applied_offset) < rows[row].tombstone_offset:
         return
-    if rows[row, a.RECORD_OFFSET] != a.NEVER:
+    if rows[row].record_offset != a.NEVER:
         if rules & LATEST_BY_RECORD:
-            if record_offset <= rows[row, a.RECORD_OFFSET]:
+            if record_offset <= rows[row].record_offset:
                 return
-        elif applied_offset <= rows[row, a.APPLIED_OFFSET]:
+        elif applied_offset <= rows[row].applied_offset:
             return
-    rows[row, a.RECORD_OFFSET] = record_offset
-    rows[row, a.APPLIED_OFFSET] = applied_offset
-    rows[row, a.BATCH] = batch
-    rows[row, a.INDEX] = index
+    rows[row].record_offset = record_offset
+    rows[row].applied_offset = applied_offset
+    rows[row].batch = batch
+    rows[row].index = index
 
 
 @inlined
-def end_values(rows: Any, number: Any, tombstone_offset: Any) -> None:
+def end_values(rows: Table[a.Row], number: Any, tombstone_offset: Any) -> None:
     """End the committed offset, which stands before it, by a tombstone (``J-12``, ``L-18``)."""
     row = U(number)
-    rows[row, a.TOMBSTONE_OFFSET] = tombstone_offset
-    rows[row, a.RECORD_OFFSET] = a.NEVER
-
-
-@inlined
-def opened_at(scan_state: Any, number: Any) -> Any:
-    """Return where an open record stands in ``overflow``."""
-    return scan_state[a.OPENED_AT] + number * a.OPEN_SIZE
-
-
-@inlined
-def producer_at(scan_state: Any, number: Any) -> Any:
-    """Return where a producer stands in ``overflow``."""
-    return scan_state[a.PRODUCERS_AT] + number * a.PRODUCER_SIZE
+    rows[row].tombstone_offset = tombstone_offset
+    rows[row].record_offset = a.NEVER
 
 
 @part
 def open_record(
-    scan_state: Any, overflow: Any, producer: Any, row: Any, record_offset: Any, batch: Any, index: Any, cancels: Any
+    scan_state: a.ScanState,
+    overflow: Longs,
+    producer: Any,
+    row: Any,
+    record_offset: Any,
+    batch: Any,
+    index: Any,
+    cancels: Any,
 ) -> Any:
     """Note a record of an open transaction; return False without room."""
-    number = scan_state[a.FREE]
+    number = scan_state.free
     if number >= 0:
-        scan_state[a.FREE] = overflow[opened_at(scan_state, number) + a.OPEN_OLDER]
+        scan_state.free = opened_at(scan_state, overflow, number).older
     else:
-        number = scan_state[a.OPENED]
-        if number >= scan_state[a.OPENED_ROOM]:
+        number = scan_state.opened
+        if number >= scan_state.opened_room:
             return False
-        scan_state[a.OPENED] += 1
-    scan_state[a.OPEN_COUNT] += 1
-    entry = opened_at(scan_state, number)
-    owner = producer_at(scan_state, producer)
-    overflow[entry + a.OPEN_ROW] = row
-    overflow[entry + a.OPEN_OFFSET] = record_offset
-    overflow[entry + a.OPEN_BATCH] = batch
-    overflow[entry + a.OPEN_INDEX] = index
-    overflow[entry + a.OPEN_CANCELS] = cancels
-    overflow[entry + a.OPEN_OLDER] = overflow[owner + a.NEWEST]
-    if overflow[owner + a.NEWEST] == a.NOTHING:
-        overflow[owner + a.OLDEST] = number
-    overflow[owner + a.NEWEST] = number
+        scan_state.opened += 1
+    scan_state.open_count += 1
+    entry = opened_at(scan_state, overflow, number)
+    owner = producer_at(scan_state, overflow, producer)
+    entry.row = row
+    entry.offset = record_offset
+    entry.batch = batch
+    entry.index = index
+    entry.cancels = cancels
+    entry.older = owner.newest
+    if owner.newest == a.NOTHING:
+        owner.oldest = number
+    owner.newest = number
     return True
 
 
 @part
-def mark(scan_state: Any, rows: Any, overflow: Any, producer: Any, commits: Any, marker_offset: Any, rules: Any) -> Any:
+def mark(
+    scan_state: a.ScanState,
+    rows: Table[a.Row],
+    overflow: Longs,
+    producer: Any,
+    commits: Any,
+    marker_offset: Any,
+    rules: Any,
+) -> Any:
     """End the producer's transaction by a marker: the last record of every key counts (``J-10``, ``J-11``, ``L-12``).
 
     What the producer cancelled before its first marker concerns earlier pieces of the log too. False without room.
     """
-    owner = producer_at(scan_state, producer)
-    is_first = overflow[owner + a.HEAD_OFFSET] == a.NOTHING
-    if (
-        is_first
-        and rules & CANCELS_OWN
-        and scan_state[a.CANCELLED] + scan_state[a.OPEN_COUNT] > scan_state[a.CANCELLED_ROOM]
-    ):
+    owner = producer_at(scan_state, overflow, producer)
+    is_first = owner.head_offset == a.NOTHING
+    if is_first and rules & CANCELS_OWN and scan_state.cancelled + scan_state.open_count > scan_state.cancelled_room:
         return False
-    scan_state[a.RESOLUTION] += 1
-    number = overflow[owner + a.NEWEST]
+    scan_state.resolution += 1
+    number = owner.newest
     while number != a.NOTHING:
-        entry = opened_at(scan_state, number)
-        row = overflow[entry + a.OPEN_ROW]
-        cancels = overflow[entry + a.OPEN_CANCELS]
+        entry = opened_at(scan_state, overflow, number)
+        row = entry.row
+        cancels = entry.cancels
         if is_first and cancels:
-            kept = scan_state[a.CANCELLED_AT] + scan_state[a.CANCELLED] * a.CANCELLED_SIZE
-            overflow[kept + a.CANCELLED_PRODUCER] = producer
-            overflow[kept + a.CANCELLED_ROW] = row
-            scan_state[a.CANCELLED] += 1
-        seen = scan_state[a.MORE_AT] + row * a.MORE_SIZE + a.SEEN_BY
-        if overflow[seen] != scan_state[a.RESOLUTION]:
-            overflow[seen] = scan_state[a.RESOLUTION]
+            kept = cancelled_at(scan_state, overflow, scan_state.cancelled)
+            kept.producer = producer
+            kept.row = row
+            scan_state.cancelled += 1
+        more = more_at(scan_state, overflow, row)
+        if more.seen_by != scan_state.resolution:
+            more.seen_by = scan_state.resolution
             if commits and not cancels:
-                batch, index = overflow[entry + a.OPEN_BATCH], overflow[entry + a.OPEN_INDEX]
-                apply_value(rows, row, overflow[entry + a.OPEN_OFFSET], marker_offset, batch, index, rules)
-        scan_state[a.OPEN_COUNT] -= 1
-        number = overflow[entry + a.OPEN_OLDER]
-    if overflow[owner + a.NEWEST] != a.NOTHING:
-        overflow[opened_at(scan_state, overflow[owner + a.OLDEST]) + a.OPEN_OLDER] = scan_state[a.FREE]
-        scan_state[a.FREE] = overflow[owner + a.NEWEST]
-        overflow[owner + a.NEWEST] = a.NOTHING
-        overflow[owner + a.OLDEST] = a.NOTHING
+                batch, index = entry.batch, entry.index
+                apply_value(rows, row, entry.offset, marker_offset, batch, index, rules)
+        scan_state.open_count -= 1
+        number = entry.older
+    if owner.newest != a.NOTHING:
+        opened_at(scan_state, overflow, owner.oldest).older = scan_state.free
+        scan_state.free = owner.newest
+        owner.newest = a.NOTHING
+        owner.oldest = a.NOTHING
     if is_first:
-        overflow[owner + a.HEAD_OFFSET] = marker_offset
-        overflow[owner + a.HEAD_COMMITS] = commits
+        owner.head_offset = marker_offset
+        owner.head_commits = commits
     return True
 
 
 @part
-def note_topic_id(scan_state: Any, overflow: Any, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
+def note_topic_id(scan_state: a.ScanState, overflow: Longs, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
     """Note that a value names its topic's id; return False without room."""
-    more = scan_state[a.MORE_AT] + row * a.MORE_SIZE
-    is_other = overflow[more + a.TOPIC_HIGH] != high or overflow[more + a.TOPIC_LOW] != low
-    if is_other and (overflow[more + a.TOPIC_HIGH] != 0 or overflow[more + a.TOPIC_LOW] != 0):
-        if scan_state[a.NAMED] >= scan_state[a.NAMED_ROOM]:
+    more = more_at(scan_state, overflow, row)
+    is_other = more.topic_high != high or more.topic_low != low
+    if is_other and (more.topic_high != 0 or more.topic_low != 0):
+        if scan_state.named >= scan_state.named_room:
             return False
-        old = scan_state[a.NAMED_AT] + scan_state[a.NAMED] * a.NAMED_SIZE
-        overflow[old + a.NAMED_ROW] = row
-        overflow[old + a.NAMED_HIGH] = overflow[more + a.TOPIC_HIGH]
-        overflow[old + a.NAMED_LOW] = overflow[more + a.TOPIC_LOW]
-        overflow[old + a.NAMED_OFFSET] = overflow[more + a.TOPIC_OFFSET]
-        scan_state[a.NAMED] += 1
-    overflow[more + a.TOPIC_HIGH] = high
-    overflow[more + a.TOPIC_LOW] = low
-    overflow[more + a.TOPIC_OFFSET] = record_offset
+        old = named_at(scan_state, overflow, scan_state.named)
+        old.row = row
+        old.high = more.topic_high
+        old.low = more.topic_low
+        old.offset = more.topic_offset
+        scan_state.named += 1
+    more.topic_high = high
+    more.topic_low = low
+    more.topic_offset = record_offset
     return True
 
 
 @inlined
 def replay_offset(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, is_value: Any, record_offset: Any, batch: Any,
-    index: Any, producer: Any, rules: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, is_value: Any,
+    record_offset: Any, batch: Any, index: Any, producer: Any, rules: Any,
 ) -> Any:  # fmt: skip
     """Replay a record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); return False without room.
 
@@ -171,7 +172,7 @@ def replay_offset(
         producer: the producer of the transaction it belongs to, else NOTHING.
     """
     if is_value:
-        groups[U(rows[U(row), a.GROUP]), a.VALUE_OFFSET] = record_offset
+        groups[U(rows[U(row)].group)].value_offset = record_offset
         if producer < 0:
             apply_value(rows, row, record_offset, record_offset, batch, index, rules)
             return True
@@ -184,59 +185,68 @@ def replay_offset(
 
 
 @inlined
-def prepare(scan_state: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
+def prepare(
+    scan_state: a.ScanState,
+    slots: Any,
+    rows: Table[a.Row],
+    arena: Any,
+    data: Any,
+    staged: Table[a.Staged],
+    first: Any,
+    last: Any,
+) -> None:
     """Hash the keys of a block, and ask for the memory that replaying it will need."""
     mask = np.int64(len(slots) - 1)
-    seed = scan_state[a.SEED]
-    hashes, founds = U(a.HASHES - first), U(a.FOUND - first)
+    seed = scan_state.seed
+    hashes, found_rows = scan_state.hashes, scan_state.found
     for number in range(first, last):
         i = U(number)
-        if staged[i, a.KIND] <= a.TOMBSTONE:
-            found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], seed)
-            scan_state[hashes + i] = found
+        if staged[i].kind <= a.TOMBSTONE:
+            found = hash_bytes(data, staged[i].key_at, staged[i].key_size, seed)
+            hashes[U(number - first)] = found
             prefetch(slots, found & mask)
     for number in range(first, last):
         i = U(number)
-        if staged[i, a.KIND] <= a.TOMBSTONE:
-            found = scan_state[hashes + i]
+        if staged[i].kind <= a.TOMBSTONE:
+            found = hashes[U(number - first)]
             at = found & mask
             slot = slots[U(at)]
             while slot != 0 and (slot ^ found) & HIGH != 0:
                 at = at + 1 & mask
                 slot = slots[U(at)]
             row = (slot & LOW) - 1
-            scan_state[founds + i] = row
+            found_rows[U(number - first)] = row
             if row >= 0:
-                prefetch(rows, row * a.ROW_SIZE)
+                prefetch(rows, row)
     for number in range(first, last):
         i = U(number)
-        if staged[i, a.KIND] <= a.TOMBSTONE and scan_state[founds + i] >= 0:
-            key_at = rows[U(scan_state[founds + i]), a.KEY_AT]
+        if staged[i].kind <= a.TOMBSTONE and found_rows[U(number - first)] >= 0:
+            key_at = rows[U(found_rows[U(number - first)])].key_at
             prefetch(arena, key_at)
-            if staged[i, a.KEY_SIZE] > a.CACHE_LINE - a.SIZE_BYTES:
+            if staged[i].key_size > a.CACHE_LINE - a.SIZE_BYTES:
                 prefetch(arena, key_at + a.CACHE_LINE)
 
 
 @inlined
 def row_of(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any, data: Any, i: Any,
-    place: Any, newer_target: Any
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    staged: Table[a.Staged], data: Any, i: Any, place: Any, newer_target: Any
 ) -> Any:  # fmt: skip
     """Return the row of a staged record's key, which is added if it is new; else what `intern` says.
 
     Args:
         newer_target: TARGET of keys of the newer kinds: IS_NEWER, or IS_GROUP where only their group is asked for.
     """
-    start, size = staged[U(i), a.KEY], staged[U(i), a.KEY_SIZE]
-    row = scan_state[U(a.FOUND + place)]
-    if row >= 0 and is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
+    start, size = staged[U(i)].key_at, staged[U(i)].key_size
+    row = scan_state.found[U(place)]
+    if row >= 0 and is_at(arena, rows[U(row)].key_at, data, start, size):
         return row
-    found = scan_state[U(a.HASHES + place)]
+    found = scan_state.hashes[U(place)]
     row = find_row(slots, rows, arena, data, start, size, found)
     if row >= 0:
         return row
     number = be16(data, start)
-    known = scan_state[a.GROUPS]
+    known = scan_state.group_count
     if number >= a.KEY_TYPES:
         member_type = newer.TYPES[number, newer.OF_MEMBER] if newer_target == a.IS_NEWER else np.int64(a.NOTHING)
         row = intern_newer(
@@ -244,64 +254,80 @@ def row_of(
         )
     else:
         row = intern(scan_state, slots, rows, groups, arena, overflow, data, start, size, found)
-    if scan_state[a.GROUPS] > known:
-        groups[known, a.FIRST_OFFSET_OF_GROUP] = staged[U(i), a.OFFSET]
+    if scan_state.group_count > known:
+        groups[known].first_offset = staged[U(i)].offset
     return row
 
 
 @inlined
 def _replay_group(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, staged: Any, i: Any, data: Any
+    scan_state: a.ScanState,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    overflow: Longs,
+    row: Any,
+    staged: Table[a.Staged],
+    i: Any,
+    data: Any,
 ) -> Any:
     """Replay a staged record of a group; return False without room."""
-    batch, index, record_offset = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX], staged[i, a.OFFSET]
-    is_value = staged[i, a.KIND] == a.VALUE
-    if scan_state[a.IS_READ_AGAIN]:
+    batch, index, record_offset = staged[i].batch, staged[i].index, staged[i].offset
+    is_value = staged[i].kind == a.VALUE
+    if scan_state.is_read_again:
         return True
-    if rows[row, a.TARGET] == a.IS_NEWER:
-        number, value, size = be16(data, staged[i, a.KEY]), staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+    if rows[row].target == a.IS_NEWER:
+        number, value, size = be16(data, staged[i].key_at), staged[i].value_at, staged[i].value_size
         return newer.replay_newer(
             scan_state, rows, groups, overflow, row, number, is_value, record_offset, batch, index, data, value, size
         )
-    group = rows[row, a.GROUP]
-    if groups[group, a.NEWER_FLAGS] & newer.READ_AGAIN:
+    group = rows[row].group
+    if groups[group].newer_flags & newer.READ_AGAIN:
         return newer.keep(scan_state, groups, overflow, group, record_offset, batch, index)
-    groups[group, a.METADATA_OFFSET] = record_offset
-    groups[group, a.METADATA_BATCH] = batch
-    groups[group, a.METADATA_INDEX] = index
-    groups[group, a.IS_TOMBSTONE] = not is_value
-    if groups[group, a.NEWER_KIND] != 0:
-        groups[group, a.NEWER_FLAGS] |= newer.WHOLE
+    groups[group].metadata_offset = record_offset
+    groups[group].metadata_batch = batch
+    groups[group].metadata_index = index
+    groups[group].is_tombstone = not is_value
+    if groups[group].newer_kind != 0:
+        groups[group].newer_flags |= newer.WHOLE
     return True
 
 
 @inlined
-def _note_staged_id(scan_state: Any, overflow: Any, row: Any, staged: Any, i: Any, data: Any) -> Any:
+def _note_staged_id(
+    scan_state: a.ScanState, overflow: Longs, row: Any, staged: Table[a.Staged], i: Any, data: Any
+) -> Any:
     """Note the topic id of a staged record, if it has one; return False without room."""
-    topic_id = staged[i, a.TOPIC_ID_AT]
+    topic_id = staged[i].topic_id_at
     if topic_id < 0:
         return True
     high, low = be64(data, topic_id), be64(data, topic_id + 8)
-    return (high == 0 and low == 0) or note_topic_id(scan_state, overflow, row, high, low, staged[i, a.OFFSET])
+    return (high == 0 and low == 0) or note_topic_id(scan_state, overflow, row, high, low, staged[i].offset)
 
 
 @part
 def flush(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any, data: Any
+    scan_state: a.ScanState,
+    slots: Any,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Any,
+    overflow: Longs,
+    staged: Table[a.Staged],
+    data: Any,
 ) -> Any:
     """Replay what is staged, from where it was left: FINISHED, NEEDS_ROOM, or KEY_NOT_PLAIN of the record FLUSHED."""
-    rules = scan_state[a.RULES]
-    while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
-        first = scan_state[a.FLUSHED]
-        last = min(first + a.BLOCK, scan_state[a.STAGED])
+    rules = scan_state.rules
+    while scan_state.flushed < scan_state.staged:
+        first = scan_state.flushed
+        last = min(first + a.BLOCK, scan_state.staged)
         prepare(scan_state, slots, rows, arena, data, staged, first, last)
         for number in range(first, last):
-            scan_state[a.FLUSHED] = number
+            scan_state.flushed = number
             i = U(number)
-            kind = staged[i, a.KIND]
-            record_offset = staged[i, a.OFFSET]
+            kind = staged[i].kind
+            record_offset = staged[i].offset
             if kind > a.TOMBSTONE:
-                producer = staged[i, a.STAGED_PRODUCER]
+                producer = staged[i].producer
                 if kind != a.PASSED and not mark(
                     scan_state, rows, overflow, producer, np.int64(kind == a.COMMIT), record_offset, rules
                 ):
@@ -313,46 +339,46 @@ def flush(
             )  # fmt: skip
             if row < 0:
                 return row
-            staged[i, a.STAGED_ROW] = row
-            batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]
-            if rows[U(row), a.TARGET] < 0:
+            staged[i].row = row
+            batch, index = staged[i].batch, staged[i].index
+            if rows[U(row)].target < 0:
                 if not _replay_group(scan_state, rows, groups, overflow, row, staged, i, data):
                     return oc.NEEDS_ROOM
                 continue
-            row = rows[U(row), a.TARGET]
+            row = rows[U(row)].target
             if not _note_staged_id(scan_state, overflow, row, staged, i, data):
                 return oc.NEEDS_ROOM
-            producer = staged[i, a.STAGED_PRODUCER]
+            producer = staged[i].producer
             if not replay_offset(
                 scan_state, rows, groups, overflow, row, kind == a.VALUE, record_offset, batch, index, producer, rules
             ):
                 return oc.NEEDS_ROOM
-        scan_state[a.FLUSHED] = last
-    scan_state[a.STAGED] = 0
-    scan_state[a.FLUSHED] = 0
+        scan_state.flushed = last
+    scan_state.staged = 0
+    scan_state.flushed = 0
     return oc.FINISHED
 
 
 @kernel
 def scan(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, staged: LongRows,
-    data: Bytes, window: Bytes, table: LongRows,
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
-    """Replay a segment from ``scan_state[AT]`` on; why it came back, with what all that is staged was replayed."""
-    begin = scan_state[a.AT]
+    """Replay a segment from ``scan_state.at`` on; why it came back, with what all that is staged was replayed."""
+    begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
-        source = window if scan_state[a.IN_WINDOW] else data
-        count = scan_state[a.STAGED]
+        source = window if scan_state.in_window else data
+        count = scan_state.staged
         flushed = flush(scan_state, slots, rows, groups, arena, overflow, staged, source)
         if flushed != oc.FINISHED:
             return flushed
-        if scan_state[a.IS_SURVEYED]:
+        if scan_state.is_surveyed:
             census.count(scan_state, overflow, staged, source, data, count)
-        if scan_state[a.IS_INSPECTED]:
+        if scan_state.is_inspected:
             inspection.count(scan_state, overflow, staged, source, data, count)
-        if scan_state[a.NOTES_ACTIVITY]:
+        if scan_state.notes_activity:
             activity.note_all(scan_state, rows, groups, staged, source, data, count)
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome

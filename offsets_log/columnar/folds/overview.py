@@ -17,84 +17,83 @@ from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import SIZES, Unended
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64
 
-OF_KEY = a.KEY_AT
-"""The first column of ``latest`` with facts of the key's line, in place of what a replay has there."""
-OF_GROUP = tally.OTHER_FACTS
-"""The first column of ``writers`` with facts of the group's line."""
-assert OF_GROUP + sampling.LINE_COLUMNS <= tally.WRITER_SIZE
-WAITING = a.UNENDED_OFFSET
-"""Column of a producer, in place of what a survey has there: where its newest sample that waits is."""
+EACH, WAITING = SIZES[Unended.region], Unended.waiting.at
+"""Numbers of a producer there, and which of them is asked for."""
 
 
 @part
-def waiting_at(scan_state: Any, producer: Any) -> Any:
+def waiting_at(scan_state: a.ScanState, producer: Any) -> Any:
     """Return where ``overflow`` has the newest sample that waits for a producer's marker."""
-    return scan_state[a.UNENDED_AT] + producer * a.UNENDED_SIZE + WAITING
+    return scan_state.unended_at + producer * EACH + WAITING
 
 
 @part
 def _note_data(
-    counts: Any, scan_state: Any, rows: Any, groups: Any, overflow: Any, staged: Any, source: Any, data: Any,
-    writers: Any, minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any, number: Any,
+    counts: Any, scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs,
+    staged: Table[a.Staged], source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row],
+    book: Any, commits: Any, generations: Any, count: Any, number: Any,
 ) -> None:  # fmt: skip
     """Note a record that was replayed, unless the slow path could not read its key."""
     i = U(number)
-    at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
-    time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
-    kind = staged[i, a.KIND]
+    at = staged[i].batch - scan_state.segment
+    time = bt.time_at(data, at, staged[i].timestamp_delta)
+    kind = staged[i].kind
     row, target, writer = np.int64(a.NOTHING), np.int64(a.NOTHING), np.int64(nm.NOBODY)
     if kind != a.PASSED:
-        row = staged[i, a.STAGED_ROW]
-        target = rows[U(row), a.TARGET]
-        writer = rows[U(row), a.GROUP] + 1
+        row = staged[i].row
+        target = rows[U(row)].target
+        writer = rows[U(row)].group + 1
     tally.count_staged(
         counts, latest, staged, count, source, data, writers, minutes, at, number, row, target >= 0, writer, time
     )
     if row < 0:
         return
     if kind == a.VALUE:
-        activity.note(groups, rows[U(row), a.GROUP], staged, i, source, time)
-    record_type, offset = be16(source, staged[i, a.KEY]), staged[i, a.OFFSET]
-    value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+        activity.note(groups, rows[U(row)].group, staged, i, source, time)
+    record_type, offset = be16(source, staged[i].key_at), staged[i].offset
+    value, size = staged[i].value_at, staged[i].value_size
     is_null, told = kind == a.TOMBSTONE, np.int64(0)
     if target >= 0:
         if not is_null:
             told = be64(source, value + 2)
             if time == bt.NO_TIME:
                 time = sampling.commit_time(source, record_type, value, size)
-        producer = staged[i, a.STAGED_PRODUCER]
+        producer = staged[i].producer
         sampling.add(
-            book, sampling.COMMITS, commits, latest, OF_KEY, target, overflow, waiting_at(scan_state, max(producer, 0)),
-            producer, offset, time, told, is_null,
+            book, sampling.COMMITS, commits, latest[U(target)], target, overflow,
+            waiting_at(scan_state, max(producer, 0)), producer, offset, time, told, is_null,
         )  # fmt: skip
     elif sampling.HAS_GENERATION[record_type]:
         if not is_null:
             told = sampling.generation_of(source, record_type, value, size)
         sampling.add(
-            book, sampling.GENERATIONS, generations, writers, OF_GROUP, writer, overflow, np.int64(0),
+            book, sampling.GENERATIONS, generations, writers[U(writer)], writer, overflow, np.int64(0),
             np.int64(a.NOTHING), offset, time, told, is_null,
         )  # fmt: skip
 
 
 @inlined
 def _note(
-    counts: Any, scan_state: Any, rows: Any, groups: Any, overflow: Any, staged: Any, source: Any, data: Any,
-    writers: Any, minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any,
+    counts: Any, scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs,
+    staged: Table[a.Staged], source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row],
+    book: Any, commits: Any, generations: Any, count: Any,
 ) -> None:  # fmt: skip
     """Note what was staged and replayed; there is room."""
     for number in range(count):
         i = U(number)
-        kind = staged[i, a.KIND]
+        kind = staged[i].kind
         if kind == a.COMMIT or kind == a.ABORT:
-            at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
-            time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
+            at = staged[i].batch - scan_state.segment
+            time = bt.time_at(data, at, staged[i].timestamp_delta)
             tally.count_marker(counts, latest, data, writers, minutes, at, np.int64(nm.NOBODY), time)
-            sampling.settle(commits, overflow, waiting_at(scan_state, staged[i, a.STAGED_PRODUCER]), kind == a.COMMIT)
+            sampling.settle(commits, overflow, waiting_at(scan_state, staged[i].producer), kind == a.COMMIT)
         else:
             _note_data(
                 counts, scan_state, rows, groups, overflow, staged, source, data, writers, minutes, latest, book,
@@ -104,23 +103,23 @@ def _note(
 
 @kernel
 def scan(
-    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    staged: LongRows, data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows,
-    latest: LongRows, book: Longs, commits: LongRows, generations: LongRows,
+    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
+    overflow: Longs, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, writers: Table[tally.Writer],
+    minutes: LongRows, latest: Table[a.Row], book: Longs, commits: LongRows, generations: LongRows,
 ) -> Any:  # fmt: skip
-    """Replay a segment from ``scan_state[AT]`` on and note its records; as `offsets.scan`."""
-    begin = scan_state[a.AT]
+    """Replay a segment from ``scan_state.at`` on and note its records; as `offsets.scan`."""
+    begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
-        count = scan_state[a.STAGED]
+        count = scan_state.staged
         if (
             counts[tally.RUNS] + count > len(minutes)
             or book[sampling.COMMITS + sampling.USED] + count > len(commits)
             or book[sampling.GENERATIONS + sampling.USED] + count > len(generations)
         ):
             return oc.NEEDS_ROOM
-        source = window if scan_state[a.IN_WINDOW] else data
+        source = window if scan_state.in_window else data
         flushed = fold.flush(scan_state, slots, rows, groups, arena, overflow, staged, source)
         if flushed != oc.FINISHED:
             return flushed
@@ -133,7 +132,7 @@ def scan(
 
 
 @kernel
-def waiting_of(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
+def waiting_of(scan_state: a.ScanState, overflow: Longs, producer_id: Number) -> Any:
     """Return where ``overflow`` has the newest waiting sample of a producer, added if new; NEEDS_ROOM without room."""
     producer = interner.intern_producer(scan_state, overflow, np.int64(producer_id))
     return producer if producer < 0 else waiting_at(scan_state, producer)
@@ -141,7 +140,13 @@ def waiting_of(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
 
 @kernel
 def newer_row(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, key: Bytes
+    scan_state: a.ScanState,
+    slots: Longs,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Bytes,
+    overflow: Longs,
+    key: Bytes,
 ) -> Any:
     """Return the row of a canonical key of a newer kind; NEEDS_ROOM without room."""
     member_type = newer.TYPES[be16(key, np.int64(0)), newer.OF_MEMBER]

@@ -16,6 +16,8 @@ from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.samples import Book, Marks, offset_of, told
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
 from offsets_log.columnar.folds.writers import CountedPiece, Counting
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import Producer, Unended
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.partition_log import PartitionLog
@@ -50,8 +52,8 @@ class OverviewState(Counting):
         self.shows = {"group": shows_group or _all, "topic": shows_topic or _all}
         is_all = shows_group is None and shows_topic is None
         self.book = Book(None if is_all else self._are_shown)
-        self.latest = _unknown_keys(0)
-        self.others = _unknown_keys(a.LEAST_KEYS)
+        self.latest = Table(a.Row, 0)
+        self.others = _unknown_keys(a.LEAST_KEYS, self.latest)
         self.other_keys: dict[bytes, int] = {}
         self._fit()
 
@@ -60,18 +62,18 @@ class OverviewState(Counting):
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
         """Implement `Counting.scan`."""
         s, samples = self.arrays, self.book.samples
-        before = int(s.scan_state[a.AT])
+        before = int(s.scan_state.at)
         outcome = overview.scan(
             self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, scanner.staged, data,
             scanner.window, scanner.table, self.writers, self.minutes, self.latest, self.book.counts,
             samples[sampling.COMMITS], samples[sampling.GENERATIONS],
         )  # fmt: skip
-        self.accepted_bytes += int(s.scan_state[a.AT]) - before
+        self.accepted_bytes += int(s.scan_state.at) - before
         return int(outcome)
 
     def grow(self) -> None:
         """Make room for what has none."""
-        count = int(self.arrays.scan_state[a.STAGED]) or 1
+        count = int(self.arrays.scan_state.staged) or 1
         if self.counts[tally.RUNS] + count > len(self.minutes):
             self._grow_minutes(count)
         elif not self.book.has_room(count):
@@ -83,20 +85,19 @@ class OverviewState(Counting):
     def _fit(self) -> None:
         """Make room for all rows and writers that the arrays have room for."""
         s = self.arrays
-        self.latest = np.concatenate([self.latest, _unknown_keys(len(s.rows) - len(self.latest))])
+        self.latest = _unknown_keys(len(s.rows), self.latest)
         self._grow_writers(len(s.groups) + 1)
 
     @property
     def _marks(self) -> Marks:
         return {
-            sampling.COMMITS: self.latest[:, overview.OF_KEY + sampling.LAST],
-            sampling.GENERATIONS: self.writers[:, overview.OF_GROUP + sampling.LAST],
+            sampling.COMMITS: self.latest.column(a.Row.last_sample),
+            sampling.GENERATIONS: self.writers.column(tally.Writer.last_sample),
         }
 
     @property
     def _waiting(self) -> a.Int64s:
-        found: a.Int64s = self.arrays.region("unended")[:, overview.WAITING]
-        return found
+        return self.arrays.region(Unended).column(Unended.waiting)
 
     # -------------------------------------------------------------------------------------- on the slow path
 
@@ -116,17 +117,18 @@ class OverviewState(Counting):
         assert record is not None
         owner, producer = 0, a.NOTHING
         if kind == sampling.COMMITS:
-            line, column, lasts = self._row(1, tuple(record.key.values())), overview.OF_KEY, "latest"
+            line = self._row(1, tuple(record.key.values()))
             if self.profile.is_transactional(event.batch):
                 owner = self._waiting_of(event.batch.producer_id)
-                producer = (owner - int(overview.waiting_at(self.arrays.scan_state, 0))) // a.UNENDED_SIZE
+                producer = (owner - int(overview.waiting_at(self.arrays.scan_state, 0))) // overview.EACH
         else:
-            line, column, lasts = self.group_number(record.group) + 1, overview.OF_GROUP, "writers"
+            line = self.group_number(record.group) + 1
         while not self.book.has_room(1):
             self.book.make_room(1, self._marks, self._waiting)
+        known = self.latest[line] if kind == sampling.COMMITS else self.writers[line]
         sampling.add(
-            self.book.counts, kind, self.book.samples[kind], getattr(self, lasts), column, line, self.arrays.overflow,
-            owner, producer, offset_of(event), time_ms, value or 0, value is None,
+            self.book.counts, kind, self.book.samples[kind], known, line, self.arrays.overflow, owner, producer,
+            offset_of(event), time_ms, value or 0, value is None,
         )  # fmt: skip
 
     def _waiting_of(self, producer_id: int) -> int:
@@ -152,7 +154,7 @@ class OverviewState(Counting):
             return self._newer_row(raw_key)
         place = self.other_keys.setdefault(raw_key, len(self.other_keys))
         if place >= len(self.others):
-            self.others = np.concatenate([self.others, _unknown_keys(len(self.others))])
+            self.others = _unknown_keys(2 * len(self.others), self.others)
         return -2 - place
 
     def _newer_row(self, key: bytes) -> int:
@@ -176,7 +178,7 @@ class OverviewState(Counting):
         numbers = self.number(right)
         writers = np.concatenate([[nm.NOBODY], numbers[1] + 1])
         self._join_writers(right, writers)
-        known = right.latest[: right.arrays.scan_state[a.ROWS]]
+        known = right.latest.up_to(right.arrays.scan_state.row_count)
         tally.join_rows(self.latest, self.writers, known, numbers[0], writers)
         self._join_others(right, writers)
         self._join_samples(right, numbers, writers)
@@ -185,45 +187,43 @@ class OverviewState(Counting):
 
     def _join_others(self, right: OverviewState, writers: a.Int64s) -> None:
         places = np.array([self.other_keys.setdefault(key, len(self.other_keys)) for key in right.other_keys], np.int64)
-        self.others = np.concatenate([self.others, _unknown_keys(max(0, len(self.other_keys) - len(self.others)))])
-        tally.join_rows(self.others, self.writers, right.others[: len(places)], places, writers)
+        self.others = _unknown_keys(max(len(self.others), len(self.other_keys)), self.others)
+        tally.join_rows(self.others, self.writers, right.others.up_to(len(places)), places, writers)
 
     def _join_samples(self, right: OverviewState, numbers: a.Int64s, writers: a.Int64s) -> None:
         """Join samples; the first marker of each producer there ends what waits here."""
         s, commits = self.arrays, self.book.samples[sampling.COMMITS]
-        heads = right.arrays.region("producers")[
-            : right.arrays.scan_state[a.PRODUCERS], [a.HEAD_OFFSET, a.HEAD_COMMITS]
-        ]
-        for producer in np.flatnonzero(heads[:, 0] != a.NOTHING).tolist():
+        heads = right.arrays.region(Producer).up_to(right.arrays.scan_state.producer_count)
+        for producer in np.flatnonzero(heads.column(Producer.head_offset) != a.NOTHING).tolist():
             owner = int(overview.waiting_at(s.scan_state, int(numbers[2, producer])))
-            sampling.settle(commits, s.overflow, owner, bool(heads[producer, 1]))
+            sampling.settle(commits, s.overflow, owner, bool(heads[producer].head_commits))
         lines = {sampling.COMMITS: numbers[0], sampling.GENERATIONS: writers}
         self.book.append(right.book, lines, numbers[2], self._marks, self._waiting)
         untimed = right.untimed_commits()
-        self.latest[numbers[0, : len(untimed)], overview.OF_KEY + sampling.UNTIMED] += untimed
+        self.latest.column(a.Row.untimed)[numbers[0, : len(untimed)]] += untimed
 
     # -------------------------------------------------------------------------------------- answers
 
     @property
     def writers_count(self) -> int:
         """How many writers there are."""
-        return int(self.arrays.scan_state[a.GROUPS]) + 1
+        return int(self.arrays.scan_state.group_count) + 1
 
     def writer_names(self) -> list[bytes]:
         """Implement `Counting.writer_names`."""
         s = self.arrays
-        return [nm.NOBODYS_NAME, *(s.text_at(int(at)) for at in s.groups[: s.scan_state[a.GROUPS], a.NAME_AT])]
+        return [nm.NOBODYS_NAME, *(s.text_at(int(one.name_at)) for one in s.groups.up_to(s.scan_state.group_count))]
 
     def line_names(self, kind: int, lines: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
         """Return the groups of lines, and topics and partitions of lines of commits."""
         s = self.arrays
         if kind == sampling.GENERATIONS:
-            return [(s.text_at(at).decode(),) for at in s.groups[lines - 1, a.NAME_AT].tolist()]
-        return [key_names(s.text_at(at)) for at in s.rows[lines, a.KEY_AT].tolist()]
+            return [(s.text_at(at).decode(),) for at in s.groups.column(a.Group.name_at)[lines - 1].tolist()]
+        return [key_names(s.text_at(at)) for at in s.rows.column(a.Row.key_at)[lines].tolist()]
 
     def untimed_commits(self) -> npt.NDArray[np.int64]:
         """Return how many commits without a time each line has."""
-        found: a.Int64s = self.latest[: self.arrays.scan_state[a.ROWS], overview.OF_KEY + sampling.UNTIMED]
+        found: a.Int64s = self.latest.up_to(self.arrays.scan_state.row_count).column(a.Row.untimed)
         return found
 
     def _are_shown(self, kind: int, lines: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -249,10 +249,11 @@ def _all(name: str) -> bool:
     return True
 
 
-def _unknown_keys(count: int) -> a.Int64s:
-    """Return the keys of which `tally` has seen no record."""
-    made = np.full((count, a.ROW_SIZE), a.NOTHING, np.int64)
-    made[:, overview.OF_KEY : overview.OF_KEY + sampling.LINE_COLUMNS] = 0
+def _unknown_keys(count: int, known: Table[a.Row]) -> Table[a.Row]:
+    """Return the keys that are known, and behind them others of which `tally` has seen no record."""
+    made, unknown = a.new_rows(count, known), slice(len(known), None)
+    made.numbers[unknown] = a.NOTHING
+    made.column(a.Row.last_sample)[unknown] = made.column(a.Row.untimed)[unknown] = 0
     return made
 
 

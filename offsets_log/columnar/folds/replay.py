@@ -42,7 +42,7 @@ class Piece(Reading):
         self.state = state
 
     @property
-    def scan_state(self) -> a.Int64s:
+    def scan_state(self) -> a.ScanState:
         return self.state.arrays.scan_state
 
     def run(self, end: ScanPlace, advance: Advance) -> None:
@@ -83,29 +83,28 @@ class Piece(Reading):
             if isinstance(event, BatchStart):
                 self.state.saw_batch(event.base_offset)
             elif isinstance(event, Event):
-                self.scan_state[a.RECORDS] += 1
-                if self.scan_state[a.NOTES_ACTIVITY]:
+                self.scan_state.records += 1
+                if self.scan_state.notes_activity:
                     self.state.note_activity(event)
             yield event
 
     def _key_on_slow_path(self, index: int) -> None:
         """Register a key that the kernel could not read, or note the damage and pass its record over."""
         data = self.order.layout.data[index]
-        staged = self.scanner.staged[self.scan_state[a.FLUSHED]]
-        source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
-        start = int(staged[a.KEY])
-        raw_key = source[start : start + int(staged[a.KEY_SIZE])].tobytes()
+        staged = self.scanner.staged[self.scan_state.flushed]
+        source = self.scanner.window if self.scan_state.in_window else data
+        raw_key = staged.raw_key(source)
         try:
             row, fields, _ = decode_key(raw_key)
         except OffsetsLogError:
-            staged[a.KIND] = a.PASSED
-            at = int(staged[a.STAGED_BATCH]) - self.order.layout.begins[index]
+            staged.kind = a.PASSED
+            at = int(staged.batch) - self.order.layout.begins[index]
             size = self.int32_at(index, at + bt.LENGTH) + bt.LOG_OVERHEAD
             batch = decode_batch_header(data[at : at + size].tobytes(), at)
             events = (event for event in self.events(index, batch) if isinstance(event, Event))
-            self.pass_over(islice(events, int(staged[a.STAGED_INDEX]), int(staged[a.STAGED_INDEX]) + 1))
+            self.pass_over(islice(events, int(staged.index), int(staged.index) + 1))
         else:
-            self.state.register(raw_key, row.number, fields, int(staged[a.OFFSET]))
+            self.state.register(raw_key, row.number, fields, int(staged.offset))
 
     def pass_over(self, events: Iterator[LogEvent]) -> None:
         """Take a record of which only the key was read on the slow path, and found wanting."""
@@ -157,7 +156,7 @@ class Replay:
             with_newer: what it is in `ColumnarState`, if that kind of state has it.
         """
         state = ColumnarState(self.profile, **self.how, with_newer=with_newer)
-        state.arrays.scan_state[a.NOTES_ACTIVITY] = self.notes_activity
+        state.arrays.scan_state.notes_activity = self.notes_activity
         return state
 
     def _replay_piece(self, cut: ScanPlace, end: ScanPlace, advance: Advance) -> _Part:

@@ -20,6 +20,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, part
+from offsets_log.columnar.jit.records import Long, Record
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
 from offsets_log.columnar.wire.programs import SIZES
 from offsets_log.log_format.batch import NO_TIMESTAMP
@@ -38,9 +39,13 @@ COMMITS, GENERATIONS = 0, 2
 USED, SHIFT = range(2)  # samples; the width of a bucket in ms, as a power of two
 BOOK_SIZE = 4
 
-# Columns of lines, behind the first one that is told: where the last sample is, and one more, 0 where that is not
-# known; and records of which nothing tells the time.
-LAST, UNTIMED, LINE_COLUMNS = range(3)
+
+class Line(Record):
+    """What is known of a line. Records of other types have these fields, too."""
+
+    last_sample: Long  # where it is, and one more; 0 where that is not known
+    untimed: Long  # records of which nothing tells the time
+
 
 GENERATION_FIELDS = {2: "generation", 3: "epoch", 11: "epoch", 17: "epoch"}
 """Record type → the field with the generation of a classic group, or the epoch of a newer one."""
@@ -116,23 +121,22 @@ def generation_of(source: Any, number: Any, value: Any, size: Any) -> Any:
 
 @part
 def add(
-    book: Any, kind: Any, samples: Any, known: Any, column: Any, line: Any, heads: Any, owner: Any, producer: Any,
+    book: Any, kind: Any, samples: Any, known: Any, line: Any, heads: Any, owner: Any, producer: Any,
     record_offset: Any, time: Any, value: Any, is_null: Any,
 ) -> None:  # fmt: skip
     """Add a sample to a line.
 
     Args:
-        known, column: what is known of each line, from a column on.
+        known: what is known of the line, a record with the fields of `Line`.
         heads, owner: where the newest sample that waits for the producer's marker is, and one more.
         producer: the producer of the transaction it belongs to, else NOTHING.
     """
-    at = U(line)
     if time <= NO_TIMESTAMP:
-        known[at, column + UNTIMED] += 1
+        known.untimed += 1
         return
     shift = book[kind + SHIFT]
     tag = (producer + 1 << PRODUCER_AT) + (line << LINE_AT) + is_null
-    last = known[at, column + LAST] - 1
+    last = known.last_sample - 1
     if last >= 0:
         i = U(last)
         is_same = samples[i, TAG] >> LINE_AT == tag >> LINE_AT and samples[i, TIME] >> shift == time >> shift
@@ -154,7 +158,7 @@ def add(
     if producer >= 0:
         samples[i, OLDER] = heads[owner]
         heads[owner] = used + 1
-    known[at, column + LAST] = used + 1
+    known.last_sample = used + 1
     book[kind + USED] = used + 1
 
 

@@ -20,7 +20,8 @@ from offsets_log.columnar.folds import merge, newer, newer_merge
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.folds.known import Release, new_state, newer_layouts, newer_programs
 from offsets_log.columnar.jit.compiled import kernel
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
+from offsets_log.columnar.jit.records import Table, places
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.wire.primitives import be16
 from offsets_log.events import EVERYTHING, Event, Until
@@ -39,7 +40,7 @@ from offsets_log.replay.timeline import GroupEvent
 from offsets_log.rows.activity import activity_of
 from offsets_log.rows.survey import Survey
 
-SUMS = [a.BATCHES, a.RECORDS, a.MISSING, a.GAPS]
+SUMS = places(a.ScanState.batches, a.ScanState.records, a.ScanState.missing, a.ScanState.gaps)
 """Places in the scan state that add up when pieces are joined."""
 
 # ------------------------------------------------------------------------------- kernels for one record
@@ -47,7 +48,7 @@ SUMS = [a.BATCHES, a.RECORDS, a.MISSING, a.GAPS]
 
 @kernel
 def _replay_one(
-    scan_state: Longs, rows: LongRows, groups: LongRows, overflow: Longs, row: Number, is_value: Number,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Number, is_value: Number,
     record_offset: Number, index: Number, producer_id: Number, transactional: Number,
 ) -> Any:  # fmt: skip
     producer = np.int64(a.NOTHING)
@@ -56,7 +57,7 @@ def _replay_one(
         if producer < 0:
             return False
     batch = np.int64(a.SLOW_PATH)
-    rules = scan_state[a.RULES]
+    rules = scan_state.rules
     return fold.replay_offset(
         scan_state, rows, groups, overflow, row, is_value, record_offset, batch, index, producer, rules
     )
@@ -64,8 +65,8 @@ def _replay_one(
 
 @kernel
 def _replay_newer_one(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes,
-    key_size: Number, is_value: Number, record_offset: Number, index: Number,
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    data: Bytes, key_size: Number, is_value: Number, record_offset: Number, index: Number,
 ) -> Any:  # fmt: skip
     number = be16(data, np.int64(0))
     member_type = newer.TYPES[number, newer.OF_MEMBER]
@@ -93,12 +94,15 @@ def _replay_newer_one(
 
 @kernel
 def _mark_one(
-    scan_state: Longs, rows: LongRows, overflow: Longs, producer_id: Number, commits: Number, marker_offset: Number
+    scan_state: a.ScanState,
+    rows: Table[a.Row],
+    overflow: Longs,
+    producer_id: Number,
+    commits: Number,
+    marker_offset: Number,
 ) -> Any:
     producer = interner.intern_producer(scan_state, overflow, producer_id)
-    return producer >= 0 and fold.mark(
-        scan_state, rows, overflow, producer, commits, marker_offset, scan_state[a.RULES]
-    )
+    return producer >= 0 and fold.mark(scan_state, rows, overflow, producer, commits, marker_offset, scan_state.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +176,11 @@ class ColumnarState:
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
         """Implement `PartialState.add_group_record`."""
         group = self.group_number(record.group)
-        if self.arrays.groups[group, a.NEWER_FLAGS] & newer.READ_AGAIN:
+        if self.arrays.groups[group].newer_flags & newer.READ_AGAIN:
             self._keep(group, GroupEvent(record_offset, record))
         elif self.newer and record.record_type != GROUP_METADATA:
             self._add_newer(group, record, record_offset)
-        elif self.arrays.groups[group, a.NEWER_KIND]:
+        elif self.arrays.groups[group].newer_kind:
             self._make_whole(group)
         else:
             self.carry(group)
@@ -185,7 +189,7 @@ class ColumnarState:
     def read_again(self, name: str) -> int:
         """Keep all that records do to a group from now on; its number."""
         group = self.group_number(name)
-        self.arrays.groups[group, a.NEWER_FLAGS] |= newer.READ_AGAIN
+        self.arrays.groups[group].newer_flags |= newer.READ_AGAIN
         return group
 
     def _keep(self, group: int, event: GroupEvent) -> None:
@@ -213,8 +217,8 @@ class ColumnarState:
     def _make_whole(self, group: int) -> None:
         """Have the records of a group read again."""
         row = self.arrays.groups[group]
-        row[a.NEWER_KIND] = row[a.NEWER_KIND] or newer.NO_KIND
-        row[a.NEWER_FLAGS] |= newer.WHOLE
+        row.newer_kind = row.newer_kind or newer.NO_KIND
+        row.newer_flags |= newer.WHOLE
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
         """Implement `PartialState.add_topic_name`."""
@@ -223,58 +227,58 @@ class ColumnarState:
     @property
     def end_offset(self) -> int:
         """The offset at which the log goes on."""
-        return int(self.arrays.scan_state[a.END_OFFSET])
+        return int(self.arrays.scan_state.end_offset)
 
     @end_offset.setter
     def end_offset(self, offset: int) -> None:
-        self.arrays.scan_state[a.END_OFFSET] = offset
+        self.arrays.scan_state.end_offset = offset
 
     def saw_batch(self, base_offset: int) -> None:
         """Count a batch that was read on the slow path."""
         scan_state = self.arrays.scan_state
-        if scan_state[a.FIRST_OFFSET] == a.NOTHING:
-            scan_state[a.FIRST_OFFSET] = base_offset
+        if scan_state.first_offset == a.NOTHING:
+            scan_state.first_offset = base_offset
         else:
-            self._skipped(base_offset - int(scan_state[a.LAST_OFFSET]) - 1)
-        scan_state[a.BATCHES] += 1
+            self._skipped(base_offset - int(scan_state.last_offset) - 1)
+        scan_state.batches += 1
 
     def _skipped(self, count: int) -> None:
         """Return the offsets that are missing before a batch."""
         if count > 0:
-            self.arrays.scan_state[a.MISSING] += count
-            self.arrays.scan_state[a.GAPS] += 1
+            self.arrays.scan_state.missing += count
+            self.arrays.scan_state.gaps += 1
 
     @property
     def first_offset(self) -> int | None:
         """The offset of the first batch; None without one."""
-        first = int(self.arrays.scan_state[a.FIRST_OFFSET])
+        first = int(self.arrays.scan_state.first_offset)
         return None if first == a.NOTHING else first
 
     @property
     def records(self) -> int:
         """How many were read."""
-        return int(self.arrays.scan_state[a.RECORDS])
+        return int(self.arrays.scan_state.records)
 
     def tell(self, found: Survey) -> None:
         """Pass on what was counted."""
         scan_state = self.arrays.scan_state
-        found.batches, found.records = int(scan_state[a.BATCHES]), self.records
-        found.missing_offsets, found.gaps = int(scan_state[a.MISSING]), int(scan_state[a.GAPS])
+        found.batches, found.records = int(scan_state.batches), self.records
+        found.missing_offsets, found.gaps = int(scan_state.missing), int(scan_state.gaps)
         if self.first_offset is not None:
-            found.first_offset, found.end_offset = self.first_offset, int(scan_state[a.LAST_OFFSET]) + 1
+            found.first_offset, found.end_offset = self.first_offset, int(scan_state.last_offset) + 1
 
     def register(self, raw_key: bytes, record_type: int, fields: dict[str, Any], record_offset: int) -> int:
         """Return the row of a raw key that was read on the slow path, from a record at an offset."""
         row = self._row(1 if record_type == 0 else record_type, tuple(fields.values()), raw_key)
-        group = self.arrays.groups[self.arrays.rows[row, a.GROUP]]
-        if group[a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
-            group[a.FIRST_OFFSET_OF_GROUP] = record_offset
+        group = self.arrays.groups[self.arrays.rows[row].group]
+        if group.first_offset == a.NEVER:
+            group.first_offset = record_offset
         return row
 
     def _row(self, record_type: int, fields: tuple[Any, ...], raw_key: bytes | None = None) -> int:
         canonical = canonical_key(record_type, tuple(map(plain, fields)))
         row = self.raw_row(canonical if raw_key is None else raw_key, canonical)
-        return int(self.arrays.rows[row, a.TARGET]) if record_type != GROUP_METADATA else row
+        return int(self.arrays.rows[row].target) if record_type != GROUP_METADATA else row
 
     def raw_row(self, raw_key: bytes, canonical: bytes) -> int:
         """Return the row, new or known, of a raw key of type 0, 1 or 2 that was read on the slow path."""
@@ -305,18 +309,19 @@ class ColumnarState:
     def group_number(self, name: str) -> int:
         """Return the number of a group, new or known."""
         row = self._row(GROUP_METADATA, (name,))  # first: it may exchange the arrays
-        return int(self.arrays.rows[row, a.GROUP])
+        return int(self.arrays.rows[row].group)
 
     def note_activity(self, event: Event) -> None:
         """Note when a group wrote a record that was read on the slow path."""
         if (found := activity_of(event)) is not None:
-            group = self.group_number(plain(found[0]))
-            self.arrays.groups[group, a.ACTIVE_MS] = max(self.arrays.groups[group, a.ACTIVE_MS], found[1])
+            number = self.group_number(plain(found[0]))  # first: it may exchange the arrays
+            group = self.arrays.groups[number]
+            group.active_ms = max(int(group.active_ms), found[1])
 
     def last_activity(self) -> dict[str, int]:
         """Group → when it last wrote, if that was to be noted (`rows.activity`)."""
         s = self.arrays
-        active = s.groups[: s.scan_state[a.GROUPS], [a.NAME_AT, a.ACTIVE_MS]].tolist()
+        active = s.groups.up_to(s.scan_state.group_count).columns(a.Group.name_at, a.Group.active_ms).tolist()
         return {s.text_at(name_at).decode(): time_ms for name_at, time_ms in active if time_ms > NO_TIMESTAMP}
 
     def carry(self, group: int) -> None:
@@ -324,18 +329,21 @@ class ColumnarState:
         events = self.events.setdefault(group, [])
         events += self.latest_events(group)
         row = self.arrays.groups[group]
-        row[a.METADATA_OFFSET] = row[a.VALUE_OFFSET] = a.NEVER
+        row.metadata_offset = row.value_offset = a.NEVER
 
     def latest_events(self, group: int) -> Iterator[GroupEvent | Pointer]:
         """Return what the arrays know of a group's timeline, except newer kinds, added to its other events."""
-        row = self.arrays.groups[group].tolist()
-        metadata_offset = row[a.METADATA_OFFSET]
+        row = self.arrays.groups[group]
+        metadata_offset, value_offset, value_before = map(
+            int, (row.metadata_offset, row.value_offset, row.value_before)
+        )
         if metadata_offset != a.NEVER:
-            yield Pointer(metadata_offset, row[a.METADATA_BATCH], row[a.METADATA_INDEX], bool(row[a.IS_TOMBSTONE]))
-        if row[a.NEWER_KIND] and row[a.VALUE_BEFORE] != a.NEVER:
-            yield GroupEvent(row[a.VALUE_BEFORE], None)
-        if row[a.VALUE_OFFSET] > metadata_offset:
-            yield GroupEvent(row[a.VALUE_OFFSET], None)
+            batch, index = int(row.metadata_batch), int(row.metadata_index)
+            yield Pointer(metadata_offset, batch, index, bool(row.is_tombstone))
+        if row.newer_kind and value_before != a.NEVER:
+            yield GroupEvent(value_before, None)
+        if value_offset > metadata_offset:
+            yield GroupEvent(value_offset, None)
 
     # -------------------------------------------------------------------------------------- growth
 
@@ -343,22 +351,22 @@ class ColumnarState:
         """Make room: double what is half full, or everything if nothing is."""
         s = self.arrays
         scan_state = s.scan_state
-        if scan_state[a.OPENED] >= scan_state[a.OPENED_ROOM] and scan_state[a.FREE] == a.NOTHING:
+        if scan_state.opened >= scan_state.opened_room and scan_state.free == a.NOTHING:
             merge.compact_open(scan_state, s.overflow)
-            if 2 * scan_state[a.OPEN_COUNT] < scan_state[a.OPENED_ROOM]:
+            if 2 * scan_state.open_count < scan_state.opened_room:
                 return
         room = s.room()
         used = {
-            "keys": (scan_state[a.ROWS] + 2, len(s.rows)),
-            "arena": (scan_state[a.ARENA_USED], len(s.arena)),
-            "groups": (scan_state[a.GROUPS] + 1, len(s.groups)),
-            "producers": (scan_state[a.PRODUCERS] + 1, room["producers"]),
-            "opened": (scan_state[a.OPEN_COUNT] + 1, room["opened"]),
-            "cancelled": (scan_state[a.CANCELLED] + scan_state[a.OPEN_COUNT], room["cancelled"]),
-            "named": (scan_state[a.NAMED], room["named"]),
-            "owned": (scan_state[a.OWNED] + 1, room["owned"]),
-            "told": (scan_state[a.TOLD] + 1, room["told"]),
-            "kept": (scan_state[a.KEPT] + 2, room["kept"]),
+            "keys": (scan_state.row_count + 2, len(s.rows)),
+            "arena": (scan_state.arena_used, len(s.arena)),
+            "groups": (scan_state.group_count + 1, len(s.groups)),
+            "producers": (scan_state.producer_count + 1, room["producers"]),
+            "opened": (scan_state.open_count + 1, room["opened"]),
+            "cancelled": (scan_state.cancelled + scan_state.open_count, room["cancelled"]),
+            "named": (scan_state.named, room["named"]),
+            "owned": (scan_state.owned + 1, room["owned"]),
+            "told": (scan_state.told + 1, room["told"]),
+            "kept": (scan_state.kept + 2, room["kept"]),
         }
         full = {name for name, (count, limit) in used.items() if 2 * count >= limit} or set(used)
         self._double(full)
@@ -366,11 +374,9 @@ class ColumnarState:
     def _double(self, parts: set[str]) -> None:
         s = self.arrays
         if "keys" in parts:
-            rows = a.new_rows(2 * len(s.rows))
-            rows[: len(s.rows)] = s.rows
-            s.rows = rows
+            s.rows = a.new_rows(2 * len(s.rows), s.rows)
         if "groups" in parts:
-            s.groups = _doubled(s.groups)
+            s.groups = s.groups.grown(2 * len(s.groups))
         if "arena" in parts:
             arena = a.new_arena(2 * len(s.arena))
             arena[: len(s.arena)] = s.arena
@@ -398,7 +404,11 @@ class ColumnarState:
     def number(self, right: ColumnarState) -> a.Int64s:
         """Return the numbers here of rows, groups and producers of the run that follows, int64[3, n]."""
         s, r = self.arrays, right.arrays
-        numbers = np.full((3, max(r.scan_state[[a.ROWS, a.GROUPS, a.PRODUCERS]])), merge.NOT_YET, np.int64)
+        numbers = np.full(
+            (3, max(r.scan_state.row_count, r.scan_state.group_count, r.scan_state.producer_count)),
+            merge.NOT_YET,
+            np.int64,
+        )
         while not merge.number_all(
             s.scan_state,
             s.slots,
@@ -422,7 +432,7 @@ class ColumnarState:
         self._make_room_for(right)
         for group, events in right.events.items():
             number = int(numbers[1, group])
-            if self.arrays.groups[number, a.NEWER_KIND]:
+            if self.arrays.groups[number].newer_kind:
                 self._make_whole(number)
             else:
                 self.carry(number)
@@ -445,7 +455,7 @@ class ColumnarState:
         merge.join_rows(
             s.scan_state, s.rows, s.groups, s.overflow, r.scan_state, r.rows, r.groups, r.overflow, numbers, before
         )
-        order = np.zeros(r.scan_state[a.OPENED], np.int64)
+        order = np.zeros(r.scan_state.opened, np.int64)
         merge.join_producers(s.scan_state, s.rows, s.overflow, r.scan_state, r.overflow, numbers, before, order)
         self.join_activity(right, numbers[1])
         self.join_counts(r.scan_state)
@@ -455,13 +465,13 @@ class ColumnarState:
 
     def _make_room_for(self, right: ColumnarState) -> None:
         ours, theirs = self.arrays.scan_state, right.arrays.scan_state
-        opened = int(ours[a.OPENED] + theirs[a.OPENED] + theirs[a.CANCELLED])
+        opened = int(ours.opened + theirs.opened + theirs.cancelled)
         needed = {
             "opened": opened,
-            "cancelled": int(ours[a.CANCELLED]) + opened,
-            "named": int(ours[a.NAMED] + theirs[a.NAMED] + theirs[a.ROWS]),
-            "owned": int(ours[a.OWNED] + theirs[a.OWNED]),
-            "told": int(ours[a.TOLD] + theirs[a.TOLD] + theirs[a.ROWS]),
+            "cancelled": int(ours.cancelled) + opened,
+            "named": int(ours.named + theirs.named + theirs.row_count),
+            "owned": int(ours.owned + theirs.owned),
+            "told": int(ours.told + theirs.told + theirs.row_count),
         }
         room = self.arrays.room()
         slots = room["owned_slots"]
@@ -473,27 +483,21 @@ class ColumnarState:
 
     def join_activity(self, right: ColumnarState, numbers: a.Int64s) -> None:
         """Join when groups last wrote in the run that follows; the numbers are those of its groups here."""
-        theirs = right.arrays.groups[: right.arrays.scan_state[a.GROUPS], a.ACTIVE_MS]
-        numbers, ours = numbers[: len(theirs)], self.arrays.groups[:, a.ACTIVE_MS]
+        theirs = right.arrays.groups.up_to(right.arrays.scan_state.group_count).column(a.Group.active_ms)
+        numbers, ours = numbers[: len(theirs)], self.arrays.groups.column(a.Group.active_ms)
         ours[numbers] = np.maximum(ours[numbers], theirs)
 
-    def join_counts(self, theirs: a.Int64s) -> None:
+    def join_counts(self, theirs: a.ScanState) -> None:
         """Join the counts of the run that follows."""
         ours = self.arrays.scan_state
-        ours[a.END_OFFSET] = max(ours[a.END_OFFSET], theirs[a.END_OFFSET])
-        ours[SUMS] += theirs[SUMS]
-        if ours[a.FIRST_OFFSET] == a.NOTHING:
-            ours[a.FIRST_OFFSET] = theirs[a.FIRST_OFFSET]
-        elif theirs[a.FIRST_OFFSET] != a.NOTHING:
-            self._skipped(int(theirs[a.FIRST_OFFSET] - ours[a.LAST_OFFSET]) - 1)
-        if theirs[a.BATCHES]:  # else it is where the piece supposed that it begins
-            ours[a.LAST_OFFSET] = theirs[a.LAST_OFFSET]
-
-
-def _doubled(array: Any) -> Any:
-    larger = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
+        ours.end_offset = max(ours.end_offset, theirs.end_offset)
+        ours.numbers[SUMS] += theirs.numbers[SUMS]
+        if ours.first_offset == a.NOTHING:
+            ours.first_offset = theirs.first_offset
+        elif theirs.first_offset != a.NOTHING:
+            self._skipped(int(theirs.first_offset - ours.last_offset) - 1)
+        if theirs.batches:  # else it is where the piece supposed that it begins
+            ours.last_offset = theirs.last_offset
 
 
 @cache

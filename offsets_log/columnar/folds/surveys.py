@@ -14,6 +14,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import census, transactions
 from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.overflow import Producer, Unended
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.errors import Damage
 from offsets_log.events import LogEvent
@@ -64,31 +65,30 @@ class SurveyedState(ColumnarState):
         super().tell(found)
         self.name_kinds()
         found.kinds.add(self.kinds)
-        unended = self.arrays.region("unended")
-        for number in np.flatnonzero(unended[:, a.UNENDED_COUNT]).tolist():
-            offset, time_ms, _, count, _ = unended[number].tolist()
-            producer_id = int(self.arrays.region("producers")[number, a.PRODUCER_ID])
-            found.open_transactions[producer_id] = (offset, time_ms, count)
+        unended = self.arrays.region(Unended)
+        for number in np.flatnonzero(unended.column(Unended.count)).tolist():
+            seen = unended[number]
+            producer_id = int(self.arrays.region(Producer)[number].producer_id)
+            found.open_transactions[producer_id] = (int(seen.offset), int(seen.time), int(seen.count))
 
     def name_kinds(self) -> None:
         """Count in `kinds` what the kernel has counted, in log order: counts that are equal are told in the order of
         their firsts."""
         scan_state, kinds = self.arrays.scan_state, self.kinds
-        for kind, count in _taken(scan_state, a.FORMATS, a.FORMATS_FIRST, a.FORMAT_IDS):
+        for kind, count in _taken(scan_state.formats, scan_state.formats_first):
             older, codec = divmod(kind, a.CODEC_IDS)
             kinds.add_batches(NEWEST_MAGIC - older, codec_name(codec), count)
-        for kind, count in _taken(scan_state, a.RECORDS_OF, a.RECORDS_FIRST, a.RECORD_KINDS):
-            at = a.RECORDS_OF + kind
-            if at == a.NOT_DECODED:
+        for kind, count in _taken(scan_state.kinds, scan_state.kinds_first):
+            if kind == a.NOT_DECODED:
                 kinds.add_not_decoded(count)
-            elif at >= a.MARKERS:
-                kinds.add_control_records(MARKERS[at - a.MARKERS], count)
+            elif kind >= a.MARKERS:
+                kinds.add_control_records(MARKERS[kind - a.MARKERS], count)
             else:
                 number, version = divmod(kind, a.VERSIONS + 1)
                 kinds.add_records(number, *self._version_and_layout(number, version), count)
-        if scan_state[a.TIMED]:
-            kinds.add_time(int(scan_state[a.FIRST_MS]))
-            kinds.add_time(int(scan_state[a.LAST_MS]))
+        if scan_state.timed:
+            kinds.add_time(int(scan_state.first_ms))
+            kinds.add_time(int(scan_state.last_ms))
 
     def _version_and_layout(self, number: int, version: int) -> tuple[int | None, Message | None]:
         if version == a.NO_VERSION:
@@ -96,13 +96,11 @@ class SurveyedState(ColumnarState):
         return version, self.newer.get(number) or next(RECORD_TYPES[number].layouts(version))
 
 
-def _taken(scan_state: a.Int64s, counts: int, firsts: int, size: int) -> list[tuple[int, int]]:
+def _taken(counts: a.Int64s, firsts: a.Int64s) -> list[tuple[int, int]]:
     """Take what was counted of each kind; the counts go on from 0."""
-    found = scan_state[counts : counts + size].tolist()
-    scan_state[counts : counts + size] = 0
-    return sorted(
-        ((i, count) for i, count in enumerate(found) if count), key=lambda item: int(scan_state[firsts + item[0]])
-    )
+    found = counts.tolist()
+    counts[:] = 0
+    return sorted(((i, count) for i, count in enumerate(found) if count), key=lambda item: int(firsts[item[0]]))
 
 
 class _SurveyedPiece(Piece):

@@ -9,7 +9,7 @@ minutes   (writer, minute, commits), each a run of commits of one writer in one 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -20,23 +20,31 @@ from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be64
 
-# Columns of a row, in the place of a replay's.
-LAST_OFFSET = a.RECORD_OFFSET  # what the latest record commits
-FIRST_OFFSET = a.APPLIED_OFFSET  # what the first record commits
-FIRST = a.BATCH  # the writer of the first record, and whether it is a commit
-LAST_BYTES = a.INDEX  # of the latest record
-LAST = nm.LAST
 
-# A row of ``writers``.
-RECORDS, COMMITS, TOMBSTONES, NOOP_COMMITS, BYTES, GARBAGE_BYTES, FIRST_MS, LAST_MS, TIMED, MINUTE, MINUTE_COMMITS = (
-    range(11)
-)
-OTHER_FACTS = 11  # from here on there is room for what others know of a writer
-WRITER_SIZE = 16
+class Writer(Record):
+    """What was counted of a writer."""
+
+    records: Long
+    commits: Long
+    tombstones: Long
+    noop_commits: Long
+    bytes: Long
+    garbage_bytes: Long
+    first_ms: Long
+    last_ms: Long
+    timed: Long  # whether the times are known
+    minute: Long
+    minute_commits: Long
+    last_sample: Long  # of a group, as `sampling.Line` has it
+    untimed: Long
+    others: Annotated[Longs, 3]  # room, so that a writer is two cache lines
+
+
 RUN_SIZE = 3
 
 # ``counts``: what a count goes by is in `naming`.
@@ -51,46 +59,53 @@ MINUTE_MS = 60_000
 
 
 @part
-def end_minute(counts: Any, writers: Any, minutes: Any, writer: Any) -> Any:
+def end_minute(counts: Any, writers: Table[Writer], minutes: Any, writer: Any) -> Any:
     """Note the run of commits that a writer is in; False without room."""
-    if writers[writer, MINUTE_COMMITS] == 0:
+    if writers[writer].minute_commits == 0:
         return True
     used = counts[RUNS]
     if used >= len(minutes):
         return False
     minutes[used, 0] = writer
-    minutes[used, 1] = writers[writer, MINUTE]
-    minutes[used, 2] = writers[writer, MINUTE_COMMITS]
-    writers[writer, MINUTE_COMMITS] = 0
+    minutes[used, 1] = writers[writer].minute
+    minutes[used, 2] = writers[writer].minute_commits
+    writers[writer].minute_commits = 0
     counts[RUNS] = used + 1
     return True
 
 
 @inlined
 def _supersede(
-    counts: Any, rows: Any, writers: Any, at: Any, writer: Any, is_commit: Any, offset: Any, size: Any
+    counts: Any,
+    rows: Table[a.Row],
+    writers: Table[Writer],
+    at: Any,
+    writer: Any,
+    is_commit: Any,
+    offset: Any,
+    size: Any,
 ) -> None:
     """Note that a record is the latest of its key now."""
-    last = rows[at, LAST]
+    last = rows[at].last
     mark = writer << 1 | is_commit
     if last >= 0:
-        writers[U(last >> 1), GARBAGE_BYTES] += rows[at, LAST_BYTES]
-        is_same = last & 1 == 1 and rows[at, LAST_OFFSET] == offset
-        writers[U(writer), NOOP_COMMITS] += is_commit and is_same
+        writers[U(last >> 1)].garbage_bytes += rows[at].last_bytes
+        is_same = last & 1 == 1 and rows[at].last_committed == offset
+        writers[U(writer)].noop_commits += is_commit and is_same
     elif counts[nm.PER] < nm.PER_CLIENT:  # counts of holders are never joined
-        rows[at, FIRST] = mark
-        rows[at, FIRST_OFFSET] = offset
-        if counts[nm.PER] <= nm.PER_KEY and rows[at, a.TARGET] != a.IS_GROUP:  # whose other keys have their group of it
-            rows[at, a.GROUP] = writer
-    rows[at, LAST] = mark
-    rows[at, LAST_OFFSET] = offset
-    rows[at, LAST_BYTES] = size
+        rows[at].first = mark
+        rows[at].first_committed = offset
+        if counts[nm.PER] <= nm.PER_KEY and rows[at].target != a.IS_GROUP:  # whose other keys have their group of it
+            rows[at].group = writer
+    rows[at].last = mark
+    rows[at].last_committed = offset
+    rows[at].last_bytes = size
 
 
 @inlined
 def count_record(
-    counts: Any, rows: Any, writers: Any, minutes: Any, row: Any, writer: Any, kind: Any, offset: Any, size: Any,
-    time: Any,
+    counts: Any, rows: Table[a.Row], writers: Table[Writer], minutes: Any, row: Any, writer: Any, kind: Any,
+    offset: Any, size: Any, time: Any,
 ) -> Any:  # fmt: skip
     """Count one record; False without room.
 
@@ -105,35 +120,35 @@ def count_record(
     is_commit = kind == a.VALUE
     if is_commit and time != nm.NO_TIME:
         minute = time // MINUTE_MS
-        if writers[one, MINUTE] != minute:
+        if writers[one].minute != minute:
             if not end_minute(counts, writers, minutes, writer):
                 return False
-            writers[one, MINUTE] = minute
-        writers[one, MINUTE_COMMITS] += 1
-    writers[one, RECORDS] += 1
-    writers[one, BYTES] += size
-    writers[one, COMMITS] += is_commit
-    writers[one, TOMBSTONES] += kind == a.TOMBSTONE
+            writers[one].minute = minute
+        writers[one].minute_commits += 1
+    writers[one].records += 1
+    writers[one].bytes += size
+    writers[one].commits += is_commit
+    writers[one].tombstones += kind == a.TOMBSTONE
     if time != nm.NO_TIME:
-        is_first = writers[one, TIMED] == 0
-        writers[one, TIMED] = 1
-        writers[one, FIRST_MS] = time if is_first else min(writers[one, FIRST_MS], time)
-        writers[one, LAST_MS] = time if is_first else max(writers[one, LAST_MS], time)
+        is_first = writers[one].timed == 0
+        writers[one].timed = 1
+        writers[one].first_ms = time if is_first else min(writers[one].first_ms, time)
+        writers[one].last_ms = time if is_first else max(writers[one].last_ms, time)
     if row >= 0:
         _supersede(counts, rows, writers, U(row), writer, is_commit, offset, size)
     return True
 
 
 @inlined
-def _weight(staged: Any, i: Any) -> Any:
-    return staged[i, a.KEY_SIZE] + max(staged[i, a.VALUE_SIZE], 0) + 1
+def _weight(staged: Table[a.Staged], i: Any) -> Any:
+    return staged[i].key_size + max(staged[i].value_size, np.int64(0)) + 1
 
 
 @inlined
-def _begin_batch(counts: Any, staged: Any, count: Any, number: Any) -> None:
+def _begin_batch(counts: Any, staged: Table[a.Staged], count: Any, number: Any) -> None:
     """Compute the weights of the batch whose first staged record is given."""
-    total, batch = np.int64(0), staged[U(number), a.STAGED_BATCH]
-    while number < count and staged[U(number), a.STAGED_BATCH] == batch:
+    total, batch = np.int64(0), staged[U(number)].batch
+    while number < count and staged[U(number)].batch == batch:
         total += _weight(staged, U(number))
         number += 1
     counts[BATCH_WEIGHT] = total
@@ -141,7 +156,9 @@ def _begin_batch(counts: Any, staged: Any, count: Any, number: Any) -> None:
 
 
 @part
-def count_marker(counts: Any, rows: Any, data: Any, writers: Any, minutes: Any, at: Any, writer: Any, time: Any) -> Any:
+def count_marker(
+    counts: Any, rows: Table[a.Row], data: Any, writers: Table[Writer], minutes: Any, at: Any, writer: Any, time: Any
+) -> Any:
     """Count a marker, which has the batch at a position for itself; return False without room."""
     size = bt.size_of(data, at)
     kind, none = np.int64(a.PASSED), np.int64(a.NOTHING)
@@ -153,8 +170,8 @@ def count_marker(counts: Any, rows: Any, data: Any, writers: Any, minutes: Any, 
 
 @inlined
 def count_staged(
-    counts: Any, rows: Any, staged: Any, count: Any, source: Any, data: Any, writers: Any, minutes: Any, at: Any,
-    number: Any, row: Any, is_offset: Any, writer: Any, time: Any,
+    counts: Any, rows: Table[a.Row], staged: Table[a.Staged], count: Any, source: Any, data: Any,
+    writers: Table[Writer], minutes: Any, at: Any, number: Any, row: Any, is_offset: Any, writer: Any, time: Any,
 ) -> Any:  # fmt: skip
     """Count a record of the data batch at a position; return False without room.
 
@@ -164,16 +181,16 @@ def count_staged(
         is_offset: whether that is the key of an offset.
     """
     i = U(number)
-    if staged[i, a.STAGED_INDEX] == 0:
+    if staged[i].index == 0:
         _begin_batch(counts, staged, count, np.int64(number))
     if writer < 0:
         return False
     batch_size, before, weight = bt.size_of(data, at), counts[BATCH_SUM], _weight(staged, i)
     size = batch_size * (before + weight) // counts[BATCH_WEIGHT] - batch_size * before // counts[BATCH_WEIGHT]
-    kind, offset = staged[i, a.KIND], np.int64(0)
+    kind, offset = staged[i].kind, np.int64(0)
     if kind == a.VALUE:
         if is_offset:
-            offset = be64(source, staged[i, a.VALUE_AT] + 2)
+            offset = be64(source, staged[i].value_at + 2)
         else:
             kind = np.int64(a.PASSED)
     if not count_record(counts, rows, writers, minutes, row, writer, kind, offset, size, time):
@@ -185,18 +202,18 @@ def count_staged(
 
 @part
 def flush(
-    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any,
-    source: Any, data: Any, writers: Any, minutes: Any, text: Any,
+    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
+    overflow: Longs, staged: Table[a.Staged], source: Any, data: Any, writers: Table[Writer], minutes: Any, text: Any,
 ) -> Any:  # fmt: skip
     """Count what is staged, from where it was left; as `fold.flush`."""
-    while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
-        first = scan_state[a.FLUSHED]
-        last = min(first + a.BLOCK, scan_state[a.STAGED])
+    while scan_state.flushed < scan_state.staged:
+        first = scan_state.flushed
+        last = min(first + a.BLOCK, scan_state.staged)
         fold.prepare(scan_state, slots, rows, arena, source, staged, first, last)
         for number in range(first, last):
-            scan_state[a.FLUSHED] = number
+            scan_state.flushed = number
             i = U(number)
-            kind = staged[i, a.KIND]
+            kind = staged[i].kind
             is_marker = kind == a.COMMIT or kind == a.ABORT
             row = np.int64(a.NOTHING)
             if kind != a.PASSED and not is_marker:
@@ -209,7 +226,7 @@ def flush(
                 )  # fmt: skip
                 if row < 0:
                     return row
-            at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
+            at = staged[i].batch - scan_state.segment
             if counts[nm.PER] >= nm.PER_CLIENT:
                 is_plain = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK == 0
                 found = nm.find_holder(
@@ -217,37 +234,38 @@ def flush(
                 )  # fmt: skip
                 if found != oc.FINISHED:
                     return found
-            time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
+            time = bt.time_at(data, at, staged[i].timestamp_delta)
             writer = nm.writer_of(counts, scan_state, slots, rows, groups, arena, overflow, text, row, time)
             if is_marker:
                 is_counted = count_marker(counts, rows, data, writers, minutes, at, writer, time)
             else:
-                is_offset = row >= 0 and rows[row, a.TARGET] != a.IS_GROUP
+                is_offset = row >= 0 and rows[row].target != a.IS_GROUP
                 is_counted = count_staged(
-                    counts, rows, staged, scan_state[a.STAGED], source, data, writers, minutes, at, number, row,
+                    counts, rows, staged, scan_state.staged, source, data, writers, minutes, at, number, row,
                     is_offset, writer, time,
                 )  # fmt: skip
             if not is_counted:
                 return oc.NEEDS_ROOM
-            if scan_state[a.NOTES_ACTIVITY] and kind == a.VALUE:
+            if scan_state.notes_activity and kind == a.VALUE:
                 activity.note(groups, writer, staged, i, source, time)
-        scan_state[a.FLUSHED] = last
-    scan_state[a.STAGED] = 0
-    scan_state[a.FLUSHED] = 0
+        scan_state.flushed = last
+    scan_state.staged = 0
+    scan_state.flushed = 0
     return oc.FINISHED
 
 
 @kernel
 def scan(
-    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    staged: LongRows, data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows, text: Bytes,
+    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
+    overflow: Longs, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, writers: Table[Writer],
+    minutes: LongRows, text: Bytes,
 ) -> Any:  # fmt: skip
-    """Count a segment's records from ``scan_state[AT]`` on; as `scan.scan`."""
-    begin = scan_state[a.AT]
+    """Count a segment's records from ``scan_state.at`` on; as `scan.scan`."""
+    begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
-        source = window if scan_state[a.IN_WINDOW] else data
+        source = window if scan_state.in_window else data
         flushed = flush(
             counts, scan_state, slots, rows, groups, arena, overflow, staged, source, data, writers, minutes, text
         )
@@ -259,9 +277,9 @@ def scan(
 
 @kernel
 def count_one(
-    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
-    writers: LongRows, minutes: LongRows, text: Bytes, row: Number, kind: Number, offset: Number, size: Number,
-    time: Number,
+    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
+    overflow: Longs, writers: Table[Writer], minutes: LongRows, text: Bytes, row: Number, kind: Number, offset: Number,
+    size: Number, time: Number,
 ) -> Any:  # fmt: skip
     """Count a record that was read on the slow path; False without room."""
     writer = nm.writer_of(counts, scan_state, slots, rows, groups, arena, overflow, text, row, time)
@@ -269,7 +287,7 @@ def count_one(
 
 
 @kernel
-def join_writers(writers: LongRows, right_writers: LongRows, numbers: Longs) -> None:
+def join_writers(writers: Table[Writer], right_writers: Table[Writer], numbers: Longs) -> None:
     """Count what the piece that follows counted of writers; no run of commits is open in it, and there is room.
 
     Args:
@@ -277,44 +295,50 @@ def join_writers(writers: LongRows, right_writers: LongRows, numbers: Longs) -> 
     """
     for i in range(len(right_writers)):
         one = numbers[i]
-        for field in range(GARBAGE_BYTES + 1):
-            writers[one, field] += right_writers[i, field]
-        if right_writers[i, TIMED] != 0:
-            is_first = writers[one, TIMED] == 0
-            earliest, latest = right_writers[i, FIRST_MS], right_writers[i, LAST_MS]
-            writers[one, TIMED] = 1
-            writers[one, FIRST_MS] = earliest if is_first else min(writers[one, FIRST_MS], earliest)
-            writers[one, LAST_MS] = latest if is_first else max(writers[one, LAST_MS], latest)
+        writers[one].records += right_writers[i].records
+        writers[one].commits += right_writers[i].commits
+        writers[one].tombstones += right_writers[i].tombstones
+        writers[one].noop_commits += right_writers[i].noop_commits
+        writers[one].bytes += right_writers[i].bytes
+        writers[one].garbage_bytes += right_writers[i].garbage_bytes
+        if right_writers[i].timed != 0:
+            is_first = writers[one].timed == 0
+            earliest, latest = right_writers[i].first_ms, right_writers[i].last_ms
+            writers[one].timed = 1
+            writers[one].first_ms = earliest if is_first else min(writers[one].first_ms, earliest)
+            writers[one].last_ms = latest if is_first else max(writers[one].last_ms, latest)
 
 
 @kernel
-def join_rows(rows: LongRows, writers: LongRows, right_rows: LongRows, row_numbers: Longs, numbers: Longs) -> None:
+def join_rows(
+    rows: Table[a.Row], writers: Table[Writer], right_rows: Table[a.Row], row_numbers: Longs, numbers: Longs
+) -> None:
     """Join what the piece that follows knows of keys; there is room for them.
 
     Args:
         row_numbers, numbers: the right rows' and writers' numbers in the left piece.
     """
     for i in range(len(right_rows)):
-        if right_rows[i, LAST] < 0:
+        if right_rows[i].last < 0:
             continue
         row = row_numbers[i]
-        first, last = right_rows[i, FIRST], right_rows[i, LAST]
+        first, last = right_rows[i].first, right_rows[i].last
         mark = numbers[first >> 1] << 1 | first & 1
-        if rows[row, LAST] >= 0:
-            writers[rows[row, LAST] >> 1, GARBAGE_BYTES] += rows[row, LAST_BYTES]
-            is_same = rows[row, LAST_OFFSET] == right_rows[i, FIRST_OFFSET]
-            writers[numbers[first >> 1], NOOP_COMMITS] += first & 1 == 1 and rows[row, LAST] & 1 == 1 and is_same
+        if rows[row].last >= 0:
+            writers[rows[row].last >> 1].garbage_bytes += rows[row].last_bytes
+            is_same = rows[row].last_committed == right_rows[i].first_committed
+            writers[numbers[first >> 1]].noop_commits += first & 1 == 1 and rows[row].last & 1 == 1 and is_same
         else:
-            rows[row, FIRST] = mark
-            rows[row, FIRST_OFFSET] = right_rows[i, FIRST_OFFSET]
-            rows[row, a.GROUP] = numbers[right_rows[i, a.GROUP]]
-        rows[row, LAST] = numbers[last >> 1] << 1 | last & 1
-        rows[row, LAST_OFFSET] = right_rows[i, LAST_OFFSET]
-        rows[row, LAST_BYTES] = right_rows[i, LAST_BYTES]
+            rows[row].first = mark
+            rows[row].first_committed = right_rows[i].first_committed
+            rows[row].group = numbers[right_rows[i].group]
+        rows[row].last = numbers[last >> 1] << 1 | last & 1
+        rows[row].last_committed = right_rows[i].last_committed
+        rows[row].last_bytes = right_rows[i].last_bytes
 
 
 @kernel
-def end_minutes(counts: Longs, writers: LongRows, minutes: LongRows) -> Any:
+def end_minutes(counts: Longs, writers: Table[Writer], minutes: LongRows) -> Any:
     """Note all runs of commits that writers are in; False without room."""
     for writer in range(len(writers)):  # noqa: SIM110 - kernels know no generators
         if not end_minute(counts, writers, minutes, np.int64(writer)):

@@ -12,37 +12,34 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import inlined, kernel
 from offsets_log.columnar.jit.kinds import Longs, Number
+from offsets_log.columnar.overflow import producer_at, unended_at
 from offsets_log.columnar.scan.interner import intern_producer
 
 
 @inlined
-def _at(scan_state: Any, producer: Any) -> Any:
-    """Return where a producer's transaction stands in ``overflow``."""
-    return scan_state[a.UNENDED_AT] + producer * a.UNENDED_SIZE
-
-
-@inlined
-def add(scan_state: Any, overflow: Any, producer: Any, offset: Any, time: Any, batch: Any, count: Any) -> None:
+def add(
+    scan_state: a.ScanState, overflow: Longs, producer: Any, offset: Any, time: Any, batch: Any, count: Any
+) -> None:
     """Add records in a transaction, with the offset of the first, and where its batch begins in the log."""
-    at = _at(scan_state, producer)
-    if overflow[at + a.UNENDED_COUNT] == 0:
-        overflow[at + a.UNENDED_OFFSET] = offset
-        overflow[at + a.UNENDED_TIME] = time
-        overflow[at + a.UNENDED_BATCH] = batch
-    overflow[at + a.UNENDED_COUNT] += count
+    transaction = unended_at(scan_state, overflow, producer)
+    if transaction.count == 0:
+        transaction.offset = offset
+        transaction.time = time
+        transaction.batch = batch
+    transaction.count += count
 
 
 @inlined
-def end(scan_state: Any, overflow: Any, producer: Any) -> None:
+def end(scan_state: a.ScanState, overflow: Longs, producer: Any) -> None:
     """End a transaction by a marker."""
-    at = _at(scan_state, producer)
-    overflow[at + a.UNENDED_COUNT] = 0
-    overflow[at + a.IS_ENDED] = 1
+    transaction = unended_at(scan_state, overflow, producer)
+    transaction.count = 0
+    transaction.is_ended = 1
 
 
 @kernel
 def add_one(
-    scan_state: Longs, overflow: Longs, producer_id: Number, offset: Number, time: Number, batch: Number
+    scan_state: a.ScanState, overflow: Longs, producer_id: Number, offset: Number, time: Number, batch: Number
 ) -> Any:
     """Add a record that was read on the slow path; return False without room."""
     producer = intern_producer(scan_state, overflow, np.int64(producer_id))
@@ -53,7 +50,7 @@ def add_one(
 
 
 @kernel
-def end_one(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
+def end_one(scan_state: a.ScanState, overflow: Longs, producer_id: Number) -> Any:
     """End a transaction by a marker that was read on the slow path; return False without room."""
     producer = intern_producer(scan_state, overflow, np.int64(producer_id))
     if producer < 0:
@@ -63,15 +60,15 @@ def end_one(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
 
 
 @kernel
-def join(scan_state: Longs, overflow: Longs, right_scan_state: Longs, right_overflow: Longs) -> None:
+def join(scan_state: a.ScanState, overflow: Longs, right_scan_state: a.ScanState, right_overflow: Longs) -> None:
     """Join those of the piece that follows; all its producers are known here."""
-    for i in range(right_scan_state[a.PRODUCERS]):
-        right = _at(right_scan_state, np.int64(i))
-        producer_id = right_overflow[right_scan_state[a.PRODUCERS_AT] + i * a.PRODUCER_SIZE + a.PRODUCER_ID]
+    for i in range(right_scan_state.producer_count):
+        right = unended_at(right_scan_state, right_overflow, np.int64(i))
+        producer_id = producer_at(right_scan_state, right_overflow, i).producer_id
         producer = intern_producer(scan_state, overflow, producer_id)
-        if right_overflow[right + a.IS_ENDED] != 0:
+        if right.is_ended != 0:
             end(scan_state, overflow, producer)
-        count = right_overflow[right + a.UNENDED_COUNT]
+        count = right.count
         if count != 0:
-            offset, time = right_overflow[right + a.UNENDED_OFFSET], right_overflow[right + a.UNENDED_TIME]
-            add(scan_state, overflow, producer, offset, time, right_overflow[right + a.UNENDED_BATCH], count)
+            offset, time = right.offset, right.time
+            add(scan_state, overflow, producer, offset, time, right.batch, count)

@@ -18,6 +18,7 @@ from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import tally
 from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Note
 from offsets_log.events import EVERYTHING, Event, LogEvent, Until
@@ -65,10 +66,10 @@ class Counting(ColumnarState):
         super().__init__(profile, **how)
         self.counts = np.zeros(tally.COUNTS, np.int64)
         self.counts[nm.PER] = per
-        self.writers = np.zeros((a.LEAST_KEYS, tally.WRITER_SIZE), np.int64)
+        self.writers = Table(tally.Writer, a.LEAST_KEYS)
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.accepted_bytes = 0
-        self.arrays.scan_state[a.NOTES_ACTIVITY] = per == nm.PER_GROUP
+        self.arrays.scan_state.notes_activity = per == nm.PER_GROUP
 
     # ------------------------------------------------------------------------------------ counting
 
@@ -96,7 +97,7 @@ class Counting(ColumnarState):
     def count(self, event: Event | None, size_bytes: int) -> None:
         """Count a record that was read on the slow path; None for a batch without records."""
         if event is None:
-            self.writers[nm.NOBODY, tally.BYTES] += size_bytes
+            self.writers[nm.NOBODY].bytes += size_bytes
             return
         record, row, kind, offset = event.decoded, a.NOTHING, a.PASSED, 0
         if record is not None:
@@ -116,9 +117,7 @@ class Counting(ColumnarState):
         self.counts[tally.RUNS] = len(runs)
 
     def _grow_writers(self, room: int) -> None:
-        larger = np.zeros((max(room, len(self.writers)), tally.WRITER_SIZE), np.int64)
-        larger[: len(self.writers)] = self.writers
-        self.writers = larger
+        self.writers = self.writers.grown(max(room, len(self.writers)))
 
     def _join_writers(self, right: Counting, numbers: a.Int64s) -> None:
         """Count what the run that follows counted.
@@ -131,7 +130,7 @@ class Counting(ColumnarState):
         runs[:, 0] = numbers[runs[:, 0]]
         self.minutes = np.concatenate([self.runs(), runs, np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)])
         self.counts[tally.RUNS] += len(runs)
-        tally.join_writers(self.writers, right.writers[: right.writers_count], numbers)
+        tally.join_writers(self.writers, right.writers.up_to(right.writers_count), numbers)
         self.counts[tally.COUNTED_BYTES] += right.counts[tally.COUNTED_BYTES]
         self.accepted_bytes += right.accepted_bytes
 
@@ -139,7 +138,7 @@ class Counting(ColumnarState):
 
     def written(self) -> dict[str, tuple[int, int]]:
         """Group → how many records and bytes it wrote, where groups are counted."""
-        counts = self.writers[: self.writers_count, [tally.RECORDS, tally.BYTES]].tolist()
+        counts = self.writers.up_to(self.writers_count).columns(tally.Writer.records, tally.Writer.bytes).tolist()
         pairs = zip(self.writer_names(), counts, strict=True)
         return {raw.decode(): (records, size) for raw, (records, size) in pairs if raw != nm.NOBODYS_NAME}
 
@@ -150,7 +149,7 @@ class Counting(ColumnarState):
 
     def runs(self) -> a.Int64s:
         """Return all runs of commits; none is open afterwards."""
-        while not tally.end_minutes(self.counts, self.writers[: self.writers_count], self.minutes):
+        while not tally.end_minutes(self.counts, self.writers.up_to(self.writers_count), self.minutes):
             self._grow_minutes()
         return self.minutes[: self.counts[tally.RUNS]]
 
@@ -166,12 +165,12 @@ class WritersState(TakesNothing, Counting):
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
         """Implement `Counting.scan`."""
         s = self.arrays
-        before = int(s.scan_state[a.AT])
+        before = int(s.scan_state.at)
         outcome = tally.scan(
             self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, scanner.staged, data,
             scanner.window, scanner.table, self.writers, self.minutes, self.text,
         )  # fmt: skip
-        self.accepted_bytes += int(s.scan_state[a.AT]) - before
+        self.accepted_bytes += int(s.scan_state.at) - before
         return int(outcome)
 
     def number_of(self, name: bytes) -> int:
@@ -213,7 +212,7 @@ class WritersState(TakesNothing, Counting):
         """Make room for what has none."""
         if self.counts[tally.RUNS] >= len(self.minutes):
             self._grow_minutes()
-        elif self.arrays.scan_state[a.GROUPS] >= len(self.writers):
+        elif self.arrays.scan_state.group_count >= len(self.writers):
             self._grow_writers(2 * len(self.writers))
         else:
             super().grow()
@@ -223,7 +222,7 @@ class WritersState(TakesNothing, Counting):
         assert isinstance(right, WritersState)
         numbers = self.number(right)
         self._join_writers(right, numbers[1])
-        rows = right.arrays.rows[: right.arrays.scan_state[a.ROWS]]
+        rows = right.arrays.rows.up_to(right.arrays.scan_state.row_count)
         tally.join_rows(self.arrays.rows, self.writers, rows, numbers[0], numbers[1])
         self.join_activity(right, numbers[1])
         self.join_counts(right.arrays.scan_state)
@@ -232,12 +231,12 @@ class WritersState(TakesNothing, Counting):
     @property
     def writers_count(self) -> int:
         """How many writers there are."""
-        return int(self.arrays.scan_state[a.GROUPS])
+        return int(self.arrays.scan_state.group_count)
 
     def writer_names(self) -> list[bytes]:
         """Implement `Counting.writer_names`."""
         s = self.arrays
-        return [s.text_at(int(at)) for at in s.groups[: s.scan_state[a.GROUPS], a.NAME_AT]]
+        return [s.text_at(int(one.name_at)) for one in s.groups.up_to(s.scan_state.group_count)]
 
 
 NewState = Callable[..., WritersState]
@@ -282,14 +281,12 @@ class _WrittenPiece(CountedPiece):
 
     def _answer(self, index: int, data: a.Bytes) -> None:
         """Have the state say what the kernel asks of a staged record."""
-        staged = self.scanner.staged[self.scan_state[a.FLUSHED]].tolist()
-        source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
-        key, value = (
-            source[staged[at] : staged[at] + staged[at + 1]].tobytes() for at in (a.KEY, a.VALUE_AT)
-        )  # the size stands behind the place
-        begin = staged[a.STAGED_BATCH] - self.order.layout.begins[index]
+        staged = self.scanner.staged[self.scan_state.flushed]
+        source = self.scanner.window if self.scan_state.in_window else data
+        begin = int(staged.batch) - self.order.layout.begins[index]
         batch = decode_batch_header(data[begin : begin + BATCH_HEADER_SIZE].tobytes(), begin)
-        self.state.answer(decode_coordinator_record(key, value, self.order.release), not batch.is_transactional)
+        record = decode_coordinator_record(staged.raw_key(source), staged.raw_value(source), self.order.release)
+        self.state.answer(record, not batch.is_transactional)
 
 
 class Count(Replay):

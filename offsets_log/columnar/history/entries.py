@@ -21,6 +21,9 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.kinds import Longs
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import producer_at
 
 # Columns of ``entries``.
 (
@@ -105,23 +108,23 @@ def _is_answered(counts: Any, lives: Any, group: Any) -> Any:
 
 
 @inlined
-def _remember(counts: Any, rows: Any, held: Any, lives: Any, row: Any) -> None:
+def _remember(counts: Any, rows: Table[a.Row], held: Any, lives: Any, row: Any) -> None:
     """Remember what is answered for a key before a record."""
-    is_there = _is_answered(counts, lives, rows[row, a.GROUP])
-    held[row, WAS_RECORD] = rows[row, a.RECORD_OFFSET] if is_there else np.int64(a.NEVER)
-    held[row, WAS_APPLIED] = rows[row, a.APPLIED_OFFSET]
+    is_there = _is_answered(counts, lives, rows[row].group)
+    held[row, WAS_RECORD] = rows[row].record_offset if is_there else np.int64(a.NEVER)
+    held[row, WAS_APPLIED] = rows[row].applied_offset
     held[row, WAS] = held[row, NOW]
 
 
 @inlined
-def _change(rows: Any, held: Any, row: Any, now: Any) -> Any:
+def _change(rows: Table[a.Row], held: Any, row: Any, now: Any) -> Any:
     """Return how the answer changed since `_remember`; ``now`` is the record offset of the answer."""
     was = held[row, WAS_RECORD]
     if now == a.NEVER:
         return np.int64(NONE if was == a.NEVER else DELETED)
     if was == a.NEVER:
         return np.int64(NEW)
-    if was == now and held[row, WAS_APPLIED] == rows[row, a.APPLIED_OFFSET]:
+    if was == now and held[row, WAS_APPLIED] == rows[row].applied_offset:
         return np.int64(NONE)
     if held[row, NOW] == held[row, WAS]:
         return np.int64(SAME)
@@ -130,14 +133,14 @@ def _change(rows: Any, held: Any, row: Any, now: Any) -> Any:
 
 @part
 def _add(
-    counts: Any, rows: Any, held: Any, lives: Any, entries: Any, key: Any, row: Any, event: Any, record_offset: Any,
-    timestamp: Any,
+    counts: Any, rows: Table[a.Row], held: Any, lives: Any, entries: Any, key: Any, row: Any, event: Any,
+    record_offset: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
     """Add an entry, with the answer after its record; there is room."""
     n = U(counts[ENTRIES])
     counts[ENTRIES] += 1
-    is_there = _is_answered(counts, lives, rows[row, a.GROUP])
-    now = rows[row, a.RECORD_OFFSET] if is_there else np.int64(a.NEVER)
+    is_there = _is_answered(counts, lives, rows[row].group)
+    now = rows[row].record_offset if is_there else np.int64(a.NEVER)
     entries[n, KEY] = key
     entries[n, MARKS] = event * EVENT + _change(rows, held, row, now) * CHANGE
     entries[n, RECORD_OFFSET] = record_offset
@@ -153,10 +156,10 @@ def _add(
 
 
 @inlined
-def _meet(rows: Any, held: Any, lives: Any, key: Any, row: Any) -> None:
+def _meet(rows: Table[a.Row], held: Any, lives: Any, key: Any, row: Any) -> None:
     """Make a key that is shown one of its group's keys from here on."""
     if held[row, NEXT] == 0:
-        group = rows[row, a.GROUP]
+        group = rows[row].group
         held[row, NEXT] = lives[group, FIRST_KEY] if lives[group, FIRST_KEY] != 0 else np.int64(LAST)
         held[row, KEY_MET] = key
         lives[group, FIRST_KEY] = row + 1
@@ -165,8 +168,8 @@ def _meet(rows: Any, held: Any, lives: Any, key: Any, row: Any) -> None:
 
 @part
 def note_others(
-    counts: Any, rows: Any, held: Any, lives: Any, entries: Any, group: Any, but: Any, event: Any, record_offset: Any,
-    timestamp: Any,
+    counts: Any, rows: Table[a.Row], held: Any, lives: Any, entries: Any, group: Any, but: Any, event: Any,
+    record_offset: Any, timestamp: Any,
 ) -> None:  # fmt: skip
     """Add entries for keys whose answer changed because their group now exists or does not; there is room.
 
@@ -176,10 +179,10 @@ def note_others(
     row = lives[group, FIRST_KEY] - 1
     while row >= 0:
         following = held[row, NEXT] - 1
-        if row != but and rows[row, a.RECORD_OFFSET] != a.NEVER:
+        if row != but and rows[row].record_offset != a.NEVER:
             held[row, WAS] = held[row, NOW]
-            held[row, WAS_APPLIED] = rows[row, a.APPLIED_OFFSET]
-            held[row, WAS_RECORD] = rows[row, a.RECORD_OFFSET] if event == GONE else np.int64(a.NEVER)
+            held[row, WAS_APPLIED] = rows[row].applied_offset
+            held[row, WAS_RECORD] = rows[row].record_offset if event == GONE else np.int64(a.NEVER)
             _add(counts, rows, held, lives, entries, held[row, KEY_MET], row, event, record_offset, timestamp)
         row = following
 
@@ -194,17 +197,25 @@ def _member_of(held: Any, lives: Any, row: Any, group: Any, producer: Any) -> An
 
 
 @inlined
-def _opens_at_once(scan_state: Any) -> Any:
+def _opens_at_once(scan_state: a.ScanState) -> Any:
     """Return whether there is room for one more open record."""
-    return scan_state[a.FREE] >= 0 or scan_state[a.OPENED] < scan_state[a.OPENED_ROOM]
+    return scan_state.free >= 0 or scan_state.opened < scan_state.opened_room
 
 
 @part
 def what_is_needed(
-    scan_state: Any, rows: Any, held: Any, lives: Any, counts: Any, entries: Any, row: Any, is_value: Any, producer: Any
+    scan_state: a.ScanState,
+    rows: Table[a.Row],
+    held: Any,
+    lives: Any,
+    counts: Any,
+    entries: Any,
+    row: Any,
+    is_value: Any,
+    producer: Any,
 ) -> Any:
     """Return what an offset's record needs before anything may be done; FINISHED if nothing."""
-    group = rows[row, a.GROUP]
+    group = rows[row].group
     if held[row, SHOWN] == UNDECIDED:
         return np.int64(oc.NEEDS_VERDICT)
     if is_value and held[row, SHOWN] == WANTED and lives[group, HELD_BY_NOW] < 0:
@@ -217,9 +228,9 @@ def what_is_needed(
 
 @part
 def note_offset(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any,
-    entries: Any, key: Any, row: Any, is_value: Any, record_offset: Any, timestamp: Any, producer: Any,
-    is_replayed: Any, committed: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: Any, lives: Any,
+    opens: Any, counts: Any, entries: Any, key: Any, row: Any, is_value: Any, record_offset: Any, timestamp: Any,
+    producer: Any, is_replayed: Any, committed: Any,
 ) -> Any:  # fmt: skip
     """Note a commit or tombstone; return its entry, or NOT_KEPT if it is not shown. Nothing more is needed for it.
 
@@ -228,7 +239,7 @@ def note_offset(
         producer: producer of the transaction it belongs to, else NOTHING.
         is_replayed: whether a replay takes it.
     """
-    group = rows[row, a.GROUP]
+    group = rows[row].group
     is_shown = held[row, SHOWN] == WANTED
     if is_shown:
         _meet(rows, held, lives, key, row)
@@ -237,11 +248,11 @@ def note_offset(
     if is_back:
         lives[group, EXISTS] = 1
     if is_replayed:
-        none, rules = np.int64(a.NOTHING), scan_state[a.RULES]
+        none, rules = np.int64(a.NOTHING), scan_state.rules
         fold.replay_offset(
             scan_state, rows, groups, overflow, row, is_value, record_offset, none, none, producer, rules
         )
-    if is_value and producer < 0 and rows[row, a.RECORD_OFFSET] == record_offset:
+    if is_value and producer < 0 and rows[row].record_offset == record_offset:
         held[row, NOW] = committed
     if is_back:
         note_others(counts, rows, held, lives, entries, group, row, np.int64(BACK), record_offset, timestamp)
@@ -255,7 +266,7 @@ def note_offset(
         entries[n, MEMBER] = _member_of(held, lives, row, group, producer)
     if producer >= 0:
         entries[n, MARKS] += OPEN * OUTCOME
-        entries[n, PRODUCER_ID] = overflow[fold.producer_at(scan_state, producer) + a.PRODUCER_ID]
+        entries[n, PRODUCER_ID] = producer_at(scan_state, overflow, producer).producer_id
         entries[n, OLDER] = opens[producer, NEWEST]
         opens[producer, NEWEST] = n + 1
         opens[producer, COUNT] += 1
@@ -264,34 +275,34 @@ def note_offset(
 
 @part
 def note_marker(
-    scan_state: Any, rows: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
-    producer: Any, commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, held: Any, lives: Any, opens: Any, counts: Any,
+    entries: Any, producer: Any, commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
 ) -> Any:  # fmt: skip
     """Note the end of a transaction; return FINISHED, NEEDS_ENTRIES or NEEDS_ROOM."""
     if counts[ENTRIES] + opens[producer, COUNT] > len(entries):
         return np.int64(oc.NEEDS_ENTRIES)
     n = opens[producer, NEWEST] - 1
     while n >= 0:
-        row = rows[entries[n, KEY], a.TARGET]
+        row = rows[entries[n, KEY]].target
         held[row, MET] = 0
         _remember(counts, rows, held, lives, row)
         n = entries[n, OLDER] - 1
-    if is_replayed and not fold.mark(scan_state, rows, overflow, producer, commits, record_offset, scan_state[a.RULES]):
+    if is_replayed and not fold.mark(scan_state, rows, overflow, producer, commits, record_offset, scan_state.rules):
         return np.int64(oc.NEEDS_ROOM)
     n = opens[producer, NEWEST] - 1
     while n >= 0:
-        row = rows[entries[n, KEY], a.TARGET]
+        row = rows[entries[n, KEY]].target
         entries[n, MARKS] += np.int64(1 if commits else 2) * OUTCOME
-        is_applied = rows[row, a.APPLIED_OFFSET] == record_offset and held[row, WAS_APPLIED] != record_offset
-        if is_applied and rows[row, a.RECORD_OFFSET] == entries[n, RECORD_OFFSET]:
+        is_applied = rows[row].applied_offset == record_offset and held[row, WAS_APPLIED] != record_offset
+        if is_applied and rows[row].record_offset == entries[n, RECORD_OFFSET]:
             held[row, NOW] = entries[n, COMMITTED]
         n = entries[n, OLDER] - 1
     n = opens[producer, NEWEST] - 1
-    producer_id = overflow[fold.producer_at(scan_state, producer) + a.PRODUCER_ID]
+    producer_id = producer_at(scan_state, overflow, producer).producer_id
     event = np.int64(COMMITTED_THEN if commits else ABORTED_THEN)
     while n >= 0:
         key = entries[n, KEY]
-        row = rows[key, a.TARGET]
+        row = rows[key].target
         if held[row, MET] == 0:
             made = _add(counts, rows, held, lives, entries, key, row, event, record_offset, timestamp)
             entries[made, MARKS] += np.int64(2 if commits else 3) * OUTCOME
@@ -307,7 +318,7 @@ def note_marker(
 
 @part
 def turn(
-    rows: Any, held: Any, lives: Any, counts: Any, entries: Any, group: Any, exists: Any, record_offset: Any,
+    rows: Table[a.Row], held: Any, lives: Any, counts: Any, entries: Any, group: Any, exists: Any, record_offset: Any,
     timestamp: Any,
 ) -> None:  # fmt: skip
     """Note that a group exists from here on, or no longer; there is room."""

@@ -48,17 +48,15 @@ class HistoryPiece(Piece):
         """Note a record of a group, which the kernel has found valid."""
         history, counts = self.history, self.history.counts
         history.slow_path.note_waiting()
-        staged = self.scanner.staged[self.scan_state[a.FLUSHED]]
-        source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
-        key, key_size, value, size = staged[[a.KEY, a.KEY_SIZE, a.VALUE_AT, a.VALUE_SIZE]].tolist()
-        raw_value = source[value : value + size].tobytes() if size >= 0 else None
-        record = self.order.decoder.decode(source[key : key + key_size].tobytes(), raw_value)
+        staged = self.scanner.staged[self.scan_state.flushed]
+        source = self.scanner.window if self.scan_state.in_window else data
+        record = self.order.decoder.decode(staged.raw_key(source), staged.raw_value(source))
         group, timestamp_ms = counts[[e.OF_GROUP, e.OF_TIME]].tolist()
         for topic_id, name in topic_names_in(record):
-            history.add_topic_name(topic_id, name, int(staged[a.OFFSET]))
+            history.add_topic_name(topic_id, name, int(staged.offset))
         if history.lives[group, e.GROUP_SHOWN] == e.WANTED:
-            history.slow_path.note(record, int(staged[a.OFFSET]), timestamp_ms, group)
-        self.scan_state[a.FLUSHED] += 1
+            history.slow_path.note(record, int(staged.offset), timestamp_ms, group)
+        self.scan_state.flushed += 1
 
     def take(self, index: int, batch: RecordBatch) -> None:
         self.history.slow_path.note_waiting()

@@ -13,6 +13,8 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.kinds import Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import find_row, has_room, intern, is_plain_text, is_utf8, same_bytes, size_of
 from offsets_log.columnar.wire.primitives import be16, be32, hash_bytes, is_new
 
@@ -87,13 +89,13 @@ def _is_assignment(data: Any, at: Any, end: Any) -> Any:
 
 
 @inlined
-def _is_first(scan_state: Any, data: Any, at: Any) -> Any:
+def _is_first(scan_state: a.ScanState, data: Any, at: Any) -> Any:
     """Return whether no earlier text of the record was the same."""
     return is_new(scan_state, data, at + 2, max(be16(data, at), np.int64(0)))
 
 
 @part
-def _after_member(scan_state: Any, data: Any, at: Any, end: Any, version: Any, is_consumer: Any) -> Any:
+def _after_member(scan_state: a.ScanState, data: Any, at: Any, end: Any, version: Any, is_consumer: Any) -> Any:
     """Return where a member's row ends; below 0 if its meaning is not certain, or another may have its id."""
     begin = at
     at = _after(data, at, end, False)
@@ -114,7 +116,7 @@ def _after_member(scan_state: Any, data: Any, at: Any, end: Any, version: Any, i
 
 
 @part
-def _is_plain(scan_state: Any, data: Any, value: Any, end: Any) -> Any:
+def _is_plain(scan_state: a.ScanState, data: Any, value: Any, end: Any) -> Any:
     """Return how many members a value has; below 0 if it is not certain to be read here as elsewhere."""
     at, _ = _members_at(data, value, end)
     if at < 0:
@@ -123,7 +125,7 @@ def _is_plain(scan_state: Any, data: Any, value: Any, end: Any) -> Any:
     count, at = be32(data, at), at + 4
     if count < 0:
         return np.int64(-1)
-    scan_state[a.DISTINCT_COUNT] = 0
+    scan_state.distinct_count = 0
     for _ in range(count):
         at = _after_member(scan_state, data, at, end, version, is_consumer)
         if at < 0:
@@ -152,11 +154,11 @@ def _text(counts: Any, texts: Any, members: Any, n: Any, column: Any, data: Any,
 
 @part
 def _assign(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, key: Any, at: Any,
-    size: Any, member: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    held: Any, key: Any, at: Any, size: Any, member: Any,
 ) -> Any:  # fmt: skip
     """Assign a canonical key's partition to a member from here on; return False without room."""
-    found = hash_bytes(key, at, size, scan_state[a.SEED])
+    found = hash_bytes(key, at, size, scan_state.seed)
     row = find_row(slots, rows, arena, key, at, size, found)
     if row < 0:
         row = intern(scan_state, slots, rows, groups, arena, overflow, key, at, size, found)
@@ -168,8 +170,8 @@ def _assign(
 
 @part
 def _assign_all(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, counts: Any, texts: Any,
-    data: Any, at: Any, name_size: Any, member: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    held: Any, counts: Any, texts: Any, data: Any, at: Any, name_size: Any, member: Any,
 ) -> Any:  # fmt: skip
     """Assign the partitions in its assignment to a member; return False without room.
 
@@ -208,8 +210,8 @@ def _begin_key(arena: Any, name_at: Any, counts: Any, texts: Any) -> Any:
 
 @part
 def _take_members(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
-    texts: Any, members: Any, data: Any, value: Any, end: Any, group: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    held: Any, lives: Any, counts: Any, texts: Any, members: Any, data: Any, value: Any, end: Any, group: Any,
 ) -> Any:  # fmt: skip
     """Take the members of a plain value; return False without room for keys."""
     version, is_consumer = be16(data, value), _is_consumer(data, value)
@@ -235,7 +237,7 @@ def _take_members(
     lives[group, e.TOLD_BY] = e.IS_SIMPLE if is_simple else e.IS_CLASSIC
     if not is_consumer:
         return True
-    name_size = _begin_key(arena, groups[group, a.NAME_AT], counts, texts)
+    name_size = _begin_key(arena, groups[group].name_at, counts, texts)
     at = begin
     for n in range(first, first + count):
         for _ in range(4 if version >= WITH_INSTANCE_ID else 3):
@@ -259,9 +261,9 @@ def _before_assignment(data: Any, at: Any, version: Any) -> Any:
 
 @part
 def note_group(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
-    entries: Any, texts: Any, members: Any, data: Any, value: Any, size: Any, group: Any, record_offset: Any,
-    timestamp: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    held: Any, lives: Any, counts: Any, entries: Any, texts: Any, members: Any, data: Any, value: Any, size: Any,
+    group: Any, record_offset: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
     """Note a type 2 record of a group that is shown; return FINISHED, or what it needs first.
 
@@ -277,7 +279,7 @@ def note_group(
             return np.int64(oc.NEEDS_GROUP)
         if counts[e.MEMBERS] + count > len(members):
             return np.int64(oc.NEEDS_MEMBERS)
-        if counts[e.TEXT_USED] + 2 * size + size_of(arena, groups[group, a.NAME_AT]) + AROUND_NAMES > len(texts):
+        if counts[e.TEXT_USED] + 2 * size + size_of(arena, groups[group].name_at) + AROUND_NAMES > len(texts):
             return np.int64(oc.NEEDS_TEXTS)
         if not _take_members(
             scan_state, slots, rows, groups, arena, overflow, held, lives, counts, texts, members, data, value, value +

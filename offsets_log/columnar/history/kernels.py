@@ -19,6 +19,7 @@ from offsets_log.columnar.history import groups as gr
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import has_room, intern_group, intern_producer
 from offsets_log.columnar.wire import batches as bt
@@ -54,56 +55,56 @@ def _is_beyond(timestamp: Any) -> Any:
 
 @inlined
 def _topic_id(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, lives: Any, source: Any, key: Any,
-    staged: Any, i: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    lives: Any, source: Any, key: Any, staged: Table[a.Staged], i: Any,
 ) -> Any:  # fmt: skip
     """Return the number of a commit's topic id, noted for its topic; NOTHING without one, or NEEDS_ROOM."""
-    at = staged[i, a.TOPIC_ID_AT]
+    at = staged[i].topic_id_at
     if at < 0 or (be64(source, at) == 0 and be64(source, at + 8) == 0):
         return np.int64(a.NOTHING)
-    if not has_room(scan_state, slots, rows, groups, arena, np.int64(16)) or scan_state[a.GROUPS] >= len(lives):
+    if not has_room(scan_state, slots, rows, groups, arena, np.int64(16)) or scan_state.group_count >= len(lives):
         return np.int64(oc.NEEDS_ROOM)
-    row, high, low = rows[key, a.TARGET], be64(source, at), be64(source, at + 8)
-    if not fold.note_topic_id(scan_state, overflow, row, high, low, staged[i, a.OFFSET]):
+    row, high, low = rows[key].target, be64(source, at), be64(source, at + 8)
+    if not fold.note_topic_id(scan_state, overflow, row, high, low, staged[i].offset):
         return np.int64(oc.NEEDS_ROOM)
     return intern_group(scan_state, groups, arena, overflow, source, at, np.int64(16))
 
 
 @part
 def _note_staged_marker(
-    scan_state: Any, rows: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
-    staged: Any, data: Any, i: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, held: Any, lives: Any, opens: Any, counts: Any,
+    entries: Any, staged: Table[a.Staged], data: Any, i: Any,
 ) -> Any:  # fmt: skip
     """Note a marker; return FINISHED, or what it needs first."""
-    producer, commits = staged[i, a.STAGED_PRODUCER], np.int64(staged[i, a.KIND] == a.COMMIT)
-    timestamp = bt.time_at(data, staged[i, a.RECORD_AT] - bt.HEADER_SIZE, staged[i, a.TIMESTAMP_DELTA])
+    producer, commits = staged[i].producer, np.int64(staged[i].kind == a.COMMIT)
+    timestamp = bt.time_at(data, staged[i].record_at - bt.HEADER_SIZE, staged[i].timestamp_delta)
     if producer >= len(opens):
         return np.int64(oc.NEEDS_ROOM)
     if _is_beyond(timestamp):
         return np.int64(oc.BEYOND)
     return e.note_marker(
-        scan_state, rows, overflow, held, lives, opens, counts, entries, producer, commits, staged[i, a.OFFSET],
+        scan_state, rows, overflow, held, lives, opens, counts, entries, producer, commits, staged[i].offset,
         timestamp, np.int64(1),
     )  # fmt: skip
 
 
 @part
 def _wait(
-    lives: Any, counts: Any, waiting: Any, waiting_bytes: Any, staged: Any, source: Any, i: Any, group: Any
+    lives: Any, counts: Any, waiting: Any, waiting_bytes: Any, staged: Table[a.Staged], source: Any, i: Any, group: Any
 ) -> Any:  # fmt: skip
     """Put a record aside for Python; return FINISHED, or NEEDS_GROUP without room."""
     n, used = counts[e.WAITING], counts[e.WAITING_USED]
-    key_size, size = staged[i, a.KEY_SIZE], max(staged[i, a.VALUE_SIZE], np.int64(0))
+    key_size, size = staged[i].key_size, max(staged[i].value_size, np.int64(0))
     if n >= len(waiting) or used + key_size + size > len(waiting_bytes):
         return np.int64(oc.NEEDS_GROUP)
     waiting[n, e.OF] = group
-    waiting[n, e.OFFSET] = staged[i, a.OFFSET]
+    waiting[n, e.OFFSET] = staged[i].offset
     waiting[n, e.KEY_SIZE] = key_size
-    waiting[n, e.VALUE_SIZE] = staged[i, a.VALUE_SIZE]
+    waiting[n, e.VALUE_SIZE] = staged[i].value_size
     for at in range(key_size):
-        waiting_bytes[U(used + at)] = source[U(staged[i, a.KEY] + at)]
+        waiting_bytes[U(used + at)] = source[U(staged[i].key_at + at)]
     for at in range(size):
-        waiting_bytes[U(used + key_size + at)] = source[U(staged[i, a.VALUE_AT] + at)]
+        waiting_bytes[U(used + key_size + at)] = source[U(staged[i].value_at + at)]
     counts[e.WAITING] = n + 1
     counts[e.WAITING_USED] = used + key_size + size
     lives[group, e.WAITS] = 1
@@ -112,29 +113,29 @@ def _wait(
 
 
 @inlined
-def _may_wait(lives: Any, staged: Any, i: Any, group: Any, number: Any) -> Any:
+def _may_wait(lives: Any, staged: Table[a.Staged], i: Any, group: Any, number: Any) -> Any:
     """Return whether a record of a newer kind changes nothing before somebody asks who holds what in its group.
 
     Only the tombstone of a group's epoch, or a record of a classic group, removes a group of a newer kind.
     """
-    is_removal = staged[i, a.KIND] != a.VALUE and newer.TYPES[U(number), newer.ACTION] == newer.METADATA
+    is_removal = staged[i].kind != a.VALUE and newer.TYPES[U(number), newer.ACTION] == newer.METADATA
     return lives[group, e.TOLD_BY] == e.IS_NEWER and not is_removal
 
 
 @part
 def _note_staged_group(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
-    entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any, staged: Any, source: Any, i: Any,
-    key: Any, timestamp: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    held: Any, lives: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any,
+    staged: Table[a.Staged], source: Any, i: Any, key: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
     """Note a group's record; return FINISHED, or what it needs first.
 
     Records of the newer kinds are for Python: those of groups that are shown, and all that name topics.
     """
-    group, number = rows[key, a.GROUP], be16(source, staged[i, a.KEY])
+    group, number = rows[key].group, be16(source, staged[i].key_at)
     is_shown = lives[group, e.GROUP_SHOWN] == e.WANTED
     if number >= a.KEY_TYPES:
-        names = staged[i, a.KIND] == a.VALUE and newer.TYPES[U(number), newer.NAMES] != 0
+        names = staged[i].kind == a.VALUE and newer.TYPES[U(number), newer.NAMES] != 0
         if not is_shown and not names:
             return np.int64(oc.FINISHED)
         if is_shown and not _may_wait(lives, staged, i, group, number):
@@ -146,22 +147,22 @@ def _note_staged_group(
         return np.int64(oc.NEEDS_GROUP)
     return gr.note_group(
         scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, source,
-        staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], group, staged[i, a.OFFSET], timestamp,
+        staged[i].value_at, staged[i].value_size, group, staged[i].offset, timestamp,
     )  # fmt: skip
 
 
 @part
 def _note_staged(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, opens: Any,
-    counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any, staged: Any, source: Any,
-    data: Any, number: Any, place: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    held: Any, lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any,
+    waiting_bytes: Any, staged: Table[a.Staged], source: Any, data: Any, number: Any, place: Any,
 ) -> Any:  # fmt: skip
     """Note a staged record; return FINISHED, or what it needs first, with nothing done."""
     i = U(number)
-    kind = staged[i, a.KIND]
+    kind = staged[i].kind
     if kind == a.PASSED:
         return np.int64(oc.FINISHED)
-    at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
+    at = staged[i].batch - scan_state.segment
     if kind > a.TOMBSTONE:
         return _note_staged_marker(scan_state, rows, overflow, held, lives, opens, counts, entries, staged, data, i)
     key = np.int64(
@@ -171,16 +172,16 @@ def _note_staged(
     )
     if key < 0:
         return key
-    if rows[key, a.GROUP] >= len(lives) or key >= len(held) or staged[i, a.STAGED_PRODUCER] >= len(opens):
+    if rows[key].group >= len(lives) or key >= len(held) or staged[i].producer >= len(opens):
         return np.int64(oc.NEEDS_ROOM)
-    shown = lives[rows[key, a.GROUP], e.GROUP_SHOWN]
+    shown = lives[rows[key].group, e.GROUP_SHOWN]
     if shown == e.UNDECIDED:
         return np.int64(oc.NEEDS_VERDICT)
-    timestamp = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
-    counts[e.OF_GROUP], counts[e.OF_TIME] = rows[key, a.GROUP], timestamp
+    timestamp = bt.time_at(data, at, staged[i].timestamp_delta)
+    counts[e.OF_GROUP], counts[e.OF_TIME] = rows[key].group, timestamp
     if shown == e.WANTED and _is_beyond(timestamp):
         return np.int64(oc.BEYOND)
-    if rows[key, a.TARGET] == a.IS_GROUP:
+    if rows[key].target == a.IS_GROUP:
         return _note_staged_group(
             scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, waiting,
             waiting_bytes, staged, source, i, key, timestamp,
@@ -198,12 +199,13 @@ def _note_staged(
 
 @part
 def _note_staged_offset(
-    scan_state: Any, rows: Any, groups: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any,
-    entries: Any, texts: Any, staged: Any, source: Any, i: Any, key: Any, timestamp: Any, topic_id: Any,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: Any, lives: Any,
+    opens: Any, counts: Any, entries: Any, texts: Any, staged: Table[a.Staged], source: Any, i: Any, key: Any,
+    timestamp: Any, topic_id: Any,
 ) -> Any:  # fmt: skip
     """Note a commit or tombstone of a shown group; return FINISHED, or what it needs first, with nothing done."""
-    is_value, row, producer = staged[i, a.KIND] == a.VALUE, rows[key, a.TARGET], staged[i, a.STAGED_PRODUCER]
-    value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+    is_value, row, producer = staged[i].kind == a.VALUE, rows[key].target, staged[i].producer
+    value, size = staged[i].value_at, staged[i].value_size
     if is_value and SHAPES[U(be16(source, value)), BEFORE_TEXT] < 0:
         return np.int64(oc.BEYOND)
     need = e.what_is_needed(scan_state, rows, held, lives, counts, entries, row, is_value, producer)
@@ -214,7 +216,7 @@ def _note_staged_offset(
     committed = be64(source, value + 2) if is_value else np.int64(0)
     n = e.note_offset(
         scan_state, rows, groups, overflow, held, lives, opens, counts, entries, key, row, np.int64(is_value),
-        staged[i, a.OFFSET], timestamp, producer, np.int64(1), committed,
+        staged[i].offset, timestamp, producer, np.int64(1), committed,
     )  # fmt: skip
     if is_value and n >= 0:
         _keep_commit(counts, entries, texts, n, source, value, size, topic_id)
@@ -223,44 +225,44 @@ def _note_staged_offset(
 
 @part
 def _flush(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, opens: Any,
-    counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any, staged: Any, source: Any,
-    data: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    held: Any, lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any,
+    waiting_bytes: Any, staged: Table[a.Staged], source: Any, data: Any,
 ) -> Any:  # fmt: skip
     """Note what is staged, from where it was left; return FINISHED, or what the record ``FLUSHED`` needs."""
-    while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
-        first = scan_state[a.FLUSHED]
-        last = min(first + a.BLOCK, scan_state[a.STAGED])
+    while scan_state.flushed < scan_state.staged:
+        first = scan_state.flushed
+        last = min(first + a.BLOCK, scan_state.staged)
         fold.prepare(scan_state, slots, rows, arena, source, staged, first, last)
         for place in range(last - first):
-            if scan_state[a.FOUND + place] >= 0:
-                prefetch(held, scan_state[a.FOUND + place] * e.HELD_SIZE)
+            if scan_state.found[place] >= 0:
+                prefetch(held, scan_state.found[place] * e.HELD_SIZE)
         for number in range(first, last):
-            scan_state[a.FLUSHED] = number
+            scan_state.flushed = number
             need = _note_staged(
                 scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
                 waiting, waiting_bytes, staged, source, data, np.int64(number), np.int64(number - first),
             )  # fmt: skip
             if need != oc.FINISHED:
                 return need
-        scan_state[a.FLUSHED] = last
-    scan_state[a.STAGED] = 0
-    scan_state[a.FLUSHED] = 0
+        scan_state.flushed = last
+    scan_state.staged = 0
+    scan_state.flushed = 0
     return np.int64(oc.FINISHED)
 
 
 @kernel
 def scan(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, held: LongRows,
-    lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, texts: Bytes, members: LongRows,
-    waiting: LongRows, waiting_bytes: Bytes, staged: LongRows, data: Bytes, window: Bytes, table: LongRows,
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    held: LongRows, lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, texts: Bytes, members: LongRows,
+    waiting: LongRows, waiting_bytes: Bytes, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
-    """Note a segment's records from ``scan_state[AT]`` on, like `folds.offsets.scan`."""
-    begin = scan_state[a.AT]
+    """Note a segment's records from ``scan_state.at`` on, like `folds.offsets.scan`."""
+    begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
-        source = window if scan_state[a.IN_WINDOW] else data
+        source = window if scan_state.in_window else data
         need = _flush(
             scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
             waiting, waiting_bytes, staged, source, data,
@@ -276,12 +278,13 @@ def scan(
 
 @kernel
 def note_one(
-    scan_state: Longs, rows: LongRows, groups: LongRows, overflow: Longs, held: LongRows, lives: LongRows,
-    opens: LongRows, counts: Longs, entries: LongRows, key: Number, is_value: Number, record_offset: Number,
-    timestamp: Number, producer_id: Number, transactional: Number, is_replayed: Number, committed: Number,
+    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: LongRows,
+    lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, key: Number, is_value: Number,
+    record_offset: Number, timestamp: Number, producer_id: Number, transactional: Number, is_replayed: Number,
+    committed: Number,
 ) -> Any:  # fmt: skip
     """Note an offset's record; return 0, or 1 + its entry, or below 0 what it needs first."""
-    row = rows[key, a.TARGET]
+    row = rows[key].target
     producer = np.int64(a.NOTHING)
     if transactional:
         producer = intern_producer(scan_state, overflow, producer_id)
@@ -299,8 +302,8 @@ def note_one(
 
 @kernel
 def mark_one(
-    scan_state: Longs, rows: LongRows, overflow: Longs, held: LongRows, lives: LongRows, opens: LongRows, counts: Longs,
-    entries: LongRows, producer_id: Number, commits: Number, record_offset: Number, timestamp: Number,
+    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, held: LongRows, lives: LongRows, opens: LongRows,
+    counts: Longs, entries: LongRows, producer_id: Number, commits: Number, record_offset: Number, timestamp: Number,
     is_replayed: Number,
 ) -> Any:  # fmt: skip
     """Note a control record that ends a transaction; return FINISHED, or what it needs first."""
@@ -326,8 +329,8 @@ def mark_one(
 
 @kernel
 def turn_group(
-    rows: LongRows, held: LongRows, lives: LongRows, counts: Longs, entries: LongRows, group: Number, exists: Number,
-    record_offset: Number, timestamp: Number,
+    rows: Table[a.Row], held: LongRows, lives: LongRows, counts: Longs, entries: LongRows, group: Number,
+    exists: Number, record_offset: Number, timestamp: Number,
 ) -> Any:  # fmt: skip
     """Note that a group exists from here on, or no longer; return FINISHED or NEEDS_ENTRIES."""
     if counts[e.ENTRIES] + lives[group, e.KEYS] > len(entries):
@@ -338,7 +341,13 @@ def turn_group(
 
 @kernel
 def name_one(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes
+    scan_state: a.ScanState,
+    slots: Longs,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
+    arena: Bytes,
+    overflow: Longs,
+    data: Bytes,
 ) -> Any:
     """Return the number of a name; −1 without room."""
     if not has_room(scan_state, slots, rows, groups, arena, np.int64(len(data))):

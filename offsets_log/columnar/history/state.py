@@ -129,20 +129,20 @@ class HistoryState(ColumnarState):
     def _decide(self) -> None:
         """Decide on each group and key that is new."""
         s, verdicts = self.arrays, (e.UNWANTED, e.WANTED)
-        for group in range(self._decided_groups, int(s.scan_state[a.GROUPS])):
-            name = decode_string(s.text_at(int(s.groups[group, a.NAME_AT])))
+        for group in range(self._decided_groups, int(s.scan_state.group_count)):
+            name = decode_string(s.text_at(int(s.groups[group].name_at)))
             self.lives[group, e.GROUP_SHOWN] = verdicts[self.shows_group(name)]
-        self._decided_groups = int(s.scan_state[a.GROUPS])
+        self._decided_groups = int(s.scan_state.group_count)
         if self.shows_key is not None:
-            for row in range(self._decided_keys, int(s.scan_state[a.ROWS])):
-                if s.rows[row, a.TARGET] != a.IS_GROUP:
+            for row in range(self._decided_keys, int(s.scan_state.row_count)):
+                if s.rows[row].target != a.IS_GROUP:
                     self.held[row, e.SHOWN] = verdicts[self.shows_key(self.key(row))]
-            self._decided_keys = int(s.scan_state[a.ROWS])
+            self._decided_keys = int(s.scan_state.row_count)
 
     def key(self, row: int) -> GroupTopicPartition:
         """Return what a row of raw keys names, as in its bytes."""
         s = self.arrays
-        raw_key = s.text_at(int(s.rows[row, a.KEY_AT]))
+        raw_key = s.text_at(int(s.rows[row].key_at))
         found = readers.read(_key_struct(), raw_key)
         fields = decode_key(raw_key)[1] if found is None else found[0]
         return fields["group"], fields["topic"], fields["partition"]
@@ -172,7 +172,7 @@ class HistoryState(ColumnarState):
         """Note a commit or tombstone of a group that is shown."""
         batch, is_value = event.batch, not record.is_tombstone
         key = self._raw_key_row(event, record)
-        self.counts[e.OF_GROUP] = self.arrays.rows[key, a.GROUP]
+        self.counts[e.OF_GROUP] = self.arrays.rows[key].group
         value = None
         if is_value:
             value = offset_and_metadata(record, event.record.offset, batch.producer_id, batch.producer_epoch)
@@ -246,7 +246,7 @@ class HistoryState(ColumnarState):
 
     def raw_name(self, number: int) -> bytes:
         """Return a name by its number."""
-        return self.arrays.text_at(int(self.arrays.groups[number, a.NAME_AT]))
+        return self.arrays.text_at(int(self.arrays.groups[number].name_at))
 
 
 @cache

@@ -10,6 +10,7 @@ kernel        what Python calls; its arguments are arrays in C order, records an
 part          what kernels call
 inlined       a small part that becomes a piece of its callers
 instruction   a part for which machine code has an instruction or two that Python has not
+within        a part that finds records among plain numbers
 
 Kernels index arrays and check every position against its enclosing end themselves. With ``NUMBA_BOUNDSCHECK=1`` numba
 checks too, with ``NUMBA_DISABLE_JIT=1`` they are the plain Python that they look like; then, and on processors that
@@ -36,7 +37,7 @@ from offsets_log.columnar.jit.keeping import Kept, cache_base, file_of, keep, on
 from offsets_log.columnar.jit.kinds import Kind, kinds_of
 from offsets_log.columnar.jit.linking import address_of
 from offsets_log.columnar.jit.modes import IS_CHECKED, IS_COMPILING, IS_PYTHON, LEVEL
-from offsets_log.columnar.jit.records import Record, Table
+from offsets_log.columnar.jit.records import Longs, Of, Record, Table
 from offsets_log.columnar.jit.sources import MACHINE, PACKAGE, check_sources, place_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -68,6 +69,25 @@ def _made(function: Function, *, is_inlined: bool, is_instruction: bool = False)
 
     made: Function = numba_backend.compiled_part(function, is_inlined=is_inlined, is_instruction=is_instruction)
     return made
+
+
+def within(of: type[Of]) -> Callable[[Longs, Any, Any], Of]:
+    """Return a part that finds a record among plain numbers, in the same memory; the caller has checked the end.
+
+    It takes the numbers, where the records of that type begin among them, and the record's own number.
+    """
+    if IS_COMPILING:
+        from offsets_log.columnar.jit import numba_backend
+
+        found: Callable[[Longs, Any, Any], Of] = numba_backend.record_within(of.dtype)
+        return found
+    size = of.dtype.itemsize // 8
+
+    def record(numbers: Longs, begin: Any, number: Any) -> Of:
+        at = begin + number * size
+        return of(numbers[at : at + size])
+
+    return record
 
 
 class Kernel(Generic[Parameters]):

@@ -149,6 +149,30 @@ def _intrinsics() -> dict[str, Any]:
     return found
 
 
+def record_within(dtype: np.dtype[np.void]) -> Any:
+    """Return the part for `compiled.within`."""
+    record: Any = numba.from_dtype(dtype)
+    size = dtype.itemsize // 8
+
+    @intrinsic
+    def find(typing_context: Any, numbers: Any, begin: Any, number: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            numbers, begin, number = arguments
+            at = builder.add(begin, builder.mul(number, ir.IntType(64)(size)))
+            place = _place(context, builder, signature.args[0], numbers, at)
+            return builder.bitcast(place, context.get_value_type(record))
+
+        return record(numbers, types.int64, types.int64), generate
+
+    def checked(numbers: Any, begin: Any, number: Any) -> Any:
+        first, last = begin + number * size, begin + number * size + size - 1
+        numbers[first], numbers[last] = numbers[first], numbers[last]
+        return found(numbers, begin, number)
+
+    found: Any = find
+    return compiled_part(checked, is_inlined=True) if IS_CHECKED else find
+
+
 # ------------------------------------------------------------------------------------------- compilation
 
 

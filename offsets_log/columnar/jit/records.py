@@ -7,13 +7,13 @@ Annotated[Long, "other"]  another name of a number before it
 Annotated[Longs, 4, 3]    an array of that shape
 
 To NumPy and to numba it is a structured type of int64, `Record.dtype`; here as there a field is ``record.field``, and
-``table[i].field``.
+``table[i].field``. Outside of kernels ``table.column(X.field)`` is the field of all records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,17 +23,23 @@ Rows = npt.NDArray[np.void]
 
 
 class Long:
-    """A number of a record."""
+    """A number of a record; of the class itself, what `Table.column` takes."""
 
     def __init__(self, at: int) -> None:
-        self._at = at
+        self.at = at
 
-    def __get__(self, record: Record, of: type[Record]) -> np.int64:
-        found: np.int64 = record.numbers[self._at]
+    @overload
+    def __get__(self, record: Record, of: type[Record]) -> np.int64: ...
+    @overload
+    def __get__(self, record: None, of: type[Record]) -> Long: ...
+    def __get__(self, record: Record | None, of: type[Record]) -> np.int64 | Long:
+        if record is None:
+            return self
+        found: np.int64 = record.numbers[self.at]
         return found
 
     def __set__(self, record: Record, value: int | np.integer[Any]) -> None:
-        record.numbers[self._at] = value
+        record.numbers[self.at] = value
 
 
 class _Array:
@@ -96,6 +102,11 @@ class Record:
 Of = TypeVar("Of", bound=Record)
 
 
+def places(*fields: Long) -> list[int]:
+    """Return where fields stand among the numbers of a record."""
+    return [field.at for field in fields]
+
+
 class Table(Generic[Of]):
     """Records of one type.
 
@@ -112,6 +123,15 @@ class Table(Generic[Of]):
         self.rows: Rows = np.zeros(rows, of.dtype) if isinstance(rows, int) else rows
         self.numbers: Longs = self.rows.view(np.int64).reshape(len(self.rows), of.dtype.itemsize // 8)
 
+    @classmethod
+    def of_numbers(cls, of: type[Of], numbers: Longs) -> Table[Of]:
+        """Return a table in the memory of all its numbers, int64[n, fields]."""
+        return cls(of, numbers.view(of.dtype).reshape(-1))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how another process restores it: its rows and numbers are one memory there, too."""
+        return Table.of_numbers, (self.type, self.numbers)
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -123,6 +143,18 @@ class Table(Generic[Of]):
 
     def __iter__(self) -> Iterator[Of]:
         return map(self.type, self.numbers)
+
+    def column(self, field: Long) -> Longs:
+        """Return a field of all records, in the same memory."""
+        return self.numbers[:, field.at]
+
+    def columns(self, *fields: Long) -> Longs:
+        """Return copies of fields of all records, int64[n, fields]."""
+        return self.numbers[:, places(*fields)]
+
+    def of(self, places: npt.NDArray[Any]) -> Table[Of]:
+        """Return copies of some records, by a mask or their numbers."""
+        return self.of_numbers(self.type, self.numbers[places])
 
     def up_to(self, count: int | np.integer[Any]) -> Table[Of]:
         """Return the first records, in the same memory."""

@@ -110,22 +110,23 @@ def served_table(
     """
     found = fi.find(state)
     rows = state.arrays.rows
-    if np.any(rows[found.committed, a.BATCH] == a.SLOW_PATH):
+    if np.any(rows.column(a.Row.batch)[found.committed] == a.SLOW_PATH):
         return None
     names = group_names(state)
     is_shown = np.array([shows_group(name) for name in names], np.bool_)
     if not orphans:
         is_shown &= fi.existing_groups(layout, state, scanner, found)
-    committed = found.committed[is_shown[rows[found.committed, a.GROUP]]]
-    copied, table = scanner.gather(layout, rows[committed][:, [a.BATCH, a.INDEX]])
+    committed = found.committed[is_shown[rows.column(a.Row.group)[found.committed]]]
+    rows = rows.of(committed)
+    copied, table = scanner.gather(layout, rows.columns(a.Row.batch, a.Row.index))
     columns = offset_columns(copied, table)
     if columns is None:
         return None
-    group = pa.DictionaryArray.from_arrays(numbers(rows[committed, a.GROUP].astype(np.int32)), strings(names))
+    group = pa.DictionaryArray.from_arrays(numbers(rows.column(a.Row.group).astype(np.int32)), strings(names))
     made = {
         "group": group.cast(pa.string()),
         **columns,
-        "record_offset": numbers(rows[committed, a.RECORD_OFFSET]),
+        "record_offset": numbers(rows.column(a.Row.record_offset)),
         "offsets_partition": repeated(layout.log.offsets_partition, len(committed)),
     }
     if unstable:

@@ -10,6 +10,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.materialize.timelines import names_told, timelines
 from offsets_log.columnar.materialize.values import committed_places, find, iter_open, offsets_at, topic_names
+from offsets_log.columnar.overflow import Cancelled, Opened, Producer
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.replay.partial import (
@@ -33,7 +34,7 @@ def partial_state(layout: Layout, state: ColumnarState, scanner: Scanner) -> Par
     found, opened = find(state), list(iter_open(state))
     open_places = found.pending[:, [2, 3, 1, 1]]
     values = offsets_at(layout, state, scanner, np.concatenate([committed_places(state, found), open_places]))
-    tombstones = state.arrays.rows[found.committed, a.TOMBSTONE_OFFSET].tolist()
+    tombstones = state.arrays.rows.column(a.Row.tombstone_offset)[found.committed].tolist()
     for tombstone_offset, value in zip(tombstones, values, strict=False):  # the open ones follow
         partial.keys[value.key] = KeyState(value, NO_OFFSET if tombstone_offset == a.NEVER else tombstone_offset)
     partial.keys.update(_ended(state))
@@ -49,33 +50,32 @@ def partial_state(layout: Layout, state: ColumnarState, scanner: Scanner) -> Par
 
 def _ended(state: ColumnarState) -> Iterator[tuple[GroupTopicPartition, KeyState]]:
     """Yield the keys of which only a tombstone is known."""
-    rows = state.arrays.rows[: state.arrays.scan_state[a.ROWS]]
-    is_canonical = rows[:, a.TARGET] == np.arange(len(rows))
-    has_no_value = rows[:, a.RECORD_OFFSET] == a.NEVER
-    for row in np.flatnonzero(is_canonical & has_no_value & (rows[:, a.TOMBSTONE_OFFSET] != a.NEVER)).tolist():
-        yield _key(state, row), KeyState(None, int(rows[row, a.TOMBSTONE_OFFSET]))
+    rows = state.arrays.rows.up_to(state.arrays.scan_state.row_count)
+    is_canonical = rows.column(a.Row.target) == np.arange(len(rows))
+    has_no_value = rows.column(a.Row.record_offset) == a.NEVER
+    for row in np.flatnonzero(is_canonical & has_no_value & (rows.column(a.Row.tombstone_offset) != a.NEVER)).tolist():
+        yield _key(state, row), KeyState(None, int(rows[row].tombstone_offset))
 
 
 def _producers(state: ColumnarState) -> dict[int, ProducerState]:
     """Return the producers with their first markers and what their tombstones cancelled; open values are left out."""
     s = state.arrays
-    found = [ProducerState() for _ in range(int(s.scan_state[a.PRODUCERS]))]
-    rows = s.region("producers")[: len(found)].tolist()
-    opened = s.region("opened")
+    found = [ProducerState() for _ in range(int(s.scan_state.producer_count))]
+    rows, opened = s.region(Producer).up_to(len(found)), s.region(Opened)
     for producer, row in zip(found, rows, strict=True):
-        if row[a.HEAD_OFFSET] != a.NOTHING:
-            producer.head = EndTransactionMarker(bool(row[a.HEAD_COMMITS]), row[a.HEAD_OFFSET])
+        if row.head_offset != a.NOTHING:
+            producer.head = EndTransactionMarker(bool(row.head_commits), int(row.head_offset))
             continue
-        number = row[a.NEWEST]
+        number = row.newest
         while number != a.NOTHING:
-            if opened[number, a.OPEN_CANCELS]:
-                producer.cancelled.add(_key(state, int(opened[number, a.OPEN_ROW])))
-            number = int(opened[number, a.OPEN_OLDER])
-    for number, row in s.region("cancelled")[: s.scan_state[a.CANCELLED]].tolist():
-        found[number].cancelled.add(_key(state, row))
-    return {row[a.PRODUCER_ID]: producer for row, producer in zip(rows, found, strict=True)}
+            if opened[number].cancels:
+                producer.cancelled.add(_key(state, int(opened[number].row)))
+            number = opened[number].older
+    for one in s.region(Cancelled).up_to(s.scan_state.cancelled):
+        found[one.producer].cancelled.add(_key(state, int(one.row)))
+    return {int(row.producer_id): producer for row, producer in zip(rows, found, strict=True)}
 
 
 def _key(state: ColumnarState, row: int) -> GroupTopicPartition:
-    fields = decode_coordinator_record(state.arrays.text_at(int(state.arrays.rows[row, a.KEY_AT])), None).key
+    fields = decode_coordinator_record(state.arrays.text_at(int(state.arrays.rows[row].key_at)), None).key
     return fields["group"], fields["topic"], fields["partition"]

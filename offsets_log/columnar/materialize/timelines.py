@@ -11,6 +11,8 @@ from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.known import Release
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState, Pointer
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import Kept, More, Told
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.scan.reading import ScanOrder, ScanPlace
@@ -23,7 +25,7 @@ from offsets_log.replay.topic_names import topic_names_in
 def group_names(state: ColumnarState) -> list[str]:
     """Return the names of groups, by group number."""
     s = state.arrays
-    return [s.text_at(at).decode() for at in s.groups[: s.scan_state[a.GROUPS], a.NAME_AT].tolist()]
+    return [s.text_at(at).decode() for at in s.groups.up_to(s.scan_state.group_count).column(a.Group.name_at).tolist()]
 
 
 def timelines(
@@ -62,54 +64,53 @@ def newer_events(
         only_existence: whether it suffices that a timeline says whether its group exists at the end.
     """
     s = state.arrays
-    groups, rows = s.groups[: len(names)], _newer_rows(state)
+    groups, rows = s.groups.up_to(len(names)), _newer_rows(state)
     member_rows, states = members(state)
-    is_between = np.isin(states[:, newer.STATE_OF] & newer.PHASE, newer.BETWEEN)  # when the log ended
-    groups[member_rows[is_between, a.GROUP], a.NEWER_FLAGS] |= newer.WHOLE
+    is_between = np.isin(states.column(More.state) & newer.PHASE, newer.BETWEEN)  # when the log ended
+    groups.column(a.Group.newer_flags)[member_rows.of(is_between).column(a.Row.group)] |= newer.WHOLE
     found: dict[int, list[GroupEvent | Pointer] | None] = {}
     unfinished: dict[int, list[GroupEvent | Pointer]] = {}
-    for group in np.flatnonzero(groups[:, a.NEWER_KIND]).tolist():
-        flags, anchor = groups[group, a.NEWER_FLAGS], int(groups[group, a.ANCHOR_OFFSET])
+    for group in np.flatnonzero(groups.column(a.Group.newer_kind)).tolist():
+        flags, anchor = groups[group].newer_flags, int(groups[group].anchor_offset)
         if flags & newer.WHOLE:
             found[group] = None
         elif only_existence and anchor != a.NEVER and not flags & newer.ENDED:
             found[group] = [GroupEvent(anchor, None)]  # a value made it, and nothing removed it
-        elif any(event.record_offset >= groups[group, a.NEWER_SINCE] for event in state.events.get(group, ())):
+        elif any(event.record_offset >= groups[group].newer_since for event in state.events.get(group, ())):
             found[group] = None  # offsets of magic 0 and 1 are in no order
         else:
             found[group] = unfinished[group] = [*state.events.get(group, ()), *state.latest_events(group)]
             if anchor != a.NEVER:
-                batch, index = groups[group, [a.ANCHOR_BATCH, a.ANCHOR_INDEX]].tolist()
+                batch, index = int(groups[group].anchor_batch), int(groups[group].anchor_index)
                 unfinished[group].append(_event(state, anchor, batch, index, 0))
     if unfinished:
-        last = rows[rows[:, a.LAST_OFFSET_OF] != a.NEVER]
-        columns = [a.GROUP, a.LAST_OFFSET_OF, a.BATCH, a.INDEX, a.IS_REMOVED]
-        for group, offset, batch, index, is_removed in last[:, columns].tolist():
-            if group in unfinished and offset != groups[group, a.ANCHOR_OFFSET]:
+        last = rows.of(rows.column(a.Row.last_offset) != a.NEVER)
+        of_each = last.columns(a.Row.group, a.Row.last_offset, a.Row.batch, a.Row.index, a.Row.is_removed)
+        for group, offset, batch, index, is_removed in of_each.tolist():
+            if group in unfinished and offset != groups[group].anchor_offset:
                 unfinished[group].append(_event(state, offset, batch, index, is_removed))
     for events in unfinished.values():
         events.sort(key=lambda event: event.record_offset)
     return found
 
 
-def _newer_rows(state: ColumnarState) -> a.Int64s:
+def _newer_rows(state: ColumnarState) -> Table[a.Row]:
     """Return the rows of keys of newer kinds."""
-    rows = state.arrays.rows[: state.arrays.scan_state[a.ROWS]]
-    found: a.Int64s = rows[rows[:, a.TARGET] == a.IS_NEWER]
-    return found
+    rows = state.arrays.rows.up_to(state.arrays.scan_state.row_count)
+    return rows.of(rows.column(a.Row.target) == a.IS_NEWER)
 
 
-def members(state: ColumnarState) -> tuple[a.Int64s, a.Int64s]:
+def members(state: ColumnarState) -> tuple[Table[a.Row], Table[More]]:
     """Return the rows of members' own keys, and more of each."""
     s = state.arrays
-    rows = s.rows[: s.scan_state[a.ROWS]]
-    is_member = rows[:, a.TARGET] == a.IS_NEWER
-    is_member[is_member] = np.isin(_record_types(state, rows[is_member]), newer.MEMBER_TYPES)
-    return rows[is_member], s.region("more")[: len(rows)][is_member]
+    rows = s.rows.up_to(s.scan_state.row_count)
+    is_member = rows.column(a.Row.target) == a.IS_NEWER
+    is_member[is_member] = np.isin(_record_types(state, rows.of(is_member)), newer.MEMBER_TYPES)
+    return rows.of(is_member), s.region(More).up_to(len(rows)).of(is_member)
 
 
-def _record_types(state: ColumnarState, rows: a.Int64s) -> a.Int64s:
-    arena, at = state.arrays.arena, rows[:, a.KEY_AT]
+def _record_types(state: ColumnarState, rows: Table[a.Row]) -> a.Int64s:
+    arena, at = state.arrays.arena, rows.column(a.Row.key_at)
     numbers: a.Int64s = arena[at].astype(np.int64) << 8 | arena[at + 1]
     return numbers
 
@@ -130,7 +131,7 @@ def read_again(layout: Layout, state: ColumnarState, scanner: Scanner, names: Se
     begin = order.begin(ScanPlace(0, 0))
     assert begin is not None
     Piece(order, begin, scanner, lambda seen: None, read).run(order.end, lambda size_bytes: None)
-    kept = read.arrays.region("kept")[: read.arrays.scan_state[a.KEPT]].tolist()
+    kept = read.arrays.region(Kept).up_to(read.arrays.scan_state.kept).numbers.tolist()
     events = [
         (group, GroupEvent(offset, None) if batch == a.NOTHING else _event(read, offset, batch, index, 0))
         for group, offset, batch, index in kept
@@ -173,9 +174,9 @@ def names_told(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterat
     """
     rows = _newer_rows(state)
     names_topics = newer.TYPES[_record_types(state, rows), newer.NAMES] == 1
-    last = rows[names_topics & (rows[:, a.LAST_OFFSET_OF] != a.NEVER) & (rows[:, a.IS_REMOVED] == 0)]
-    told = state.arrays.region("told")[: state.arrays.scan_state[a.TOLD]]
-    places = np.concatenate([told, last[:, [a.LAST_OFFSET_OF, a.BATCH, a.INDEX]]])
+    last = rows.of(names_topics & (rows.column(a.Row.last_offset) != a.NEVER) & (rows.column(a.Row.is_removed) == 0))
+    told = state.arrays.region(Told).up_to(state.arrays.scan_state.told).numbers
+    places = np.concatenate([told, last.columns(a.Row.last_offset, a.Row.batch, a.Row.index)])
     pointers = [
         Pointer(offset, batch, index, False, is_newer=True)
         for offset, batch, index in places.tolist()

@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.jit.records import places
 from offsets_log.columnar.materialize.timelines import group_names, names_told, timelines
+from offsets_log.columnar.overflow import More, Named, Opened, Producer
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire.programs import SIZES, compile_program, table_of
@@ -35,7 +37,7 @@ GROUP, TOPIC, PARTITION = range(len(KEY_FIELDS))
 class Reader:
     """The programs that read all versions of a message, as arguments of `gather.read_columns`."""
 
-    scan_state: a.Int64s
+    scan_state: a.ScanState
     programs: a.Int64s
     flexible: a.Int64s
     sizes: a.Int64s
@@ -61,8 +63,7 @@ def reader_of(message: Message, fields: tuple[str, ...], is_key: bool) -> Reader
         if layout is not None
     }
     code, begins = table_of(programs)
-    scan_state = np.zeros(a.CODE + len(code), np.int64)
-    scan_state[a.CODE :] = code
+    scan_state = a.new_scan_state(code, seed=0)
     types = {field.name: field.type for field in message.fields}
     sizes = [SIZES.get(types[name].name, 0) for name in fields if isinstance(types[name], Scalar)]  # type: ignore[union-attr]
     return Reader(
@@ -99,8 +100,8 @@ class ReferencedRows:
 def find(state: ColumnarState) -> ReferencedRows:
     """Return the rows that have a committed offset, and the open offsets."""
     s = state.arrays
-    rows = s.rows[: s.scan_state[a.ROWS]]
-    is_live = (rows[:, a.RECORD_OFFSET] != a.NEVER) & (rows[:, a.TARGET] == np.arange(len(rows)))
+    rows = s.rows.up_to(s.scan_state.row_count)
+    is_live = (rows.column(a.Row.record_offset) != a.NEVER) & (rows.column(a.Row.target) == np.arange(len(rows)))
     pending = np.array([place for _, *place in iter_open(state)], np.int64).reshape(-1, 4)
     return ReferencedRows(np.flatnonzero(is_live), pending)
 
@@ -112,18 +113,18 @@ def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
         (producer id, row, record offset, batch, index).
     """
     s = state.arrays
-    opened = s.region("opened")
+    opened = s.region(Opened)
     ends_all = state.profile.cancels_pending == "all"
-    for producer in s.region("producers")[: s.scan_state[a.PRODUCERS]].tolist():
+    for producer in s.region(Producer).up_to(s.scan_state.producer_count):
         seen: set[int] = set()
-        number = producer[a.NEWEST]
+        number = int(producer.newest)
         while number != a.NOTHING:
-            row, record_offset, batch, index, cancels, number = opened[number].tolist()
+            row, record_offset, batch, index, cancels, number = opened[number].numbers.tolist()
             if row in seen:
                 continue
             seen.add(row)
-            if not cancels and not (ends_all and record_offset < s.rows[row, a.TOMBSTONE_OFFSET]):
-                yield producer[a.PRODUCER_ID], row, record_offset, batch, index
+            if not cancels and not (ends_all and record_offset < s.rows[row].tombstone_offset):
+                yield int(producer.producer_id), row, record_offset, batch, index
 
 
 def open_offsets(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterator[OffsetAndMetadata]:
@@ -166,7 +167,8 @@ def finish(
 
 def committed_places(state: ColumnarState, found: ReferencedRows) -> a.Int64s:
     """Return the places of committed offsets, as `offsets_at` takes them."""
-    return state.arrays.rows[found.committed][:, [a.BATCH, a.INDEX, a.RECORD_OFFSET, a.APPLIED_OFFSET]]
+    rows = state.arrays.rows.of(found.committed)
+    return rows.columns(a.Row.batch, a.Row.index, a.Row.record_offset, a.Row.applied_offset)
 
 
 def existing_groups(
@@ -189,11 +191,13 @@ def holdings(
     found = find(state)
     groups = _groups(layout, state, scanner, found, whole=True)
     names = group_names(state)
-    rows = state.arrays.rows[found.committed]
+    rows = state.arrays.rows.of(found.committed)
     if shows_topic is not None:
-        keys = (state.arrays.text_at(at) for at in rows[:, a.KEY_AT].tolist())
-        rows = rows[[shows_topic(decode_coordinator_record(key, None).key["topic"]) for key in keys]]
-    counts = np.bincount(rows[:, a.GROUP], minlength=len(names)).tolist()
+        keys = (state.arrays.text_at(at) for at in rows.column(a.Row.key_at).tolist())
+        rows = rows.of(
+            np.array([shows_topic(decode_coordinator_record(key, None).key["topic"]) for key in keys], np.bool_)
+        )
+    counts = np.bincount(rows.column(a.Row.group), minlength=len(names)).tolist()
     shown = [(name in groups, count) for name, count in zip(names, counts, strict=True) if shows_group(name)]
     return Holdings(
         tuple(group for name, group in groups.items() if shows_group(name)),
@@ -219,7 +223,7 @@ def _groups(
 def groups_of_rows(state: ColumnarState, rows: a.Int64s) -> set[str]:
     """Return the names of the groups of some rows."""
     names = group_names(state)
-    is_there = np.bincount(state.arrays.rows[rows, a.GROUP])
+    is_there = np.bincount(state.arrays.rows.column(a.Row.group)[rows])
     return {names[number] for number in np.flatnonzero(is_there).tolist()}
 
 
@@ -290,23 +294,25 @@ def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = (
         told: further entries like those of `ColumnarState.names`.
     """
     s = state.arrays
-    rows = s.scan_state[a.ROWS]
-    more = s.region("more")[:rows]
-    has_id = (more[:, a.TOPIC_HIGH] != 0) | (more[:, a.TOPIC_LOW] != 0)
-    known = np.flatnonzero(has_id & (s.rows[:rows, a.TARGET] >= 0))
-    named = s.region("named")[: s.scan_state[a.NAMED]]
-    latest = np.column_stack([known, more[known][:, [a.TOPIC_HIGH, a.TOPIC_LOW, a.TOPIC_OFFSET]]])
+    rows = s.scan_state.row_count
+    more = s.region(More).up_to(rows)
+    ids = more.columns(More.topic_high, More.topic_low, More.topic_offset)
+    has_id = ids[:, :2].any(axis=1)
+    known = np.flatnonzero(has_id & (s.rows.up_to(rows).column(a.Row.target) >= 0))
+    named = s.region(Named).up_to(s.scan_state.named).numbers
+    latest = np.column_stack([known, ids[known]])
     entries = [*state.names, *told]
     for row, high, low, record_offset in _ends_of_ids(np.concatenate([named, latest])).tolist():
-        fields = decode_coordinator_record(s.text_at(int(s.rows[row, a.KEY_AT])), None).key
+        fields = decode_coordinator_record(s.text_at(int(s.rows[row].key_at)), None).key
         entries.append((record_offset, high.to_bytes(8, signed=True) + low.to_bytes(8, signed=True), fields["topic"]))
     entries.sort(key=lambda entry: entry[0])
     return {topic_id: name for _, topic_id, name in entries}
 
 
 def _ends_of_ids(said: a.Int64s) -> a.Int64s:
-    """Return of rows like those of the region ``named`` the first and the last of each topic id."""
-    said = said[np.lexsort([said[:, column] for column in (a.NAMED_OFFSET, a.NAMED_LOW, a.NAMED_HIGH)])]
-    is_other = np.any(said[1:, a.NAMED_HIGH : a.NAMED_LOW + 1] != said[:-1, a.NAMED_HIGH : a.NAMED_LOW + 1], axis=1)
+    """Return of numbers of `Named` the first and the last of each topic id."""
+    said = said[np.lexsort([said[:, at] for at in places(Named.offset, Named.low, Named.high)])]
+    ids = said[:, places(Named.high, Named.low)]
+    is_other = np.any(ids[1:] != ids[:-1], axis=1)
     ends: a.Int64s = said[np.append(True, is_other)[: len(said)] | np.append(is_other, True)[: len(said)]]
     return ends

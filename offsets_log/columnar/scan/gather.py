@@ -14,6 +14,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint, walk
@@ -45,7 +46,7 @@ def _find_in_window(window_table: Any, at: Any, progress: Any) -> Any:
 
 @kernel
 def gather(
-    data: Bytes, segment_at: Number, places: LongRows, progress: Longs, staged: LongRows, window: Bytes,
+    data: Bytes, segment_at: Number, places: LongRows, progress: Longs, staged: Table[a.Staged], window: Bytes,
     window_table: LongRows, copied: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
     """Copy the records at ascending places of one segment.
@@ -82,17 +83,17 @@ def gather(
         if places[i, 1] >= count:
             return oc.LOST
         record = places[i, 1]
-        key_size, value_size = staged[record, a.KEY_SIZE], max(staged[record, a.VALUE_SIZE], np.int64(0))
+        key_size, value_size = staged[record].key_size, max(staged[record].value_size, np.int64(0))
         used = progress[1]
         value = used + key_size
         if value + value_size > len(copied):
             return oc.NEEDS_ROOM
-        _copy(source, staged[record, a.KEY], key_size, copied, used)
-        _copy(source, staged[record, a.VALUE_AT], value_size, copied, value)
+        _copy(source, staged[record].key_at, key_size, copied, used)
+        _copy(source, staged[record].value_at, value_size, copied, value)
         table[i, KEY] = used
         table[i, KEY_SIZE] = key_size
         table[i, VALUE] = value
-        table[i, VALUE_SIZE] = staged[record, a.VALUE_SIZE]
+        table[i, VALUE_SIZE] = staged[record].value_size
         table[i, PRODUCER_ID] = bt.producer_of(data, at)
         table[i, PRODUCER_EPOCH] = bt.producer_epoch(data, at)
         progress[0] = i + 1
@@ -102,7 +103,7 @@ def gather(
 
 @kernel
 def read_columns(
-    scan_state: Longs, programs: Longs, flexible: Longs, sizes: Longs, copied: Bytes, table: LongRows, at: Number,
+    scan_state: a.ScanState, programs: Longs, flexible: Longs, sizes: Longs, copied: Bytes, table: LongRows, at: Number,
     numbers: LongRows, texts: LongRows,
 ) -> None:  # fmt: skip
     """Run column programs over copied keys or values, each chosen by their leading int16.
@@ -124,7 +125,7 @@ def read_columns(
         version = be16(copied, start)
         walk(scan_state, programs[version], copied, start + 2, end)
         for field in range(len(sizes)):
-            place = scan_state[a.NOTES + field]
+            place = scan_state.notes[field]
             if place < 0:
                 continue
             if sizes[field] == 8:

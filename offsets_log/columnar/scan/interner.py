@@ -19,7 +19,9 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import load64
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.overflow import owned_at, producer_at
 from offsets_log.columnar.wire.primitives import MULTIPLIER, be16, hash_bytes, walk
 
 GROUP_NOTE, TOPIC_NOTE = 0, 1
@@ -77,47 +79,49 @@ def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
 
 
 @part
-def put(scan_state: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
+def put(scan_state: a.ScanState, arena: Any, data: Any, start: Any, size: Any) -> Any:
     """Copy bytes into the arena; return their position."""
-    at = (scan_state[a.ARENA_USED] + a.CACHE_LINE - 1 & -a.CACHE_LINE) + a.SIZE_BYTES
+    at = (scan_state.arena_used + a.CACHE_LINE - 1 & -a.CACHE_LINE) + a.SIZE_BYTES
     for i in range(a.SIZE_BYTES):
         arena[at - a.SIZE_BYTES + i] = size >> 8 * i & 0xFF
     for i in range(size):
         arena[U(at + i)] = data[U(start + i)]
-    scan_state[a.ARENA_USED] = at + size
+    scan_state.arena_used = at + size
     return at
 
 
 @part
 def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any, found: Any) -> Any:
-    """Return the row of a raw key, or NOT_FOUND."""
+    """Return the row of a raw key, or NOT_FOUND; rows are any records with a ``key_at``."""
     mask = np.int64(len(slots) - 1)
     at = found & mask
     while slots[U(at)] != 0:
         if (slots[U(at)] ^ found) & HIGH == 0:
             row = (slots[U(at)] & LOW) - 1
-            if is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
+            if is_at(arena, rows[U(row)].key_at, data, start, size):
                 return row
         at = at + 1 & mask
     return np.int64(oc.NOT_FOUND)
 
 
 @part
-def add_row(scan_state: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: Any, group: Any) -> Any:
+def add_row(
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], found: Any, key_at: Any, target: Any, group: Any
+) -> Any:
     """Add a row for a key in the arena; the caller has made sure of room."""
-    row = scan_state[a.ROWS]
-    scan_state[a.ROWS] = row + 1
+    row = scan_state.row_count
+    scan_state.row_count = row + 1
     mask = np.int64(len(slots) - 1)
     at = found & mask
     while slots[at] != 0:
         at = at + 1 & mask
     slots[at] = found & HIGH | row + 1
-    rows[row, a.KEY_AT] = key_at
-    rows[row, a.TARGET] = target if target != ITSELF else row
-    rows[row, a.GROUP] = group
-    rows[row, a.RECORD_OFFSET] = a.NEVER
-    rows[row, a.APPLIED_OFFSET] = a.NEVER
-    rows[row, a.TOMBSTONE_OFFSET] = a.NEVER
+    rows[row].key_at = key_at
+    rows[row].target = target if target != ITSELF else row
+    rows[row].group = group
+    rows[row].record_offset = a.NEVER
+    rows[row].applied_offset = a.NEVER
+    rows[row].tombstone_offset = a.NEVER
     return row
 
 
@@ -176,68 +180,81 @@ def are_names_utf8(data: Any, at: Any, end: Any) -> Any:
 
 @part
 def _name_slot(
-    scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any, found: Any
+    scan_state: a.ScanState,
+    groups: Table[a.Group],
+    arena: Any,
+    overflow: Longs,
+    data: Any,
+    start: Any,
+    size: Any,
+    found: Any,
 ) -> Any:
     """Return the index in ``overflow`` of the slot of a name, or of the free one for it."""
-    mask = scan_state[a.GROUP_SLOTS_ROOM] - 1
+    mask = scan_state.group_slots_room - 1
     at = found & mask
-    while overflow[scan_state[a.GROUP_SLOTS_AT] + at] != 0:
-        slot = overflow[scan_state[a.GROUP_SLOTS_AT] + at]
-        if (slot ^ found) & HIGH == 0 and is_at(arena, groups[(slot & LOW) - 1, a.NAME_AT], data, start, size):
+    while overflow[scan_state.group_slots_at + at] != 0:
+        slot = overflow[scan_state.group_slots_at + at]
+        if (slot ^ found) & HIGH == 0 and is_at(arena, groups[(slot & LOW) - 1].name_at, data, start, size):
             break
         at = at + 1 & mask
-    return scan_state[a.GROUP_SLOTS_AT] + at
+    return scan_state.group_slots_at + at
 
 
 @part
-def find_name(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any) -> Any:
+def find_name(
+    scan_state: a.ScanState, groups: Table[a.Group], arena: Any, overflow: Longs, data: Any, start: Any, size: Any
+) -> Any:
     """Return the number of a group or another name, or NOT_FOUND."""
-    found = hash_bytes(data, start, size, scan_state[a.SEED])
+    found = hash_bytes(data, start, size, scan_state.seed)
     slot = overflow[_name_slot(scan_state, groups, arena, overflow, data, start, size, found)]
     return (slot & LOW) - 1 if slot != 0 else np.int64(oc.NOT_FOUND)
 
 
 @part
-def intern_group(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any) -> Any:
+def intern_group(
+    scan_state: a.ScanState, groups: Table[a.Group], arena: Any, overflow: Longs, data: Any, start: Any, size: Any
+) -> Any:
     """Return the number of a group, new or known; the caller has made sure of room."""
-    found = hash_bytes(data, start, size, scan_state[a.SEED])
+    found = hash_bytes(data, start, size, scan_state.seed)
     at = _name_slot(scan_state, groups, arena, overflow, data, start, size, found)
     if overflow[at] != 0:
         return (overflow[at] & LOW) - 1
-    group = scan_state[a.GROUPS]
-    scan_state[a.GROUPS] = group + 1
+    group = scan_state.group_count
+    scan_state.group_count = group + 1
     overflow[at] = found & HIGH | group + 1
-    groups[group, a.NAME_AT] = put(scan_state, arena, data, start, size)
-    groups[group, a.METADATA_OFFSET] = a.NEVER
-    groups[group, a.VALUE_OFFSET] = a.NEVER
-    groups[group, a.FIRST_OFFSET_OF_GROUP] = a.NEVER
-    groups[group, a.ANCHOR_OFFSET] = a.NEVER
-    groups[group, a.VALUE_BEFORE] = a.NEVER
-    groups[group, a.ACTIVE_MS] = a.NEVER
+    groups[group].name_at = put(scan_state, arena, data, start, size)
+    groups[group].metadata_offset = a.NEVER
+    groups[group].value_offset = a.NEVER
+    groups[group].first_offset = a.NEVER
+    groups[group].anchor_offset = a.NEVER
+    groups[group].value_before = a.NEVER
+    groups[group].active_ms = a.NEVER
     return group
 
 
 @inlined
-def has_room(scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, size: Any) -> Any:
+def has_room(
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, size: Any
+) -> Any:
     """Return whether there is room for a new key of that size, its canonical form and its group."""
     return (
-        2 * (scan_state[a.ROWS] + 2) <= len(slots)
-        and scan_state[a.ROWS] + 2 <= len(rows)
-        and scan_state[a.ROWS] + 2 <= scan_state[a.MORE_ROOM]
-        and 2 * (scan_state[a.GROUPS] + 1) <= scan_state[a.GROUP_SLOTS_ROOM]
-        and scan_state[a.GROUPS] + 1 <= len(groups)
-        and scan_state[a.ARENA_USED] + 3 * (size + a.CACHE_LINE + a.SIZE_BYTES) <= len(arena)
+        2 * (scan_state.row_count + 2) <= len(slots)
+        and scan_state.row_count + 2 <= len(rows)
+        and scan_state.row_count + 2 <= scan_state.more_room
+        and 2 * (scan_state.group_count + 1) <= scan_state.group_slots_room
+        and scan_state.group_count + 1 <= len(groups)
+        and scan_state.arena_used + 3 * (size + a.CACHE_LINE + a.SIZE_BYTES) <= len(arena)
     )
 
 
 @part
 def intern(
-    scan_state: Any,
+    scan_state: a.ScanState,
     slots: Any,
-    rows: Any,
-    groups: Any,
+    rows: Table[a.Row],
+    groups: Table[a.Group],
     arena: Any,
-    overflow: Any,
+    overflow: Longs,
     data: Any,
     start: Any,
     size: Any,
@@ -249,11 +266,11 @@ def intern(
         return np.int64(oc.KEY_NOT_PLAIN)
     if not has_room(scan_state, slots, rows, groups, arena, size):
         return np.int64(oc.NEEDS_ROOM)
-    end = walk(scan_state, scan_state[a.KEY_PROGRAMS + number], data, start + 2, start + size)
+    end = walk(scan_state, scan_state.key_programs[number], data, start + 2, start + size)
     if end < 0:
         return np.int64(oc.KEY_NOT_PLAIN)
-    group_at = scan_state[a.NOTES + GROUP_NOTE] + 2
-    topic_at = scan_state[a.NOTES + TOPIC_NOTE] + 2
+    group_at = scan_state.notes[GROUP_NOTE] + 2
+    topic_at = scan_state.notes[TOPIC_NOTE] + 2
     group_size = be16(data, group_at - 2)
     if not is_utf8(data, group_at, group_size):
         return np.int64(oc.KEY_NOT_PLAIN)
@@ -264,7 +281,7 @@ def intern(
     if number == 0 or (number == 1 and end != start + size):
         key_at = put(scan_state, arena, data, start, end - start)
         arena[key_at + 1] = 1
-        canonical = hash_bytes(arena, key_at, end - start, scan_state[a.SEED])
+        canonical = hash_bytes(arena, key_at, end - start, scan_state.seed)
         target = find_row(slots, rows, arena, arena, key_at, end - start, canonical)
         if target < 0:
             target = add_row(scan_state, slots, rows, canonical, key_at, np.int64(ITSELF), group)
@@ -274,8 +291,8 @@ def intern(
 
 @part
 def intern_newer(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any,
-    found: Any, member_type: Any, target: Any,
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    data: Any, start: Any, size: Any, found: Any, member_type: Any, target: Any,
 ) -> Any:  # fmt: skip
     """Add a new key of a newer kind, and its member's own key; return the row of the first, or NEEDS_ROOM.
 
@@ -285,8 +302,8 @@ def intern_newer(
     """
     if not has_room(scan_state, slots, rows, groups, arena, size):
         return np.int64(oc.NEEDS_ROOM)
-    walk(scan_state, scan_state[a.KEY_PROGRAMS + be16(data, start)], data, start + 2, start + size)
-    group_at = scan_state[a.NOTES + GROUP_NOTE] + 2
+    walk(scan_state, scan_state.key_programs[be16(data, start)], data, start + 2, start + size)
+    group_at = scan_state.notes[GROUP_NOTE] + 2
     group = intern_group(scan_state, groups, arena, overflow, data, group_at, be16(data, group_at - 2))
     key_at = put(scan_state, arena, data, start, size)
     member = np.int64(a.NOTHING)
@@ -294,24 +311,24 @@ def intern_newer(
         member_at = put(scan_state, arena, data, start, size)
         arena[member_at] = member_type >> 8
         arena[member_at + 1] = member_type & 0xFF
-        hashed = hash_bytes(arena, member_at, size, scan_state[a.SEED])
+        hashed = hash_bytes(arena, member_at, size, scan_state.seed)
         member = find_row(slots, rows, arena, arena, member_at, size, hashed)
         if member < 0:
             member = add_row(scan_state, slots, rows, hashed, member_at, target, group)
-            rows[member, a.MEMBER] = member
+            rows[member].member = member
     row = add_row(scan_state, slots, rows, found, key_at, target, group)
-    rows[row, a.MEMBER] = member if member >= 0 else row
+    rows[row].member = member if member >= 0 else row
     return row
 
 
 @part
 def find_newer(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, size: Any,
-    member_type: Any
+    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
+    data: Any, size: Any, member_type: Any
 ) -> Any:  # fmt: skip
     """Return the row of a canonical key of a newer kind at the start of ``data``, new or known; NEEDS_ROOM."""
     start = np.int64(0)
-    found = hash_bytes(data, start, size, scan_state[a.SEED])
+    found = hash_bytes(data, start, size, scan_state.seed)
     row = find_row(slots, rows, arena, data, start, size, found)
     if row >= 0:
         return row
@@ -321,20 +338,20 @@ def find_newer(
 
 @kernel
 def register(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes,
-    raw_size: Number,
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
+    data: Bytes, raw_size: Number,
 ) -> Any:  # fmt: skip
     """Add a raw key that Python has read; return its row, or NEEDS_ROOM.
 
     Args:
         data: the raw key, followed by the canonical one.
     """
-    found = hash_bytes(data, np.int64(0), raw_size, scan_state[a.SEED])
+    found = hash_bytes(data, np.int64(0), raw_size, scan_state.seed)
     row = find_row(slots, rows, arena, data, np.int64(0), raw_size, found)
     if row >= 0:
         return row
     size = len(data) - raw_size
-    canonical_found = hash_bytes(data, raw_size, size, scan_state[a.SEED])
+    canonical_found = hash_bytes(data, raw_size, size, scan_state.seed)
     canonical = find_row(slots, rows, arena, data, raw_size, size, canonical_found)
     if canonical < 0:
         canonical = intern(scan_state, slots, rows, groups, arena, overflow, data, raw_size, size, canonical_found)
@@ -344,8 +361,8 @@ def register(
     if row >= 0:
         return row
     key_at = put(scan_state, arena, data, np.int64(0), raw_size)
-    target = rows[canonical, a.TARGET]
-    return add_row(scan_state, slots, rows, found, key_at, target, rows[canonical, a.GROUP])
+    target = rows[canonical].target
+    return add_row(scan_state, slots, rows, found, key_at, target, rows[canonical].group)
 
 
 @inlined
@@ -356,85 +373,82 @@ def hash_producer(producer_id: Any, seed: Any) -> Any:
 
 
 @part
-def intern_producer(scan_state: Any, overflow: Any, producer_id: Any) -> Any:
+def intern_producer(scan_state: a.ScanState, overflow: Longs, producer_id: Any) -> Any:
     """Return the number of a producer, new or known; NEEDS_ROOM."""
-    found = hash_producer(producer_id, scan_state[a.SEED])
-    mask = scan_state[a.PRODUCER_SLOTS_ROOM] - 1
+    found = hash_producer(producer_id, scan_state.seed)
+    mask = scan_state.producer_slots_room - 1
     at = found & mask
-    while overflow[scan_state[a.PRODUCER_SLOTS_AT] + at] != 0:
-        producer = (overflow[scan_state[a.PRODUCER_SLOTS_AT] + at] & LOW) - 1
-        if overflow[scan_state[a.PRODUCERS_AT] + producer * a.PRODUCER_SIZE + a.PRODUCER_ID] == producer_id:
+    while overflow[scan_state.producer_slots_at + at] != 0:
+        producer = (overflow[scan_state.producer_slots_at + at] & LOW) - 1
+        if producer_at(scan_state, overflow, producer).producer_id == producer_id:
             return producer
         at = at + 1 & mask
-    producer = scan_state[a.PRODUCERS]
-    if producer + 1 > scan_state[a.PRODUCERS_ROOM] or 2 * (producer + 1) > scan_state[a.PRODUCER_SLOTS_ROOM]:
+    producer = scan_state.producer_count
+    if producer + 1 > scan_state.producers_room or 2 * (producer + 1) > scan_state.producer_slots_room:
         return np.int64(oc.NEEDS_ROOM)
-    scan_state[a.PRODUCERS] = producer + 1
-    overflow[scan_state[a.PRODUCER_SLOTS_AT] + at] = found & HIGH | producer + 1
-    begin = scan_state[a.PRODUCERS_AT] + producer * a.PRODUCER_SIZE
-    overflow[begin + a.PRODUCER_ID] = producer_id
-    overflow[begin + a.HEAD_OFFSET] = a.NOTHING
-    overflow[begin + a.NEWEST] = a.NOTHING
-    overflow[begin + a.OLDEST] = a.NOTHING
+    scan_state.producer_count = producer + 1
+    overflow[scan_state.producer_slots_at + at] = found & HIGH | producer + 1
+    made = producer_at(scan_state, overflow, producer)
+    made.producer_id = producer_id
+    made.head_offset = a.NOTHING
+    made.newest = a.NOTHING
+    made.oldest = a.NOTHING
     return producer
 
 
 @part
-def find_owned_slot(scan_state: Any, overflow: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
+def find_owned_slot(scan_state: a.ScanState, overflow: Longs, group: Any, high: Any, low: Any, partition: Any) -> Any:
     """Return the index in ``overflow`` of a taken partition's slot, or of the free one for it; and its hash."""
-    value = (U(high) ^ U(scan_state[a.SEED])) * MULTIPLIER
+    value = (U(high) ^ U(scan_state.seed)) * MULTIPLIER
     value = (value ^ value >> U(29) ^ U(low)) * MULTIPLIER
     value = (value ^ value >> U(29) ^ U(group) << U(32) ^ U(partition)) * MULTIPLIER
     found = np.int64(value ^ value >> U(32))
-    mask = scan_state[a.OWNED_SLOTS_ROOM] - 1
+    mask = scan_state.owned_slots_room - 1
     at = found & mask
-    while overflow[scan_state[a.OWNED_SLOTS_AT] + at] != 0:
-        slot = overflow[scan_state[a.OWNED_SLOTS_AT] + at]
-        entry = scan_state[a.OWNED_AT] + ((slot & LOW) - 1) * a.OWNED_SIZE
+    while overflow[scan_state.owned_slots_at + at] != 0:
+        slot = overflow[scan_state.owned_slots_at + at]
+        entry = owned_at(scan_state, overflow, (slot & LOW) - 1)
         if (
             (slot ^ found) & HIGH == 0
-            and overflow[entry + a.OWNED_GROUP] == group
-            and overflow[entry + a.OWNED_HIGH] == high
-            and overflow[entry + a.OWNED_LOW] == low
-            and overflow[entry + a.OWNED_PARTITION] == partition
+            and entry.group == group
+            and entry.high == high
+            and entry.low == low
+            and entry.partition == partition
         ):
             break
         at = at + 1 & mask
-    return scan_state[a.OWNED_SLOTS_AT] + at, found
+    return scan_state.owned_slots_at + at, found
 
 
 @kernel
 def fill_slots(
-    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs
+    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs
 ) -> None:
     """Enter all rows, groups and producers into their empty tables, after these have grown."""
-    seed = scan_state[a.SEED]
+    seed = scan_state.seed
     mask = np.int64(len(slots) - 1)
-    for row in range(scan_state[a.ROWS]):
-        found = hash_bytes(arena, rows[row, a.KEY_AT], size_of(arena, rows[row, a.KEY_AT]), seed)
+    for row in range(scan_state.row_count):
+        found = hash_bytes(arena, rows[row].key_at, size_of(arena, rows[row].key_at), seed)
         at = found & mask
         while slots[at] != 0:
             at = at + 1 & mask
         slots[at] = found & HIGH | row + 1
     for kind in range(2):
-        begin = scan_state[a.GROUP_SLOTS_AT + kind]
-        mask = scan_state[a.GROUP_SLOTS_ROOM + kind] - 1
-        for number in range(scan_state[a.GROUPS] if kind == 0 else scan_state[a.PRODUCERS]):
+        begin = scan_state.group_slots_at if kind == 0 else scan_state.producer_slots_at
+        mask = (scan_state.group_slots_room if kind == 0 else scan_state.producer_slots_room) - 1
+        for number in range(scan_state.group_count if kind == 0 else scan_state.producer_count):
             if kind == 0:
-                name_at = groups[number, a.NAME_AT]
+                name_at = groups[number].name_at
                 found = hash_bytes(arena, name_at, size_of(arena, name_at), seed)
             else:
-                found = hash_producer(
-                    overflow[scan_state[a.PRODUCERS_AT] + number * a.PRODUCER_SIZE + a.PRODUCER_ID], seed
-                )
+                found = hash_producer(producer_at(scan_state, overflow, number).producer_id, seed)
             at = found & mask
             while overflow[begin + at] != 0:
                 at = at + 1 & mask
             overflow[begin + at] = found & HIGH | number + 1
-    for number in range(scan_state[a.OWNED]):
-        entry = scan_state[a.OWNED_AT] + number * a.OWNED_SIZE
+    for number in range(scan_state.owned):
+        entry = owned_at(scan_state, overflow, number)
         at, found = find_owned_slot(
-            scan_state, overflow, overflow[entry + a.OWNED_GROUP], overflow[entry + a.OWNED_HIGH], overflow[entry +
-            a.OWNED_LOW], overflow[entry + a.OWNED_PARTITION],
+            scan_state, overflow, entry.group, entry.high, entry.low, entry.partition,
         )  # fmt: skip
         overflow[at] = found & HIGH | number + 1

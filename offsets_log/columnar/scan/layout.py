@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.staging import FLUSH_AT
 from offsets_log.columnar.wire import decompressed as dp
@@ -54,12 +55,12 @@ class Scanner:
     """The buffers of one thread. A context manager; not to be shared.
 
     Attributes:
-        staged: records of batches on their way into the state; replaced by a larger array if a batch needs it.
+        staged: records of batches on their way into the state; replaced by a larger table if a batch needs it.
         window, table: decompressed batches, see `decompressed`.
     """
 
     def __init__(self) -> None:
-        self.staged = np.zeros((STAGED, a.STAGED_SIZE), np.int64)
+        self.staged = Table(a.Staged, STAGED)
         self._made = np.zeros(WINDOW, np.uint8)
         self.window = read_only(self._made)
         self.table = np.zeros((WINDOW_BATCHES, dp.COLUMNS), np.int64)
@@ -87,9 +88,7 @@ class Scanner:
 
     def more_records(self, count: int) -> None:
         """Make room for a batch of that many records in addition to those staged."""
-        staged = np.zeros((2 * (count + FLUSH_AT), a.STAGED_SIZE), np.int64)
-        staged[: len(self.staged)] = self.staged
-        self.staged = staged
+        self.staged = self.staged.grown(2 * (count + FLUSH_AT))
 
     def gather(self, layout: Layout, places: a.Int64s) -> tuple[a.Bytes, a.Int64s]:
         """Copy the records at places of a log, int64[n, 2] of (batch, index); return their bytes and `gather.COLUMNS`.

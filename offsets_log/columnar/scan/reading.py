@@ -169,7 +169,7 @@ class Reading(ABC):
 
     @property
     @abstractmethod
-    def scan_state(self) -> a.Int64s:
+    def scan_state(self) -> a.ScanState:
         """The scan state that tells the kernel what to do."""
 
     @abstractmethod
@@ -206,19 +206,19 @@ class Reading(ABC):
         data, scan_state, cursor = self.order.layout.data[index], self.scan_state, self.cursor
         self._tell(index, stop)
         outcome = self.scan(index, data)
-        position = int(scan_state[a.AT])
+        position = int(scan_state.at)
         cursor.place = ScanPlace(index, position)
-        last_offset = int(scan_state[a.LAST_OFFSET])
+        last_offset = int(scan_state.last_offset)
         if last_offset > cursor.last_offset:
             cursor.last_offset, cursor.next_offset, cursor.is_broken = last_offset, last_offset + 1, False
         match outcome:
             case oc.NOT_PLAIN:
                 self._slow_path(index)
             case oc.NEEDS_WINDOW:
-                scan_state[a.WINDOW_COUNT] = self.scanner.fill_window(data, position, stop)
-                scan_state[a.WINDOW_NEXT] = 0
+                scan_state.window_count = self.scanner.fill_window(data, position, stop)
+                scan_state.window_next = 0
             case oc.NEEDS_RECORDS:
-                self.scanner.more_records(int(scan_state[a.NEEDED]))
+                self.scanner.more_records(int(scan_state.needed))
             case oc.STOPPED:
                 cursor.is_stopped = True
         return outcome
@@ -227,20 +227,20 @@ class Reading(ABC):
         """Set what the scan state must hold before a scan."""
         scan_state, until = self.scan_state, self.order.until
         if index != self._index:
-            scan_state[a.CHECKED] = a.NOTHING
-            scan_state[a.WINDOW_COUNT] = 0
+            scan_state.checked = a.NOTHING
+            scan_state.window_count = 0
             self._index = index
         base_offset = self.order.log.segments[index].base_offset
         following = self.order.layout.walk.following_base_offset(index)
-        scan_state[a.AT] = self.cursor.place.position
-        scan_state[a.STOP] = stop
-        scan_state[a.LAST_OFFSET] = self.cursor.last_offset
-        scan_state[a.SEGMENT] = self.order.layout.begins[index]
-        scan_state[a.BASE_OFFSET] = a.NOTHING if base_offset is None else base_offset
-        scan_state[a.FOLLOWING] = a.NOTHING if following is None else following
-        scan_state[a.UNTIL_OFFSET] = _bound(until.record_offset)
-        scan_state[a.UNTIL_TIME] = _bound(until.time_ms)
-        scan_state[a.PAUSE] = PAUSE
+        scan_state.at = self.cursor.place.position
+        scan_state.stop = stop
+        scan_state.last_offset = self.cursor.last_offset
+        scan_state.segment = self.order.layout.begins[index]
+        scan_state.base_offset = a.NOTHING if base_offset is None else base_offset
+        scan_state.following = a.NOTHING if following is None else following
+        scan_state.until_offset = _bound(until.record_offset)
+        scan_state.until_time = _bound(until.time_ms)
+        scan_state.pause = PAUSE
 
     def _slow_path(self, index: int) -> None:
         """Read with `log_format` until a batch was taken, or one follows damage, which the kernel may read."""
@@ -261,7 +261,7 @@ class Reading(ABC):
                         cursor.is_stopped = True
                         return
                     self.take(index, item)
-                    cursor.last_offset = self.scan_state[a.LAST_OFFSET] = last_offset
+                    cursor.last_offset = self.scan_state.last_offset = last_offset
                     cursor.next_offset, cursor.is_broken = item.next_offset, False
                     cursor.place = ScanPlace(index, item.position + item.size_bytes)
                     return

@@ -14,6 +14,8 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.kinds import Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import are_names_utf8, intern_producer, is_plain_text
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
@@ -26,25 +28,25 @@ FLUSH_AT = 2 * a.BLOCK
 
 
 @part
-def is_in_place(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
+def is_in_place(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
     """Return whether a batch's offsets fit those around it, as `log_format.partition_log` requires."""
     base = be64(data, at)
     last = bt.last_offset(data, at)
-    before = scan_state[a.LAST_OFFSET]
-    segment_base = scan_state[a.BASE_OFFSET]
+    before = scan_state.last_offset
+    segment_base = scan_state.base_offset
     if base <= before or last < base:
         return False
     if segment_base >= 0 and (base < segment_base or last >= segment_base + bt.MAX_OFFSETS_IN_SEGMENT):
         return False
     if base == before + 1 or base == segment_base:
         return True
-    following = scan_state[a.FOLLOWING]
+    following = scan_state.following
     if at + size < len(data):
         next_size = bt.batch_at(data, at + size, np.int64(len(data)))
         if next_size < 0:
             return False
-        scan_state[a.CHECKED] = at + size
-        scan_state[a.CHECKED_SIZE] = next_size
+        scan_state.checked = at + size
+        scan_state.checked_size = next_size
         following = be64(data, at + size)
     elif following == a.NOTHING:
         return True
@@ -53,42 +55,44 @@ def is_in_place(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
 
 
 @inlined
-def _stage_marker(scan_state: Any, overflow: Any, staged: Any, data: Any, at: Any, size: Any) -> Any:
+def _stage_marker(
+    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], data: Any, at: Any, size: Any
+) -> Any:
     """Stage a control batch of one marker."""
     if be32(data, at + bt.RECORDS_COUNT) != 1 or be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
         return oc.NOT_PLAIN
-    n = scan_state[a.STAGED]
+    n = scan_state.staged
     if bt.records_of(data, at + bt.HEADER_SIZE, at + size, np.int64(1), data, at, staged, n) < 0:
         return oc.NOT_PLAIN
-    key, value = staged[n, a.KEY], staged[n, a.VALUE_AT]
-    if staged[n, a.KEY_SIZE] < 4 or staged[n, a.VALUE_SIZE] < 6:
+    key, value = staged[n].key_at, staged[n].value_at
+    if staged[n].key_size < 4 or staged[n].value_size < 6:
         return oc.NOT_PLAIN
     kind = be16(data, key + 2)
     if be16(data, key) < 0 or be16(data, value) < 0 or kind < 0 or kind > 1:
         return oc.NOT_PLAIN
-    if scan_state[a.IS_INSPECTED] == a.ALONE:
+    if scan_state.is_inspected == a.ALONE:
         return oc.NEEDS_OTHERS
     producer = intern_producer(scan_state, overflow, bt.producer_of(data, at))
     if producer < 0:
         return oc.NEEDS_ROOM
-    staged[n, a.STAGED_BATCH] = scan_state[a.SEGMENT] + at
-    staged[n, a.KIND] = a.COMMIT if kind == 1 else a.ABORT
-    staged[n, a.STAGED_PRODUCER] = producer
-    scan_state[a.STAGED] = n + 1
+    staged[n].batch = scan_state.segment + at
+    staged[n].kind = a.COMMIT if kind == 1 else a.ABORT
+    staged[n].producer = producer
+    scan_state.staged = n + 1
     return oc.FINISHED
 
 
 @part
-def _is_newer_key(scan_state: Any, number: Any, data: Any, key: Any, size: Any) -> Any:
+def _is_newer_key(scan_state: a.ScanState, number: Any, data: Any, key: Any, size: Any) -> Any:
     """Return whether a key of a newer kind has a program in the scan state, UTF-8 names, and nothing after them."""
-    program = scan_state[a.KEY_PROGRAMS + number]
+    program = scan_state.key_programs[number]
     if program == NO_PLACE or walk(scan_state, program, data, key + 2, key + size) != key + size:
         return False
     return is_plain_text(data, key + 2, size - 2) or are_names_utf8(data, key + 2, key + size)
 
 
 @inlined
-def value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: Any, size: Any) -> Any:
+def value_kind(scan_state: a.ScanState, source: Any, key: Any, key_size: Any, value: Any, size: Any) -> Any:
     """Return VALUE or TOMBSTONE for a record that the programs can read through, else −1.
 
     Keys and values of the newer kinds of groups must end with their last field: one version number may have several
@@ -106,16 +110,15 @@ def value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: Any
     version = be16(source, value)
     if version < 0 or version >= a.VERSIONS:
         return np.int64(-1)
-    place = number * a.VERSIONS + version
-    before = scan_state[U(a.ONE_STRING + place)]
+    before = scan_state.one_string[U(number), U(version)]
     if before >= 0:  # numbers, one string, numbers: no need of the program
         if size < before + 2:
             return np.int64(-1)
         length = be16(source, value + before)
-        fits = 0 <= length <= size - scan_state[U(a.AROUND_STRING + place)]
-        scan_state[a.NOTES] = a.NOTHING
+        fits = 0 <= length <= size - scan_state.around_string[U(number), U(version)]
+        scan_state.notes[0] = a.NOTHING
         return np.int64(a.VALUE if fits else -1)
-    program = scan_state[U(a.VALUE_PROGRAMS + place)]
+    program = scan_state.value_programs[U(number), U(version)]
     if program == NO_PLACE:
         return np.int64(-1)
     end = walk(scan_state, program, source, value + 2, value + size)
@@ -123,28 +126,35 @@ def value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: Any
 
 
 @inlined
-def _is_read_by_all(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
+def _is_read_by_all(scan_state: a.ScanState, source: Any, staged: Table[a.Staged], i: Any) -> Any:
     """Return whether releases with another layout of a value, if they are asked about, can read it too (``B-9``)."""
-    size, value = staged[i, a.VALUE_SIZE], staged[i, a.VALUE_AT]
-    program = scan_state[a.OTHER_PROGRAMS + be16(source, staged[i, a.KEY])]
+    size, value = staged[i].value_size, staged[i].value_at
+    program = scan_state.other_programs[be16(source, staged[i].key_at)]
     return size < 0 or program == NO_PLACE or walk(scan_state, program, source, value + 2, value + size) >= 0
 
 
 @inlined
-def _begins_behind(scan_state: Any, data: Any, at: Any, staged: Any) -> Any:
+def _begins_behind(scan_state: a.ScanState, data: Any, at: Any, staged: Table[a.Staged]) -> Any:
     """Return whether the first offset of a batch whose records were found is beyond the last one before."""
-    return not bt.is_older(data, at) or staged[U(scan_state[a.STAGED]), a.OFFSET] > scan_state[a.LAST_OFFSET]
+    return not bt.is_older(data, at) or staged[U(scan_state.staged)].offset > scan_state.last_offset
 
 
 @part
 def _stage_records(
-    scan_state: Any, overflow: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any
+    scan_state: a.ScanState,
+    overflow: Longs,
+    staged: Table[a.Staged],
+    source: Any,
+    start: Any,
+    end: Any,
+    data: Any,
+    at: Any,
 ) -> Any:
     """Stage the records of the data batch at ``at``, which are in ``source[start:end]``."""
     count = bt.count_of(source, start, end, data, at)
-    n = scan_state[a.STAGED]
+    n = scan_state.staged
     if n + count >= len(staged):
-        scan_state[a.NEEDED] = count
+        scan_state.needed = count
         return oc.NEEDS_RECORDS
     if bt.records_of(source, start, end, count, data, at, staged, n) < 0 or not _begins_behind(
         scan_state, data, at, staged
@@ -153,71 +163,80 @@ def _stage_records(
     producer_id = bt.producer_of(data, at)
     producer = np.int64(a.NOTHING)
     is_marked = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK != 0
-    if scan_state[a.IS_INSPECTED] and is_marked != (producer_id != -1):
+    if scan_state.is_inspected and is_marked != (producer_id != -1):
         return oc.NOT_PLAIN  # whether it belongs to a transaction is not the same by all rules
-    if scan_state[a.IS_INSPECTED] == a.ALONE and is_marked:
+    if scan_state.is_inspected == a.ALONE and is_marked:
         return oc.NEEDS_OTHERS
-    if is_marked if scan_state[a.BY_BIT] else producer_id != -1:
+    if is_marked if scan_state.by_bit else producer_id != -1:
         producer = intern_producer(scan_state, overflow, producer_id)
         if producer < 0:
             return oc.NEEDS_ROOM
     for item in range(n, n + count):
         i = U(item)
         kind = value_kind(
-            scan_state, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+            scan_state, source, staged[i].key_at, staged[i].key_size, staged[i].value_at, staged[i].value_size
         )
         if kind < 0:
             return oc.NOT_PLAIN
-        if scan_state[a.IS_INSPECTED] and not _is_read_by_all(scan_state, source, staged, i):
+        if scan_state.is_inspected and not _is_read_by_all(scan_state, source, staged, i):
             return oc.NOT_PLAIN
-        staged[i, a.KIND] = kind
-        staged[i, a.STAGED_BATCH] = scan_state[a.SEGMENT] + at
-        staged[i, a.STAGED_INDEX] = item - n
-        staged[i, a.STAGED_PRODUCER] = producer
-        is_commit = be16(source, staged[i, a.KEY]) < a.KEY_TYPES and kind == a.VALUE
-        staged[i, a.TOPIC_ID_AT] = scan_state[a.NOTES] if is_commit else np.int64(a.NOTHING)
-    scan_state[a.STAGED] = n + count
+        staged[i].kind = kind
+        staged[i].batch = scan_state.segment + at
+        staged[i].index = item - n
+        staged[i].producer = producer
+        is_commit = be16(source, staged[i].key_at) < a.KEY_TYPES and kind == a.VALUE
+        staged[i].topic_id_at = scan_state.notes[0] if is_commit else np.int64(a.NOTHING)
+    scan_state.staged = n + count
     return oc.FINISHED
 
 
 @inlined
-def find_in_window(scan_state: Any, table: Any, at: Any) -> Any:
+def find_in_window(scan_state: a.ScanState, table: Any, at: Any) -> Any:
     """Return the place of a batch in the window, NOTHING if it is not there."""
-    place = dp.first_not_before(table, scan_state[a.WINDOW_NEXT], scan_state[a.WINDOW_COUNT], at)
-    scan_state[a.WINDOW_NEXT] = place
-    is_there = place < scan_state[a.WINDOW_COUNT] and table[place, dp.BATCH_AT] == at
+    place = dp.first_not_before(table, scan_state.window_next, scan_state.window_count, at)
+    scan_state.window_next = place
+    is_there = place < scan_state.window_count and table[place, dp.BATCH_AT] == at
     return place if is_there else np.int64(a.NOTHING)
 
 
 @inlined
-def _is_for_others(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
+def _is_for_others(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
     """Return whether a batch must be left to the slow path because of a bound or its size."""
-    if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
+    if bt.last_offset(data, at) >= scan_state.until_offset:
         return True
-    return scan_state[a.IS_INSPECTED] != 0 and size > scan_state[a.MOST_BYTES]
+    return scan_state.is_inspected != 0 and size > scan_state.most_bytes
 
 
 @inlined
-def refusal(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
+def refusal(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
     """Return why a batch is not taken before its records are looked at; FINISHED if it may be."""
     if size < 0 or not is_in_place(scan_state, data, at, size):
         return oc.NOT_PLAIN
-    if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
+    if bt.max_timestamp(data, at) > scan_state.until_time:
         return oc.STOPPED
     return oc.NOT_PLAIN if _is_for_others(scan_state, data, at, size) else oc.FINISHED
 
 
 @inlined
-def take(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
+def take(
+    scan_state: a.ScanState,
+    overflow: Longs,
+    staged: Table[a.Staged],
+    data: Any,
+    window: Any,
+    table: Any,
+    at: Any,
+    size: Any,
+) -> Any:
     """Stage the batch at a position, or return why not."""
     refused = refusal(scan_state, data, at, size)
     if refused != oc.FINISHED:
         return refused
     attributes = bt.attributes_of(data, at)
     in_window = attributes & bt.CODEC_MASK != 0 and attributes & bt.CONTROL_MASK == 0
-    if scan_state[a.STAGED] and scan_state[a.IN_WINDOW] != in_window:
+    if scan_state.staged and scan_state.in_window != in_window:
         return oc.PAUSED  # what is staged stands in one place
-    scan_state[a.IN_WINDOW] = in_window
+    scan_state.in_window = in_window
     if attributes & bt.CONTROL_MASK:
         return _stage_marker(scan_state, overflow, staged, data, at, size)
     source, start, end = data, bt.records_begin(data, at), at + size
@@ -232,41 +251,43 @@ def take(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, ta
 
 
 @inlined
-def accept(scan_state: Any, data: Any, at: Any, size: Any, staged: Any, first: Any) -> None:
+def accept(scan_state: a.ScanState, data: Any, at: Any, size: Any, staged: Table[a.Staged], first: Any) -> None:
     """Count a batch whose records are staged from ``first`` on."""
     base = bt.base_offset(data, at, staged, first)
     last = bt.last_offset(data, at)
-    if scan_state[a.FIRST_OFFSET] == a.NOTHING:
-        scan_state[a.FIRST_OFFSET] = base
+    if scan_state.first_offset == a.NOTHING:
+        scan_state.first_offset = base
     else:
-        missing = base - scan_state[a.LAST_OFFSET] - 1
-        scan_state[a.MISSING] += missing
-        scan_state[a.GAPS] += missing > 0
-    scan_state[a.LAST_OFFSET] = last
-    scan_state[a.END_OFFSET] = max(scan_state[a.END_OFFSET], last + 1)
+        missing = base - scan_state.last_offset - 1
+        scan_state.missing += missing
+        scan_state.gaps += missing > 0
+    scan_state.last_offset = last
+    scan_state.end_offset = max(scan_state.end_offset, last + 1)
     attributes = bt.attributes_of(data, at)
     kind = U((attributes >> bt.OLDER_SHIFT) * a.CODEC_IDS + (attributes & bt.CODEC_MASK))
-    if scan_state[U(a.FORMATS) + kind] == 0:
-        scan_state[U(a.FORMATS_FIRST) + kind] = scan_state[a.BATCHES]
-        scan_state[U(a.FORMATS_AT) + kind] = scan_state[a.SEGMENT] + at
-    scan_state[U(a.FORMATS) + kind] += 1
-    scan_state[a.BATCHES] += 1
-    scan_state[a.READ_BYTES] += size
-    scan_state[a.RECORDS] += scan_state[a.STAGED] - first
-    scan_state[a.AT] = at + size
+    if scan_state.formats[kind] == 0:
+        scan_state.formats_first[kind] = scan_state.batches
+        scan_state.formats_at[kind] = scan_state.segment + at
+    scan_state.formats[kind] += 1
+    scan_state.batches += 1
+    scan_state.read_bytes += size
+    scan_state.records += scan_state.staged - first
+    scan_state.at = at + size
 
 
 @inlined
-def stage(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, begin: Any) -> Any:
+def stage(
+    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], data: Any, window: Any, table: Any, begin: Any
+) -> Any:
     """Stage batches until there are enough of them, or one is not plain; return why it ended."""
     outcome = np.int64(oc.FINISHED)
     while (
         outcome == oc.FINISHED
-        and scan_state[a.AT] < scan_state[a.STOP]
-        and scan_state[a.AT] - begin < scan_state[a.PAUSE]
-        and scan_state[a.STAGED] < FLUSH_AT
+        and scan_state.at < scan_state.stop
+        and scan_state.at - begin < scan_state.pause
+        and scan_state.staged < FLUSH_AT
     ):
-        at, first = scan_state[a.AT], scan_state[a.STAGED]
+        at, first = scan_state.at, scan_state.staged
         size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
         outcome = np.int64(take(scan_state, overflow, staged, data, window, table, at, size))
         if outcome == oc.FINISHED:
@@ -275,10 +296,10 @@ def stage(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, t
 
 
 @inlined
-def outcome_of(scan_state: Any, begin: Any, outcome: Any) -> Any:
+def outcome_of(scan_state: a.ScanState, begin: Any, outcome: Any) -> Any:
     """Return why a scan returns when all that is staged is done; GO_ON if it does not return."""
     if outcome < oc.PAUSED:
         return outcome
-    if scan_state[a.AT] >= scan_state[a.STOP]:
+    if scan_state.at >= scan_state.stop:
         return np.int64(oc.FINISHED)
-    return np.int64(oc.PAUSED if scan_state[a.AT] - begin >= scan_state[a.PAUSE] else oc.GO_ON)
+    return np.int64(oc.PAUSED if scan_state.at - begin >= scan_state.pause else oc.GO_ON)

@@ -20,26 +20,28 @@ from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
 from offsets_log.columnar.folds.writers import WritersState, summed
+from offsets_log.columnar.jit.records import Table, places
+from offsets_log.columnar.overflow import Producer, Unended
 from offsets_log.replay.profile import MODERN
 from offsets_log.rows.survey import Kinds, Survey
 from offsets_log.rows.tables import Row
 
 COUNTED = {
-    "batches": a.BATCHES,
-    "records": a.RECORDS,
-    "missing_offsets": a.MISSING,
-    "gaps": a.GAPS,
-    "first_offset": a.FIRST_OFFSET,
-    "last_offset": a.LAST_OFFSET,
+    "batches": a.ScanState.batches,
+    "records": a.ScanState.records,
+    "missing_offsets": a.ScanState.missing,
+    "gaps": a.ScanState.gaps,
+    "first_offset": a.ScanState.first_offset,
+    "last_offset": a.ScanState.last_offset,
 }
-"""Fact → its place in the scan state; offsets are `arrays.NOTHING` without a batch."""
+"""Fact → its field of the scan state; offsets are `arrays.NOTHING` without a batch."""
 NOT_COUNTED = {name: a.NOTHING if name.endswith("offset") else 0 for name in COUNTED}
 """The facts of a piece without a batch."""
 
 
 def counts_of(state: ColumnarState) -> Row:
     """Return what was counted of batches, and in a survey of their kinds, as facts."""
-    facts: Row = {name: int(state.arrays.scan_state[place]) for name, place in COUNTED.items()}
+    facts: Row = {name: int(state.arrays.scan_state.numbers[field.at]) for name, field in COUNTED.items()}
     if isinstance(state, SurveyedState):
         state.name_kinds()
         facts["kinds"] = {
@@ -54,16 +56,16 @@ def transaction_rows(state: ColumnarState) -> Iterator[Row]:
     """Yield the producers that a survey has seen, in columns of `partials`; their kind is not filled in."""
     if not isinstance(state, SurveyedState):
         return
-    producers, unended = state.arrays.region("producers"), state.arrays.region("unended")
-    for number in range(int(state.arrays.scan_state[a.PRODUCERS])):
-        offset, time_ms, _, count, is_ended = unended[number].tolist()
-        if count or is_ended:
+    producers, unended = state.arrays.region(Producer), state.arrays.region(Unended)
+    for number in range(int(state.arrays.scan_state.producer_count)):
+        seen = unended[number]
+        if seen.count or seen.is_ended:
             yield {
-                "producer_id": int(producers[number, a.PRODUCER_ID]),
-                "record_offset": offset,
-                "commit_timestamp_ms": time_ms,
-                "number": count,
-                "commits": bool(is_ended),
+                "producer_id": int(producers[number].producer_id),
+                "record_offset": int(seen.offset),
+                "commit_timestamp_ms": int(seen.time),
+                "number": int(seen.count),
+                "commits": bool(seen.is_ended),
             }
 
 
@@ -75,8 +77,8 @@ def no_counts() -> SurveyedState:
 def add_counts(whole: SurveyedState, facts: Row, transactions: Iterable[Row]) -> None:
     """Add the counts of the piece that follows, as returned by `counts_of` and `transaction_rows`."""
     right = SurveyedState(whole.profile)
-    for name, place in COUNTED.items():
-        right.arrays.scan_state[place] = facts[name]
+    for name, field in COUNTED.items():
+        right.arrays.scan_state.numbers[field.at] = facts[name]
     if "kinds" in facts:
         right.kinds = _kinds(facts["kinds"])
     for row in transactions:
@@ -95,12 +97,12 @@ def _kinds(facts: Row) -> Kinds:
 def _add_transaction(state: SurveyedState, row: Row) -> None:
     """Add a producer, which must be new."""
     producer_id: int = row["producer_id"]
-    number = census.NO_PRODUCER if producer_id == -1 else int(state.arrays.scan_state[a.PRODUCERS])
+    number = census.NO_PRODUCER if producer_id == -1 else int(state.arrays.scan_state.producer_count)
     if row["commits"]:
         state.end(producer_id)
     if row["number"]:
         state.add_commit(producer_id, row["record_offset"], row["commit_timestamp_ms"])
-        state.arrays.region("unended")[number, a.UNENDED_COUNT] = row["number"]
+        state.arrays.region(Unended)[number].count = row["number"]
 
 
 def tell_counts(facts: Row, transactions: Iterable[Row], found: Survey) -> None:
@@ -112,8 +114,8 @@ def tell_counts(facts: Row, transactions: Iterable[Row], found: Survey) -> None:
 
 # ----------------------------------------------------------------------------------------------- writers
 
-_ARRAYS = ("rows", "groups", "arena")
-_PLACES = [a.ROWS, a.GROUPS, a.ARENA_USED, a.END_OFFSET, *COUNTED.values()]
+_FIELDS = (a.ScanState.row_count, a.ScanState.group_count, a.ScanState.arena_used, a.ScanState.end_offset)
+_PLACES = places(*_FIELDS, *COUNTED.values())
 
 
 def writers_bytes(state: WritersState) -> bytes:
@@ -123,15 +125,15 @@ def writers_bytes(state: WritersState) -> bytes:
     """
     runs = summed(state.runs())
     s = state.arrays
-    rows, groups, arena = (int(s.scan_state[place]) for place in (a.ROWS, a.GROUPS, a.ARENA_USED))
+    rows, groups, arena = int(s.scan_state.row_count), int(s.scan_state.group_count), int(s.scan_state.arena_used)
     made = io.BytesIO()
     np.savez(
         made,
-        scan_state=s.scan_state[_PLACES],
-        rows=s.rows[:rows],
-        groups=s.groups[:groups],
+        scan_state=s.scan_state.numbers[_PLACES],
+        rows=s.rows.numbers[:rows],
+        groups=s.groups.numbers[:groups],
         arena=s.arena[:arena],
-        writers=state.writers[:groups],
+        writers=state.writers.numbers[:groups],
         runs=runs,
         sizes=np.array([state.counts[nm.PER], state.counts[tally.COUNTED_BYTES], state.accepted_bytes], np.int64),
     )
@@ -143,10 +145,10 @@ def writers_of(data: bytes) -> WritersState:
     found: Any = np.load(io.BytesIO(data))
     per, counted_bytes, accepted_bytes = found["sizes"].tolist()
     state = WritersState(MODERN, per)
-    state.arrays.scan_state[_PLACES] = found["scan_state"]
-    for name in _ARRAYS:
-        setattr(state.arrays, name, found[name])
-    state.writers, state.minutes = found["writers"], found["runs"]
+    state.arrays.scan_state.numbers[_PLACES] = found["scan_state"]
+    s, rows = state.arrays, Table.of_numbers(a.Row, found["rows"])
+    s.rows, s.groups, s.arena = a.new_rows(len(rows), rows), Table.of_numbers(a.Group, found["groups"]), found["arena"]
+    state.writers, state.minutes = Table.of_numbers(tally.Writer, found["writers"]), found["runs"]
     state.counts[tally.RUNS] = len(state.minutes)
     state.counts[tally.COUNTED_BYTES] = counted_bytes
     state.accepted_bytes = accepted_bytes
@@ -163,7 +165,7 @@ def join_writers(pieces: Iterable[bytes], end_offset: int) -> bytes:
         whole.merge(right)
     assert whole is not None
     bare = WritersState(MODERN, int(whole.counts[nm.PER]))
-    whole.arrays.scan_state[a.ROWS] = 0
+    whole.arrays.scan_state.row_count = 0
     bare.merge(whole)
     bare.end_offset = end_offset
     return writers_bytes(bare)

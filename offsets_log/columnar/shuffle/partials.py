@@ -42,11 +42,14 @@ import pyarrow.compute as pc
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import merge
 from offsets_log.columnar.folds.state import ColumnarState, Pointer, canonical_key
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.materialize import timelines as ti
 from offsets_log.columnar.materialize import values as fi
 from offsets_log.columnar.materialize.arrow import offset_columns, schema_of, texts
+from offsets_log.columnar.overflow import SIZES, Cancelled, Opened, Producer
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.columnar.state import State
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import (
     RECORD_TYPES,
@@ -148,22 +151,23 @@ def _cast(column: Any, kind: pa.DataType) -> pa.Array:
 def _offset_rows(layout: Layout, state: ColumnarState, scanner: Scanner) -> pa.Table:
     """Return rows of kind ``offset`` and ``open``."""
     s = state.arrays
-    rows = s.rows[: s.scan_state[a.ROWS]]
-    is_canonical = rows[:, a.TARGET] == np.arange(len(rows))
-    has_value = rows[:, a.RECORD_OFFSET] != a.NEVER
-    ended = np.flatnonzero(is_canonical & ~has_value & (rows[:, a.TOMBSTONE_OFFSET] != a.NEVER))
+    rows = s.rows.up_to(s.scan_state.row_count)
+    is_canonical = rows.column(a.Row.target) == np.arange(len(rows))
+    has_value = rows.column(a.Row.record_offset) != a.NEVER
+    tombstone_offset = rows.column(a.Row.tombstone_offset)
+    ended = np.flatnonzero(is_canonical & ~has_value & (tombstone_offset != a.NEVER))
     live = np.flatnonzero(is_canonical & has_value)
     open_values, open_cancels = _open_records(state)
-    committed = rows[live][:, [a.BATCH, a.INDEX, a.RECORD_OFFSET, a.APPLIED_OFFSET]]
+    committed = rows.of(live).columns(a.Row.batch, a.Row.index, a.Row.record_offset, a.Row.applied_offset)
     pending = open_values[:, [2, 3, 1, 1]]
     values = _value_columns(layout, state, scanner, np.concatenate([committed, pending]))
     number = len(live) + len(pending)
     more = [
-        (_key_columns(state, ended), ["offset"] * len(ended), rows[ended, a.TOMBSTONE_OFFSET], None),
+        (_key_columns(state, ended), ["offset"] * len(ended), tombstone_offset[ended], None),
         (_key_columns(state, open_cancels[:, 0]), ["open"] * len(open_cancels), None, open_cancels),
     ]
     keys = _key_columns(state, np.concatenate([live, open_values[:, 0]]))
-    tombstones = np.concatenate([rows[live, a.TOMBSTONE_OFFSET], np.full(len(pending), a.NEVER, np.int64)])
+    tombstones = np.concatenate([tombstone_offset[live], np.full(len(pending), a.NEVER, np.int64)])
     made = values | keys | {
         "kind": pa.array(["offset"] * len(live) + ["open"] * len(pending), pa.string()),
         "record_offset": np.concatenate([committed[:, 2], pending[:, 2]]),
@@ -198,15 +202,15 @@ def _open_records(state: ColumnarState) -> tuple[Numbers, Numbers]:
     Each is int64[n, 5] of (row, record offset, batch, index, producer id).
     """
     s = state.arrays
-    opened = s.region("opened")
+    opened = s.region(Opened)
     ends_all = state.profile.cancels_pending == "all"
     found: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
-    for producer in s.region("producers")[: s.scan_state[a.PRODUCERS]].tolist():
-        number = producer[a.NEWEST]
+    for producer in s.region(Producer).up_to(s.scan_state.producer_count):
+        number = int(producer.newest)
         while number != a.NOTHING:
-            row, record_offset, batch, index, cancels, number = opened[number].tolist()
-            if not (ends_all and record_offset < s.rows[row, a.TOMBSTONE_OFFSET]):
-                found[cancels].append((row, record_offset, batch, index, producer[a.PRODUCER_ID]))
+            row, record_offset, batch, index, cancels, number = opened[number].numbers.tolist()
+            if not (ends_all and record_offset < s.rows[row].tombstone_offset):
+                found[cancels].append((row, record_offset, batch, index, int(producer.producer_id)))
     values, cancelling = (np.array(records, np.int64).reshape(-1, 5) for records in found)
     return values, cancelling
 
@@ -214,7 +218,7 @@ def _open_records(state: ColumnarState) -> tuple[Numbers, Numbers]:
 def _key_columns(state: ColumnarState, rows: Numbers) -> Columns:
     """Return group, topic and partition of rows, from their canonical keys."""
     s = state.arrays
-    at = s.rows[rows, a.KEY_AT]
+    at = s.rows.column(a.Row.key_at)[rows]
     sizes = sum(s.arena[at - a.SIZE_BYTES + i].astype(np.int64) << 8 * i for i in range(a.SIZE_BYTES))
     table = np.zeros((len(at), ga.COLUMNS), np.int64)
     table[:, ga.KEY], table[:, ga.KEY_SIZE] = at, sizes
@@ -244,21 +248,21 @@ def _value_columns(layout: Layout, state: ColumnarState, scanner: Scanner, place
 
 def _producer_rows(state: ColumnarState) -> Iterator[Row]:
     s = state.arrays
-    for producer in s.region("producers")[: s.scan_state[a.PRODUCERS]].tolist():
-        if producer[a.HEAD_OFFSET] != a.NOTHING:
+    for producer in s.region(Producer).up_to(s.scan_state.producer_count):
+        if producer.head_offset != a.NOTHING:
             yield {
                 "kind": "producer",
-                "producer_id": producer[a.PRODUCER_ID],
-                "record_offset": producer[a.HEAD_OFFSET],
-                "commits": bool(producer[a.HEAD_COMMITS]),
+                "producer_id": int(producer.producer_id),
+                "record_offset": int(producer.head_offset),
+                "commits": bool(producer.head_commits),
             }
 
 
 def _cancelled_rows(state: ColumnarState) -> Iterator[Row]:
     s = state.arrays
-    cancelled = s.region("cancelled")[: s.scan_state[a.CANCELLED]]
-    producers = s.region("producers")[cancelled[:, a.CANCELLED_PRODUCER], a.PRODUCER_ID].tolist()
-    keys = {name: column.to_pylist() for name, column in _key_columns(state, cancelled[:, a.CANCELLED_ROW]).items()}
+    cancelled = s.region(Cancelled).up_to(s.scan_state.cancelled)
+    producers = s.region(Producer).of(cancelled.column(Cancelled.producer)).column(Producer.producer_id).tolist()
+    keys = {name: column.to_pylist() for name, column in _key_columns(state, cancelled.column(Cancelled.row)).items()}
     for i, producer_id in enumerate(producers):
         yield {"kind": "cancelled", "producer_id": producer_id} | {name: column[i] for name, column in keys.items()}
 
@@ -267,15 +271,18 @@ def _group_rows(
     layout: Layout, state: ColumnarState, scanner: Scanner, names: Sequence[str], members: bool
 ) -> pa.Table:
     """Return what the arrays know of groups: their last type 2 record and their last offset value."""
-    groups = state.arrays.groups[: len(names)]
-    known = np.flatnonzero((groups[:, a.METADATA_OFFSET] != a.NEVER) | (groups[:, a.VALUE_OFFSET] != a.NEVER))
-    groups = groups[known]
-    has_record = groups[:, a.METADATA_OFFSET] != a.NEVER
-    is_tombstone = groups[:, a.IS_TOMBSTONE] != 0
+    groups = state.arrays.groups.up_to(len(names))
+    offsets = groups.columns(a.Group.metadata_offset, a.Group.value_offset)
+    known = np.flatnonzero((offsets != a.NEVER).any(axis=1))
+    groups, metadata_offset, value_offset = groups.of(known), offsets[known, 0], offsets[known, 1]
+    has_record = metadata_offset != a.NEVER
+    is_tombstone = groups.column(a.Group.is_tombstone) != 0
     raw: list[bytes | None] = [None] * len(groups)
     if members:
         wanted = np.flatnonzero(has_record & ~is_tombstone)
-        copied, table = scanner.gather(layout, groups[wanted][:, [a.METADATA_BATCH, a.METADATA_INDEX]])
+        copied, table = scanner.gather(
+            layout, groups.of(wanted).columns(a.Group.metadata_batch, a.Group.metadata_index)
+        )
         data = copied.tobytes()
         for number, place in zip(wanted.tolist(), table.tolist(), strict=True):
             raw[number] = data[place[ga.VALUE] : place[ga.VALUE] + place[ga.VALUE_SIZE]]
@@ -283,9 +290,9 @@ def _group_rows(
         {
             "kind": pa.array(["group"] * len(groups), pa.string()),
             "group": pa.array([names[number] for number in known.tolist()], pa.string()),
-            "record_offset": pa.array(groups[:, a.METADATA_OFFSET], mask=~has_record),
+            "record_offset": pa.array(metadata_offset, mask=~has_record),
             "is_tombstone": pa.array(is_tombstone, mask=~has_record),
-            "applied_offset": pa.array(groups[:, a.VALUE_OFFSET], mask=groups[:, a.VALUE_OFFSET] == a.NEVER),
+            "applied_offset": pa.array(value_offset, mask=value_offset == a.NEVER),
             "value": pa.array(raw, pa.binary()),
         },
         len(groups),
@@ -359,20 +366,22 @@ def join(table: pa.Table, profile: Profile, *, end_offset: int, release: tuple[i
     for piece in np.unique(rows.pieces).tolist():
         _join_piece(state, rows, piece)
     found = fi.find(state)
-    winners = state.arrays.rows[found.committed]
+    winners = state.arrays.rows.of(found.committed)
     names = rows.group_names
     groups, problems = settle_groups(
         profile,
         dict(_timelines(state, rows, release)),
-        committed={names[number] for number in np.unique(winners[:, a.GROUP]).tolist()},
-        pending={names[number] for number in np.unique(state.arrays.rows[found.pending[:, 0], a.GROUP]).tolist()},
+        committed={names[number] for number in np.unique(winners.column(a.Row.group)).tolist()},
+        pending={
+            names[number] for number in np.unique(state.arrays.rows.column(a.Row.group)[found.pending[:, 0]]).tolist()
+        },
         end_offset=end_offset,
     )
     return Joined(
         table=rows.table,
-        committed=winners[:, a.INDEX],
+        committed=winners.column(a.Row.index),
         pending=found.pending[:, 3],
-        applied_offset=winners[:, a.APPLIED_OFFSET],
+        applied_offset=winners.column(a.Row.applied_offset),
         is_unstable=np.isin(found.committed, found.pending[:, 0]),
         groups=groups,
         problems=problems,
@@ -439,23 +448,25 @@ def _make_room(state: ColumnarState, rows: _Rows) -> None:
     keys, groups, producers = len(rows.group_of_key), len(rows.group_names), len(rows.producer_ids)
     entries = int(rows.are("open", "cancelled").sum())
     s.rows = a.new_rows(max(keys, 1))
-    s.rows[:keys, a.TARGET] = np.arange(keys)
-    s.rows[:keys, a.GROUP] = rows.group_of_key
-    s.rows[:keys, [a.RECORD_OFFSET, a.APPLIED_OFFSET, a.TOMBSTONE_OFFSET]] = a.NEVER
-    s.groups = np.zeros((max(groups, 1), a.GROUP_SIZE), np.int64)
-    s.groups[:, [a.METADATA_OFFSET, a.VALUE_OFFSET]] = a.NEVER
+    s.rows.column(a.Row.target)[:keys] = np.arange(keys)
+    s.rows.column(a.Row.group)[:keys] = rows.group_of_key
+    for offset in (a.Row.record_offset, a.Row.applied_offset, a.Row.tombstone_offset):
+        s.rows.column(offset)[:] = a.NEVER
+    s.groups = Table(a.Group, max(groups, 1))
+    for offset in (a.Group.metadata_offset, a.Group.value_offset):
+        s.groups.column(offset)[:] = a.NEVER
     _lay_out(s, keys=keys, producers=producers, opened=entries, cancelled=2 * entries + 1)
-    s.scan_state[[a.ROWS, a.GROUPS, a.PRODUCERS]] = keys, groups, producers
-    owners = s.region("producers")
-    owners[:producers, a.PRODUCER_ID] = rows.producer_ids
-    owners[:producers, [a.HEAD_OFFSET, a.NEWEST, a.OLDEST]] = a.NOTHING
+    s.scan_state.row_count, s.scan_state.group_count, s.scan_state.producer_count = keys, groups, producers
+    owners = s.region(Producer).up_to(producers)
+    owners.column(Producer.producer_id)[:] = rows.producer_ids
+    _fill_with_nothing(owners)
 
 
-def _lay_out(arrays: a.State, *, keys: int, producers: int, opened: int, cancelled: int) -> None:
+def _lay_out(arrays: State, *, keys: int, producers: int, opened: int, cancelled: int) -> None:
     """Make room for that many entries; nothing is looked up by hash here."""
     needed = {"producers": producers, "opened": opened, "cancelled": cancelled, "more": keys}
     arrays.overflow = np.zeros(0, np.int64)
-    arrays.lay_out({name: needed.get(name, 0) + 1 for name, _ in a.REGIONS})
+    arrays.lay_out({name: needed.get(name, 0) + 1 for name in SIZES})
 
 
 def _join_piece(state: ColumnarState, rows: _Rows, piece: int) -> None:
@@ -477,11 +488,11 @@ def _join_piece(state: ColumnarState, rows: _Rows, piece: int) -> None:
         numbers,
         0,
     )
-    order = np.zeros(max(int(right.scan_state[a.OPENED]), 1), np.int64)
+    order = np.zeros(max(int(right.scan_state.opened), 1), np.int64)
     merge.join_producers(s.scan_state, s.rows, s.overflow, right.scan_state, right.overflow, numbers, 0, order)
 
 
-def _piece_arrays(rows: _Rows, piece: int) -> tuple[a.State, a.Int64s]:
+def _piece_arrays(rows: _Rows, piece: int) -> tuple[State, a.Int64s]:
     """Return the arrays of a piece, and the joined state's numbers of its rows, groups and producers, int64[3, n]."""
     offsets, groups = rows.of("offset", piece), rows.of("group", piece)
     opened, cancelled = rows.of("open", piece), rows.of("cancelled", piece)
@@ -492,58 +503,62 @@ def _piece_arrays(rows: _Rows, piece: int) -> tuple[a.State, a.Int64s]:
     numbers[0, : len(keyed)] = rows.key[keyed]
     numbers[1, : len(groups)] = rows.group[groups]
     numbers[2, : len(owners)] = owners
-    right = a.State(a.new_scan_state(np.zeros(0, np.int64), seed=0))
+    right = State(a.new_scan_state(np.zeros(0, np.int64), seed=0))
     _lay_out(right, keys=len(offsets), producers=len(owners), opened=len(opened), cancelled=len(cancelled))
-    right.scan_state[[a.ROWS, a.GROUPS, a.PRODUCERS, a.OPENED, a.CANCELLED]] = (
-        len(offsets), len(groups), len(owners), len(opened), len(cancelled)
-    )  # fmt: skip
-    right.rows = _offset_array(rows, offsets)
-    right.groups = _group_array(rows, groups)
-    _fill_producers(right.region("producers"), rows, heads, owners)
+    counts = right.scan_state
+    counts.row_count, counts.group_count, counts.producer_count = len(offsets), len(groups), len(owners)
+    counts.opened, counts.cancelled = len(opened), len(cancelled)
+    right.rows = _offset_rows_of(rows, offsets)
+    right.groups = _groups_of(rows, groups)
+    _fill_producers(right.region(Producer), rows, heads, owners)
     _fill_open(right, rows, opened, owners, first_row=len(offsets))
-    region = right.region("cancelled")[: len(cancelled)]
-    region[:, a.CANCELLED_PRODUCER] = np.searchsorted(owners, rows.producer[cancelled])
-    region[:, a.CANCELLED_ROW] = len(offsets) + len(opened) + np.arange(len(cancelled))
+    region = right.region(Cancelled).up_to(len(cancelled))
+    region.column(Cancelled.producer)[:] = np.searchsorted(owners, rows.producer[cancelled])
+    region.column(Cancelled.row)[:] = len(offsets) + len(opened) + np.arange(len(cancelled))
     return right, numbers
 
 
-def _offset_array(rows: _Rows, offsets: a.Int64s) -> a.Int64s:
-    array = np.zeros((max(len(offsets), 1), a.ROW_SIZE), np.int64)
-    part = array[: len(offsets)]
-    part[:, a.TARGET] = np.arange(len(offsets))
-    part[:, a.RECORD_OFFSET] = rows.column("record_offset", a.NEVER)[offsets]
-    part[:, a.APPLIED_OFFSET] = rows.column("applied_offset", a.NEVER)[offsets]
-    part[:, a.TOMBSTONE_OFFSET] = rows.column("tombstone_offset", a.NEVER)[offsets]
-    part[:, a.INDEX] = offsets
-    return array
+def _offset_rows_of(rows: _Rows, offsets: a.Int64s) -> Table[a.Row]:
+    table = a.new_rows(max(len(offsets), 1))
+    part = table.up_to(len(offsets))
+    part.column(a.Row.target)[:] = np.arange(len(offsets))
+    part.column(a.Row.record_offset)[:] = rows.column("record_offset", a.NEVER)[offsets]
+    part.column(a.Row.applied_offset)[:] = rows.column("applied_offset", a.NEVER)[offsets]
+    part.column(a.Row.tombstone_offset)[:] = rows.column("tombstone_offset", a.NEVER)[offsets]
+    part.column(a.Row.index)[:] = offsets
+    return table
 
 
-def _group_array(rows: _Rows, groups: a.Int64s) -> a.Int64s:
-    array = np.zeros((max(len(groups), 1), a.GROUP_SIZE), np.int64)
-    part = array[: len(groups)]
-    part[:, a.METADATA_OFFSET] = rows.column("record_offset", a.NEVER)[groups]
-    part[:, a.METADATA_INDEX] = groups
-    part[:, a.IS_TOMBSTONE] = rows.column("is_tombstone", 0)[groups]
-    part[:, a.VALUE_OFFSET] = rows.column("applied_offset", a.NEVER)[groups]
-    return array
+def _groups_of(rows: _Rows, groups: a.Int64s) -> Table[a.Group]:
+    table = Table(a.Group, max(len(groups), 1))
+    part = table.up_to(len(groups))
+    part.column(a.Group.metadata_offset)[:] = rows.column("record_offset", a.NEVER)[groups]
+    part.column(a.Group.metadata_index)[:] = groups
+    part.column(a.Group.is_tombstone)[:] = rows.column("is_tombstone", 0)[groups]
+    part.column(a.Group.value_offset)[:] = rows.column("applied_offset", a.NEVER)[groups]
+    return table
 
 
-def _fill_producers(region: a.Int64s, rows: _Rows, heads: a.Int64s, owners: a.Int64s) -> None:
-    region[: len(owners), [a.HEAD_OFFSET, a.NEWEST, a.OLDEST]] = a.NOTHING
+def _fill_with_nothing(producers: Table[Producer]) -> None:
+    for field in (Producer.head_offset, Producer.newest, Producer.oldest):
+        producers.column(field)[:] = a.NOTHING
+
+
+def _fill_producers(region: Table[Producer], rows: _Rows, heads: a.Int64s, owners: a.Int64s) -> None:
+    _fill_with_nothing(region.up_to(len(owners)))
     at = np.searchsorted(owners, rows.producer[heads])
-    region[at, a.HEAD_OFFSET] = rows.column("record_offset")[heads]
-    region[at, a.HEAD_COMMITS] = rows.column("commits", 0)[heads]
+    region.column(Producer.head_offset)[at] = rows.column("record_offset")[heads]
+    region.column(Producer.head_commits)[at] = rows.column("commits", 0)[heads]
 
 
-def _fill_open(right: a.State, rows: _Rows, opened: a.Int64s, owners: a.Int64s, *, first_row: int) -> None:
+def _fill_open(right: State, rows: _Rows, opened: a.Int64s, owners: a.Int64s, *, first_row: int) -> None:
     """Fill in open records as chains; each has one entry for a key at most, so their order does not matter."""
-    producers = right.region("producers")
-    region = right.region("opened")
+    producers, region = right.region(Producer), right.region(Opened)
     record_offsets, cancels = rows.column("record_offset"), rows.column("is_tombstone", 0)
     for number, row in enumerate(opened.tolist()):
         owner = producers[np.searchsorted(owners, rows.producer[row])]
-        region[number] = first_row + number, record_offsets[row], 0, row, cancels[row], owner[a.NEWEST]
-        owner[a.NEWEST] = number
+        region[number].numbers[:] = first_row + number, record_offsets[row], 0, row, cancels[row], owner.newest
+        owner.newest = number
 
 
 def _events(rows: _Rows, piece: int) -> dict[int, list[GroupEvent | Pointer]]:

@@ -18,6 +18,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events.rows import event_row
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
@@ -96,11 +97,11 @@ def _copy(source: Any, start: Any, size: Any, target: Any, used: Any) -> Any:
 
 @part
 def _add_records(
-    scan_state: Any, source: Any, start: Any, end: Any, data: Any, at: Any, staged: Any, counts: Any, longs: Any,
-    keys: Any, values: Any,
+    scan_state: a.ScanState, source: Any, start: Any, end: Any, data: Any, at: Any, staged: Table[a.Staged],
+    counts: Any, longs: Any, keys: Any, values: Any,
 ) -> Any:  # fmt: skip
     """Add the records of the batch at ``at``, which are in ``source[start:end]``, as rows."""
-    count = scan_state[a.NEEDED] = bt.count_of(source, start, end, data, at)
+    count = scan_state.needed = bt.count_of(source, start, end, data, at)
     if count > len(staged):
         return oc.NEEDS_RECORDS
     first = counts[ROWS]
@@ -113,30 +114,30 @@ def _add_records(
     time, is_counted = bt.base_time(data, at)
     for item in range(count):
         i, n = U(item), U(first + item)
-        key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
+        key, key_size = staged[i].key_at, staged[i].key_size
         longs[CONTROL, n] = -1
         if attributes & bt.CONTROL_MASK:
             longs[CONTROL, n] = _control_type(source, key, key_size)
             if longs[CONTROL, n] < 0:
                 return oc.NOT_PLAIN
-        longs[OFFSET, n] = staged[i, a.OFFSET]
-        longs[TIMESTAMP, n] = time + staged[i, a.TIMESTAMP_DELTA] if is_counted else time
+        longs[OFFSET, n] = staged[i].offset
+        longs[TIMESTAMP, n] = time + staged[i].timestamp_delta if is_counted else time
         longs[ATTRIBUTES, n] = attributes
         longs[PRODUCER_ID, n] = bt.producer_of(data, at)
         longs[PRODUCER_EPOCH, n] = bt.producer_epoch(data, at)
-        longs[POSITION, n] = bt.records_begin(data, at) if attributes & bt.CODEC_MASK else staged[i, a.RECORD_AT]
+        longs[POSITION, n] = bt.records_begin(data, at) if attributes & bt.CODEC_MASK else staged[i].record_at
         longs[KEY_SIZE, n] = key_size
-        longs[VALUE_SIZE, n] = staged[i, a.VALUE_SIZE]
+        longs[VALUE_SIZE, n] = staged[i].value_size
         counts[KEYS_USED] = _copy(source, key, key_size, keys, counts[KEYS_USED])
-        counts[VALUES_USED] = _copy(source, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], values, counts[VALUES_USED])
+        counts[VALUES_USED] = _copy(source, staged[i].value_at, staged[i].value_size, values, counts[VALUES_USED])
     counts[ROWS] = first + count
     return oc.FINISHED
 
 
 @inlined
 def _take(
-    scan_state: Any, staged: Any, data: Any, window: Any, table: Any, counts: Any, longs: Any, keys: Any, values: Any,
-    at: Any, size: Any,
+    scan_state: a.ScanState, staged: Table[a.Staged], data: Any, window: Any, table: Any, counts: Any, longs: Any,
+    keys: Any, values: Any, at: Any, size: Any,
 ) -> Any:  # fmt: skip
     """Add the batch at a position as rows, or return why not."""
     refused = sc.refusal(scan_state, data, at, size)
@@ -160,20 +161,20 @@ def _take(
 
 @kernel
 def copy_records(
-    scan_state: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, counts: Longs, longs: LongRows,
-    keys: Bytes, values: Bytes,
+    scan_state: a.ScanState, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, counts: Longs,
+    longs: LongRows, keys: Bytes, values: Bytes,
 ) -> Any:  # fmt: skip
-    """Copy the records of plain batches from ``scan_state[AT]`` on, each whole or not at all; return why it stopped."""
-    while scan_state[a.AT] < scan_state[a.STOP]:
-        at = scan_state[a.AT]
+    """Copy the records of plain batches from ``scan_state.at`` on, each whole or not at all; return why it stopped."""
+    while scan_state.at < scan_state.stop:
+        at = scan_state.at
         size = bt.batch_at(data, at, np.int64(len(data)))
         keys_used, values_used = counts[KEYS_USED], counts[VALUES_USED]
         outcome = np.int64(_take(scan_state, staged, data, window, table, counts, longs, keys, values, at, size))
         if outcome != oc.FINISHED:
             counts[KEYS_USED], counts[VALUES_USED] = keys_used, values_used
             return outcome
-        scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
-        scan_state[a.AT] = at + size
+        scan_state.last_offset = bt.last_offset(data, at)
+        scan_state.at = at + size
     return np.int64(oc.FINISHED)
 
 
@@ -202,14 +203,14 @@ class _RecordReading(Reading):
 
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, room: Room) -> None:
         super().__init__(order, cursor, scanner, note)
-        self._scan_state = np.zeros(a.CODE, np.int64)
+        self._scan_state = a.ScanState()
         self.counts = np.zeros(3, np.int64)
         self.scanned = cursor.place.segment_index
         self._slow_path_rows: list[Row] = []
         self._make_room(room.rows, room.size_bytes)
 
     @property
-    def scan_state(self) -> a.Int64s:
+    def scan_state(self) -> a.ScanState:
         return self._scan_state
 
     def _make_room(self, rows: int, size_bytes: int) -> None:
@@ -220,7 +221,7 @@ class _RecordReading(Reading):
         """Yield tables up to the end of the piece."""
         for outcome in self.steps(end, lambda size_bytes: None):
             if outcome == oc.FULL and not self.counts[ROWS]:
-                self._make_room(max(self.longs.shape[1], int(self.scan_state[a.NEEDED])), 2 * len(self.keys))
+                self._make_room(max(self.longs.shape[1], int(self.scan_state.needed)), 2 * len(self.keys))
             elif outcome in (oc.FULL, oc.FINISHED, oc.NOT_PLAIN, oc.STOPPED):
                 yield from self._flushed(self.scanned)
 

@@ -16,6 +16,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.jit.instructions import crc32c_byte, crc32c_word, load64
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import messages as ms
 from offsets_log.columnar.wire.primitives import be16, be32, be64, varint, varlong
 from offsets_log.log_format import batch as b
@@ -193,12 +194,12 @@ def batch_at(data: Any, at: Any, end: Any) -> Any:
 
 
 @part
-def next_batch_at(scan_state: Any, data: Any, at: Any, end: Any) -> Any:
+def next_batch_at(scan_state: a.ScanState, data: Any, at: Any, end: Any) -> Any:
     """Do what `batch_at` does, and check the next batch too: two checksums at once take little longer than one."""
-    if at == scan_state[a.CHECKED]:
-        return scan_state[a.CHECKED_SIZE]
+    if at == scan_state.checked:
+        return scan_state.checked_size
     size = size_at(data, at, end)
-    if size < 0 or scan_state[a.IS_READ_AGAIN]:
+    if size < 0 or scan_state.is_read_again:
         return size
     behind = at + size
     next_size = size_at(data, behind, end)
@@ -214,8 +215,8 @@ def next_batch_at(scan_state: Any, data: Any, at: Any, end: Any) -> Any:
     crc = _crc32c_on(crc, data, i, behind)
     next_crc = _crc32c_on(next_crc, data, j, behind + next_size)
     if next_crc == be32(data, behind + CRC) & np.int64(0xFFFFFFFF):
-        scan_state[a.CHECKED] = behind
-        scan_state[a.CHECKED_SIZE] = next_size
+        scan_state.checked = behind
+        scan_state.checked_size = next_size
     return size if crc == be32(data, at + CRC) & np.int64(0xFFFFFFFF) else np.int64(oc.NOT_PLAIN)
 
 
@@ -246,7 +247,9 @@ def count_of(source: Any, start: Any, end: Any, data: Any, at: Any) -> Any:
 
 
 @part
-def records_of(source: Any, start: Any, end: Any, count: Any, data: Any, at: Any, staged: Any, first: Any) -> Any:
+def records_of(
+    source: Any, start: Any, end: Any, count: Any, data: Any, at: Any, staged: Table[a.Staged], first: Any
+) -> Any:
     """Note the positions of the records of the batch at ``at`` in ``staged`` from ``first`` on.
 
     Args:
@@ -263,14 +266,21 @@ def records_of(source: Any, start: Any, end: Any, count: Any, data: Any, at: Any
 
 
 @inlined
-def base_offset(data: Any, at: Any, staged: Any, first: Any) -> Any:
+def base_offset(data: Any, at: Any, staged: Table[a.Staged], first: Any) -> Any:
     """Return the base offset of a batch whose records are staged; for an older message it is the first record's."""
-    return staged[U(first), a.OFFSET] if is_older(data, at) else be64(data, at)
+    return staged[U(first)].offset if is_older(data, at) else be64(data, at)
 
 
 @part
 def _records_at(
-    data: Any, at: Any, end: Any, count: Any, base_offset: Any, last_offset_delta: Any, staged: Any, first: Any
+    data: Any,
+    at: Any,
+    end: Any,
+    count: Any,
+    base_offset: Any,
+    last_offset_delta: Any,
+    staged: Table[a.Staged],
+    first: Any,
 ) -> Any:
     """Do what `records_of` does for magic 2, with values from its header."""
     if count < 0 or count > len(staged) - first:
@@ -278,12 +288,12 @@ def _records_at(
     previous = np.int64(-1)
     for number in range(first, first + count):
         i = U(number)
-        staged[i, a.RECORD_AT] = at
+        staged[i].record_at = at
         size, at = varint(data, at, end)
         if at < 0 or size < 1 or size > end - at:
             return np.int64(oc.NOT_PLAIN)
         record_end = at + size
-        staged[i, a.TIMESTAMP_DELTA], at = varlong(data, at + 1, record_end)
+        staged[i].timestamp_delta, at = varlong(data, at + 1, record_end)
         if at < 0:
             return np.int64(oc.NOT_PLAIN)
         offset_delta, at = varint(data, at, record_end)
@@ -293,18 +303,18 @@ def _records_at(
         key_size, at = varint(data, at, record_end)
         if at < 0 or key_size < 2 or key_size > record_end - at:
             return np.int64(oc.NOT_PLAIN)
-        staged[i, a.KEY] = at
-        staged[i, a.KEY_SIZE] = key_size
+        staged[i].key_at = at
+        staged[i].key_size = key_size
         value_size, at = varint(data, at + key_size, record_end)
         if at < 0 or value_size < -1 or value_size > record_end - at:
             return np.int64(oc.NOT_PLAIN)
-        staged[i, a.VALUE_AT] = at
-        staged[i, a.VALUE_SIZE] = value_size
+        staged[i].value_at = at
+        staged[i].value_size = value_size
         at += max(value_size, 0)
         if at + 1 != record_end or data[U(at)] != 0:  # no headers
             return np.int64(oc.NOT_PLAIN)
         at = record_end
-        staged[i, a.OFFSET] = base_offset + offset_delta
+        staged[i].offset = base_offset + offset_delta
     return count if at == end else np.int64(oc.NOT_PLAIN)
 
 

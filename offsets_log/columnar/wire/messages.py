@@ -17,6 +17,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.jit.instructions import crc_tables, load64
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire.primitives import be32, be64
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.compression import CODEC_MASK
@@ -122,7 +123,7 @@ def count_of(source: Any, start: Any, end: Any) -> Any:
 
 
 @inlined
-def _place(source: Any, at: Any, size: Any, staged: Any, i: Any) -> Any:
+def _place(source: Any, at: Any, size: Any, staged: Table[a.Staged], i: Any) -> Any:
     """Note the positions of key and value of a message; return whether they fill it."""
     key = _key_at(at, np.int64(source[U(at) + U(MAGIC)])) + LENGTH_BYTES
     left = at + size - key - LENGTH_BYTES
@@ -131,16 +132,16 @@ def _place(source: Any, at: Any, size: Any, staged: Any, i: Any) -> Any:
         return False
     value = key + key_size + LENGTH_BYTES
     value_size = be32(source, value - LENGTH_BYTES)
-    staged[i, a.KEY] = key
-    staged[i, a.KEY_SIZE] = key_size
-    staged[i, a.VALUE_AT] = value
-    staged[i, a.VALUE_SIZE] = value_size
+    staged[i].key_at = key
+    staged[i].key_size = key_size
+    staged[i].value_at = value
+    staged[i].value_size = value_size
     return value_size >= -1 and max(value_size, 0) == left - key_size
 
 
 @part
 def messages_at(
-    source: Any, start: Any, end: Any, count: Any, data: Any, at: Any, staged: Any, first: Any
+    source: Any, start: Any, end: Any, count: Any, data: Any, at: Any, staged: Table[a.Staged], first: Any
 ) -> Any:  # fmt: skip
     """Note the records of the message at ``at``, as `batches.records_of` does, with their times as deltas.
 
@@ -164,9 +165,9 @@ def messages_at(
         ):
             return np.int64(oc.NOT_PLAIN)
         is_ruled = rules_time and source[U(place) + U(MAGIC)] == 1
-        staged[i, a.TIMESTAMP_DELTA] = time_of(data, at) if is_ruled else time_of(source, place)
-        staged[i, a.RECORD_AT] = at
-        staged[i, a.OFFSET] = offset
+        staged[i].timestamp_delta = time_of(data, at) if is_ruled else time_of(source, place)
+        staged[i].record_at = at
+        staged[i].offset = offset
         previous = offset
         place += size
     if place != end:
@@ -175,11 +176,11 @@ def messages_at(
 
 
 @inlined
-def _in_log(data: Any, at: Any, staged: Any, first: Any, count: Any) -> Any:
+def _in_log(data: Any, at: Any, staged: Table[a.Staged], first: Any, count: Any) -> Any:
     """Turn offsets inside a compressed message to those of the log: the last one is its own (``records:M5``)."""
-    shift = be64(data, at) - staged[U(first + count - 1), a.OFFSET]
+    shift = be64(data, at) - staged[U(first + count - 1)].offset
     if shift < 0 or (shift > 0 and data[U(at) + U(MAGIC)] == 0):
         return np.int64(oc.NOT_PLAIN)
     for number in range(first, first + count):
-        staged[U(number), a.OFFSET] += shift
+        staged[U(number)].offset += shift
     return count

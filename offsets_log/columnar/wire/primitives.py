@@ -131,7 +131,7 @@ def hash_bytes(data: Any, start: Any, size: Any, seed: Any) -> Any:
 
 
 @part
-def walk(scan_state: Any, begin: Any, data: Any, start: Any, end: Any) -> Any:
+def walk(scan_state: a.ScanState, begin: Any, data: Any, start: Any, end: Any) -> Any:
     """Run a program of the scan state over ``data[start:end]``.
 
     The positions of the fields asked for are noted in the scan state; NOTHING for missing ones.
@@ -140,21 +140,22 @@ def walk(scan_state: Any, begin: Any, data: Any, start: Any, end: Any) -> Any:
         Where the message ends, or MALFORMED.
     """
     at = start
-    pc = a.CODE + begin
+    pc = begin
+    code, notes = scan_state.code, scan_state.notes
     depth = np.int64(0)
-    scan_state[a.DISTINCT_COUNT] = 0
+    scan_state.distinct_count = 0
     while True:
-        opcode = scan_state[pc]
+        opcode = code[pc]
         if opcode == p.SKIP:
-            at += scan_state[pc + 1]
+            at += code[pc + 1]
             if at > end:
                 return np.int64(MALFORMED)
             pc += 2
         elif opcode == p.NOTE:
-            scan_state[a.NOTES + scan_state[pc + 1]] = at
+            notes[code[pc + 1]] = at
             pc += 2
         elif opcode == p.STRING:
-            at = _after_string(data, at, end, scan_state[pc + 1])
+            at = _after_string(data, at, end, code[pc + 1])
             if at < 0:
                 return at
             pc += 2
@@ -183,22 +184,23 @@ def _after_sized(size: Any, at: Any, end: Any, nullable: Any) -> Any:
 
 
 @part
-def _walk_rare(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
-    opcode = scan_state[pc]
+def _walk_rare(scan_state: a.ScanState, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
+    code = scan_state.code
+    opcode = code[pc]
     if opcode == p.TAGS or opcode == p.TAG_END:
         return _walk_tags(scan_state, pc, data, at, end, depth)
     if opcode == p.CLEAR:
-        scan_state[a.NOTES + scan_state[pc + 1]] = a.NOTHING
+        scan_state.notes[code[pc + 1]] = a.NOTHING
         return pc + 2, at, end, depth
     if opcode == p.NEXT:
-        frame = a.STACK + a.FRAME_SIZE * (depth - 1)
-        scan_state[frame + 1] -= 1
-        if scan_state[frame + 1] == 0:
+        frame = scan_state.stack[depth - 1]
+        frame[1] -= 1
+        if frame[1] == 0:
             return pc + 1, at, end, depth - 1
-        return scan_state[frame], at, end, depth
+        return frame[0], at, end, depth
     if opcode == p.PRESENT:
-        is_there, at = _presence(data, at, end, scan_state[pc + 1])
-        return pc + (3 if is_there else 3 + scan_state[pc + 2]), at, end, depth
+        is_there, at = _presence(data, at, end, code[pc + 1])
+        return pc + (3 if is_there else 3 + code[pc + 2]), at, end, depth
     if opcode == p.BYTES or opcode == p.COMPACT:
         return pc + 2, _after_bytes(scan_state, pc, data, at, end), end, depth
     pc, at, depth = _walk_list(scan_state, pc, data, at, end, depth)
@@ -206,10 +208,10 @@ def _walk_rare(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: An
 
 
 @inlined
-def _after_bytes(scan_state: Any, pc: Any, data: Any, at: Any, end: Any) -> Any:
+def _after_bytes(scan_state: a.ScanState, pc: Any, data: Any, at: Any, end: Any) -> Any:
     """Return where a string or bytes of BYTES and COMPACT end."""
-    flags = scan_state[pc + 1]
-    size, at = _length(data, at, end, scan_state[pc] == p.BYTES, flags)
+    flags = scan_state.code[pc + 1]
+    size, at = _length(data, at, end, scan_state.code[pc] == p.BYTES, flags)
     if at < 0:
         return at
     begin, at = at, _after_sized(size, at, end, flags & p.NULLABLE)
@@ -241,22 +243,23 @@ def takes_subscription(data: Any, at: Any, end: Any) -> Any:
 
 
 @inlined
-def _walk_list(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
+def _walk_list(scan_state: a.ScanState, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
     """Enter an array, or skip an array of numbers."""
-    opcode, flags = scan_state[pc], scan_state[pc + 1]
+    code = scan_state.code
+    opcode, flags = code[pc], code[pc + 1]
     is_long = opcode == p.ARRAY or (opcode == p.NUMBERS and flags & p.IS_LONG != 0)
     size, at = _length(data, at, end, is_long, np.int64(0))
     nullable = flags & p.NULLABLE
     if at < 0 or size > end - at or size < -1 or (size == -1 and not nullable) or depth >= a.MOST_FRAMES:
         return pc, np.int64(MALFORMED), depth
     if opcode == p.NUMBERS:
-        at += max(size, 0) * scan_state[pc + 2]
+        at += max(size, 0) * code[pc + 2]
         return pc + 3, at if at <= end else np.int64(MALFORMED), depth
     if size <= 0:
-        return pc + 3 + scan_state[pc + 2], at, depth
-    frame = a.STACK + a.FRAME_SIZE * depth
-    scan_state[frame] = pc + 3
-    scan_state[frame + 1] = size
+        return pc + 3 + code[pc + 2], at, depth
+    frame = scan_state.stack[depth]
+    frame[0] = pc + 3
+    frame[1] = size
     return pc + 3, at, depth + 1
 
 
@@ -284,35 +287,35 @@ def _length(data: Any, at: Any, end: Any, is_long: Any, flags: Any) -> Any:
 
 
 @inlined
-def is_new(scan_state: Any, data: Any, start: Any, size: Any) -> Any:
+def is_new(scan_state: a.ScanState, data: Any, start: Any, size: Any) -> Any:
     """Return whether no earlier text in the record was the same; False where this is not certain."""
-    found = hash_bytes(data, start, size, scan_state[a.SEED])
-    count = scan_state[a.DISTINCT_COUNT]
+    found = hash_bytes(data, start, size, scan_state.seed)
+    count, distinct = scan_state.distinct_count, scan_state.distinct
     if count >= a.MAX_DISTINCT:
         return False
-    for i in range(a.DISTINCT, a.DISTINCT + count):
-        if scan_state[i] == found:
+    for i in range(count):
+        if distinct[U(i)] == found:
             return False
-    scan_state[a.DISTINCT + count] = found
-    scan_state[a.DISTINCT_COUNT] = count + 1
+    distinct[U(count)] = found
+    scan_state.distinct_count = count + 1
     return True
 
 
 @part
-def _walk_tags(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
+def _walk_tags(scan_state: a.ScanState, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
     """Go on through the tagged fields of a struct to the data of the next known one, which must be read to its end.
 
     Unknown fields are skipped. While a known field is read, the section's frame holds how many fields follow, and its
     end.
     """
-    if scan_state[pc] == p.TAGS:
+    code, stack = scan_state.code, scan_state.stack
+    if code[pc] == p.TAGS:
         count, at = uvarint(data, at, end)
     elif at != end:
         return pc, np.int64(MALFORMED), end, depth
     else:
         depth -= 1
-        frame = a.STACK + a.FRAME_SIZE * depth
-        pc, count, end = scan_state[frame], scan_state[frame + 1], scan_state[frame + 2]
+        pc, count, end = stack[depth, 0], stack[depth, 1], stack[depth, 2]
     while count > 0 and at >= 0:
         count -= 1
         tag, at = uvarint(data, at, end)
@@ -321,14 +324,13 @@ def _walk_tags(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: An
         size, at = uvarint(data, at, end)
         if at < 0 or size > end - at:
             return pc, np.int64(MALFORMED), end, depth
-        for entry in range(pc + 3, pc + 3 + 3 * scan_state[pc + 2], 3):
-            if scan_state[entry] == tag:
+        for entry in range(pc + 3, pc + 3 + 3 * code[pc + 2], 3):
+            if code[entry] == tag:
                 if depth >= a.MOST_FRAMES:
                     return pc, np.int64(MALFORMED), end, depth
-                if scan_state[entry + 2] >= 0:
-                    scan_state[a.NOTES + scan_state[entry + 2]] = at
-                frame = a.STACK + a.FRAME_SIZE * depth
-                scan_state[frame], scan_state[frame + 1], scan_state[frame + 2] = pc, count, end
-                return pc + scan_state[entry + 1], at, at + size, depth + 1
+                if code[entry + 2] >= 0:
+                    scan_state.notes[code[entry + 2]] = at
+                stack[depth, 0], stack[depth, 1], stack[depth, 2] = pc, count, end
+                return pc + code[entry + 1], at, at + size, depth + 1
         at += size
-    return pc + scan_state[pc + 1], at, end, depth
+    return pc + code[pc + 1], at, end, depth

@@ -186,7 +186,7 @@ def table_of(programs: Mapping[Name, Program]) -> tuple[a.Int64s, dict[Name, int
     return np.array(code or [END], np.int64), begins
 
 
-def scan_state_of(programs: Mapping[tuple[int, int | None], Program], *, seed: int) -> a.Int64s:
+def scan_state_of(programs: Mapping[tuple[int, int | None], Program], *, seed: int) -> a.ScanState:
     """Return a scan state (`arrays`) that contains programs.
 
     Args:
@@ -196,9 +196,8 @@ def scan_state_of(programs: Mapping[tuple[int, int | None], Program], *, seed: i
     code, begins = table_of(programs)
     scan_state = a.new_scan_state(code, seed=seed)
     for number in range(a.RECORD_TYPES):
-        scan_state[a.KEY_PROGRAMS + number] = begins.get((number, None), NO_PLACE)
-        scan_state[a.OTHER_PROGRAMS + number] = begins.get((number, OTHER), NO_PLACE)
+        scan_state.key_programs[number] = begins.get((number, None), NO_PLACE)
+        scan_state.other_programs[number] = begins.get((number, OTHER), NO_PLACE)
         for version in range(a.VERSIONS):
-            place = a.VALUE_PROGRAMS + number * a.VERSIONS + version
-            scan_state[place] = begins.get((number, version), NO_PLACE)
+            scan_state.value_programs[number, version] = begins.get((number, version), NO_PLACE)
     return scan_state
