@@ -21,7 +21,7 @@ from offsets_log.broker.producers import Producers
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.bounds import Bounds
-from offsets_log.cleaner.bulk import KeyTable, PackedKeys, fill, packed
+from offsets_log.cleaner.bulk import KeyTable, fill, packed
 from offsets_log.cleaner.bulk_steps import StepNotes
 from offsets_log.cleaner.folder import FolderFile, new_files, segment_files
 from offsets_log.cleaner.group_cleaning import GroupCleaning, NewSegment
@@ -35,6 +35,7 @@ from offsets_log.cleaner.transactions import Transactions
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.cleaning import table
 from offsets_log.columnar.cleaning.indexing import NEWEST
+from offsets_log.columnar.cleaning.table import PackedKeys
 from offsets_log.errors import OffsetsLogError
 from spark_jobs.places import TaskPlace
 from spark_jobs.stored import Recovered, StoredFile, recovered

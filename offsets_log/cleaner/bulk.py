@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import entering, sifting, table
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.cleaning.table import PackedKeys
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.layout import Scanner
 
@@ -54,19 +55,6 @@ def takes_bulk(settings: Settings) -> bool:
         and settings.rules.indexes_each_batch
         and 0 <= settings.now_ms + settings.delete_retention_ms < d.NO_HORIZON
     )
-
-
-class PackedKeys(NamedTuple):
-    """Keys and the offset at which each stands last, to be handed over.
-
-    Attributes:
-        arena: the keys behind each other, before each its size in `SIZE_BYTES` bytes, the least significant first.
-        begins: where each begins with its size, and behind them where the last one ends.
-    """
-
-    arena: a.Bytes
-    begins: a.Int64s
-    last_offsets: a.Int64s
 
 
 def packed(offset_map: OffsetMap) -> PackedKeys:

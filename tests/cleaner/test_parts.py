@@ -13,13 +13,14 @@ from offsets_log.broker.bulk import Follower
 from offsets_log.broker.indexes import AbortedTransaction, Indexing, OffsetIndex
 from offsets_log.broker.log_file import LogFile
 from offsets_log.cleaner.batches import batches, records
-from offsets_log.cleaner.bulk import KeyTable, PackedKeys, packed
+from offsets_log.cleaner.bulk import KeyTable, packed
 from offsets_log.cleaner.bulk_steps import StepNotes
 from offsets_log.cleaner.offset_map import NOT_ENTERED, OffsetMap, enter_segment
 from offsets_log.cleaner.steps import Begins, Steps, begins_of, steps_of, take_steps
 from offsets_log.cleaner.transactions import Transactions
 from offsets_log.columnar.arrays import SIZE_BYTES
 from offsets_log.columnar.cleaning.indexing import NEWEST
+from offsets_log.columnar.cleaning.table import PackedKeys
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.control_record import CONTROL_TYPES
 from offsets_log.log_format.record import Record
