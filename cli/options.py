@@ -184,7 +184,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """The value of `output_options`: the format of the answer, and where it goes."""
+    """The value of `output_option`: the format of the answer, and where it goes."""
 
     output: str | None
     to: str | None

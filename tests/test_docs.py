@@ -6,6 +6,7 @@ import fnmatch
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -100,6 +101,16 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     assert any(heading for _, heading in links)
     assert [page for page, _ in links if not (ROOT / page).exists()] == []
     assert [(page, heading) for page, heading in links if heading and heading not in headings(ROOT / page)] == []
+
+
+def test_rows_of_tables_are_lines_and_nothing_follows_them() -> None:
+    """Text in the line of a row, or in the next, would be shown in the table or not at all."""
+    for page in [*pages(), ROOT / "CONTRIBUTING.md"]:
+        lines = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE).split("\n")
+        for row, after in pairwise(lines):
+            if row.startswith("|"):
+                assert row.rstrip().endswith("|"), f"{page}: {row}"
+                assert not after or after.startswith("|"), f"{page}: {after}"
 
 
 def headings(page: Path) -> set[str]:

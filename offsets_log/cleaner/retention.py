@@ -22,7 +22,7 @@ class Retention:
     Attributes:
         producers: the active ones.
         first_uncleanable: U.
-        keeps_old_tombstones: whether those of magic 0 and 1 stay (`keeps_legacy_tombstones`).
+        keeps_old_tombstones: whether those of magic 0 and 1 stay.
     """
 
     map: OffsetMap
