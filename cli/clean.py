@@ -58,7 +58,7 @@ def _bytes(name: str, what: str, default: str, *, least: int = 1) -> Callable[..
 
 def _duration(name: str, what: str, default: str) -> Callable[..., Any]:
     variable = f"{name.replace('-', '_')}_ms"
-    return click.option(f"--{name}", variable, type=Duration(is_setting=True), help=f"{what}  [default: {default}]")
+    return click.option(f"--{name}", variable, type=Duration(), help=f"{what}  [default: {default}]")
 
 
 def _offset(name: str, what: str, default: str) -> Callable[..., Any]:

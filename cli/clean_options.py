@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import ERA_NAMES, Duration, Time, UntilOffset
+from cli.options import ERA_NAMES, HARDLY_MS, Duration, Time, UntilOffset
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -50,7 +50,7 @@ _OPTIONS = (
     ),
     click.option(
         "--retention",
-        type=Duration(),
+        type=Duration(HARDLY_MS),
         help="For --drop-expired: the broker's offsets.retention.minutes, as 7d or 10080m.  [default: the era's]",
     ),
     click.option(

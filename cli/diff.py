@@ -14,6 +14,7 @@ import click
 from cli import decide as deciding
 from cli.decide import DecideOptions, decide_options
 from cli.options import (
+    HARDLY_MS,
     PROFILE,
     TOPIC_IDS,
     Duration,
@@ -108,7 +109,7 @@ class RemovalOptions:
     (
         click.option(
             "--retention",
-            type=Duration(),
+            type=Duration(HARDLY_MS),
             help="The broker's offsets.retention.minutes, as 7d or 10080m, to distinguish expired offsets from deleted "
             "ones.",
         ),

@@ -10,6 +10,7 @@ import click
 
 from cli.options import (
     ERA_NAMES,
+    HARDLY_MS,
     PROFILE,
     BrokerOptions,
     Duration,
@@ -72,7 +73,7 @@ class ExpiryOptions:
         ),
         click.option(
             "--retention",
-            type=Duration(),
+            type=Duration(HARDLY_MS),
             help="The broker's offsets.retention.minutes, as 7d or 10080m.  [default: the era's]",
         ),
     ),

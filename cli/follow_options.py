@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cli.options import Duration, Output, ReadOptions, gather
+from cli.options import HARDLY_MS, Duration, Output, ReadOptions, gather
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Rule(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is no rule of this command: {', '.join(self.rules)}", param, ctx)
         if form.endswith(":RECORDS"):
             return name, click.IntRange(min=1)(number, param, ctx)
-        return name, Duration().convert(number, param, ctx) if colon else 0
+        return name, Duration(HARDLY_MS, needs_unit=True).convert(number, param, ctx) if colon else 0
 
 
 class ListenAddress(click.ParamType):  # type: ignore[type-arg]
@@ -99,7 +99,7 @@ def follow_options(*rules: str) -> Callable[..., Any]:
             ),
             click.option(
                 "--until-idle",
-                type=Duration(),
+                type=Duration(HARDLY_MS, needs_unit=True),
                 help="With --follow: end when nothing new has come for this long, such as 10s.",
             ),
             click.option(

@@ -10,6 +10,7 @@ import click
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import (
+    HARDLY_MS,
     PROFILE,
     Duration,
     Output,
@@ -44,7 +45,7 @@ OLD_MS = UNITS_MS["d"]
 )
 @click.option(
     "--stale",
-    type=Duration(),
+    type=Duration(HARDLY_MS, needs_unit=True),
     help="Only groups that a broker would delete on request and that have written nothing for this long, such as "
     "30d, with the command line that deletes them.",
 )

@@ -41,7 +41,11 @@ ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3
 """Names of `replay.expiry.ERAS`, stated here too so that help does not load them; a test compares both."""
 
 BEFORE_KAFKA_MS = 1_104_537_600_000
-"""2005-01-01 in epoch milliseconds: a smaller number was meant as something else, such as seconds."""
+"""2005-01-01 in epoch milliseconds: a smaller number was hardly meant as that."""
+SECONDS = range(BEFORE_KAFKA_MS // 1000, 4_102_444_800)
+"""Numbers that are seconds of the years 2005 to 2099."""
+HARDLY_MS = 100_000
+"""Fewer milliseconds are hardly meant where people think in minutes, as ``offsets.retention.minutes`` does, or days."""
 MAX_INT64 = (1 << 63) - 1
 MAX_DIGITS = 30
 """How many digits a given number may have: more are too many anyhow, and would take long to read."""
@@ -73,24 +77,28 @@ class Time(click.ParamType):  # type: ignore[type-arg]
         return round(aware.timestamp() * 1000)
 
     def _number(self, moment: int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return epoch milliseconds; fail for those that were hardly meant as such."""
+        """Return epoch milliseconds; fail for what looks like seconds, and say how other small numbers are read."""
         if -MAX_INT64 <= moment < BEFORE_KAFKA_MS:
             told = f"{moment} as epoch ms is {shown_time(moment)}, before there was Kafka: epoch ms have 13 digits"
-            self.fail(f"{told}; else give 2026-01-31T14:05:00Z, or 2h for two hours ago", param, ctx)
+            told = f"{told}; else give 2026-01-31T14:05:00Z, or 2h for two hours ago"
+            if moment in SECONDS:
+                self.fail(told, param, ctx)
+            click.echo(told, err=True)
         return moment
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
-    """``7d``, ``10080m`` or ``PT1H30M`` → ms.
+    """``7d``, ``10080m``, ``PT1H30M``, or plain milliseconds → ms.
 
     Attributes:
-        is_setting: whether it is a setting of Kafka's in milliseconds, so that a number needs no unit.
+        least_ms: fewer plain milliseconds were hardly meant; how they are read is said.
+        needs_unit: whether they are refused instead.
     """
 
     name = "DURATION"
 
-    def __init__(self, *, is_setting: bool = False) -> None:
-        self.is_setting = is_setting
+    def __init__(self, least_ms: int = 0, *, needs_unit: bool = False) -> None:
+        self.least_ms, self.needs_unit = least_ms, needs_unit
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the value; fail for anything else, and for what 64 bits do not hold."""
@@ -103,15 +111,17 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
         text = str(value).strip()
         if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)?", text):
             number = int(match[1][:MAX_DIGITS])
-            if number and match[2] is None and not self.is_setting:
-                self.fail(
-                    f"{text} of what? Give a unit: {text}m or {text}d; {text}ms if milliseconds are meant", param, ctx
-                )
+            if number and match[2] is None and number < self.least_ms:
+                units = f"{text}m or {text}d; {text}ms if milliseconds are meant"
+                if self.needs_unit:
+                    self.fail(f"{text} of what? Give a unit: {units}", param, ctx)
+                click.echo(f"{text} is read as {text} ms; with a unit it is {units}", err=True)
             return number * UNITS_MS[match[2] or "ms"]
         iso = re.fullmatch(r"P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", text.upper())
         if iso is None:
-            plain = "; a number alone is milliseconds" if self.is_setting else ""
-            self.fail(f"{value!r} is no duration, such as 7d, 10080m or PT1H{plain}", param, ctx)
+            self.fail(
+                f"{value!r} is no duration, such as 7d, 10080m or PT1H; a number alone is milliseconds", param, ctx
+            )
         counts = (int((count or "0")[:MAX_DIGITS]) for count in iso.groups())
         return sum(count * UNITS_MS[unit] for count, unit in zip(counts, "dhms", strict=True))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.options import ENGINE, MASTER, PROFILE, READING, TOPIC_IDS, Duration, ReadOptions, Time, gather
+from cli.options import ENGINE, HARDLY_MS, MASTER, PROFILE, READING, TOPIC_IDS, Duration, ReadOptions, Time, gather
 from cli.serve_options import END_OFFSETS, ServeOptions
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
@@ -83,7 +83,7 @@ class HostPort(click.ParamType):  # type: ignore[type-arg]
         ),
         click.option(
             "--retention",
-            type=Duration(),
+            type=Duration(HARDLY_MS),
             help="The broker's offsets.retention.minutes for --now, as 7d or 10080m.  [default: the profile's]",
         ),
     ),

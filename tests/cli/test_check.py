@@ -290,7 +290,7 @@ def test_a_table_shows_first_what_the_newest_releases_meet() -> None:
 
 
 def test_a_group_that_is_not_there_is_told() -> None:
-    assert "nothing here fits -g nobody;" in run(SAMPLE, "-g", "nobody").stderr
+    assert "nothing here fits -g nobody:" in run(SAMPLE, "-g", "nobody").stderr
     assert "nothing here fits" not in run(SAMPLE, "-g", "metrics-*").stderr
 
 
