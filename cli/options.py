@@ -1,6 +1,8 @@
 """Options that several commands share: the same words everywhere, gathered into one value each.
 
 Of the library nothing is imported here but its words: `--help` must not pay for it.
+
+Over 400 lines: the types and options that commands share, each once.
 """
 
 from __future__ import annotations

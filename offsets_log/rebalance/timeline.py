@@ -2,6 +2,8 @@
 
 A classic group's generation is a type 2 value.  For the newer kinds it is a group epoch (types 3, 11, 17) with the
 members at that time, and the target assignment that was computed for it (types 6, 12, 20).
+
+Over 400 lines: what is told of generations depends on every record before, in one fold.
 """
 
 from __future__ import annotations
