@@ -13,6 +13,7 @@ from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import (
     PROFILE,
+    TABLES,
     BrokerOptions,
     Output,
     ReadOptions,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
     from offsets_log.rows.tables import Row
-
-TABLES = ("offsets", "share-offsets")
 
 
 @dataclass(frozen=True, slots=True)

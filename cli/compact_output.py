@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cli.decide import say_of_decided
 from cli.lag import say_of_lag
-from cli.options import rules_of
+from cli.options import whose_rules
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def write_committed(
     groups = len({row["group"] for row in rows})
     session.account.finish(
         f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
-        f"{rules_of(shown.profile)}",
+        f"{whose_rules(shown.profile)}",
         found=len(rows) + alone,
     )
 

@@ -25,7 +25,7 @@ from cli.options import (
     gather,
     output_option,
     reading_options,
-    rules_of,
+    whose_rules,
 )
 from offsets_log.words import counted
 
@@ -159,7 +159,8 @@ def command(
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
         session.account.finish(
-            f"{words}, {counted(len(comparison.parts), 'partition')}; {rules_of(profile)}", found=len(rows) + unchanged
+            f"{words}, {counted(len(comparison.parts), 'partition')}; {whose_rules(profile)}",
+            found=len(rows) + unchanged,
         )
 
 

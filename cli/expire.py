@@ -21,7 +21,7 @@ from cli.options import (
     gather,
     output_option,
     reading_options,
-    rules_of,
+    whose_rules,
 )
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def command(
         names = [*COLUMNS, *sorted({name for row in rows for name in row} - set(COLUMNS))]
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
-        words = rules_of(profile) if asked.era is None else f"profile {rules.profile}"
+        words = whose_rules(profile) if asked.era is None else f"profile {rules.profile}"
         session.account.finish(
             f"{counts} expired at {shown_time(now_ms)} with a retention of {shown_duration(rules_with.retention_ms)}, "
             f"{session.inputs.partitions_read}; {words}, era {rules.name}",

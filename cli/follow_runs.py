@@ -12,7 +12,7 @@ from cli.follow import Following
 from cli.follow_options import FollowOptions
 from cli.follow_output import Lines, live_table
 from cli.inputs import read_topic_ids
-from cli.options import Output, ReadOptions, rules_of
+from cli.options import Output, ReadOptions, whose_rules
 from cli.output import chosen_format, destination, quiet_pipe
 from cli.session import Session, open_session
 from offsets_log.investigate.groups import GROUPS_COLUMNS, groups_row_order
@@ -47,7 +47,7 @@ def follow_compact(
         count = sum(followed.count for followed in following.partitions)
         session.account.finish(
             f"{counted(count, 'offset')} of {counted(len(groups), 'group')}, {_partitions(following)}; "
-            f"{rules_of(profile)}",
+            f"{whose_rules(profile)}",
             found=count,
         )
 
@@ -71,7 +71,9 @@ def follow_groups(reading: ReadOptions, output: Output, follow: FollowOptions, p
         else:
             _write_lines(following, session, output)
         count = sum(len(followed.rows) for followed in following.partitions)
-        session.account.finish(f"{counted(count, 'group')}, {_partitions(following)}; {rules_of(profile)}", found=count)
+        session.account.finish(
+            f"{counted(count, 'group')}, {_partitions(following)}; {whose_rules(profile)}", found=count
+        )
 
 
 def _rows_of_groups(following: Following[FollowedGroups]) -> list[Row]:
@@ -110,7 +112,7 @@ def follow_history(
             f"{counted(sum(followed.commits for followed in following.partitions), 'commit')}, "
             f"{counted(sum(followed.rewinds for followed in following.partitions), 'rewind')}, "
             f"{counted(len(keys), 'topic partition')} of {counted(len({key[0] for key in keys}), 'group')}; "
-            f"{rules_of(profile)}",
+            f"{whose_rules(profile)}",
             found=len(keys),
         )
 

@@ -18,7 +18,7 @@ from cli.options import (
     Time,
     output_option,
     reading_options,
-    rules_of,
+    whose_rules,
 )
 from offsets_log.words import UNITS_MS, counted, given_time, shown_duration, shown_time
 
@@ -139,7 +139,9 @@ def command(
                 write_rows(stream, rows, [*names, "command"], format_name)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         say_of_lag(session, logs)
-        session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; {rules_of(profile)}", found=found)
+        session.account.finish(
+            f"{count}, {session.inputs.partitions_read}{newest}; {whose_rules(profile)}", found=found
+        )
 
 
 def _say_how_old(session: Session, now_ms: int) -> None:

@@ -14,6 +14,7 @@ from cli.bulk import processors
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.options import (
     PROFILE,
+    TABLES,
     TOPIC_IDS,
     Output,
     ReadOptions,
@@ -21,7 +22,7 @@ from cli.options import (
     gather,
     output_option,
     reading_options,
-    rules_of,
+    whose_rules,
 )
 from offsets_log.words import counted, given_time
 
@@ -41,7 +42,6 @@ TABLE_COLUMNS = (
     "transaction", "effective_offset", "change", "client_id", "host",
 )  # fmt: skip
 """Columns that fit a terminal; the other formats have all."""
-TABLES = ("offsets", "share-offsets")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ def command(
         counts = counts or _answer(asking)
         session.account.finish(
             f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
-            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; {rules_of(profile)}",
+            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; {whose_rules(profile)}",
             found=counts.keys,
             names=[
                 *(() if rows.from_time is None else ("--from-time", given_time(rows.from_time))),

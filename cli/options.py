@@ -296,7 +296,11 @@ PROFILE = click.option(
 )
 
 
-def rules_of(profile: str) -> str:
+TABLES = ("offsets", "share-offsets")
+"""Tables of committed offsets: consumer groups' and share groups'."""
+
+
+def whose_rules(profile: str) -> str:
     """Return whose rules an answer follows, in words; where nobody chose them, what to give for other clusters."""
     context = click.get_current_context(silent=True)
     if context is None or context.get_parameter_source("profile") is not ParameterSource.DEFAULT:

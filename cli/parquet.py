@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from cli.compact_output import Shown, say_of_alone, say_of_unstable
 from cli.decide import say_of_decided
 from cli.lag import say_of_lag
-from cli.options import rules_of
+from cli.options import whose_rules
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
 from offsets_log.data_directory.lag_columns import lag_table
@@ -95,7 +95,7 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown,
     groups = pc.count_distinct(table["group"]).as_py()
     session.account.finish(
         f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
-        f"{rules_of(shown.profile)}",
+        f"{whose_rules(shown.profile)}",
         found=len(table) + alone,
     )
 

@@ -18,7 +18,7 @@ from cli.options import (
     gather,
     output_option,
     reading_options,
-    rules_of,
+    whose_rules,
 )
 from offsets_log.words import counted
 
@@ -113,7 +113,7 @@ def command(
         say_of_decided(session)
         session.account.finish(
             f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "
-            f"{len(document['pending'])} pending, {session.inputs.partitions_read}; {rules_of(profile)}",
+            f"{len(document['pending'])} pending, {session.inputs.partitions_read}; {whose_rules(profile)}",
             found=len(document["offsets"])
             + len(document["pending"])
             + (0 if reading.topic else len(document["groups"])),

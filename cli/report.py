@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.lag import LAG, lag_logs, say_of_lag
-from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options, rules_of
+from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options, whose_rules
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
         session.account.finish(
             f"{counted(about['groups'], 'group')}, {counted(about['offsets'], 'offset')}, "
             f"{session.inputs.partitions_read}, "
-            f"{counted(problems, 'problem or note', 'problems or notes')}; {rules_of(profile)}"
+            f"{counted(problems, 'problem or note', 'problems or notes')}; {whose_rules(profile)}"
             + ("" if to == "-" else f"; open {to} in a browser"),
             found=about["offsets" if reading.topic else "groups"],
         )

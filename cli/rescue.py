@@ -19,7 +19,7 @@ from cli.options import (
     ReadOptions,
     broker_options,
     reading_options,
-    rules_of,
+    whose_rules,
 )
 from offsets_log.words import counted
 
@@ -128,7 +128,7 @@ def command(
         groups = len({row["group"] for row in rows})
         session.account.finish(
             f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
-            f"{rules_of(profile)}; " + (f"read {to}/README.txt first" if has_found else f"{to} is not written"),
+            f"{whose_rules(profile)}; " + (f"read {to}/README.txt first" if has_found else f"{to} is not written"),
             found=int(has_found),
         )
 

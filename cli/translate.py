@@ -17,7 +17,7 @@ from cli.options import (
     ReadOptions,
     broker_options,
     reading_options,
-    rules_of,
+    whose_rules,
 )
 from cli.translate_options import TranslateOptions, check_usage, translate_options
 from offsets_log.words import counted
@@ -116,8 +116,8 @@ def command(
             session.account.say(note)
         _say_of(session, new)
         session.account.finish(
-            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}; {rules_of(profile)}; "
-            f"read {to}/README.txt first"
+            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}; {whose_rules(profile)}"
+            f"; read {to}/README.txt first"
         )
 
 

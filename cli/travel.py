@@ -180,8 +180,8 @@ class Travel:
         elif inputs.reading.topic and not len(served.offsets):
             yield "no offset is of a topic that fits --topic"
         shares = sum(group.kind == SHARE for group in served.groups.values())
-        if shares and served.share_offsets is None:
-            is_copied = inputs.copied_logs.partition_count(SHARE_GROUP_STATE)
+        is_copied = inputs.copied_logs.partition_count(SHARE_GROUP_STATE) > 0
+        if shares and (served.share_offsets is None or not is_copied):
             why = (
                 "they are told at the end of the logs only" if is_copied else f"{SHARE_GROUP_STATE} is not in this copy"
             )

@@ -17,11 +17,11 @@ from typing import Any
 
 from pyarrow import fs
 
+from offsets_log.data_directory.directory import Opener
 from offsets_log.disk.finder import MAX_DEPTH, Finder
 from offsets_log.disk.folder import (
     DirectoryName,
     Folder,
-    Opener,
     checkpoints,
     lies_in,
     link_data_directories,

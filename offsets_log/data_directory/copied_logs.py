@@ -13,6 +13,7 @@ from offsets_log.data_directory.checkpoints import (
     decode_offset_checkpoint,
 )
 from offsets_log.data_directory.cluster_image import TopicImage
+from offsets_log.data_directory.directory import Opener
 from offsets_log.data_directory.identity import decode_partition_metadata
 from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
 from offsets_log.data_directory.segment_batches import PartitionFiles
@@ -26,11 +27,8 @@ from offsets_log.log_format.file_names import (
     PARTITION_METADATA,
 )
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.internal_topics import INTERNAL_TOPICS
 from offsets_log.words import counted
-
-Opener = Callable[[], Buffer]
 
 SAID = 5
 """How many notes are told one by one."""

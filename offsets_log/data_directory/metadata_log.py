@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offsets_log.data_directory.cluster_image import ClusterImage, TopicImage
+from offsets_log.data_directory.directory import Opener
 from offsets_log.errors import Damage, MissingLogError, OffsetsLogError, TruncatedBatchError
 from offsets_log.log_format.batch import (
     ATTRIBUTES_POSITION,
@@ -49,8 +50,6 @@ MAKING = NAMING - {3}
 _BASE_OFFSET_AND_SIZE = struct.Struct(">qi")
 _ATTRIBUTES_AND_LAST_DELTA = struct.Struct(">hi")
 _UP_TO_CHECKSUM = struct.Struct(">qiibI")
-
-Opener = Callable[[], Buffer]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
 
-from offsets_log.data_directory.directory import LOCK, DataDirectory, identify
+from offsets_log.data_directory.directory import LOCK, DataDirectory, Opener, identify
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.disk.archives import unpack, unpack_one
 from offsets_log.disk.folder import (
@@ -17,7 +17,6 @@ from offsets_log.disk.folder import (
     SEGMENT,
     DirectoryName,
     Folder,
-    Opener,
     absent_partitions,
     broken_checkpoints,
     lies_in,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from offsets_log.data_directory.checkpoints import decode_offset_checkpoint
-from offsets_log.data_directory.directory import LOCK
+from offsets_log.data_directory.directory import LOCK, Opener
 from offsets_log.data_directory.told_ends import LOG_ENDS
 from offsets_log.disk.left_beside import reached_beside
 from offsets_log.errors import CorruptFileError, InputError
@@ -30,7 +30,6 @@ from offsets_log.log_format.file_names import (
     RECOVERY_POINTS,
 )
 from offsets_log.log_format.partition_log import Checkpoints
-from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 
 CHECKPOINTS = {
@@ -44,7 +43,6 @@ CHECKPOINTS = {
 IN_DATA_DIRECTORY = frozenset({*CHECKPOINTS.values(), CLEAN_SHUTDOWN, LOG_ENDS, META_PROPERTIES})
 """Files of a data directory itself that are read; a directory with any of them is a data directory."""
 
-Opener = Callable[[], Buffer]
 """Returns a file's whole contents. Raises InputError."""
 
 SEGMENT = re.compile(r"([0-9]{20})\.log(\.deleted|\.cleaned|\.swap)?(\.gz|\.zst)?")

@@ -9,17 +9,16 @@ References: ``LogSegment.java`` (``open``), ``UnifiedLog.java`` (``roll``, ``clo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from operator import itemgetter
 
 from offsets_log.broker.indexes import TIME_ENTRY
+from offsets_log.data_directory.directory import Opener
 from offsets_log.data_directory.offset_index import OffsetIndex
 from offsets_log.errors import InputError
-from offsets_log.log_format.segment import Buffer
 
 _SNAPSHOT = re.compile(r"([0-9]{20})\.snapshot")
 _INDEX = re.compile(r"([0-9]{20})\.(index|timeindex)")
-Opener = Callable[[], Buffer]
 
 
 def reached_beside(

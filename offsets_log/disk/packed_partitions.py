@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
+from offsets_log.data_directory.directory import Opener
 from offsets_log.data_directory.segment_batches import OFFSETS_END
-from offsets_log.disk.folder import SEGMENT, Folder, Opener
+from offsets_log.disk.folder import SEGMENT, Folder
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer, Pieces, pieces_of
 

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from offsets_log.data_directory.copied_logs import CopiedPartition
-from offsets_log.data_directory.directory import iter_mixed_up, node_of
+from offsets_log.data_directory.directory import Opener, iter_mixed_up, node_of
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.data_directory.told_ends import LOG_ENDS, ToldEnds, decode_told_ends
 from offsets_log.disk.dumps import Dumps
@@ -27,7 +27,6 @@ from offsets_log.disk.folder import (
     SEGMENT,
     DirectoryName,
     Folder,
-    Opener,
     checkpoints,
 )
 from offsets_log.disk.packed_partitions import PackedPartition

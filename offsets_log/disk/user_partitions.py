@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from offsets_log.data_directory.directory import Opener
 from offsets_log.data_directory.segment_batches import OFFSETS_END
-from offsets_log.disk.folder import SEGMENT, Opener
+from offsets_log.disk.folder import SEGMENT
 from offsets_log.disk.local import Opened, is_file, list_names, map_file, open_pieces
 from offsets_log.log_format.segment import Buffer, Pieces
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.folds.surveys import SurveyedState, SurveyingReplay
 from offsets_log.columnar.materialize.values import holdings
+from offsets_log.columnar.overflow import Producer
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Until
@@ -154,7 +155,7 @@ def test_inputs_that_once_broke_something(path: Path) -> None:
 def test_transactions_of_more_producers_read_on_the_slow_path_than_there_is_room_for(profile: str) -> None:
     """Markers of one piece end what the piece before left open."""
     left, right = SurveyedState(PROFILES[profile]), SurveyedState(PROFILES[profile])
-    producers = range(2 * len(left.arrays.region("producers")) + 2)
+    producers = range(2 * len(left.arrays.region(Producer)) + 2)
     for producer in producers:
         left.add_commit(producer, producer, 5)
         if producer % 2:
