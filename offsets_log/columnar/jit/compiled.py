@@ -5,8 +5,8 @@ code is kept on disk and linked from there without numba, whose import costs mor
 compiled again when the text of its module or of a module imported there changes, or numba or the processor; what is
 compiled while one is edited is not kept.
 
-kernel        what Python calls; its arguments are arrays in C order, records and numbers, as its annotations say
-              (`kinds`)
+kernel        what Python calls; its arguments are arrays in C order, records, numbers and named tuples of these, as
+              its annotations say (`kinds`)
 part          what kernels call
 inlined       a small part that becomes a piece of its callers
 instruction   a part for which machine code has an instruction or two that Python has not
@@ -34,7 +34,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from offsets_log.columnar.jit.keeping import Kept, cache_base, file_of, keep, one_at_a_time, packed, read, unpacked
-from offsets_log.columnar.jit.kinds import Kind, kinds_of
+from offsets_log.columnar.jit.kinds import Kind, kinds_of, leaves
 from offsets_log.columnar.jit.linking import address_of
 from offsets_log.columnar.jit.modes import IS_CHECKED, IS_COMPILING, IS_PYTHON, LEVEL
 from offsets_log.columnar.jit.records import Longs, Of, Record, Table
@@ -124,12 +124,13 @@ def kernel(function: Callable[Parameters, Any]) -> Kernel[Parameters]:
 def _flat(kinds: tuple[Kind, ...], arguments: tuple[Any, ...]) -> list[int]:
     """Return arguments as machine code takes them: for an array its address and dimensions."""
     flat: list[int] = []
-    for kind, argument in zip(kinds, arguments, strict=True):
+    for kind, argument in zip(leaves(kinds), leaves(arguments), strict=True):
         if kind is None:
             flat.append(int(argument))
             continue
         array = argument.rows if isinstance(argument, Record | Table) else argument
-        assert (array.dtype, array.ndim) == kind
+        assert array.dtype == kind.dtype
+        assert array.ndim == kind.dimensions
         assert array.flags.c_contiguous
         flat.append(array.__array_interface__["data"][0])
         flat += array.shape
@@ -157,7 +158,7 @@ def _linked(of: Kernel[Any]) -> Callable[..., int]:
         _wait_for(file, of)
         with one_at_a_time(file):
             kept = read(file) or _compile(of, file)
-    counts = [1 if kind is None else 1 + kind[1] for kind in of.kinds]
+    counts = [1 if kind is None else 1 + kind.dimensions for kind in leaves(of.kinds)]
     pointer = ctypes.c_void_p
     prototype: Any = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *[ctypes.c_int64] * sum(counts))
     entry = prototype(address_of(*kept))

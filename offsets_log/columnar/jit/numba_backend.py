@@ -11,8 +11,9 @@ import importlib
 import platform
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from offsets_log.columnar.jit.keeping import keep, packed
-from offsets_log.columnar.jit.kinds import Kind
+from offsets_log.columnar.jit.kinds import Kind, leaves
 from offsets_log.columnar.jit.linking import C_FUNCTIONS
 from offsets_log.columnar.jit.modes import IS_CHECKED, LEVEL
 from offsets_log.columnar.jit.sources import MACHINE, ChangedError, check_sources, stamp_of
@@ -37,6 +38,9 @@ _CARRAY = _NUMBA.carray
 _POINTER: Any = types.CPointer
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 """Kernels make no arrays: they need no reference counts, which would cost more than the work."""
+_NAMED: Any = types.NamedTuple
+_NAMED.mangling_args = types.Tuple.mangling_args
+"""Symbols tell the types that a part takes, but of a named tuple as the text of all its fields: thousands of bytes."""
 
 # ------------------------------------------------------------------------------------------- intrinsics
 
@@ -204,30 +208,45 @@ class LinkError(Exception):
 
 def _assembly_of(function: Callable[..., Any], kinds: Sequence[Kind]) -> tuple[str, str]:
     """Return the name of a kernel's entry, and LLVM's assembly of it with all its parts."""
-    names = [f"x{i}" for i in range(len(kinds))]
     parameters: list[str] = []
     parameter_types: list[Any] = []
-    given: list[str] = []
-    for name, kind in zip(names, kinds, strict=True):
-        parameters.append(name)
+    for i, kind in enumerate(leaves(kinds)):
+        parameters += _names(i, kind)
         if kind is None:
             parameter_types.append(types.int64)
-            given.append(name)
-            continue
-        dimensions = [f"{name}_{i}" for i in range(kind[1])]
-        parameters += dimensions
-        parameter_types += [_POINTER(numba.from_dtype(kind[0])), *[types.int64] * kind[1]]
-        given.append(f"carray({name}, ({', '.join(dimensions)},))" if dimensions else f"carray({name}, (1,))[0]")
-    call = f"kernel({', '.join(given)})"
+        else:
+            parameter_types += [_POINTER(numba.from_dtype(kind.dtype)), *[types.int64] * kind.dimensions]
+    scope: dict[str, Any] = {"carray": _CARRAY, "int64": np.int64}
+    call = f"kernel({', '.join(_given(kinds, count(), scope))})"
     is_silent = function.__annotations__.get("return", "") in (None, "None")
     answer = f"    {call}\n    return 0" if is_silent else f"    return int64({call})"
     inner = _JIT(nogil=True, forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, **_OPTIONS)(function)
-    scope: dict[str, Any] = {"kernel": inner, "carray": _CARRAY, "int64": np.int64}
+    scope["kernel"] = inner
     name = f"entry_{function.__name__}"
     exec(f"def {name}({', '.join(parameters)}):\n{answer}\n", scope)
     made = _JIT(no_cfunc_wrapper=True, no_cpython_wrapper=True, error_model="numpy")(scope[name])
     made.compile(tuple(parameter_types))
     return name, made.inspect_llvm(made.signatures[0])
+
+
+def _names(i: int, kind: Kind) -> list[str]:
+    """Return the entry's parameters for an array or number: its address and dimensions, or itself."""
+    return [f"x{i}", *(f"x{i}_{dimension}" for dimension in range(0 if kind is None else kind.dimensions))]
+
+
+def _given(kinds: Iterable[Kind], numbers: Iterator[int], scope: dict[str, Any]) -> Iterator[str]:
+    """Yield what the kernel is called with, made of the entry's parameters; tuples get their class by its name."""
+    for kind in kinds:
+        if isinstance(kind, tuple):
+            made = type(kind).__name__
+            assert scope.setdefault(made, type(kind)) is type(kind)
+            yield f"{made}({', '.join(_given(kind, numbers, scope))})"
+            continue
+        place, *dimensions = _names(next(numbers), kind)
+        if kind is None:
+            yield place
+        else:
+            yield f"carray({place}, ({', '.join(dimensions)},))" if dimensions else f"carray({place}, (1,))[0]"
 
 
 def _object_of(name: str, assembly: str) -> tuple[str, bytes]:
@@ -246,6 +265,7 @@ def _object_of(name: str, assembly: str) -> tuple[str, bytes]:
     )
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
+    passes.add_dead_arg_elimination_pass()  # parts take whole bundles, and of each array what numba knows of it
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(LEVEL)))
     foreign = [item.name for item in module.functions if item.is_declaration and not item.name.startswith("llvm.")]
     if missing := sorted({*foreign} - {*C_FUNCTIONS}):
