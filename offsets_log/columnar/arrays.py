@@ -3,24 +3,18 @@
 Everything grows with distinct keys, never with records. Where a value is needed again it is not kept but found
 again: a row knows the batch it stands in and its place among the batch's records.
 
-Kernels take a few arrays, because each argument costs time at every compilation and call:
-
-scan_state  a `ScanState`
-slots       hash table of raw keys
-rows        a `Row` for each raw key
-groups      a `Group` for each group
-arena       bytes of keys and group names, each behind its size
-overflow    what few records touch (`overflow`): hash tables of groups and producers, open transactions, topic ids
+Kernels take all of them as one parameter, `Arrays`, and what a thread reads with as another, `Buffers`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from offsets_log.columnar.jit.records import Long, Longs, Record, Table
+from offsets_log.columnar.jit.kinds import LongRows, Longs
+from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.log_format.compression import CODEC_MASK
 
 Int64s = npt.NDArray[np.int64]
@@ -257,6 +251,39 @@ class Staged(Record):
     def raw_value(self, source: Bytes) -> bytes | None:
         """Return its value from the bytes it stands in."""
         return source[self.value_at : self.value_at + self.value_size].tobytes() if self.value_size >= 0 else None
+
+
+class Arrays(NamedTuple):
+    """The arrays of a replay.
+
+    Attributes:
+        slots: hash table of raw keys.
+        rows: one for each raw key.
+        groups: one for each group.
+        arena: bytes of keys and group names, each behind its size.
+        overflow: what few records touch (`overflow`): hash tables of groups and producers, open transactions, topic
+            ids.
+    """
+
+    scan_state: ScanState
+    slots: Longs
+    rows: Table[Row]
+    groups: Table[Group]
+    arena: Bytes
+    overflow: Longs
+
+
+class Buffers(NamedTuple):
+    """What a thread reads with.
+
+    Attributes:
+        staged: records of batches on their way to where they belong.
+        window, table: decompressed batches, see `decompressed`.
+    """
+
+    staged: Table[Staged]
+    window: Bytes
+    table: LongRows
 
 
 VALUE, TOMBSTONE, COMMIT, ABORT, PASSED = range(5)

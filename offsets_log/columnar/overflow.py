@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import inlined, within
-from offsets_log.columnar.jit.kinds import Longs
 from offsets_log.columnar.jit.records import Long, Record
 
 
@@ -130,54 +129,54 @@ _NAMED, _UNENDED, _OWNED, _TOLD, _KEPT = within(Named), within(Unended), within(
 
 
 @inlined
-def producer_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Producer:
+def producer_at(arrays: a.Arrays, number: Any) -> Producer:
     """Return a producer."""
-    return _PRODUCER(overflow, scan_state.producers_at, number)
+    return _PRODUCER(arrays.overflow, arrays.scan_state.producers_at, number)
 
 
 @inlined
-def opened_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Opened:
+def opened_at(arrays: a.Arrays, number: Any) -> Opened:
     """Return a record of an open transaction."""
-    return _OPENED(overflow, scan_state.opened_at, number)
+    return _OPENED(arrays.overflow, arrays.scan_state.opened_at, number)
 
 
 @inlined
-def cancelled_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Cancelled:
+def cancelled_at(arrays: a.Arrays, number: Any) -> Cancelled:
     """Return what was cancelled."""
-    return _CANCELLED(overflow, scan_state.cancelled_at, number)
+    return _CANCELLED(arrays.overflow, arrays.scan_state.cancelled_at, number)
 
 
 @inlined
-def more_at(scan_state: a.ScanState, overflow: Longs, row: Any) -> More:
+def more_at(arrays: a.Arrays, row: Any) -> More:
     """Return more of a row."""
-    return _MORE(overflow, scan_state.more_at, row)
+    return _MORE(arrays.overflow, arrays.scan_state.more_at, row)
 
 
 @inlined
-def named_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Named:
+def named_at(arrays: a.Arrays, number: Any) -> Named:
     """Return a topic id that was named."""
-    return _NAMED(overflow, scan_state.named_at, number)
+    return _NAMED(arrays.overflow, arrays.scan_state.named_at, number)
 
 
 @inlined
-def unended_at(scan_state: a.ScanState, overflow: Longs, producer: Any) -> Unended:
+def unended_at(arrays: a.Arrays, producer: Any) -> Unended:
     """Return what a survey has seen of a producer."""
-    return _UNENDED(overflow, scan_state.unended_at, producer)
+    return _UNENDED(arrays.overflow, arrays.scan_state.unended_at, producer)
 
 
 @inlined
-def owned_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Owned:
+def owned_at(arrays: a.Arrays, number: Any) -> Owned:
     """Return a partition that was taken."""
-    return _OWNED(overflow, scan_state.owned_at, number)
+    return _OWNED(arrays.overflow, arrays.scan_state.owned_at, number)
 
 
 @inlined
-def told_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Told:
+def told_at(arrays: a.Arrays, number: Any) -> Told:
     """Return a record with names of topics."""
-    return _TOLD(overflow, scan_state.told_at, number)
+    return _TOLD(arrays.overflow, arrays.scan_state.told_at, number)
 
 
 @inlined
-def kept_at(scan_state: a.ScanState, overflow: Longs, number: Any) -> Kept:
+def kept_at(arrays: a.Arrays, number: Any) -> Kept:
     """Return a record of a group that is read again."""
-    return _KEPT(overflow, scan_state.kept_at, number)
+    return _KEPT(arrays.overflow, arrays.scan_state.kept_at, number)

@@ -27,6 +27,11 @@ class State:
         self.overflow = np.zeros(0, np.int64)
         self.lay_out({name: 2 * a.LEAST_KEYS if name in SLOTS else a.LEAST_KEYS for name in SIZES})
 
+    @property
+    def all(self) -> a.Arrays:
+        """The arrays together, as kernels take them."""
+        return a.Arrays(self.scan_state, self.slots, self.rows, self.groups, self.arena, self.overflow)
+
     def copy(self) -> State:
         """Return a copy that shares nothing with this state."""
         other = copy(self)

@@ -90,7 +90,7 @@ class HeldWriters(WritersState):
         names, rows = np.frombuffer(data, np.uint8), np.array(held, np.int64).reshape(-1, 2)
         while True:
             s = self.arrays
-            if nm.hold(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, self.text, names, rows, version):
+            if nm.hold(s.all, self.text, names, rows, version):
                 return
             self.grow()
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import has_room
 
 ROWS, GROUPS, ARENA_USED, KEY_BYTES = 7, 3, 100, 20
@@ -24,16 +25,15 @@ def is_enough(room: dict[str, int]) -> bool:
     scan_state = a.ScanState()
     scan_state.row_count, scan_state.group_count, scan_state.arena_used = ROWS, GROUPS, ARENA_USED
     scan_state.more_room, scan_state.group_slots_room = room["more"], room["group_slots"]
-    return bool(
-        has_room(
-            scan_state,
-            np.zeros(room["slots"], np.int64),
-            np.zeros((room["rows"], 1), np.int64),
-            np.zeros((room["groups"], 1), np.int64),
-            np.zeros(room["arena"], np.uint8),
-            KEY_BYTES,
-        )
+    arrays = a.Arrays(
+        scan_state,
+        slots=np.zeros(room["slots"], np.int64),
+        rows=Table(a.Row, room["rows"]),
+        groups=Table(a.Group, room["groups"]),
+        arena=np.zeros(room["arena"], np.uint8),
+        overflow=np.zeros(0, np.int64),
     )
+    return bool(has_room(arrays, KEY_BYTES))
 
 
 def test_just_enough_is_enough() -> None:

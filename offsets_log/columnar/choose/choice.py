@@ -78,28 +78,34 @@ MARK_SIZE = 3
 
 
 @inlined
-def _number_of(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    names: Any, data: Any, start: Any, size: Any
-) -> Any:  # fmt: skip
+def _number_of(arrays: a.Arrays, names: Any, data: Any, start: Any, size: Any) -> Any:
     """Return the number of a name, new or known; NEEDS_ROOM."""
-    if not has_room(scan_state, slots, rows, groups, arena, size) or scan_state.group_count >= len(names):
+    if not has_room(arrays, size) or arrays.scan_state.group_count >= len(names):
         return np.int64(oc.NEEDS_ROOM)
-    return intern_group(scan_state, groups, arena, overflow, data, start, size)
+    return intern_group(arrays, data, start, size)
 
 
 @inlined
 def _verdict(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, names: Any, data: Any, staged: Table[a.Staged], i: Any, number: Any, group_at: Any, topic_at: Any,
-) -> Any:  # fmt: skip
+    counts: Any,
+    arrays: a.Arrays,
+    names: Any,
+    data: Any,
+    staged: Table[a.Staged],
+    i: Any,
+    number: Any,
+    group_at: Any,
+    topic_at: Any,
+) -> Any:
     """Return the verdict on a staged record's key; NEEDS_ROOM."""
     is_commit = number < a.COMMIT_TYPES
     if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
     group, size = counts[GROUP_BEFORE], be16(data, group_at - 2)
-    if group < 0 or not is_at(arena, groups[group].name_at, data, group_at, size):  # mostly it is that one again
-        group = _number_of(scan_state, slots, rows, groups, arena, overflow, names, data, group_at, size)
+    if group < 0 or not is_at(
+        arrays.arena, arrays.groups[group].name_at, data, group_at, size
+    ):  # mostly it is that one again
+        group = _number_of(arrays, names, data, group_at, size)
         if group < 0:
             return group
         counts[GROUP_BEFORE] = group
@@ -109,17 +115,13 @@ def _verdict(
             if staged[i].kind == a.TOMBSTONE:
                 names[group, AS_GROUP] = WANTED  # the next commit of any key may create it again
             return np.int64(WANTED)
-        key = _number_of(
-            scan_state, slots, rows, groups, arena, overflow, names, data, staged[i].key_at, staged[i].key_size
-        )
+        key = _number_of(arrays, names, data, staged[i].key_at, staged[i].key_size)
         if key < 0:
             return key
         verdict = names[key, AS_KEY]
     if verdict == UNWANTED or not counts[BY_TOPIC]:
         return verdict
-    topic = _number_of(
-        scan_state, slots, rows, groups, arena, overflow, names, data, topic_at, be16(data, topic_at - 2)
-    )
+    topic = _number_of(arrays, names, data, topic_at, be16(data, topic_at - 2))
     if topic < 0:
         return topic
     return verdict if names[topic, AS_TOPIC] == WANTED else names[topic, AS_TOPIC]
@@ -132,10 +134,7 @@ def _said(counts: Any, topic: Any) -> Any:
 
 
 @part
-def _names_anew(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, names: Any, data: Any, id_at: Any, end: Any, topic_at: Any,
-) -> Any:  # fmt: skip
+def _names_anew(counts: Any, arrays: a.Arrays, names: Any, data: Any, id_at: Any, end: Any, topic_at: Any) -> Any:
     """Return WANTED if a commit's value gives a topic id another name than before, else UNWANTED; NEEDS_ROOM.
 
     A value that is not written as Kafka writes it is always WANTED: readers that search for the bytes of the id may
@@ -143,12 +142,10 @@ def _names_anew(
     """
     if be64(data, id_at) == 0 and be64(data, id_at + 8) == 0:
         return np.int64(UNWANTED)
-    topic_id = _number_of(scan_state, slots, rows, groups, arena, overflow, names, data, id_at, np.int64(TOPIC_ID_SIZE))
+    topic_id = _number_of(arrays, names, data, id_at, np.int64(TOPIC_ID_SIZE))
     if topic_id < 0:
         return topic_id
-    topic = _number_of(
-        scan_state, slots, rows, groups, arena, overflow, names, data, topic_at, be16(data, topic_at - 2)
-    )
+    topic = _number_of(arrays, names, data, topic_at, be16(data, topic_at - 2))
     if topic < 0:
         return topic
     mark = id_at - MARK_SIZE
@@ -162,10 +159,7 @@ def _names_anew(
 
 
 @part
-def _lists_name_anew(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, names: Any, data: Any, at: Any, end: Any, lists: Any,
-) -> Any:  # fmt: skip
+def _lists_name_anew(counts: Any, arrays: a.Arrays, names: Any, data: Any, at: Any, end: Any, lists: Any) -> Any:
     """Do as `_names_anew` for the lists of a newer kind's value, which a program has read; choose what is new at once.
 
     Args:
@@ -176,15 +170,13 @@ def _lists_name_anew(
         count, at = uvarint(data, at, end)
         for _ in range(count - 1):
             size, text_at = uvarint(data, at + TOPIC_ID_SIZE, end)
-            topic_id = _number_of(
-                scan_state, slots, rows, groups, arena, overflow, names, data, at, np.int64(TOPIC_ID_SIZE)
-            )
-            topic = _number_of(scan_state, slots, rows, groups, arena, overflow, names, data, text_at, size - 1)
+            topic_id = _number_of(arrays, names, data, at, np.int64(TOPIC_ID_SIZE))
+            topic = _number_of(arrays, names, data, text_at, size - 1)
             if topic_id < 0 or topic < 0:
                 return np.int64(oc.NEEDS_ROOM)
             if names[topic_id, TOPIC_OF_ID] != _said(counts, topic):
                 names[topic_id, TOPIC_OF_ID] = _said(counts, topic)
-                counts[CHOSEN_AT] = scan_state.at
+                counts[CHOSEN_AT] = arrays.scan_state.at
                 verdict = np.int64(WANTED)
             at = text_at + size - 1
             if lists % LIST_KINDS == TOPICS_WITH_PARTITIONS:
@@ -200,19 +192,15 @@ def _lists_name_anew(
 
 
 @inlined
-def _look_at_record(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, names: Any, data: Any, staged: Table[a.Staged], i: Any,
-) -> Any:  # fmt: skip
+def _look_at_record(counts: Any, arrays: a.Arrays, names: Any, data: Any, staged: Table[a.Staged], i: Any) -> Any:
     """Return the verdict on a staged record; NEEDS_ROOM, NOT_PLAIN."""
+    scan_state = arrays.scan_state
     key = staged[i].key_at
     number = be16(data, key)
     if walk(scan_state, scan_state.key_programs[number], data, key + 2, key + staged[i].key_size) < 0:
         return np.int64(oc.NOT_PLAIN)
     group_at, topic_at = scan_state.notes[GROUP_NOTE] + 2, scan_state.notes[TOPIC_NOTE] + 2
-    verdict = _verdict(
-        counts, scan_state, slots, rows, groups, arena, overflow, names, data, staged, i, number, group_at, topic_at
-    )
+    verdict = _verdict(counts, arrays, names, data, staged, i, number, group_at, topic_at)
     if verdict < 0 or not counts[WITH_NAMES]:
         return verdict
     if number >= a.KEY_TYPES and newer.TYPES[number, newer.NAMES] and staged[i].kind == a.VALUE:
@@ -220,30 +208,25 @@ def _look_at_record(
             counts[NAMES_TOLD] += 1
             return np.int64(WANTED)
         at, end = staged[i].value_at + 2, staged[i].value_at + staged[i].value_size
-        named = _lists_name_anew(
-            counts, scan_state, slots, rows, groups, arena, overflow, names, data, at, end, LISTS[U(number)]
-        )
+        named = _lists_name_anew(counts, arrays, names, data, at, end, LISTS[U(number)])
         return named if named != UNWANTED else verdict
     id_at = staged[i].topic_id_at
     if id_at < 0:
         return verdict
     end = staged[i].value_at + staged[i].value_size
-    named = _names_anew(counts, scan_state, slots, rows, groups, arena, overflow, names, data, id_at, end, topic_at)
+    named = _names_anew(counts, arrays, names, data, id_at, end, topic_at)
     return named if named != UNWANTED else verdict
 
 
 @part
-def _look(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, names: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any,
-) -> Any:  # fmt: skip
+def _look(counts: Any, arrays: a.Arrays, names: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any) -> Any:
     """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet.
 
     Records that are not wanted become PASSED; none does where the batch was looked at before, because what was new then
     is known now.
     """
     if bt.attributes_of(data, at) & bt.CONTROL_MASK:
-        producer = producer_at(scan_state, overflow, staged[0].producer)
+        producer = producer_at(arrays, staged[0].producer)
         if counts[WITH_MARKERS] and producer.head_offset == FOLLOWED:
             counts[CHOSEN_AT] = at
         elif producer.head_offset == OPEN or (counts[FIRST_MARKERS] and producer.head_offset == a.NOTHING):
@@ -253,10 +236,8 @@ def _look(
     outcome = np.int64(oc.FINISHED)
     is_again = counts[LOOKED_AT] == at
     counts[LOOKED_AT] = at
-    for number in range(scan_state.staged):
-        verdict = _look_at_record(
-            counts, scan_state, slots, rows, groups, arena, overflow, names, source, staged, U(number)
-        )  # fmt: skip
+    for number in range(arrays.scan_state.staged):
+        verdict = _look_at_record(counts, arrays, names, source, staged, U(number))
         if verdict < 0:
             return verdict
         if verdict == WANTED:
@@ -266,27 +247,27 @@ def _look(
         elif not is_again:
             staged[U(number)].kind = a.PASSED
     producer_id = bt.producer_of(data, at)
-    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _want(scan_state, overflow, producer_id, OPEN):
+    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _want(arrays, producer_id, OPEN):
         return np.int64(oc.NEEDS_ROOM)
     return outcome
 
 
 @inlined
-def _want(scan_state: a.ScanState, overflow: Longs, producer_id: Any, markers: Any) -> Any:
+def _want(arrays: a.Arrays, producer_id: Any, markers: Any) -> Any:
     """Want a producer's markers from here on, FOLLOWED, or the next one, OPEN; return False without room."""
-    number = intern_producer(scan_state, overflow, producer_id)
+    number = intern_producer(arrays, producer_id)
     if number < 0:
         return False
-    producer = producer_at(scan_state, overflow, number)
+    producer = producer_at(arrays, number)
     if producer.head_offset != FOLLOWED:
         producer.head_offset = markers
     return True
 
 
 @kernel
-def follow(scan_state: a.ScanState, overflow: Longs, producer_id: Number) -> Any:
+def follow(arrays: a.Arrays, producer_id: Number) -> Any:
     """Want all markers of a producer from here on; return False without room."""
-    return _want(scan_state, overflow, producer_id, FOLLOWED)
+    return _want(arrays, producer_id, FOLLOWED)
 
 
 @inlined
@@ -367,20 +348,26 @@ def _copy(counts: Any, source: Any, start: Any, size: Any, copied: Any) -> None:
 
 @inlined
 def _choose(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, names: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, chosen: Any, told: Any,
+    counts: Any,
+    arrays: a.Arrays,
+    names: Any,
+    staged: Table[a.Staged],
+    data: Any,
+    window: Any,
+    table: Any,
+    chosen: Any,
+    told: Any,
     copied: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Choose or pass the batch at ``scan_state.at``, or return why not."""
+    scan_state = arrays.scan_state
     at = scan_state.at
     scan_state.staged = 0
     size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
-    outcome = np.int64(sc.take(scan_state, overflow, staged, data, window, table, at, size))
+    outcome = np.int64(sc.take(arrays, staged, data, window, table, at, size))
     source = window if scan_state.in_window else data
     if outcome == oc.FINISHED:
-        outcome = np.int64(
-            _look(counts, scan_state, slots, rows, groups, arena, overflow, names, staged, source, data, at)
-        )  # fmt: skip
+        outcome = np.int64(_look(counts, arrays, names, staged, source, data, at))
     if outcome != oc.FINISHED:
         return outcome
     is_chosen = counts[CHOSEN_AT] == at
@@ -398,11 +385,19 @@ def _choose(
 
 @kernel
 def choose(
-    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
-    overflow: Longs, names: LongRows, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
-    chosen: LongRows, told: LongRows, copied: Bytes,
-) -> Any:  # fmt: skip
+    counts: Longs,
+    arrays: a.Arrays,
+    names: LongRows,
+    staged: Table[a.Staged],
+    data: Bytes,
+    window: Bytes,
+    table: LongRows,
+    chosen: LongRows,
+    told: LongRows,
+    copied: Bytes,
+) -> Any:
     """Choose batches of a segment from ``scan_state.at`` on; return why it stopped, with a row for all it passed."""
+    scan_state = arrays.scan_state
     begin = scan_state.at
     counts[CHOSEN] = counts[TOLD] = counts[USED] = 0
     outcome = np.int64(oc.FINISHED)
@@ -410,12 +405,7 @@ def choose(
         if scan_state.at - begin >= scan_state.pause or counts[CHOSEN] + 1 >= len(chosen):
             outcome = np.int64(oc.PAUSED)
         else:
-            outcome = np.int64(
-                _choose(
-                    counts, scan_state, slots, rows, groups, arena, overflow, names, staged, data, window, table,
-                    chosen, told, copied,
-                )
-            )  # fmt: skip
+            outcome = np.int64(_choose(counts, arrays, names, staged, data, window, table, chosen, told, copied))
     scan_state.staged = 0
     if counts[FIRST] != a.NOTHING:
         _add(counts, chosen, np.int64(a.NOTHING), np.int64(0), False)

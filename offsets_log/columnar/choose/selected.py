@@ -299,9 +299,17 @@ class _SelectedReading(_ItemReading):
         while True:
             s, scanner = self.state.arrays, self.scanner
             outcome: int = ch.choose(
-                self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, self.names, scanner.staged,
-                data, scanner.window, scanner.table, self.chosen, self.told, self.copied,
-            )  # fmt: skip
+                self.counts,
+                s.all,
+                self.names,
+                scanner.staged,
+                data,
+                scanner.window,
+                scanner.table,
+                self.chosen,
+                self.told,
+                self.copied,
+            )
             self._take_chosen(index, data)
             match outcome:
                 case oc.NEEDS_ROOM:
@@ -346,7 +354,7 @@ class _SelectedReading(_ItemReading):
             self._follow(batch.producer_id)
 
     def _follow(self, producer_id: int) -> None:
-        while not ch.follow(self.scan_state, self.state.arrays.overflow, np.int64(producer_id)):
+        while not ch.follow(self.state.arrays.all, np.int64(producer_id)):
             self._grow()
 
     def _grow(self) -> None:

@@ -24,19 +24,11 @@ def note(groups: Table[a.Group], group: Any, staged: Table[a.Staged], i: Any, so
 
 
 @part
-def note_all(
-    scan_state: a.ScanState,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    staged: Table[a.Staged],
-    source: Any,
-    data: Any,
-    count: Any,
-) -> None:
+def note_all(arrays: a.Arrays, staged: Table[a.Staged], source: Any, data: Any, count: Any) -> None:
     """Note what was staged and replayed."""
     for number in range(count):
         i = U(number)
         if staged[i].kind == a.VALUE:
-            at = staged[i].batch - scan_state.segment
+            at = staged[i].batch - arrays.scan_state.segment
             time = bt.time_at(data, at, staged[i].timestamp_delta)
-            note(groups, rows[U(staged[i].row)].group, staged, i, source, time)
+            note(arrays.groups, arrays.rows[U(staged[i].row)].group, staged, i, source, time)

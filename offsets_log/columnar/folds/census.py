@@ -13,7 +13,6 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Longs
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import intern_producer
 from offsets_log.columnar.wire import batches as bt
@@ -42,17 +41,16 @@ def _count_kind(scan_state: a.ScanState, kind: Any) -> None:
 
 
 @part
-def count(
-    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any
-) -> None:
+def count(arrays: a.Arrays, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any) -> None:
     """Count what was staged and replayed."""
+    scan_state = arrays.scan_state
     for number in range(staged_count):
         i = U(number)
         kind = staged[i].kind
         producer = staged[i].producer
         if kind == a.COMMIT or kind == a.ABORT:
             _count_kind(scan_state, a.MARKERS + kind - a.COMMIT)
-            transactions.end(scan_state, overflow, producer)
+            transactions.end(arrays, producer)
             continue
         at = staged[i].batch - scan_state.segment
         time = bt.time_at(data, at, staged[i].timestamp_delta)
@@ -67,11 +65,11 @@ def count(
         if record_type < a.COMMIT_TYPES and bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK:
             owner = producer if producer >= 0 else np.int64(NO_PRODUCER)
             batch = staged[i].batch
-            transactions.add(scan_state, overflow, owner, staged[i].offset, time, batch, np.int64(1))
+            transactions.add(arrays, owner, staged[i].offset, time, batch, np.int64(1))
 
 
 @kernel
-def begin(scan_state: a.ScanState, overflow: Longs) -> None:
+def begin(arrays: a.Arrays) -> None:
     """Let the scans of a new replay count."""
-    scan_state.is_surveyed = 1
-    intern_producer(scan_state, overflow, np.int64(-1))
+    arrays.scan_state.is_surveyed = 1
+    intern_producer(arrays, np.int64(-1))

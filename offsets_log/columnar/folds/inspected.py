@@ -85,12 +85,12 @@ class InspectedState(ColumnarState):
     def open_transaction(self, producer_id: int, record_offset: int, timestamp_ms: int, batch_at: int) -> None:
         """Note a transaction's data record that was read on the slow path, and where its batch begins in the log."""
         s = self.arrays
-        while not transactions.add_one(s.scan_state, s.overflow, producer_id, record_offset, timestamp_ms, batch_at):
+        while not transactions.add_one(s.all, producer_id, record_offset, timestamp_ms, batch_at):
             self.grow()
 
     def end_transaction(self, producer_id: int) -> None:
         """Note a marker that was read on the slow path."""
-        while not transactions.end_one(self.arrays.scan_state, self.arrays.overflow, producer_id):
+        while not transactions.end_one(self.arrays.all, producer_id):
             self.grow()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
@@ -110,7 +110,7 @@ class InspectedState(ColumnarState):
         ours.read_bytes += theirs.read_bytes
         ours.newest_ms = max(ours.newest_ms, theirs.newest_ms)
         super().merge(right)
-        transactions.join(ours, self.arrays.overflow, theirs, right.arrays.overflow)
+        transactions.join(self.arrays.all, right.arrays.all)
         for state, other in zip(self.others, right.others, strict=True):
             state.merge(other)
         return self

@@ -19,10 +19,9 @@ from offsets_log.columnar.wire.primitives import be16, be32, be64
 
 
 @part
-def count(
-    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any
-) -> None:
+def count(arrays: a.Arrays, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any) -> None:
     """Look at what was staged and replayed."""
+    scan_state = arrays.scan_state
     for number in range(staged_count):
         i = U(number)
         kind = staged[i].kind
@@ -31,10 +30,10 @@ def count(
         time = bt.time_at(data, batch - scan_state.segment, staged[i].timestamp_delta)
         scan_state.newest_ms = max(scan_state.newest_ms, time)
         if kind == a.COMMIT or kind == a.ABORT:
-            transactions.end(scan_state, overflow, producer)
+            transactions.end(arrays, producer)
             continue
         if producer >= 0:
-            transactions.add(scan_state, overflow, producer, staged[i].offset, time, batch, np.int64(1))
+            transactions.add(arrays, producer, staged[i].offset, time, batch, np.int64(1))
         if kind != a.PASSED:
             version = be16(source, staged[i].value_at) if kind == a.VALUE else np.int64(a.NO_VERSION)
             kind_of = U(be16(source, staged[i].key_at)), U(version)

@@ -19,7 +19,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import find_name, has_room, intern_group, size_of
 from offsets_log.columnar.wire import batches as bt
@@ -70,11 +70,12 @@ def _copy(text: Any, at: Any, source: Any, begin: Any, end: Any) -> Any:
 
 
 @part
-def put_names(counts: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, text: Any, row: Any, at: Any) -> Any:
+def put_names(counts: Any, arrays: a.Arrays, text: Any, row: Any, at: Any) -> Any:
     """Write what a key names, each with its size before it; where that ends in ``text``."""
+    rows, arena = arrays.rows, arrays.arena
     target = rows[row].target
     if target == a.IS_GROUP:
-        name_at = groups[rows[row].group].name_at
+        name_at = arrays.groups[rows[row].group].name_at
         size = size_of(arena, name_at)
         text[at] = size >> 8
         text[at + 1] = size & 0xFF
@@ -86,23 +87,14 @@ def put_names(counts: Any, rows: Table[a.Row], groups: Table[a.Group], arena: An
 
 
 @part
-def _writer_of_key(
-    counts: Any,
-    scan_state: a.ScanState,
-    slots: Any,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    arena: Any,
-    overflow: Longs,
-    text: Any,
-    row: Any,
-) -> Any:
+def _writer_of_key(counts: Any, arrays: a.Arrays, text: Any, row: Any) -> Any:
     """Return the writer of a key that was not counted yet, or of a group; NEEDS_ROOM without room."""
+    rows, arena = arrays.rows, arrays.arena
     if counts[PER] == PER_GROUP:
         return rows[row].group
     if counts[PER] >= PER_NAMES:
-        size = put_names(counts, rows, groups, arena, text, row, np.int64(0))
-        return named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), size)
+        size = put_names(counts, arrays, text, row, np.int64(0))
+        return named(arrays, text, np.int64(0), size)
     target = rows[row].target
     if target == a.IS_GROUP:
         return np.int64(NOBODY)
@@ -111,46 +103,26 @@ def _writer_of_key(
     size = 2 + be16(arena, topic_at) + 4
     if counts[PER] == PER_TOPIC:
         topic_at, size = topic_at + 2, size - 6
-    return named(scan_state, slots, rows, groups, arena, overflow, arena, topic_at, size)
+    return named(arrays, arena, topic_at, size)
 
 
 @inlined
-def named(
-    scan_state: a.ScanState,
-    slots: Any,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    arena: Any,
-    overflow: Longs,
-    data: Any,
-    start: Any,
-    size: Any,
-) -> Any:
+def named(arrays: a.Arrays, data: Any, start: Any, size: Any) -> Any:
     """Return the writer of a name; NEEDS_ROOM without room."""
-    if not has_room(scan_state, slots, rows, groups, arena, size):
+    if not has_room(arrays, size):
         return np.int64(oc.NEEDS_ROOM)
-    return np.int64(intern_group(scan_state, groups, arena, overflow, data, start, size))
+    return np.int64(intern_group(arrays, data, start, size))
 
 
 @part
-def _writer_of_time(
-    counts: Any,
-    scan_state: a.ScanState,
-    slots: Any,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    arena: Any,
-    overflow: Longs,
-    text: Any,
-    time: Any,
-) -> Any:
+def _writer_of_time(counts: Any, arrays: a.Arrays, text: Any, time: Any) -> Any:
     """Return the writer of an hour; NEEDS_ROOM without room."""
     if time == NO_TIME:
         return np.int64(NOBODY)
     hour = time // HOUR_MS
     if hour != counts[HOUR] or counts[HOURS_WRITER] == NOBODY:
         put_number(text, 0, hour)
-        writer = named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), np.int64(NUMBER_SIZE))
+        writer = named(arrays, text, np.int64(0), np.int64(NUMBER_SIZE))
         if writer < 0:
             return writer
         counts[HOURS_WRITER] = writer
@@ -166,38 +138,33 @@ def put_number(text: Any, place: Any, number: Any) -> None:
 
 
 @part
-def _writer_with_names(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, text: Any, row: Any, number: Any
-) -> Any:  # fmt: skip
+def _writer_with_names(counts: Any, arrays: a.Arrays, text: Any, row: Any, number: Any) -> Any:
     """Return the writer of a number, an hour or another writer, with a key's names; NEEDS_ROOM without room."""
     if row < 0:
         return np.int64(NOBODY)
     put_number(text, 0, number)
-    size = put_names(counts, rows, groups, arena, text, row, np.int64(NUMBER_SIZE))
-    return named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), size)
+    size = put_names(counts, arrays, text, row, np.int64(NUMBER_SIZE))
+    return named(arrays, text, np.int64(0), size)
 
 
 @inlined
-def writer_of(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, text: Any, row: Any, time: Any
-) -> Any:  # fmt: skip
+def writer_of(counts: Any, arrays: a.Arrays, text: Any, row: Any, time: Any) -> Any:
     """Return the writer for whom a record is counted; NEEDS_ROOM without room."""
+    rows = arrays.rows
     if counts[PER] == PER_HOUR:
-        return _writer_of_time(counts, scan_state, slots, rows, groups, arena, overflow, text, time)
+        return _writer_of_time(counts, arrays, text, time)
     if counts[PER] == PER_HOUR_AND_NAMES:
         hour = np.int64(NO_HOUR) if time == NO_TIME else time // HOUR_MS
-        return _writer_with_names(counts, scan_state, slots, rows, groups, arena, overflow, text, row, hour)
+        return _writer_with_names(counts, arrays, text, row, hour)
     if counts[PER] >= PER_CLIENT_AND_NAMES:
-        return _writer_with_names(counts, scan_state, slots, rows, groups, arena, overflow, text, row, counts[HOLDER])
+        return _writer_with_names(counts, arrays, text, row, counts[HOLDER])
     if counts[PER] >= PER_CLIENT:
         return counts[HOLDER]
     if row < 0 or counts[PER] == PER_LOG:
         return np.int64(NOBODY)
     if rows[row].last >= 0 and rows[row].target != a.IS_GROUP:
         return rows[row].group
-    return _writer_of_key(counts, scan_state, slots, rows, groups, arena, overflow, text, row)
+    return _writer_of_key(counts, arrays, text, row)
 
 
 # ---------------------------------------------------------------------------------------------- holders
@@ -211,11 +178,9 @@ def _asks(counts: Any, why: Any, of: Any) -> Any:
 
 
 @part
-def _saw_group(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, text: Any, source: Any, value: Any, size: Any, group: Any,
-) -> Any:  # fmt: skip
+def _saw_group(counts: Any, arrays: a.Arrays, text: Any, source: Any, value: Any, size: Any, group: Any) -> Any:
     """Note a type 2 record; return FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
+    scan_state, groups = arrays.scan_state, arrays.groups
     if size < 0:
         groups[group].now = 0
         groups[group].content = REMOVED
@@ -223,16 +188,16 @@ def _saw_group(
     end = value + size
     walk(scan_state, scan_state.value_programs[2, be16(source, value)], source, value + 2, end)
     members_at, generation_at = scan_state.notes[MEMBERS_NOTE], scan_state.notes[GENERATION_NOTE]
-    head = named(scan_state, slots, rows, groups, arena, overflow, source, value, generation_at - value)
+    head = named(arrays, source, value, generation_at - value)
     if head < 0:
         return np.int64(oc.NEEDS_ROOM)
-    members = named(scan_state, slots, rows, groups, arena, overflow, source, members_at, end - members_at)
+    members = named(arrays, source, members_at, end - members_at)
     if members < 0:
         return np.int64(oc.NEEDS_ROOM)
     put_number(text, 0, group)
     put_number(text, 1, head)
     put_number(text, 2, members)
-    content = named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), np.int64(3 * NUMBER_SIZE))
+    content = named(arrays, text, np.int64(0), np.int64(3 * NUMBER_SIZE))
     if content < 0:
         return np.int64(oc.NEEDS_ROOM)
     if groups[content].version == 0:
@@ -244,39 +209,28 @@ def _saw_group(
 
 
 @inlined
-def _topic_id(
-    scan_state: a.ScanState,
-    slots: Any,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    arena: Any,
-    overflow: Longs,
-    source: Any,
-    id_at: Any,
-) -> Any:
+def _topic_id(arrays: a.Arrays, source: Any, id_at: Any) -> Any:
     """Return the number of the topic id that a value names, 0 without one; NEEDS_ROOM without room."""
     if id_at < 0 or (be64(source, id_at) == 0 and be64(source, id_at + 8) == 0):
         return np.int64(0)
-    return np.int64(named(scan_state, slots, rows, groups, arena, overflow, source, id_at, np.int64(TOPIC_ID_SIZE)))
+    return np.int64(named(arrays, source, id_at, np.int64(TOPIC_ID_SIZE)))
 
 
 @part
-def _saw_commit(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, text: Any, source: Any, id_at: Any, row: Any, is_plain: Any,
-) -> Any:  # fmt: skip
+def _saw_commit(counts: Any, arrays: a.Arrays, text: Any, source: Any, id_at: Any, row: Any, is_plain: Any) -> Any:
     """Put who sent a commit into ``counts[HOLDER]``, if anybody: FINISHED, NEEDS_ROOM or NEEDS_ANSWER.
 
     Args:
         id_at: where the value names a topic id, NOTHING without one.
         is_plain: what it is in `investigate.holders.Holders.of`.
     """
-    topic_id = _topic_id(scan_state, slots, rows, groups, arena, overflow, source, id_at)
+    rows = arrays.rows
+    topic_id = _topic_id(arrays, source, id_at)
     if topic_id < 0:
         return np.int64(oc.NEEDS_ROOM)
-    if topic_id > 0 and groups[topic_id].is_named == 0:
+    if topic_id > 0 and arrays.groups[topic_id].is_named == 0:
         return _asks(counts, OF_TOPIC_ID, topic_id)
-    version = groups[rows[row].group].now
+    version = arrays.groups[rows[row].group].now
     if version == UNKNOWN:
         return _asks(counts, OF_GROUP, rows[row].group)
     if version == 0:
@@ -284,18 +238,16 @@ def _saw_commit(
     if is_plain and rows[row].sent_in == version:
         counts[HOLDER] = rows[row].sent_by
         return np.int64(oc.FINISHED)
-    return _look_up(counts, scan_state, slots, rows, groups, arena, overflow, text, topic_id, row, is_plain, version)
+    return _look_up(counts, arrays, text, topic_id, row, is_plain, version)
 
 
 @part
-def _look_up(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, text: Any, topic_id: Any, row: Any, is_plain: Any, version: Any,
-) -> Any:  # fmt: skip
+def _look_up(counts: Any, arrays: a.Arrays, text: Any, topic_id: Any, row: Any, is_plain: Any, version: Any) -> Any:
     """Return the number of a topic id in a version of which members hold something; NEEDS_ROOM without room."""
+    rows, groups, arena = arrays.rows, arrays.groups, arrays.arena
     key_at = rows[rows[row].target].key_at
     topic_at = key_at + 4 + be16(arena, key_at + 2)
-    pair = named(scan_state, slots, rows, groups, arena, overflow, arena, topic_at, 2 + be16(arena, topic_at) + 4)
+    pair = named(arrays, arena, topic_at, 2 + be16(arena, topic_at) + 4)
     if pair < 0:
         return np.int64(oc.NEEDS_ROOM)
     put_number(text, 0, version)
@@ -307,7 +259,7 @@ def _look_up(
         put_number(text, 3, counts[NAMES_TOLD])
         put_number(text, 4, np.int64(is_plain))
         size = np.int64(5 * NUMBER_SIZE)
-    held = find_name(scan_state, groups, arena, overflow, text, np.int64(0), size)
+    held = find_name(arrays, text, np.int64(0), size)
     if held >= 0 and groups[held].held_by != 0:
         counts[HOLDER] = groups[held].held_by - 1
     elif by_id:
@@ -322,36 +274,28 @@ def _look_up(
 
 @inlined
 def find_holder(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, text: Any, staged: Table[a.Staged], i: Any, source: Any, row: Any, is_plain: Any,
-) -> Any:  # fmt: skip
+    counts: Any, arrays: a.Arrays, text: Any, staged: Table[a.Staged], i: Any, source: Any, row: Any, is_plain: Any
+) -> Any:
     """Put whom a staged record is counted for into ``counts[HOLDER]``: FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
+    rows = arrays.rows
     if row < 0:
         counts[HOLDER] = NOBODY
         return np.int64(oc.FINISHED)
     group = rows[row].group
     counts[HOLDER] = group if counts[PER] & 1 else np.int64(NOBODY)  # of what nobody sent a member's row has the group
     if rows[row].target == a.IS_GROUP:
-        return _saw_group(
-            counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i].value_at,
-            staged[i].value_size, group,
-        )  # fmt: skip
+        return _saw_group(counts, arrays, text, source, staged[i].value_at, staged[i].value_size, group)
     if staged[i].kind != a.VALUE:
         return np.int64(oc.FINISHED)
-    version = groups[group].now
+    version = arrays.groups[group].now
     if is_plain and version > 0 and version == rows[row].sent_in and staged[i].topic_id_at < 0:  # most commits
         counts[HOLDER] = rows[row].sent_by
         return np.int64(oc.FINISHED)
-    return _saw_commit(
-        counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i].topic_id_at, row, is_plain
-    )  # fmt: skip
+    return _saw_commit(counts, arrays, text, source, staged[i].topic_id_at, row, is_plain)
 
 
 @kernel
-def hold(
-    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
-    text: Bytes, data: Bytes, held: LongRows, version: Number,
-) -> Any:  # fmt: skip
+def hold(arrays: a.Arrays, text: Bytes, data: Bytes, held: LongRows, version: Number) -> Any:
     """Note who holds what in a version; False without room.
 
     Args:
@@ -361,28 +305,20 @@ def hold(
     begin = np.int64(0)
     for i in range(len(held)):
         end = held[i, 0]
-        pair = named(scan_state, slots, rows, groups, arena, overflow, data, begin, end - begin)
+        pair = named(arrays, data, begin, end - begin)
         if pair < 0:
             return False
         put_number(text, 0, np.int64(version))
         put_number(text, 1, pair)
-        name = named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), np.int64(2 * NUMBER_SIZE))
+        name = named(arrays, text, np.int64(0), np.int64(2 * NUMBER_SIZE))
         if name < 0:
             return False
-        groups[name].held_by = held[i, 1] + 1
+        arrays.groups[name].held_by = held[i, 1] + 1
         begin = end
     return True
 
 
 @kernel
-def number_of(
-    scan_state: a.ScanState,
-    slots: Longs,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    arena: Bytes,
-    overflow: Longs,
-    name: Bytes,
-) -> Any:
+def number_of(arrays: a.Arrays, name: Bytes) -> Any:
     """Return the number of a name; NEEDS_ROOM without room."""
-    return named(scan_state, slots, rows, groups, arena, overflow, name, np.int64(0), np.int64(len(name)))
+    return named(arrays, name, np.int64(0), np.int64(len(name)))

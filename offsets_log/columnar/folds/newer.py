@@ -25,7 +25,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Longs, Number
+from offsets_log.columnar.jit.kinds import Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import kept_at, more_at, owned_at, told_at
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_owned_slot
@@ -117,15 +117,16 @@ def make_whole(groups: Table[a.Group], group: Any) -> None:
 
 
 @part
-def owned_entry(scan_state: a.ScanState, overflow: Longs, group: Any, high: Any, low: Any, partition: Any) -> Any:
+def owned_entry(arrays: a.Arrays, group: Any, high: Any, low: Any, partition: Any) -> Any:
     """Return the number of a partition; the group of a new one is 0. The caller has made sure of room."""
-    at, found = find_owned_slot(scan_state, overflow, group, high, low, partition)
+    overflow = arrays.overflow
+    at, found = find_owned_slot(arrays, group, high, low, partition)
     if overflow[at] != 0:
         return (overflow[at] & LOW) - 1
-    number = scan_state.owned
-    scan_state.owned = number + 1
+    number = arrays.scan_state.owned
+    arrays.scan_state.owned = number + 1
     overflow[at] = found & HIGH | number + 1
-    entry = owned_at(scan_state, overflow, number)
+    entry = owned_at(arrays, number)
     entry.group = group
     entry.high = high
     entry.low = low
@@ -136,16 +137,14 @@ def owned_entry(scan_state: a.ScanState, overflow: Longs, group: Any, high: Any,
 
 
 @inlined
-def _take(
-    scan_state: a.ScanState, overflow: Longs, group: Any, row: Any, turn: Any, record_offset: Any, number: Any
-) -> Any:
+def _take(arrays: a.Arrays, group: Any, row: Any, turn: Any, record_offset: Any, number: Any) -> Any:
     """Let a member take a partition; return False if that is not plain."""
-    entry = owned_at(scan_state, overflow, number)
+    entry = owned_at(arrays, number)
     owner = entry.owner
     if owner >= 0:
         if owner == row and entry.owner_turn == turn:
             return False
-        if owner != row and entry.owner_turn == more_at(scan_state, overflow, owner).turn:
+        if owner != row and entry.owner_turn == more_at(arrays, owner).turn:
             return False
     if entry.first_owner == a.NOTHING:
         entry.first_owned = record_offset
@@ -157,17 +156,16 @@ def _take(
 
 @part
 def _take_list(
-    scan_state: a.ScanState, overflow: Longs, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any,
-    end: Any
-) -> Any:  # fmt: skip
+    arrays: a.Arrays, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any, end: Any
+) -> Any:
     """Let a member take the partitions of a list that a program has read; return False if that is not plain."""
     count, at = uvarint(data, at, end)
     for _ in range(count - 1):
         high, low = be64(data, at), be64(data, at + 8)
         partitions, at = uvarint(data, at + 16, end)
         for _ in range(partitions - 1):
-            number = owned_entry(scan_state, overflow, group, high, low, be32(data, at))
-            if not _take(scan_state, overflow, group, row, turn, record_offset, number):
+            number = owned_entry(arrays, group, high, low, be32(data, at))
+            if not _take(arrays, group, row, turn, record_offset, number):
                 return False
             at += 4
         tags, at = uvarint(data, at, end)
@@ -179,9 +177,9 @@ def _take_list(
 
 
 @inlined
-def _need_member(scan_state: a.ScanState, overflow: Longs, member: Any, record_offset: Any) -> None:
+def _need_member(arrays: a.Arrays, member: Any, record_offset: Any) -> None:
     """Note a record that must find its member before 4.0."""
-    more = more_at(scan_state, overflow, member)
+    more = more_at(arrays, member)
     if more.state & PRESENT:
         return
     if more.state & ABSENT:
@@ -192,12 +190,12 @@ def _need_member(scan_state: a.ScanState, overflow: Longs, member: Any, record_o
 
 @part
 def _replay_current(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, number: Any,
-    is_value: Any, record_offset: Any, data: Any, value: Any, size: Any,
-) -> None:  # fmt: skip
+    arrays: a.Arrays, row: Any, number: Any, is_value: Any, record_offset: Any, data: Any, value: Any, size: Any
+) -> None:
     """Replay a record of what a member has."""
-    group, member = rows[row].group, more_at(scan_state, overflow, rows[row].member)
-    _need_member(scan_state, overflow, rows[row].member, record_offset)
+    scan_state, rows, groups = arrays.scan_state, arrays.rows, arrays.groups
+    group, member = rows[row].group, more_at(arrays, rows[row].member)
+    _need_member(arrays, rows[row].member, record_offset)
     phase = member.state & PHASE
     if is_value:
         if phase == LEAVING:
@@ -208,7 +206,7 @@ def _replay_current(
             make_whole(groups, group)
         phase = np.int64(GONE if phase == GONE else LEAVING)
     member.state = member.state & ~PHASE | phase
-    more = more_at(scan_state, overflow, row)
+    more = more_at(arrays, row)
     turn = more.turn + 1
     more.turn = turn
     if more.first_turn == 0:
@@ -217,32 +215,24 @@ def _replay_current(
         end = value + size
         walk(scan_state, scan_state.value_programs[number, be16(data, value)], data, value + 2, end)
         first, second = scan_state.notes[0], scan_state.notes[1]
-        is_plain = _take_list(scan_state, overflow, group, row, turn, record_offset, data, first, end)
-        if not is_plain or not _take_list(scan_state, overflow, group, row, turn, record_offset, data, second, end):
+        is_plain = _take_list(arrays, group, row, turn, record_offset, data, first, end)
+        if not is_plain or not _take_list(arrays, group, row, turn, record_offset, data, second, end):
             make_whole(groups, group)
 
 
 @inlined
-def _replay_member(
-    scan_state: a.ScanState,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    overflow: Longs,
-    row: Any,
-    is_value: Any,
-    record_offset: Any,
-) -> None:
+def _replay_member(arrays: a.Arrays, row: Any, is_value: Any, record_offset: Any) -> None:
     """Replay a record of what a member is."""
-    group, member = rows[row].group, more_at(scan_state, overflow, row)
+    group, member = arrays.rows[row].group, more_at(arrays, row)
     phase = member.state & PHASE
     if is_value:
         if phase == LEAVING:
-            make_whole(groups, group)
+            make_whole(arrays.groups, group)
         phase = np.int64(BACK if phase >= GONE else LIVE)
     else:
-        _need_member(scan_state, overflow, row, record_offset)
+        _need_member(arrays, row, record_offset)
         if phase != GONE and (phase != LEAVING or not member.state & HAS_NO_TARGET):
-            make_whole(groups, group)
+            make_whole(arrays.groups, group)
         phase = np.int64(GONE)
     exists = np.int64(PRESENT if is_value else ABSENT)
     member.state = member.state & ~(PHASE | PRESENT | ABSENT) | phase | exists
@@ -250,21 +240,20 @@ def _replay_member(
 
 @inlined
 def _replay_action(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, number: Any,
-    is_value: Any, record_offset: Any, data: Any, value: Any, size: Any,
-) -> None:  # fmt: skip
-    group, action = rows[row].group, TYPES[number, ACTION]
+    arrays: a.Arrays, row: Any, number: Any, is_value: Any, record_offset: Any, data: Any, value: Any, size: Any
+) -> None:
+    group, action = arrays.rows[row].group, TYPES[number, ACTION]
     if action == CURRENT:
-        _replay_current(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
+        _replay_current(arrays, row, number, is_value, record_offset, data, value, size)
     elif action == MEMBER:
-        _replay_member(scan_state, rows, groups, overflow, row, is_value, record_offset)
+        _replay_member(arrays, row, is_value, record_offset)
     elif action == TARGET:
-        member = more_at(scan_state, overflow, rows[row].member)
+        member = more_at(arrays, arrays.rows[row].member)
         member.state = member.state & ~(HAS_TARGET | HAS_NO_TARGET) | (HAS_TARGET if is_value else HAS_NO_TARGET)
     elif not is_value and action == TARGET_METADATA:
-        groups[group].newer_flags |= EPOCH_GONE
+        arrays.groups[group].newer_flags |= EPOCH_GONE
     elif not is_value and action == METADATA:
-        groups[group].newer_flags |= ENDED
+        arrays.groups[group].newer_flags |= ENDED
 
 
 @part
@@ -305,62 +294,63 @@ def _enter_group(
 
 
 @inlined
-def tell(scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, row: Any) -> None:
+def tell(arrays: a.Arrays, row: Any) -> None:
     """Keep a record with names of topics, whose key has a later one; there is room."""
-    told = told_at(scan_state, overflow, scan_state.told)
+    rows = arrays.rows
+    told = told_at(arrays, arrays.scan_state.told)
     told.offset = rows[row].last_offset
     told.batch = rows[row].batch
     told.index = rows[row].index
-    scan_state.told += 1
+    arrays.scan_state.told += 1
 
 
 @inlined
-def _keep(scan_state: a.ScanState, overflow: Longs, group: Any, record_offset: Any, batch: Any, index: Any) -> None:
-    kept = kept_at(scan_state, overflow, scan_state.kept)
+def _keep(arrays: a.Arrays, group: Any, record_offset: Any, batch: Any, index: Any) -> None:
+    kept = kept_at(arrays, arrays.scan_state.kept)
     kept.group = group
     kept.offset = record_offset
     kept.batch = batch
     kept.index = index
-    scan_state.kept += 1
+    arrays.scan_state.kept += 1
 
 
 @part
-def keep(
-    scan_state: a.ScanState, groups: Table[a.Group], overflow: Longs, group: Any, record_offset: Any, batch: Any,
-    index: Any,
-) -> Any:  # fmt: skip
+def keep(arrays: a.Arrays, group: Any, record_offset: Any, batch: Any, index: Any) -> Any:
     """Keep a record of a group that is read again, behind its offset values; False without room."""
-    if scan_state.kept + 2 > scan_state.kept_room:
+    groups = arrays.groups
+    if arrays.scan_state.kept + 2 > arrays.scan_state.kept_room:
         return False
     if groups[group].value_offset != a.NEVER:
         none = np.int64(a.NOTHING)
-        _keep(scan_state, overflow, group, groups[group].value_offset, none, none)
+        _keep(arrays, group, groups[group].value_offset, none, none)
         groups[group].value_offset = a.NEVER
-    _keep(scan_state, overflow, group, record_offset, batch, index)
+    _keep(arrays, group, record_offset, batch, index)
     return True
 
 
 @kernel
-def keep_one(
-    scan_state: a.ScanState,
-    groups: Table[a.Group],
-    overflow: Longs,
-    group: Number,
-    record_offset: Number,
-    index: Number,
-) -> Any:
+def keep_one(arrays: a.Arrays, group: Number, record_offset: Number, index: Number) -> Any:
     """Keep a record that was read on the slow path; False without room."""
-    return keep(scan_state, groups, overflow, group, record_offset, np.int64(a.SLOW_PATH), index)
+    return keep(arrays, group, record_offset, np.int64(a.SLOW_PATH), index)
 
 
 @part
 def replay_newer(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, number: Any,
-    is_value: Any, record_offset: Any, batch: Any, index: Any, data: Any, value: Any, size: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    row: Any,
+    number: Any,
+    is_value: Any,
+    record_offset: Any,
+    batch: Any,
+    index: Any,
+    data: Any,
+    value: Any,
+    size: Any,
+) -> Any:
     """Replay a record of a newer kind of group; return False, with nothing done, without room."""
+    scan_state, rows, groups = arrays.scan_state, arrays.rows, arrays.groups
     if groups[rows[row].group].newer_flags & READ_AGAIN:
-        return keep(scan_state, groups, overflow, rows[row].group, record_offset, batch, index)
+        return keep(arrays, rows[row].group, record_offset, batch, index)
     most = scan_state.owned + max(size, 0) // 4
     if (
         most > scan_state.owned_room
@@ -372,13 +362,13 @@ def replay_newer(
     if scan_state.is_inspected and TYPES[number, OPTIONAL] and groups[group].anchor_offset == a.NEVER:
         make_whole(groups, group)  # what makes the group is not the same by all rules
     _enter_group(groups, group, number, is_value, record_offset, batch, index)
-    _replay_action(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
+    _replay_action(arrays, row, number, is_value, record_offset, data, value, size)
     if TYPES[number, NAMES]:
-        more = more_at(scan_state, overflow, row)
+        more = more_at(arrays, row)
         found = hash_bytes(data, value, size, scan_state.seed) if is_value else np.int64(0)
         has_names = rows[row].last_offset != a.NEVER and rows[row].is_removed == 0
         if has_names and more.turn != found:
-            tell(scan_state, rows, overflow, row)
+            tell(arrays, row)
         more.turn = found
     rows[row].last_offset = record_offset
     rows[row].batch = batch

@@ -29,7 +29,7 @@ from offsets_log.columnar.folds.newer import (
     tell,
 )
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import LongRows, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import More, more_at, owned_at, told_at
 from offsets_log.columnar.wire.primitives import be16
@@ -114,25 +114,23 @@ def join_newer_groups(groups: Table[a.Group], group: Any, right_groups: Table[a.
 
 
 @part
-def join_newer_row(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_overflow: Longs, i: Any, row: Any,
-    records_before: Any,
-) -> None:  # fmt: skip
+def join_newer_row(arrays: a.Arrays, right: a.Arrays, i: Any, row: Any, records_before: Any) -> None:
     """Join the right piece's last record of a key, after the partitions of its members."""
-    number = be16(arena, rows[row].key_at)
-    more, right_more = more_at(scan_state, overflow, row), more_at(right_scan_state, right_overflow, i)
+    right_rows = right.rows
+    rows = arrays.rows
+    number = be16(arrays.arena, rows[row].key_at)
+    more, right_more = more_at(arrays, row), more_at(right, i)
     if TYPES[number, ACTION] == MEMBER:
         exists = _join_presence(more, right_more)
         state = _joined_state(more.state, right_more.state)
         if state < 0:
-            make_whole(groups, rows[row].group)
+            make_whole(arrays.groups, rows[row].group)
         more.state = max(state, 0) | exists
     if right_rows[i].last_offset == a.NEVER:
         return
     if TYPES[number, NAMES]:
         if rows[row].last_offset != a.NEVER and rows[row].is_removed == 0:
-            tell(scan_state, rows, overflow, row)
+            tell(arrays, row)
         more.turn = 0  # hashed with another seed
     if TYPES[number, ACTION] == CURRENT and more.first_turn == 0:
         more.first_turn = right_more.first_turn
@@ -144,65 +142,55 @@ def join_newer_row(
 
 
 @part
-def join_owned(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_overflow: Longs, numbers: Any,
-) -> None:  # fmt: skip
+def join_owned(arrays: a.Arrays, right: a.Arrays, numbers: Any) -> None:
     """Join partitions that the right piece's members took; their first record gave back what they held before."""
-    for i in range(right_scan_state.owned):
-        right = owned_at(right_scan_state, right_overflow, i)
-        group = numbers[1, right.group]
-        number = owned_entry(
-            scan_state, overflow, group, right.high, right.low, right.partition,
-        )  # fmt: skip
-        entry = owned_at(scan_state, overflow, number)
-        owner, first = entry.owner, right.first_owner
-        if owner >= 0 and entry.owner_turn == more_at(scan_state, overflow, owner).turn:
-            given_back = more_at(scan_state, overflow, owner).given_back
-            is_later = given_back == 0 or given_back - 1 > right.first_owned
+    for i in range(right.scan_state.owned):
+        theirs = owned_at(right, i)
+        group = numbers[1, theirs.group]
+        number = owned_entry(arrays, group, theirs.high, theirs.low, theirs.partition)
+        entry = owned_at(arrays, number)
+        owner, first = entry.owner, theirs.first_owner
+        if owner >= 0 and entry.owner_turn == more_at(arrays, owner).turn:
+            given_back = more_at(arrays, owner).given_back
+            is_later = given_back == 0 or given_back - 1 > theirs.first_owned
             if owner != numbers[0, first] and is_later:
-                make_whole(groups, group)
+                make_whole(arrays.groups, group)
         if entry.first_owner == a.NOTHING:
             entry.first_owner = numbers[0, first]
-            entry.first_owned = right.first_owned
-        right_owner = right.owner
-        right_turn = more_at(right_scan_state, right_overflow, right_owner).turn
+            entry.first_owned = theirs.first_owned
+        right_owner = theirs.owner
+        right_turn = more_at(right, right_owner).turn
         entry.owner = numbers[0, right_owner]
-        entry.owner_turn = a.NOTHING if right.owner_turn == right_turn else np.int64(0)
+        entry.owner_turn = a.NOTHING if theirs.owner_turn == right_turn else np.int64(0)
 
 
 @part
-def _mark_turns(
-    scan_state: a.ScanState, rows: Table[a.Row], arena: Any, overflow: Longs, right_scan_state: a.ScanState,
-    right_rows: Table[a.Row], right_overflow: Longs, numbers: Any, is_begin: Any,
-) -> None:  # fmt: skip
+def _mark_turns(arrays: a.Arrays, right: a.Arrays, numbers: Any, is_begin: Any) -> None:
     """Note for each member where the right piece's first record of what it has stands; afterwards count its turns."""
-    for i in range(right_scan_state.row_count):
-        if right_rows[i].target != a.IS_NEWER:
+    for i in range(right.scan_state.row_count):
+        if right.rows[i].target != a.IS_NEWER:
             continue
         row = numbers[0, i]
-        if TYPES[be16(arena, rows[row].key_at), ACTION] != CURRENT:
+        if TYPES[be16(arrays.arena, arrays.rows[row].key_at), ACTION] != CURRENT:
             continue
-        more = more_at(scan_state, overflow, row)
+        more = more_at(arrays, row)
         if is_begin:
-            more.given_back = more_at(right_scan_state, right_overflow, i).first_turn
+            more.given_back = more_at(right, i).first_turn
         else:
             more.turn += 1
             more.given_back = 0
 
 
 @kernel
-def join_newer(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
-    right_scan_state: a.ScanState, right_rows: Table[a.Row], right_groups: Table[a.Group], right_overflow: Longs,
-    numbers: LongRows, records_before: Number,
-) -> None:  # fmt: skip
+def join_newer(arrays: a.Arrays, right: a.Arrays, numbers: LongRows, records_before: Number) -> None:
     """Join records of newer kinds of the right piece, before those of other types; there is room.
 
     Args:
         numbers: see `merge.number_all`.
         records_before: records read on the slow path of the left piece: the right one's are numbered behind them.
     """
+    right_scan_state, right_groups = right.scan_state, right.groups
+    scan_state, groups = arrays.scan_state, arrays.groups
     for i in range(right_scan_state.group_count):
         group = numbers[1, i]
         is_new = groups[group].newer_kind == 0
@@ -210,24 +198,21 @@ def join_newer(
         is_taken = is_new or groups[group].anchor_offset == right_groups[i].anchor_offset
         if right_groups[i].newer_kind != 0 and is_taken and groups[group].anchor_batch == a.SLOW_PATH:
             groups[group].anchor_index += records_before
-    _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, True)
-    join_owned(scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, numbers)
-    _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, False)
+    _mark_turns(arrays, right, numbers, True)
+    join_owned(arrays, right, numbers)
+    _mark_turns(arrays, right, numbers, False)
     for i in range(scan_state.owned):
-        entry = owned_at(scan_state, overflow, np.int64(i))
+        entry = owned_at(arrays, np.int64(i))
         if entry.owner_turn == a.NOTHING:
-            entry.owner_turn = more_at(scan_state, overflow, entry.owner).turn
+            entry.owner_turn = more_at(arrays, entry.owner).turn
     for i in range(right_scan_state.row_count):
-        if right_rows[i].target == a.IS_NEWER:
-            join_newer_row(
-                scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, np.int64(i),
-                numbers[0, i], records_before,
-            )  # fmt: skip
+        if right.rows[i].target == a.IS_NEWER:
+            join_newer_row(arrays, right, np.int64(i), numbers[0, i], records_before)
     for i in range(right_scan_state.told):
-        right = told_at(right_scan_state, right_overflow, i)
-        told = told_at(scan_state, overflow, scan_state.told)
-        batch = right.batch
-        told.offset = right.offset
+        theirs = told_at(right, i)
+        told = told_at(arrays, scan_state.told)
+        batch = theirs.batch
+        told.offset = theirs.offset
         told.batch = batch
-        told.index = right.index + (records_before if batch == a.SLOW_PATH else np.int64(0))
+        told.index = theirs.index + (records_before if batch == a.SLOW_PATH else np.int64(0))
         scan_state.told += 1

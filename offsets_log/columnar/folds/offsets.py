@@ -16,7 +16,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import activity, census, inspection, newer
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.jit.kinds import Bytes, LongRows
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import cancelled_at, more_at, named_at, opened_at, producer_at
 from offsets_log.columnar.scan import staging as sc
@@ -60,27 +60,21 @@ def end_values(rows: Table[a.Row], number: Any, tombstone_offset: Any) -> None:
 
 @part
 def open_record(
-    scan_state: a.ScanState,
-    overflow: Longs,
-    producer: Any,
-    row: Any,
-    record_offset: Any,
-    batch: Any,
-    index: Any,
-    cancels: Any,
+    arrays: a.Arrays, producer: Any, row: Any, record_offset: Any, batch: Any, index: Any, cancels: Any
 ) -> Any:
     """Note a record of an open transaction; return False without room."""
+    scan_state = arrays.scan_state
     number = scan_state.free
     if number >= 0:
-        scan_state.free = opened_at(scan_state, overflow, number).older
+        scan_state.free = opened_at(arrays, number).older
     else:
         number = scan_state.opened
         if number >= scan_state.opened_room:
             return False
         scan_state.opened += 1
     scan_state.open_count += 1
-    entry = opened_at(scan_state, overflow, number)
-    owner = producer_at(scan_state, overflow, producer)
+    entry = opened_at(arrays, number)
+    owner = producer_at(arrays, producer)
     entry.row = row
     entry.offset = record_offset
     entry.batch = batch
@@ -94,44 +88,37 @@ def open_record(
 
 
 @part
-def mark(
-    scan_state: a.ScanState,
-    rows: Table[a.Row],
-    overflow: Longs,
-    producer: Any,
-    commits: Any,
-    marker_offset: Any,
-    rules: Any,
-) -> Any:
+def mark(arrays: a.Arrays, producer: Any, commits: Any, marker_offset: Any, rules: Any) -> Any:
     """End the producer's transaction by a marker: the last record of every key counts (``J-10``, ``J-11``, ``L-12``).
 
     What the producer cancelled before its first marker concerns earlier pieces of the log too. False without room.
     """
-    owner = producer_at(scan_state, overflow, producer)
+    scan_state = arrays.scan_state
+    owner = producer_at(arrays, producer)
     is_first = owner.head_offset == a.NOTHING
     if is_first and rules & CANCELS_OWN and scan_state.cancelled + scan_state.open_count > scan_state.cancelled_room:
         return False
     scan_state.resolution += 1
     number = owner.newest
     while number != a.NOTHING:
-        entry = opened_at(scan_state, overflow, number)
+        entry = opened_at(arrays, number)
         row = entry.row
         cancels = entry.cancels
         if is_first and cancels:
-            kept = cancelled_at(scan_state, overflow, scan_state.cancelled)
+            kept = cancelled_at(arrays, scan_state.cancelled)
             kept.producer = producer
             kept.row = row
             scan_state.cancelled += 1
-        more = more_at(scan_state, overflow, row)
+        more = more_at(arrays, row)
         if more.seen_by != scan_state.resolution:
             more.seen_by = scan_state.resolution
             if commits and not cancels:
                 batch, index = entry.batch, entry.index
-                apply_value(rows, row, entry.offset, marker_offset, batch, index, rules)
+                apply_value(arrays.rows, row, entry.offset, marker_offset, batch, index, rules)
         scan_state.open_count -= 1
         number = entry.older
     if owner.newest != a.NOTHING:
-        opened_at(scan_state, overflow, owner.oldest).older = scan_state.free
+        opened_at(arrays, owner.oldest).older = scan_state.free
         scan_state.free = owner.newest
         owner.newest = a.NOTHING
         owner.oldest = a.NOTHING
@@ -142,14 +129,15 @@ def mark(
 
 
 @part
-def note_topic_id(scan_state: a.ScanState, overflow: Longs, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
+def note_topic_id(arrays: a.Arrays, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
     """Note that a value names its topic's id; return False without room."""
-    more = more_at(scan_state, overflow, row)
+    scan_state = arrays.scan_state
+    more = more_at(arrays, row)
     is_other = more.topic_high != high or more.topic_low != low
     if is_other and (more.topic_high != 0 or more.topic_low != 0):
         if scan_state.named >= scan_state.named_room:
             return False
-        old = named_at(scan_state, overflow, scan_state.named)
+        old = named_at(arrays, scan_state.named)
         old.row = row
         old.high = more.topic_high
         old.low = more.topic_low
@@ -163,16 +151,16 @@ def note_topic_id(scan_state: a.ScanState, overflow: Longs, row: Any, high: Any,
 
 @inlined
 def replay_offset(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, is_value: Any,
-    record_offset: Any, batch: Any, index: Any, producer: Any, rules: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays, row: Any, is_value: Any, record_offset: Any, batch: Any, index: Any, producer: Any, rules: Any
+) -> Any:
     """Replay a record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); return False without room.
 
     Args:
         producer: the producer of the transaction it belongs to, else NOTHING.
     """
+    rows = arrays.rows
     if is_value:
-        groups[U(rows[U(row)].group)].value_offset = record_offset
+        arrays.groups[U(rows[U(row)].group)].value_offset = record_offset
         if producer < 0:
             apply_value(rows, row, record_offset, record_offset, batch, index, rules)
             return True
@@ -181,21 +169,13 @@ def replay_offset(
             end_values(rows, row, record_offset)
         if producer < 0 or not rules & CANCELS_OWN:
             return True
-    return open_record(scan_state, overflow, producer, row, record_offset, batch, index, np.int64(not is_value))
+    return open_record(arrays, producer, row, record_offset, batch, index, np.int64(not is_value))
 
 
 @inlined
-def prepare(
-    scan_state: a.ScanState,
-    slots: Any,
-    rows: Table[a.Row],
-    arena: Any,
-    data: Any,
-    staged: Table[a.Staged],
-    first: Any,
-    last: Any,
-) -> None:
+def prepare(arrays: a.Arrays, data: Any, staged: Table[a.Staged], first: Any, last: Any) -> None:
     """Hash the keys of a block, and ask for the memory that replaying it will need."""
+    scan_state, slots = arrays.scan_state, arrays.slots
     mask = np.int64(len(slots) - 1)
     seed = scan_state.seed
     hashes, found_rows = scan_state.hashes, scan_state.found
@@ -217,72 +197,58 @@ def prepare(
             row = (slot & LOW) - 1
             found_rows[U(number - first)] = row
             if row >= 0:
-                prefetch(rows, row)
+                prefetch(arrays.rows, row)
     for number in range(first, last):
         i = U(number)
         if staged[i].kind <= a.TOMBSTONE and found_rows[U(number - first)] >= 0:
-            key_at = rows[U(found_rows[U(number - first)])].key_at
-            prefetch(arena, key_at)
+            key_at = arrays.rows[U(found_rows[U(number - first)])].key_at
+            prefetch(arrays.arena, key_at)
             if staged[i].key_size > a.CACHE_LINE - a.SIZE_BYTES:
-                prefetch(arena, key_at + a.CACHE_LINE)
+                prefetch(arrays.arena, key_at + a.CACHE_LINE)
 
 
 @inlined
-def row_of(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    staged: Table[a.Staged], data: Any, i: Any, place: Any, newer_target: Any
-) -> Any:  # fmt: skip
+def row_of(arrays: a.Arrays, staged: Table[a.Staged], data: Any, i: Any, place: Any, newer_target: Any) -> Any:
     """Return the row of a staged record's key, which is added if it is new; else what `intern` says.
 
     Args:
         newer_target: TARGET of keys of the newer kinds: IS_NEWER, or IS_GROUP where only their group is asked for.
     """
+    scan_state = arrays.scan_state
     start, size = staged[U(i)].key_at, staged[U(i)].key_size
     row = scan_state.found[U(place)]
-    if row >= 0 and is_at(arena, rows[U(row)].key_at, data, start, size):
+    if row >= 0 and is_at(arrays.arena, arrays.rows[U(row)].key_at, data, start, size):
         return row
     found = scan_state.hashes[U(place)]
-    row = find_row(slots, rows, arena, data, start, size, found)
+    row = find_row(arrays.slots, arrays.rows, arrays.arena, data, start, size, found)
     if row >= 0:
         return row
     number = be16(data, start)
     known = scan_state.group_count
     if number >= a.KEY_TYPES:
         member_type = newer.TYPES[number, newer.OF_MEMBER] if newer_target == a.IS_NEWER else np.int64(a.NOTHING)
-        row = intern_newer(
-            scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type, newer_target
-        )
+        row = intern_newer(arrays, data, start, size, found, member_type, newer_target)
     else:
-        row = intern(scan_state, slots, rows, groups, arena, overflow, data, start, size, found)
+        row = intern(arrays, data, start, size, found)
     if scan_state.group_count > known:
-        groups[known].first_offset = staged[U(i)].offset
+        arrays.groups[known].first_offset = staged[U(i)].offset
     return row
 
 
 @inlined
-def _replay_group(
-    scan_state: a.ScanState,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    overflow: Longs,
-    row: Any,
-    staged: Table[a.Staged],
-    i: Any,
-    data: Any,
-) -> Any:
+def _replay_group(arrays: a.Arrays, row: Any, staged: Table[a.Staged], i: Any, data: Any) -> Any:
     """Replay a staged record of a group; return False without room."""
+    groups = arrays.groups
     batch, index, record_offset = staged[i].batch, staged[i].index, staged[i].offset
     is_value = staged[i].kind == a.VALUE
-    if scan_state.is_read_again:
+    if arrays.scan_state.is_read_again:
         return True
-    if rows[row].target == a.IS_NEWER:
+    if arrays.rows[row].target == a.IS_NEWER:
         number, value, size = be16(data, staged[i].key_at), staged[i].value_at, staged[i].value_size
-        return newer.replay_newer(
-            scan_state, rows, groups, overflow, row, number, is_value, record_offset, batch, index, data, value, size
-        )
-    group = rows[row].group
+        return newer.replay_newer(arrays, row, number, is_value, record_offset, batch, index, data, value, size)
+    group = arrays.rows[row].group
     if groups[group].newer_flags & newer.READ_AGAIN:
-        return newer.keep(scan_state, groups, overflow, group, record_offset, batch, index)
+        return newer.keep(arrays, group, record_offset, batch, index)
     groups[group].metadata_offset = record_offset
     groups[group].metadata_batch = batch
     groups[group].metadata_index = index
@@ -293,34 +259,24 @@ def _replay_group(
 
 
 @inlined
-def _note_staged_id(
-    scan_state: a.ScanState, overflow: Longs, row: Any, staged: Table[a.Staged], i: Any, data: Any
-) -> Any:
+def _note_staged_id(arrays: a.Arrays, row: Any, staged: Table[a.Staged], i: Any, data: Any) -> Any:
     """Note the topic id of a staged record, if it has one; return False without room."""
     topic_id = staged[i].topic_id_at
     if topic_id < 0:
         return True
     high, low = be64(data, topic_id), be64(data, topic_id + 8)
-    return (high == 0 and low == 0) or note_topic_id(scan_state, overflow, row, high, low, staged[i].offset)
+    return (high == 0 and low == 0) or note_topic_id(arrays, row, high, low, staged[i].offset)
 
 
 @part
-def flush(
-    scan_state: a.ScanState,
-    slots: Any,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    arena: Any,
-    overflow: Longs,
-    staged: Table[a.Staged],
-    data: Any,
-) -> Any:
+def flush(arrays: a.Arrays, staged: Table[a.Staged], data: Any) -> Any:
     """Replay what is staged, from where it was left: FINISHED, NEEDS_ROOM, or KEY_NOT_PLAIN of the record FLUSHED."""
+    scan_state = arrays.scan_state
     rules = scan_state.rules
     while scan_state.flushed < scan_state.staged:
         first = scan_state.flushed
         last = min(first + a.BLOCK, scan_state.staged)
-        prepare(scan_state, slots, rows, arena, data, staged, first, last)
+        prepare(arrays, data, staged, first, last)
         for number in range(first, last):
             scan_state.flushed = number
             i = U(number)
@@ -328,30 +284,23 @@ def flush(
             record_offset = staged[i].offset
             if kind > a.TOMBSTONE:
                 producer = staged[i].producer
-                if kind != a.PASSED and not mark(
-                    scan_state, rows, overflow, producer, np.int64(kind == a.COMMIT), record_offset, rules
-                ):
+                if kind != a.PASSED and not mark(arrays, producer, np.int64(kind == a.COMMIT), record_offset, rules):
                     return oc.NEEDS_ROOM
                 continue
-            row = row_of(
-                scan_state, slots, rows, groups, arena, overflow, staged, data, number, number - first,
-                np.int64(a.IS_NEWER),
-            )  # fmt: skip
+            row = row_of(arrays, staged, data, number, number - first, np.int64(a.IS_NEWER))
             if row < 0:
                 return row
             staged[i].row = row
             batch, index = staged[i].batch, staged[i].index
-            if rows[U(row)].target < 0:
-                if not _replay_group(scan_state, rows, groups, overflow, row, staged, i, data):
+            if arrays.rows[U(row)].target < 0:
+                if not _replay_group(arrays, row, staged, i, data):
                     return oc.NEEDS_ROOM
                 continue
-            row = rows[U(row)].target
-            if not _note_staged_id(scan_state, overflow, row, staged, i, data):
+            row = arrays.rows[U(row)].target
+            if not _note_staged_id(arrays, row, staged, i, data):
                 return oc.NEEDS_ROOM
             producer = staged[i].producer
-            if not replay_offset(
-                scan_state, rows, groups, overflow, row, kind == a.VALUE, record_offset, batch, index, producer, rules
-            ):
+            if not replay_offset(arrays, row, kind == a.VALUE, record_offset, batch, index, producer, rules):
                 return oc.NEEDS_ROOM
         scan_state.flushed = last
     scan_state.staged = 0
@@ -360,25 +309,23 @@ def flush(
 
 
 @kernel
-def scan(
-    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
-    staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
-) -> Any:  # fmt: skip
+def scan(arrays: a.Arrays, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows) -> Any:
     """Replay a segment from ``scan_state.at`` on; why it came back, with what all that is staged was replayed."""
+    scan_state = arrays.scan_state
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
-        outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
+        outcome = sc.stage(arrays, staged, data, window, table, begin)
         source = window if scan_state.in_window else data
         count = scan_state.staged
-        flushed = flush(scan_state, slots, rows, groups, arena, overflow, staged, source)
+        flushed = flush(arrays, staged, source)
         if flushed != oc.FINISHED:
             return flushed
         if scan_state.is_surveyed:
-            census.count(scan_state, overflow, staged, source, data, count)
+            census.count(arrays, staged, source, data, count)
         if scan_state.is_inspected:
-            inspection.count(scan_state, overflow, staged, source, data, count)
+            inspection.count(arrays, staged, source, data, count)
         if scan_state.notes_activity:
-            activity.note_all(scan_state, rows, groups, staged, source, data, count)
+            activity.note_all(arrays, staged, source, data, count)
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome

@@ -36,13 +36,24 @@ def waiting_at(scan_state: a.ScanState, producer: Any) -> Any:
 
 @part
 def _note_data(
-    counts: Any, scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs,
-    staged: Table[a.Staged], source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row],
-    book: Any, commits: Any, generations: Any, count: Any, number: Any,
-) -> None:  # fmt: skip
+    counts: Any,
+    arrays: a.Arrays,
+    staged: Table[a.Staged],
+    source: Any,
+    data: Any,
+    writers: Table[tally.Writer],
+    minutes: Any,
+    latest: Table[a.Row],
+    book: Any,
+    commits: Any,
+    generations: Any,
+    count: Any,
+    number: Any,
+) -> None:
     """Note a record that was replayed, unless the slow path could not read its key."""
+    rows = arrays.rows
     i = U(number)
-    at = staged[i].batch - scan_state.segment
+    at = staged[i].batch - arrays.scan_state.segment
     time = bt.time_at(data, at, staged[i].timestamp_delta)
     kind = staged[i].kind
     row, target, writer = np.int64(a.NOTHING), np.int64(a.NOTHING), np.int64(nm.NOBODY)
@@ -56,7 +67,7 @@ def _note_data(
     if row < 0:
         return
     if kind == a.VALUE:
-        activity.note(groups, rows[U(row)].group, staged, i, source, time)
+        activity.note(arrays.groups, rows[U(row)].group, staged, i, source, time)
     record_type, offset = be16(source, staged[i].key_at), staged[i].offset
     value, size = staged[i].value_at, staged[i].value_size
     is_null, told = kind == a.TOMBSTONE, np.int64(0)
@@ -67,51 +78,83 @@ def _note_data(
                 time = sampling.commit_time(source, record_type, value, size)
         producer = staged[i].producer
         sampling.add(
-            book, sampling.COMMITS, commits, latest[U(target)], target, overflow,
-            waiting_at(scan_state, max(producer, 0)), producer, offset, time, told, is_null,
+            book, sampling.COMMITS, commits, latest[U(target)], target, arrays.overflow,
+            waiting_at(arrays.scan_state, max(producer, 0)), producer, offset, time, told, is_null,
         )  # fmt: skip
     elif sampling.HAS_GENERATION[record_type]:
         if not is_null:
             told = sampling.generation_of(source, record_type, value, size)
         sampling.add(
-            book, sampling.GENERATIONS, generations, writers[U(writer)], writer, overflow, np.int64(0),
+            book, sampling.GENERATIONS, generations, writers[U(writer)], writer, arrays.overflow, np.int64(0),
             np.int64(a.NOTHING), offset, time, told, is_null,
         )  # fmt: skip
 
 
 @inlined
 def _note(
-    counts: Any, scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs,
-    staged: Table[a.Staged], source: Any, data: Any, writers: Table[tally.Writer], minutes: Any, latest: Table[a.Row],
-    book: Any, commits: Any, generations: Any, count: Any,
-) -> None:  # fmt: skip
+    counts: Any,
+    arrays: a.Arrays,
+    staged: Table[a.Staged],
+    source: Any,
+    data: Any,
+    writers: Table[tally.Writer],
+    minutes: Any,
+    latest: Table[a.Row],
+    book: Any,
+    commits: Any,
+    generations: Any,
+    count: Any,
+) -> None:
     """Note what was staged and replayed; there is room."""
     for number in range(count):
         i = U(number)
         kind = staged[i].kind
         if kind == a.COMMIT or kind == a.ABORT:
-            at = staged[i].batch - scan_state.segment
+            at = staged[i].batch - arrays.scan_state.segment
             time = bt.time_at(data, at, staged[i].timestamp_delta)
             tally.count_marker(counts, latest, data, writers, minutes, at, np.int64(nm.NOBODY), time)
-            sampling.settle(commits, overflow, waiting_at(scan_state, staged[i].producer), kind == a.COMMIT)
+            sampling.settle(
+                commits, arrays.overflow, waiting_at(arrays.scan_state, staged[i].producer), kind == a.COMMIT
+            )
         else:
             _note_data(
-                counts, scan_state, rows, groups, overflow, staged, source, data, writers, minutes, latest, book,
-                commits, generations, count, number,
-            )  # fmt: skip
+                counts,
+                arrays,
+                staged,
+                source,
+                data,
+                writers,
+                minutes,
+                latest,
+                book,
+                commits,
+                generations,
+                count,
+                number,
+            )
 
 
 @kernel
 def scan(
-    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
-    overflow: Longs, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, writers: Table[tally.Writer],
-    minutes: LongRows, latest: Table[a.Row], book: Longs, commits: LongRows, generations: LongRows,
-) -> Any:  # fmt: skip
+    counts: Longs,
+    arrays: a.Arrays,
+    staged: Table[a.Staged],
+    data: Bytes,
+    window: Bytes,
+    table: LongRows,
+    writers: Table[tally.Writer],
+    minutes: LongRows,
+    latest: Table[a.Row],
+    book: Longs,
+    commits: LongRows,
+    generations: LongRows,
+) -> Any:
     """Replay a segment from ``scan_state.at`` on and note its records; as `offsets.scan`."""
+    scan_state = arrays.scan_state
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
-        outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
+        outcome = sc.stage(arrays, staged, data, window, table, begin)
         count = scan_state.staged
         if (
             counts[tally.RUNS] + count > len(minutes)
@@ -120,34 +163,23 @@ def scan(
         ):
             return oc.NEEDS_ROOM
         source = window if scan_state.in_window else data
-        flushed = fold.flush(scan_state, slots, rows, groups, arena, overflow, staged, source)
+        flushed = fold.flush(arrays, staged, source)
         if flushed != oc.FINISHED:
             return flushed
-        _note(
-            counts, scan_state, rows, groups, overflow, staged, source, data, writers, minutes, latest, book, commits,
-            generations, count,
-        )  # fmt: skip
+        _note(counts, arrays, staged, source, data, writers, minutes, latest, book, commits, generations, count)
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome
 
 
 @kernel
-def waiting_of(scan_state: a.ScanState, overflow: Longs, producer_id: Number) -> Any:
+def waiting_of(arrays: a.Arrays, producer_id: Number) -> Any:
     """Return where ``overflow`` has the newest waiting sample of a producer, added if new; NEEDS_ROOM without room."""
-    producer = interner.intern_producer(scan_state, overflow, np.int64(producer_id))
-    return producer if producer < 0 else waiting_at(scan_state, producer)
+    producer = interner.intern_producer(arrays, np.int64(producer_id))
+    return producer if producer < 0 else waiting_at(arrays.scan_state, producer)
 
 
 @kernel
-def newer_row(
-    scan_state: a.ScanState,
-    slots: Longs,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    arena: Bytes,
-    overflow: Longs,
-    key: Bytes,
-) -> Any:
+def newer_row(arrays: a.Arrays, key: Bytes) -> Any:
     """Return the row of a canonical key of a newer kind; NEEDS_ROOM without room."""
     member_type = newer.TYPES[be16(key, np.int64(0)), newer.OF_MEMBER]
-    return interner.find_newer(scan_state, slots, rows, groups, arena, overflow, key, np.int64(len(key)), member_type)
+    return interner.find_newer(arrays, key, np.int64(len(key)), member_type)

@@ -64,10 +64,19 @@ class OverviewState(Counting):
         s, samples = self.arrays, self.book.samples
         before = int(s.scan_state.at)
         outcome = overview.scan(
-            self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, scanner.staged, data,
-            scanner.window, scanner.table, self.writers, self.minutes, self.latest, self.book.counts,
-            samples[sampling.COMMITS], samples[sampling.GENERATIONS],
-        )  # fmt: skip
+            self.counts,
+            s.all,
+            scanner.staged,
+            data,
+            scanner.window,
+            scanner.table,
+            self.writers,
+            self.minutes,
+            self.latest,
+            self.book.counts,
+            samples[sampling.COMMITS],
+            samples[sampling.GENERATIONS],
+        )
         self.accepted_bytes += int(s.scan_state.at) - before
         return int(outcome)
 
@@ -133,7 +142,7 @@ class OverviewState(Counting):
 
     def _waiting_of(self, producer_id: int) -> int:
         s = self.arrays
-        while (place := overview.waiting_of(s.scan_state, s.overflow, producer_id)) < 0:
+        while (place := overview.waiting_of(s.all, producer_id)) < 0:
             self.grow()
         return int(place)
 
@@ -159,7 +168,7 @@ class OverviewState(Counting):
 
     def _newer_row(self, key: bytes) -> int:
         s, data = self.arrays, np.frombuffer(key, np.uint8)
-        while (row := overview.newer_row(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data)) < 0:
+        while (row := overview.newer_row(s.all, data)) < 0:
             self.grow()
         return int(row)
 

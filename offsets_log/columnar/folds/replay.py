@@ -62,16 +62,7 @@ class Piece(Reading):
         """Call the kernel where the scan state says."""
         s, scanner = self.state.arrays, self.scanner
         return offsets.scan(  # type: ignore[no-any-return]
-            s.scan_state,
-            s.slots,
-            s.rows,
-            s.groups,
-            s.arena,
-            s.overflow,
-            scanner.staged,
-            data,
-            scanner.window,
-            scanner.table,
+            s.all, scanner.staged, data, scanner.window, scanner.table
         )
 
     def take(self, index: int, batch: RecordBatch) -> None:

@@ -20,8 +20,8 @@ from offsets_log.columnar.folds import merge, newer, newer_merge
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.folds.known import Release, new_state, newer_layouts, newer_programs
 from offsets_log.columnar.jit.compiled import kernel
-from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
-from offsets_log.columnar.jit.records import Table, places
+from offsets_log.columnar.jit.kinds import Bytes, Number
+from offsets_log.columnar.jit.records import places
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.wire.primitives import be16
 from offsets_log.events import EVERYTHING, Event, Until
@@ -48,61 +48,44 @@ SUMS = places(a.ScanState.batches, a.ScanState.records, a.ScanState.missing, a.S
 
 @kernel
 def _replay_one(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Number, is_value: Number,
-    record_offset: Number, index: Number, producer_id: Number, transactional: Number,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    row: Number,
+    is_value: Number,
+    record_offset: Number,
+    index: Number,
+    producer_id: Number,
+    transactional: Number,
+) -> Any:
     producer = np.int64(a.NOTHING)
     if transactional:
-        producer = interner.intern_producer(scan_state, overflow, producer_id)
+        producer = interner.intern_producer(arrays, producer_id)
         if producer < 0:
             return False
     batch = np.int64(a.SLOW_PATH)
-    rules = scan_state.rules
-    return fold.replay_offset(
-        scan_state, rows, groups, overflow, row, is_value, record_offset, batch, index, producer, rules
-    )
+    rules = arrays.scan_state.rules
+    return fold.replay_offset(arrays, row, is_value, record_offset, batch, index, producer, rules)
 
 
 @kernel
 def _replay_newer_one(
-    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
-    data: Bytes, key_size: Number, is_value: Number, record_offset: Number, index: Number,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays, data: Bytes, key_size: Number, is_value: Number, record_offset: Number, index: Number
+) -> Any:
     number = be16(data, np.int64(0))
     member_type = newer.TYPES[number, newer.OF_MEMBER]
-    row = interner.find_newer(scan_state, slots, rows, groups, arena, overflow, data, np.int64(key_size), member_type)
+    row = interner.find_newer(arrays, data, np.int64(key_size), member_type)
     if row < 0:
         return False
     size = np.int64(len(data) - key_size) if is_value else np.int64(-1)
     batch = np.int64(a.SLOW_PATH)
     return newer.replay_newer(
-        scan_state,
-        rows,
-        groups,
-        overflow,
-        row,
-        number,
-        is_value,
-        record_offset,
-        batch,
-        index,
-        data,
-        np.int64(key_size),
-        size,
+        arrays, row, number, is_value, record_offset, batch, index, data, np.int64(key_size), size
     )
 
 
 @kernel
-def _mark_one(
-    scan_state: a.ScanState,
-    rows: Table[a.Row],
-    overflow: Longs,
-    producer_id: Number,
-    commits: Number,
-    marker_offset: Number,
-) -> Any:
-    producer = interner.intern_producer(scan_state, overflow, producer_id)
-    return producer >= 0 and fold.mark(scan_state, rows, overflow, producer, commits, marker_offset, scan_state.rules)
+def _mark_one(arrays: a.Arrays, producer_id: Number, commits: Number, marker_offset: Number) -> Any:
+    producer = interner.intern_producer(arrays, producer_id)
+    return producer >= 0 and fold.mark(arrays, producer, commits, marker_offset, arrays.scan_state.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +153,7 @@ class ColumnarState:
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """Implement `PartialState.add_marker`."""
         s = self.arrays
-        while not _mark_one(s.scan_state, s.rows, s.overflow, producer_id, int(marker.commit), marker.record_offset):
+        while not _mark_one(s.all, producer_id, int(marker.commit), marker.record_offset):
             self.grow()
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
@@ -195,7 +178,7 @@ class ColumnarState:
     def _keep(self, group: int, event: GroupEvent) -> None:
         self.group_records.append(event)
         s, index = self.arrays, len(self.group_records) - 1
-        while not newer.keep_one(s.scan_state, s.groups, s.overflow, group, event.record_offset, index):
+        while not newer.keep_one(s.all, group, event.record_offset, index):
             self.grow()
 
     def _add_newer(self, group: int, record: CoordinatorRecord, record_offset: int) -> None:
@@ -208,10 +191,7 @@ class ColumnarState:
         self.group_records.append(GroupEvent(record_offset, record))
         data, index = np.frombuffer(key + (value or b""), np.uint8), len(self.group_records) - 1
         s = self.arrays
-        while not _replay_newer_one(
-            s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data, len(key), value is not None,
-            record_offset, index,
-        ):  # fmt: skip
+        while not _replay_newer_one(s.all, data, len(key), value is not None, record_offset, index):
             self.grow()
 
     def _make_whole(self, group: int) -> None:
@@ -284,9 +264,7 @@ class ColumnarState:
         """Return the row, new or known, of a raw key of type 0, 1 or 2 that was read on the slow path."""
         data = np.frombuffer(raw_key + canonical, np.uint8)
         s = self.arrays
-        while (
-            row := interner.register(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data, len(raw_key))
-        ) < 0:
+        while (row := interner.register(s.all, data, len(raw_key))) < 0:
             self.grow()
         return int(row)
 
@@ -301,9 +279,7 @@ class ColumnarState:
     ) -> None:
         row = self._row(1, key)
         s = self.arrays
-        while not _replay_one(
-            s.scan_state, s.rows, s.groups, s.overflow, row, is_value, record_offset, index, producer_id, transactional
-        ):
+        while not _replay_one(s.all, row, is_value, record_offset, index, producer_id, transactional):
             self.grow()
 
     def group_number(self, name: str) -> int:
@@ -352,7 +328,7 @@ class ColumnarState:
         s = self.arrays
         scan_state = s.scan_state
         if scan_state.opened >= scan_state.opened_room and scan_state.free == a.NOTHING:
-            merge.compact_open(scan_state, s.overflow)
+            merge.compact_open(s.all)
             if 2 * scan_state.open_count < scan_state.opened_room:
                 return
         room = s.room()
@@ -392,7 +368,7 @@ class ColumnarState:
         s = self.arrays
         s.lay_out(room)
         s.slots = np.zeros(2 * len(s.rows), np.int64)
-        interner.fill_slots(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow)
+        interner.fill_slots(s.all)
 
     # ------------------------------------------------------------------------------------- merging
 
@@ -409,20 +385,7 @@ class ColumnarState:
             merge.NOT_YET,
             np.int64,
         )
-        while not merge.number_all(
-            s.scan_state,
-            s.slots,
-            s.rows,
-            s.groups,
-            s.arena,
-            s.overflow,
-            r.scan_state,
-            r.rows,
-            r.groups,
-            r.arena,
-            r.overflow,
-            numbers,
-        ):
+        while not merge.number_all(s.all, r.all, numbers):
             self.grow()
         return numbers
 
@@ -437,26 +400,12 @@ class ColumnarState:
             else:
                 self.carry(number)
                 self.events[number] += events
-        newer_merge.join_newer(
-            s.scan_state,
-            s.rows,
-            s.groups,
-            s.arena,
-            s.overflow,
-            r.scan_state,
-            r.rows,
-            r.groups,
-            r.overflow,
-            numbers,
-            len(self.group_records),
-        )
+        newer_merge.join_newer(s.all, r.all, numbers, len(self.group_records))
         self.group_records += right.group_records
         before = len(self.values)
-        merge.join_rows(
-            s.scan_state, s.rows, s.groups, s.overflow, r.scan_state, r.rows, r.groups, r.overflow, numbers, before
-        )
+        merge.join_rows(s.all, r.all, numbers, before)
         order = np.zeros(r.scan_state.opened, np.int64)
-        merge.join_producers(s.scan_state, s.rows, s.overflow, r.scan_state, r.overflow, numbers, before, order)
+        merge.join_producers(s.all, r.all, numbers, before, order)
         self.join_activity(right, numbers[1])
         self.join_counts(r.scan_state)
         self.values += right.values

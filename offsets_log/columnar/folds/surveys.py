@@ -37,17 +37,17 @@ class SurveyedState(ColumnarState):
     def __init__(self, profile: Profile, **how: Any) -> None:
         super().__init__(profile, **how)
         self.kinds = Kinds()
-        census.begin(self.arrays.scan_state, self.arrays.overflow)
+        census.begin(self.arrays.all)
 
     def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
         """Implement `survey.Transactions.add_commit`."""
         s = self.arrays
-        while not transactions.add_one(s.scan_state, s.overflow, producer_id, record_offset, timestamp_ms, a.SLOW_PATH):
+        while not transactions.add_one(s.all, producer_id, record_offset, timestamp_ms, a.SLOW_PATH):
             self.grow()
 
     def end(self, producer_id: int) -> None:
         """Implement `survey.Transactions.end`."""
-        while not transactions.end_one(self.arrays.scan_state, self.arrays.overflow, producer_id):
+        while not transactions.end_one(self.arrays.all, producer_id):
             self.grow()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
@@ -56,7 +56,7 @@ class SurveyedState(ColumnarState):
         self.name_kinds()
         right.name_kinds()
         super().merge(right)
-        transactions.join(self.arrays.scan_state, self.arrays.overflow, right.arrays.scan_state, right.arrays.overflow)
+        transactions.join(self.arrays.all, right.arrays.all)
         self.kinds.add(right.kinds)
         return self
 

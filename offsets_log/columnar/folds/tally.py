@@ -202,14 +202,21 @@ def count_staged(
 
 @part
 def flush(
-    counts: Any, scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any,
-    overflow: Longs, staged: Table[a.Staged], source: Any, data: Any, writers: Table[Writer], minutes: Any, text: Any,
-) -> Any:  # fmt: skip
+    counts: Any,
+    arrays: a.Arrays,
+    staged: Table[a.Staged],
+    source: Any,
+    data: Any,
+    writers: Table[Writer],
+    minutes: Any,
+    text: Any,
+) -> Any:
     """Count what is staged, from where it was left; as `fold.flush`."""
+    scan_state, rows = arrays.scan_state, arrays.rows
     while scan_state.flushed < scan_state.staged:
         first = scan_state.flushed
         last = min(first + a.BLOCK, scan_state.staged)
-        fold.prepare(scan_state, slots, rows, arena, source, staged, first, last)
+        fold.prepare(arrays, source, staged, first, last)
         for number in range(first, last):
             scan_state.flushed = number
             i = U(number)
@@ -218,24 +225,17 @@ def flush(
             row = np.int64(a.NOTHING)
             if kind != a.PASSED and not is_marker:
                 place = number - first
-                row = np.int64(
-                    fold.row_of(
-                        scan_state, slots, rows, groups, arena, overflow, staged, source, number, place,
-                        np.int64(a.IS_GROUP),
-                    )
-                )  # fmt: skip
+                row = np.int64(fold.row_of(arrays, staged, source, number, place, np.int64(a.IS_GROUP)))
                 if row < 0:
                     return row
             at = staged[i].batch - scan_state.segment
             if counts[nm.PER] >= nm.PER_CLIENT:
                 is_plain = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK == 0
-                found = nm.find_holder(
-                    counts, scan_state, slots, rows, groups, arena, overflow, text, staged, i, source, row, is_plain
-                )  # fmt: skip
+                found = nm.find_holder(counts, arrays, text, staged, i, source, row, is_plain)
                 if found != oc.FINISHED:
                     return found
             time = bt.time_at(data, at, staged[i].timestamp_delta)
-            writer = nm.writer_of(counts, scan_state, slots, rows, groups, arena, overflow, text, row, time)
+            writer = nm.writer_of(counts, arrays, text, row, time)
             if is_marker:
                 is_counted = count_marker(counts, rows, data, writers, minutes, at, writer, time)
             else:
@@ -247,7 +247,7 @@ def flush(
             if not is_counted:
                 return oc.NEEDS_ROOM
             if scan_state.notes_activity and kind == a.VALUE:
-                activity.note(groups, writer, staged, i, source, time)
+                activity.note(arrays.groups, writer, staged, i, source, time)
         scan_state.flushed = last
     scan_state.staged = 0
     scan_state.flushed = 0
@@ -256,19 +256,24 @@ def flush(
 
 @kernel
 def scan(
-    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
-    overflow: Longs, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, writers: Table[Writer],
-    minutes: LongRows, text: Bytes,
-) -> Any:  # fmt: skip
+    counts: Longs,
+    arrays: a.Arrays,
+    staged: Table[a.Staged],
+    data: Bytes,
+    window: Bytes,
+    table: LongRows,
+    writers: Table[Writer],
+    minutes: LongRows,
+    text: Bytes,
+) -> Any:
     """Count a segment's records from ``scan_state.at`` on; as `scan.scan`."""
+    scan_state = arrays.scan_state
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
-        outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
+        outcome = sc.stage(arrays, staged, data, window, table, begin)
         source = window if scan_state.in_window else data
-        flushed = flush(
-            counts, scan_state, slots, rows, groups, arena, overflow, staged, source, data, writers, minutes, text
-        )
+        flushed = flush(counts, arrays, staged, source, data, writers, minutes, text)
         if flushed != oc.FINISHED:
             return flushed
         outcome = sc.outcome_of(scan_state, begin, outcome)
@@ -277,13 +282,20 @@ def scan(
 
 @kernel
 def count_one(
-    counts: Longs, scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes,
-    overflow: Longs, writers: Table[Writer], minutes: LongRows, text: Bytes, row: Number, kind: Number, offset: Number,
-    size: Number, time: Number,
-) -> Any:  # fmt: skip
+    counts: Longs,
+    arrays: a.Arrays,
+    writers: Table[Writer],
+    minutes: LongRows,
+    text: Bytes,
+    row: Number,
+    kind: Number,
+    offset: Number,
+    size: Number,
+    time: Number,
+) -> Any:
     """Count a record that was read on the slow path; False without room."""
-    writer = nm.writer_of(counts, scan_state, slots, rows, groups, arena, overflow, text, row, time)
-    return writer >= 0 and count_record(counts, rows, writers, minutes, row, writer, kind, offset, size, time)
+    writer = nm.writer_of(counts, arrays, text, row, time)
+    return writer >= 0 and count_record(counts, arrays.rows, writers, minutes, row, writer, kind, offset, size, time)
 
 
 @kernel

@@ -167,9 +167,16 @@ class WritersState(TakesNothing, Counting):
         s = self.arrays
         before = int(s.scan_state.at)
         outcome = tally.scan(
-            self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, scanner.staged, data,
-            scanner.window, scanner.table, self.writers, self.minutes, self.text,
-        )  # fmt: skip
+            self.counts,
+            s.all,
+            scanner.staged,
+            data,
+            scanner.window,
+            scanner.table,
+            self.writers,
+            self.minutes,
+            self.text,
+        )
         self.accepted_bytes += int(s.scan_state.at) - before
         return int(outcome)
 
@@ -178,7 +185,7 @@ class WritersState(TakesNothing, Counting):
         data = np.frombuffer(name, np.uint8)
         while True:
             s = self.arrays
-            number = nm.number_of(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data)
+            number = nm.number_of(s.all, data)
             if number >= 0:
                 return int(number)
             self.grow()
@@ -194,11 +201,8 @@ class WritersState(TakesNothing, Counting):
     def _count(self, record: CoordinatorRecord | None, row: int, kind: int, offset: int, size: int, time: int) -> bool:
         s = self.arrays
         return bool(
-            tally.count_one(
-                self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, self.writers, self.minutes,
-                self.text, row, kind, offset, size, time,
-            )
-        )  # fmt: skip
+            tally.count_one(self.counts, s.all, self.writers, self.minutes, self.text, row, kind, offset, size, time)
+        )
 
     def row_of(self, event: Event, record: CoordinatorRecord) -> int:
         """Return the row of the raw key; that of a newer group's record is a key of its group."""

@@ -21,7 +21,6 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.jit.kinds import Longs
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import producer_at
 
@@ -204,23 +203,15 @@ def _opens_at_once(scan_state: a.ScanState) -> Any:
 
 @part
 def what_is_needed(
-    scan_state: a.ScanState,
-    rows: Table[a.Row],
-    held: Any,
-    lives: Any,
-    counts: Any,
-    entries: Any,
-    row: Any,
-    is_value: Any,
-    producer: Any,
+    arrays: a.Arrays, held: Any, lives: Any, counts: Any, entries: Any, row: Any, is_value: Any, producer: Any
 ) -> Any:
     """Return what an offset's record needs before anything may be done; FINISHED if nothing."""
-    group = rows[row].group
+    group = arrays.rows[row].group
     if held[row, SHOWN] == UNDECIDED:
         return np.int64(oc.NEEDS_VERDICT)
     if is_value and held[row, SHOWN] == WANTED and lives[group, HELD_BY_NOW] < 0:
         return np.int64(oc.NEEDS_HOLDERS)
-    if producer >= 0 and not _opens_at_once(scan_state):
+    if producer >= 0 and not _opens_at_once(arrays.scan_state):
         return np.int64(oc.NEEDS_ROOM)
     many = np.int64(1) if lives[group, EXISTS] else lives[group, KEYS] + 1
     return np.int64(oc.FINISHED if counts[ENTRIES] + many <= len(entries) else oc.NEEDS_ENTRIES)
@@ -228,10 +219,21 @@ def what_is_needed(
 
 @part
 def note_offset(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: Any, lives: Any,
-    opens: Any, counts: Any, entries: Any, key: Any, row: Any, is_value: Any, record_offset: Any, timestamp: Any,
-    producer: Any, is_replayed: Any, committed: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    held: Any,
+    lives: Any,
+    opens: Any,
+    counts: Any,
+    entries: Any,
+    key: Any,
+    row: Any,
+    is_value: Any,
+    record_offset: Any,
+    timestamp: Any,
+    producer: Any,
+    is_replayed: Any,
+    committed: Any,
+) -> Any:
     """Note a commit or tombstone; return its entry, or NOT_KEPT if it is not shown. Nothing more is needed for it.
 
     Args:
@@ -239,6 +241,7 @@ def note_offset(
         producer: producer of the transaction it belongs to, else NOTHING.
         is_replayed: whether a replay takes it.
     """
+    rows = arrays.rows
     group = rows[row].group
     is_shown = held[row, SHOWN] == WANTED
     if is_shown:
@@ -248,10 +251,8 @@ def note_offset(
     if is_back:
         lives[group, EXISTS] = 1
     if is_replayed:
-        none, rules = np.int64(a.NOTHING), scan_state.rules
-        fold.replay_offset(
-            scan_state, rows, groups, overflow, row, is_value, record_offset, none, none, producer, rules
-        )
+        none, rules = np.int64(a.NOTHING), arrays.scan_state.rules
+        fold.replay_offset(arrays, row, is_value, record_offset, none, none, producer, rules)
     if is_value and producer < 0 and rows[row].record_offset == record_offset:
         held[row, NOW] = committed
     if is_back:
@@ -266,7 +267,7 @@ def note_offset(
         entries[n, MEMBER] = _member_of(held, lives, row, group, producer)
     if producer >= 0:
         entries[n, MARKS] += OPEN * OUTCOME
-        entries[n, PRODUCER_ID] = producer_at(scan_state, overflow, producer).producer_id
+        entries[n, PRODUCER_ID] = producer_at(arrays, producer).producer_id
         entries[n, OLDER] = opens[producer, NEWEST]
         opens[producer, NEWEST] = n + 1
         opens[producer, COUNT] += 1
@@ -275,10 +276,20 @@ def note_offset(
 
 @part
 def note_marker(
-    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, held: Any, lives: Any, opens: Any, counts: Any,
-    entries: Any, producer: Any, commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    held: Any,
+    lives: Any,
+    opens: Any,
+    counts: Any,
+    entries: Any,
+    producer: Any,
+    commits: Any,
+    record_offset: Any,
+    timestamp: Any,
+    is_replayed: Any,
+) -> Any:
     """Note the end of a transaction; return FINISHED, NEEDS_ENTRIES or NEEDS_ROOM."""
+    rows = arrays.rows
     if counts[ENTRIES] + opens[producer, COUNT] > len(entries):
         return np.int64(oc.NEEDS_ENTRIES)
     n = opens[producer, NEWEST] - 1
@@ -287,7 +298,7 @@ def note_marker(
         held[row, MET] = 0
         _remember(counts, rows, held, lives, row)
         n = entries[n, OLDER] - 1
-    if is_replayed and not fold.mark(scan_state, rows, overflow, producer, commits, record_offset, scan_state.rules):
+    if is_replayed and not fold.mark(arrays, producer, commits, record_offset, arrays.scan_state.rules):
         return np.int64(oc.NEEDS_ROOM)
     n = opens[producer, NEWEST] - 1
     while n >= 0:
@@ -298,7 +309,7 @@ def note_marker(
             held[row, NOW] = entries[n, COMMITTED]
         n = entries[n, OLDER] - 1
     n = opens[producer, NEWEST] - 1
-    producer_id = producer_at(scan_state, overflow, producer).producer_id
+    producer_id = producer_at(arrays, producer).producer_id
     event = np.int64(COMMITTED_THEN if commits else ABORTED_THEN)
     while n >= 0:
         key = entries[n, KEY]

@@ -13,8 +13,6 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.jit.kinds import Longs
-from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import find_row, has_room, intern, is_plain_text, is_utf8, same_bytes, size_of
 from offsets_log.columnar.wire.primitives import be16, be32, hash_bytes, is_new
 
@@ -153,15 +151,12 @@ def _text(counts: Any, texts: Any, members: Any, n: Any, column: Any, data: Any,
 
 
 @part
-def _assign(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    held: Any, key: Any, at: Any, size: Any, member: Any,
-) -> Any:  # fmt: skip
+def _assign(arrays: a.Arrays, held: Any, key: Any, at: Any, size: Any, member: Any) -> Any:
     """Assign a canonical key's partition to a member from here on; return False without room."""
-    found = hash_bytes(key, at, size, scan_state.seed)
-    row = find_row(slots, rows, arena, key, at, size, found)
+    found = hash_bytes(key, at, size, arrays.scan_state.seed)
+    row = find_row(arrays.slots, arrays.rows, arrays.arena, key, at, size, found)
     if row < 0:
-        row = intern(scan_state, slots, rows, groups, arena, overflow, key, at, size, found)
+        row = intern(arrays, key, at, size, found)
         if row < 0:
             return False
     held[row, e.HOLDER] = member
@@ -170,9 +165,8 @@ def _assign(
 
 @part
 def _assign_all(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    held: Any, counts: Any, texts: Any, data: Any, at: Any, name_size: Any, member: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays, held: Any, counts: Any, texts: Any, data: Any, at: Any, name_size: Any, member: Any
+) -> Any:
     """Assign the partitions in its assignment to a member; return False without room.
 
     The keys are built after the used part of ``texts``, where the group's name was already written.
@@ -189,9 +183,7 @@ def _assign_all(
             for i in range(4):
                 texts[U(place + i)] = data[U(at + i)]
             key_size = AROUND_NAMES + name_size + size
-            if not has_room(scan_state, slots, rows, groups, arena, key_size) or not _assign(
-                scan_state, slots, rows, groups, arena, overflow, held, texts, key, key_size, member
-            ):
+            if not has_room(arrays, key_size) or not _assign(arrays, held, texts, key, key_size, member):
                 return False
             at += 4
     return True
@@ -210,9 +202,17 @@ def _begin_key(arena: Any, name_at: Any, counts: Any, texts: Any) -> Any:
 
 @part
 def _take_members(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    held: Any, lives: Any, counts: Any, texts: Any, members: Any, data: Any, value: Any, end: Any, group: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    held: Any,
+    lives: Any,
+    counts: Any,
+    texts: Any,
+    members: Any,
+    data: Any,
+    value: Any,
+    end: Any,
+    group: Any,
+) -> Any:
     """Take the members of a plain value; return False without room for keys."""
     version, is_consumer = be16(data, value), _is_consumer(data, value)
     at, generation_at = _members_at(data, value, end)
@@ -237,16 +237,14 @@ def _take_members(
     lives[group, e.TOLD_BY] = e.IS_SIMPLE if is_simple else e.IS_CLASSIC
     if not is_consumer:
         return True
-    name_size = _begin_key(arena, groups[group].name_at, counts, texts)
+    name_size = _begin_key(arrays.arena, arrays.groups[group].name_at, counts, texts)
     at = begin
     for n in range(first, first + count):
         for _ in range(4 if version >= WITH_INSTANCE_ID else 3):
             at += 2 + max(be16(data, at), np.int64(0))
         at = _before_assignment(data, at, version)
         size = be32(data, at)
-        if size > 0 and not _assign_all(
-            scan_state, slots, rows, groups, arena, overflow, held, counts, texts, data, at + 4, name_size, np.int64(n)
-        ):
+        if size > 0 and not _assign_all(arrays, held, counts, texts, data, at + 4, name_size, np.int64(n)):
             return False
         at += 4 + size
     return True
@@ -261,10 +259,20 @@ def _before_assignment(data: Any, at: Any, version: Any) -> Any:
 
 @part
 def note_group(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    held: Any, lives: Any, counts: Any, entries: Any, texts: Any, members: Any, data: Any, value: Any, size: Any,
-    group: Any, record_offset: Any, timestamp: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    held: Any,
+    lives: Any,
+    counts: Any,
+    entries: Any,
+    texts: Any,
+    members: Any,
+    data: Any,
+    value: Any,
+    size: Any,
+    group: Any,
+    record_offset: Any,
+    timestamp: Any,
+) -> Any:
     """Note a type 2 record of a group that is shown; return FINISHED, or what it needs first.
 
     Args:
@@ -274,17 +282,16 @@ def note_group(
     if lives[group, e.EXISTS] != exists and counts[e.ENTRIES] + lives[group, e.KEYS] > len(entries):
         return np.int64(oc.NEEDS_ENTRIES)
     if exists:
-        count = _is_plain(scan_state, data, value, value + size)
+        count = _is_plain(arrays.scan_state, data, value, value + size)
         if count < 0:
             return np.int64(oc.NEEDS_GROUP)
         if counts[e.MEMBERS] + count > len(members):
             return np.int64(oc.NEEDS_MEMBERS)
-        if counts[e.TEXT_USED] + 2 * size + size_of(arena, groups[group].name_at) + AROUND_NAMES > len(texts):
+        if counts[e.TEXT_USED] + 2 * size + size_of(arrays.arena, arrays.groups[group].name_at) + AROUND_NAMES > len(
+            texts
+        ):
             return np.int64(oc.NEEDS_TEXTS)
-        if not _take_members(
-            scan_state, slots, rows, groups, arena, overflow, held, lives, counts, texts, members, data, value, value +
-            size, group,
-        ):  # fmt: skip
+        if not _take_members(arrays, held, lives, counts, texts, members, data, value, value + size, group):
             return np.int64(oc.NEEDS_ROOM)
     else:
         lives[group, e.FIRST_MEMBER] = counts[e.MEMBERS]
@@ -292,5 +299,5 @@ def note_group(
         lives[group, e.HELD_BY_NOW] = 0
         lives[group, e.TOLD_BY] = e.IS_SIMPLE
     if lives[group, e.EXISTS] != exists:
-        e.turn(rows, held, lives, counts, entries, group, exists, record_offset, timestamp)
+        e.turn(arrays.rows, held, lives, counts, entries, group, exists, record_offset, timestamp)
     return np.int64(oc.FINISHED)

@@ -54,27 +54,31 @@ def _is_beyond(timestamp: Any) -> Any:
 
 
 @inlined
-def _topic_id(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    lives: Any, source: Any, key: Any, staged: Table[a.Staged], i: Any,
-) -> Any:  # fmt: skip
+def _topic_id(arrays: a.Arrays, lives: Any, source: Any, key: Any, staged: Table[a.Staged], i: Any) -> Any:
     """Return the number of a commit's topic id, noted for its topic; NOTHING without one, or NEEDS_ROOM."""
     at = staged[i].topic_id_at
     if at < 0 or (be64(source, at) == 0 and be64(source, at + 8) == 0):
         return np.int64(a.NOTHING)
-    if not has_room(scan_state, slots, rows, groups, arena, np.int64(16)) or scan_state.group_count >= len(lives):
+    if not has_room(arrays, np.int64(16)) or arrays.scan_state.group_count >= len(lives):
         return np.int64(oc.NEEDS_ROOM)
-    row, high, low = rows[key].target, be64(source, at), be64(source, at + 8)
-    if not fold.note_topic_id(scan_state, overflow, row, high, low, staged[i].offset):
+    row, high, low = arrays.rows[key].target, be64(source, at), be64(source, at + 8)
+    if not fold.note_topic_id(arrays, row, high, low, staged[i].offset):
         return np.int64(oc.NEEDS_ROOM)
-    return intern_group(scan_state, groups, arena, overflow, source, at, np.int64(16))
+    return intern_group(arrays, source, at, np.int64(16))
 
 
 @part
 def _note_staged_marker(
-    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, held: Any, lives: Any, opens: Any, counts: Any,
-    entries: Any, staged: Table[a.Staged], data: Any, i: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    held: Any,
+    lives: Any,
+    opens: Any,
+    counts: Any,
+    entries: Any,
+    staged: Table[a.Staged],
+    data: Any,
+    i: Any,
+) -> Any:
     """Note a marker; return FINISHED, or what it needs first."""
     producer, commits = staged[i].producer, np.int64(staged[i].kind == a.COMMIT)
     timestamp = bt.time_at(data, staged[i].record_at - bt.HEADER_SIZE, staged[i].timestamp_delta)
@@ -83,9 +87,8 @@ def _note_staged_marker(
     if _is_beyond(timestamp):
         return np.int64(oc.BEYOND)
     return e.note_marker(
-        scan_state, rows, overflow, held, lives, opens, counts, entries, producer, commits, staged[i].offset,
-        timestamp, np.int64(1),
-    )  # fmt: skip
+        arrays, held, lives, opens, counts, entries, producer, commits, staged[i].offset, timestamp, np.int64(1)
+    )
 
 
 @part
@@ -124,15 +127,26 @@ def _may_wait(lives: Any, staged: Table[a.Staged], i: Any, group: Any, number: A
 
 @part
 def _note_staged_group(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    held: Any, lives: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any, waiting_bytes: Any,
-    staged: Table[a.Staged], source: Any, i: Any, key: Any, timestamp: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    held: Any,
+    lives: Any,
+    counts: Any,
+    entries: Any,
+    texts: Any,
+    members: Any,
+    waiting: Any,
+    waiting_bytes: Any,
+    staged: Table[a.Staged],
+    source: Any,
+    i: Any,
+    key: Any,
+    timestamp: Any,
+) -> Any:
     """Note a group's record; return FINISHED, or what it needs first.
 
     Records of the newer kinds are for Python: those of groups that are shown, and all that name topics.
     """
-    group, number = rows[key].group, be16(source, staged[i].key_at)
+    group, number = arrays.rows[key].group, be16(source, staged[i].key_at)
     is_shown = lives[group, e.GROUP_SHOWN] == e.WANTED
     if number >= a.KEY_TYPES:
         names = staged[i].kind == a.VALUE and newer.TYPES[U(number), newer.NAMES] != 0
@@ -146,30 +160,50 @@ def _note_staged_group(
     if lives[group, e.WAITS]:
         return np.int64(oc.NEEDS_GROUP)
     return gr.note_group(
-        scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, source,
-        staged[i].value_at, staged[i].value_size, group, staged[i].offset, timestamp,
-    )  # fmt: skip
+        arrays,
+        held,
+        lives,
+        counts,
+        entries,
+        texts,
+        members,
+        source,
+        staged[i].value_at,
+        staged[i].value_size,
+        group,
+        staged[i].offset,
+        timestamp,
+    )
 
 
 @part
 def _note_staged(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    held: Any, lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any,
-    waiting_bytes: Any, staged: Table[a.Staged], source: Any, data: Any, number: Any, place: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    held: Any,
+    lives: Any,
+    opens: Any,
+    counts: Any,
+    entries: Any,
+    texts: Any,
+    members: Any,
+    waiting: Any,
+    waiting_bytes: Any,
+    staged: Table[a.Staged],
+    source: Any,
+    data: Any,
+    number: Any,
+    place: Any,
+) -> Any:
     """Note a staged record; return FINISHED, or what it needs first, with nothing done."""
+    rows = arrays.rows
     i = U(number)
     kind = staged[i].kind
     if kind == a.PASSED:
         return np.int64(oc.FINISHED)
-    at = staged[i].batch - scan_state.segment
+    at = staged[i].batch - arrays.scan_state.segment
     if kind > a.TOMBSTONE:
-        return _note_staged_marker(scan_state, rows, overflow, held, lives, opens, counts, entries, staged, data, i)
-    key = np.int64(
-        fold.row_of(
-            scan_state, slots, rows, groups, arena, overflow, staged, source, number, place, np.int64(a.IS_GROUP)
-        )
-    )
+        return _note_staged_marker(arrays, held, lives, opens, counts, entries, staged, data, i)
+    key = np.int64(fold.row_of(arrays, staged, source, number, place, np.int64(a.IS_GROUP)))
     if key < 0:
         return key
     if rows[key].group >= len(lives) or key >= len(held) or staged[i].producer >= len(opens):
@@ -183,41 +217,74 @@ def _note_staged(
         return np.int64(oc.BEYOND)
     if rows[key].target == a.IS_GROUP:
         return _note_staged_group(
-            scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, waiting,
-            waiting_bytes, staged, source, i, key, timestamp,
-        )  # fmt: skip
-    topic_id = _topic_id(scan_state, slots, rows, groups, arena, overflow, lives, source, key, staged, i)
+            arrays,
+            held,
+            lives,
+            counts,
+            entries,
+            texts,
+            members,
+            waiting,
+            waiting_bytes,
+            staged,
+            source,
+            i,
+            key,
+            timestamp,
+        )
+    topic_id = _topic_id(arrays, lives, source, key, staged, i)
     if topic_id == oc.NEEDS_ROOM:
         return topic_id
     if shown != e.WANTED:
         return np.int64(oc.FINISHED)
     return _note_staged_offset(
-        scan_state, rows, groups, overflow, held, lives, opens, counts, entries, texts, staged, source, i, key,
-        timestamp, topic_id,
-    )  # fmt: skip
+        arrays, held, lives, opens, counts, entries, texts, staged, source, i, key, timestamp, topic_id
+    )
 
 
 @part
 def _note_staged_offset(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: Any, lives: Any,
-    opens: Any, counts: Any, entries: Any, texts: Any, staged: Table[a.Staged], source: Any, i: Any, key: Any,
-    timestamp: Any, topic_id: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    held: Any,
+    lives: Any,
+    opens: Any,
+    counts: Any,
+    entries: Any,
+    texts: Any,
+    staged: Table[a.Staged],
+    source: Any,
+    i: Any,
+    key: Any,
+    timestamp: Any,
+    topic_id: Any,
+) -> Any:
     """Note a commit or tombstone of a shown group; return FINISHED, or what it needs first, with nothing done."""
-    is_value, row, producer = staged[i].kind == a.VALUE, rows[key].target, staged[i].producer
+    is_value, row, producer = staged[i].kind == a.VALUE, arrays.rows[key].target, staged[i].producer
     value, size = staged[i].value_at, staged[i].value_size
     if is_value and SHAPES[U(be16(source, value)), BEFORE_TEXT] < 0:
         return np.int64(oc.BEYOND)
-    need = e.what_is_needed(scan_state, rows, held, lives, counts, entries, row, is_value, producer)
+    need = e.what_is_needed(arrays, held, lives, counts, entries, row, is_value, producer)
     if need != oc.FINISHED:
         return need
     if counts[e.TEXT_USED] + max(size, 0) > len(texts):
         return np.int64(oc.NEEDS_TEXTS)
     committed = be64(source, value + 2) if is_value else np.int64(0)
     n = e.note_offset(
-        scan_state, rows, groups, overflow, held, lives, opens, counts, entries, key, row, np.int64(is_value),
-        staged[i].offset, timestamp, producer, np.int64(1), committed,
-    )  # fmt: skip
+        arrays,
+        held,
+        lives,
+        opens,
+        counts,
+        entries,
+        key,
+        row,
+        np.int64(is_value),
+        staged[i].offset,
+        timestamp,
+        producer,
+        np.int64(1),
+        committed,
+    )
     if is_value and n >= 0:
         _keep_commit(counts, entries, texts, n, source, value, size, topic_id)
     return np.int64(oc.FINISHED)
@@ -225,24 +292,48 @@ def _note_staged_offset(
 
 @part
 def _flush(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    held: Any, lives: Any, opens: Any, counts: Any, entries: Any, texts: Any, members: Any, waiting: Any,
-    waiting_bytes: Any, staged: Table[a.Staged], source: Any, data: Any,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    held: Any,
+    lives: Any,
+    opens: Any,
+    counts: Any,
+    entries: Any,
+    texts: Any,
+    members: Any,
+    waiting: Any,
+    waiting_bytes: Any,
+    staged: Table[a.Staged],
+    source: Any,
+    data: Any,
+) -> Any:
     """Note what is staged, from where it was left; return FINISHED, or what the record ``FLUSHED`` needs."""
+    scan_state = arrays.scan_state
     while scan_state.flushed < scan_state.staged:
         first = scan_state.flushed
         last = min(first + a.BLOCK, scan_state.staged)
-        fold.prepare(scan_state, slots, rows, arena, source, staged, first, last)
+        fold.prepare(arrays, source, staged, first, last)
         for place in range(last - first):
             if scan_state.found[place] >= 0:
                 prefetch(held, scan_state.found[place] * e.HELD_SIZE)
         for number in range(first, last):
             scan_state.flushed = number
             need = _note_staged(
-                scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
-                waiting, waiting_bytes, staged, source, data, np.int64(number), np.int64(number - first),
-            )  # fmt: skip
+                arrays,
+                held,
+                lives,
+                opens,
+                counts,
+                entries,
+                texts,
+                members,
+                waiting,
+                waiting_bytes,
+                staged,
+                source,
+                data,
+                np.int64(number),
+                np.int64(number - first),
+            )
             if need != oc.FINISHED:
                 return need
         scan_state.flushed = last
@@ -253,20 +344,31 @@ def _flush(
 
 @kernel
 def scan(
-    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
-    held: LongRows, lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, texts: Bytes, members: LongRows,
-    waiting: LongRows, waiting_bytes: Bytes, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows,
-) -> Any:  # fmt: skip
+    arrays: a.Arrays,
+    held: LongRows,
+    lives: LongRows,
+    opens: LongRows,
+    counts: Longs,
+    entries: LongRows,
+    texts: Bytes,
+    members: LongRows,
+    waiting: LongRows,
+    waiting_bytes: Bytes,
+    staged: Table[a.Staged],
+    data: Bytes,
+    window: Bytes,
+    table: LongRows,
+) -> Any:
     """Note a segment's records from ``scan_state.at`` on, like `folds.offsets.scan`."""
+    scan_state = arrays.scan_state
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
-        outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
+        outcome = sc.stage(arrays, staged, data, window, table, begin)
         source = window if scan_state.in_window else data
         need = _flush(
-            scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
-            waiting, waiting_bytes, staged, source, data,
-        )  # fmt: skip
+            arrays, held, lives, opens, counts, entries, texts, members, waiting, waiting_bytes, staged, source, data
+        )
         if need != oc.FINISHED:
             return need
         outcome = sc.outcome_of(scan_state, begin, outcome)
@@ -278,52 +380,70 @@ def scan(
 
 @kernel
 def note_one(
-    scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, held: LongRows,
-    lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, key: Number, is_value: Number,
-    record_offset: Number, timestamp: Number, producer_id: Number, transactional: Number, is_replayed: Number,
+    arrays: a.Arrays,
+    held: LongRows,
+    lives: LongRows,
+    opens: LongRows,
+    counts: Longs,
+    entries: LongRows,
+    key: Number,
+    is_value: Number,
+    record_offset: Number,
+    timestamp: Number,
+    producer_id: Number,
+    transactional: Number,
+    is_replayed: Number,
     committed: Number,
-) -> Any:  # fmt: skip
+) -> Any:
     """Note an offset's record; return 0, or 1 + its entry, or below 0 what it needs first."""
-    row = rows[key].target
+    row = arrays.rows[key].target
     producer = np.int64(a.NOTHING)
     if transactional:
-        producer = intern_producer(scan_state, overflow, producer_id)
+        producer = intern_producer(arrays, producer_id)
         if producer < 0 or producer >= len(opens):
             return np.int64(oc.NEEDS_ROOM)
-    need = e.what_is_needed(scan_state, rows, held, lives, counts, entries, row, is_value != 0, producer)
+    need = e.what_is_needed(arrays, held, lives, counts, entries, row, is_value != 0, producer)
     if need != oc.FINISHED:
         return need
     n = e.note_offset(
-        scan_state, rows, groups, overflow, held, lives, opens, counts, entries, key, row, is_value, record_offset,
-        timestamp, producer, is_replayed, committed,
-    )  # fmt: skip
-    return n + 1
-
-
-@kernel
-def mark_one(
-    scan_state: a.ScanState, rows: Table[a.Row], overflow: Longs, held: LongRows, lives: LongRows, opens: LongRows,
-    counts: Longs, entries: LongRows, producer_id: Number, commits: Number, record_offset: Number, timestamp: Number,
-    is_replayed: Number,
-) -> Any:  # fmt: skip
-    """Note a control record that ends a transaction; return FINISHED, or what it needs first."""
-    producer = intern_producer(scan_state, overflow, producer_id)
-    if producer < 0 or producer >= len(opens):
-        return np.int64(oc.NEEDS_ROOM)
-    return e.note_marker(
-        scan_state,
-        rows,
-        overflow,
+        arrays,
         held,
         lives,
         opens,
         counts,
         entries,
-        producer,
-        commits,
+        key,
+        row,
+        is_value,
         record_offset,
         timestamp,
+        producer,
         is_replayed,
+        committed,
+    )
+    return n + 1
+
+
+@kernel
+def mark_one(
+    arrays: a.Arrays,
+    held: LongRows,
+    lives: LongRows,
+    opens: LongRows,
+    counts: Longs,
+    entries: LongRows,
+    producer_id: Number,
+    commits: Number,
+    record_offset: Number,
+    timestamp: Number,
+    is_replayed: Number,
+) -> Any:
+    """Note a control record that ends a transaction; return FINISHED, or what it needs first."""
+    producer = intern_producer(arrays, producer_id)
+    if producer < 0 or producer >= len(opens):
+        return np.int64(oc.NEEDS_ROOM)
+    return e.note_marker(
+        arrays, held, lives, opens, counts, entries, producer, commits, record_offset, timestamp, is_replayed
     )
 
 
@@ -340,16 +460,8 @@ def turn_group(
 
 
 @kernel
-def name_one(
-    scan_state: a.ScanState,
-    slots: Longs,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    arena: Bytes,
-    overflow: Longs,
-    data: Bytes,
-) -> Any:
+def name_one(arrays: a.Arrays, data: Bytes) -> Any:
     """Return the number of a name; −1 without room."""
-    if not has_room(scan_state, slots, rows, groups, arena, np.int64(len(data))):
+    if not has_room(arrays, np.int64(len(data))):
         return np.int64(-1)
-    return intern_group(scan_state, groups, arena, overflow, data, np.int64(0), np.int64(len(data)))
+    return intern_group(arrays, data, np.int64(0), np.int64(len(data)))

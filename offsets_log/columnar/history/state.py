@@ -94,11 +94,22 @@ class HistoryState(ColumnarState):
         s = self.arrays
         return int(
             k.scan(
-                s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, self.held, self.lives, self.opens,
-                self.counts, self.entries.array, self.texts.array, self.members.array, self.waiting,
-                self.waiting_bytes, scanner.staged, data, scanner.window, scanner.table,
+                s.all,
+                self.held,
+                self.lives,
+                self.opens,
+                self.counts,
+                self.entries.array,
+                self.texts.array,
+                self.members.array,
+                self.waiting,
+                self.waiting_bytes,
+                scanner.staged,
+                data,
+                scanner.window,
+                scanner.table,
             )
-        )  # fmt: skip
+        )
 
     def give(self, need: int) -> bool:
         """Provide what a record needs before it can be noted; return whether the outcome is such a need.
@@ -180,10 +191,21 @@ class HistoryState(ColumnarState):
         while True:
             s = self.arrays
             made = k.note_one(
-                s.scan_state, s.rows, s.groups, s.overflow, self.held, self.lives, self.opens, self.counts,
-                self.entries.array, key, int(is_value), int64(event.record.offset), int64(event.record.timestamp_ms),
-                batch.producer_id, transactional, int(self.is_replayed), value.committed_offset if value else 0,
-            )  # fmt: skip
+                s.all,
+                self.held,
+                self.lives,
+                self.opens,
+                self.counts,
+                self.entries.array,
+                key,
+                int(is_value),
+                int64(event.record.offset),
+                int64(event.record.timestamp_ms),
+                batch.producer_id,
+                transactional,
+                int(self.is_replayed),
+                value.committed_offset if value else 0,
+            )
             if made >= 0:
                 break
             self.give(made)
@@ -201,11 +223,7 @@ class HistoryState(ColumnarState):
         canonical = canonical_key(1, tuple(map(plain, record.key.values())))
         data = np.frombuffer(event.record.key + canonical, np.uint8)
         s = self.arrays
-        while (
-            row := interner.register(
-                s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data, len(event.record.key)
-            )
-        ) < 0:
+        while (row := interner.register(s.all, data, len(event.record.key))) < 0:
             self.grow()
         return int(row)
 
@@ -220,7 +238,7 @@ class HistoryState(ColumnarState):
     def _name(self, raw: bytes) -> int:
         data = np.frombuffer(raw, np.uint8)
         s = self.arrays
-        while (number := k.name_one(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data)) < 0:
+        while (number := k.name_one(s.all, data)) < 0:
             self.grow()
         return int(number)
 
@@ -232,10 +250,18 @@ class HistoryState(ColumnarState):
         while True:
             s = self.arrays
             need = k.mark_one(
-                s.scan_state, s.rows, s.overflow, self.held, self.lives, self.opens, self.counts, self.entries.array,
-                batch.producer_id, commits, int64(event.record.offset), int64(event.record.timestamp_ms),
+                s.all,
+                self.held,
+                self.lives,
+                self.opens,
+                self.counts,
+                self.entries.array,
+                batch.producer_id,
+                commits,
+                int64(event.record.offset),
+                int64(event.record.timestamp_ms),
                 int(self.is_replayed),
-            )  # fmt: skip
+            )
             if need == oc.FINISHED:
                 return
             self.give(need)

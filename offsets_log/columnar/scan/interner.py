@@ -19,8 +19,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import load64
-from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
-from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.overflow import owned_at, producer_at
 from offsets_log.columnar.wire.primitives import MULTIPLIER, be16, hash_bytes, walk
 
@@ -79,14 +78,14 @@ def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
 
 
 @part
-def put(scan_state: a.ScanState, arena: Any, data: Any, start: Any, size: Any) -> Any:
+def put(arrays: a.Arrays, data: Any, start: Any, size: Any) -> Any:
     """Copy bytes into the arena; return their position."""
-    at = (scan_state.arena_used + a.CACHE_LINE - 1 & -a.CACHE_LINE) + a.SIZE_BYTES
+    at = (arrays.scan_state.arena_used + a.CACHE_LINE - 1 & -a.CACHE_LINE) + a.SIZE_BYTES
     for i in range(a.SIZE_BYTES):
-        arena[at - a.SIZE_BYTES + i] = size >> 8 * i & 0xFF
+        arrays.arena[at - a.SIZE_BYTES + i] = size >> 8 * i & 0xFF
     for i in range(size):
-        arena[U(at + i)] = data[U(start + i)]
-    scan_state.arena_used = at + size
+        arrays.arena[U(at + i)] = data[U(start + i)]
+    arrays.scan_state.arena_used = at + size
     return at
 
 
@@ -105,12 +104,11 @@ def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any
 
 
 @part
-def add_row(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], found: Any, key_at: Any, target: Any, group: Any
-) -> Any:
+def add_row(arrays: a.Arrays, found: Any, key_at: Any, target: Any, group: Any) -> Any:
     """Add a row for a key in the arena; the caller has made sure of room."""
-    row = scan_state.row_count
-    scan_state.row_count = row + 1
+    slots, rows = arrays.slots, arrays.rows
+    row = arrays.scan_state.row_count
+    arrays.scan_state.row_count = row + 1
     mask = np.int64(len(slots) - 1)
     at = found & mask
     while slots[at] != 0:
@@ -179,50 +177,41 @@ def are_names_utf8(data: Any, at: Any, end: Any) -> Any:
 
 
 @part
-def _name_slot(
-    scan_state: a.ScanState,
-    groups: Table[a.Group],
-    arena: Any,
-    overflow: Longs,
-    data: Any,
-    start: Any,
-    size: Any,
-    found: Any,
-) -> Any:
+def _name_slot(arrays: a.Arrays, data: Any, start: Any, size: Any, found: Any) -> Any:
     """Return the index in ``overflow`` of the slot of a name, or of the free one for it."""
+    scan_state = arrays.scan_state
     mask = scan_state.group_slots_room - 1
     at = found & mask
-    while overflow[scan_state.group_slots_at + at] != 0:
-        slot = overflow[scan_state.group_slots_at + at]
-        if (slot ^ found) & HIGH == 0 and is_at(arena, groups[(slot & LOW) - 1].name_at, data, start, size):
+    while arrays.overflow[scan_state.group_slots_at + at] != 0:
+        slot = arrays.overflow[scan_state.group_slots_at + at]
+        if (slot ^ found) & HIGH == 0 and is_at(
+            arrays.arena, arrays.groups[(slot & LOW) - 1].name_at, data, start, size
+        ):
             break
         at = at + 1 & mask
     return scan_state.group_slots_at + at
 
 
 @part
-def find_name(
-    scan_state: a.ScanState, groups: Table[a.Group], arena: Any, overflow: Longs, data: Any, start: Any, size: Any
-) -> Any:
+def find_name(arrays: a.Arrays, data: Any, start: Any, size: Any) -> Any:
     """Return the number of a group or another name, or NOT_FOUND."""
-    found = hash_bytes(data, start, size, scan_state.seed)
-    slot = overflow[_name_slot(scan_state, groups, arena, overflow, data, start, size, found)]
+    found = hash_bytes(data, start, size, arrays.scan_state.seed)
+    slot = arrays.overflow[_name_slot(arrays, data, start, size, found)]
     return (slot & LOW) - 1 if slot != 0 else np.int64(oc.NOT_FOUND)
 
 
 @part
-def intern_group(
-    scan_state: a.ScanState, groups: Table[a.Group], arena: Any, overflow: Longs, data: Any, start: Any, size: Any
-) -> Any:
+def intern_group(arrays: a.Arrays, data: Any, start: Any, size: Any) -> Any:
     """Return the number of a group, new or known; the caller has made sure of room."""
+    scan_state, groups, overflow = arrays.scan_state, arrays.groups, arrays.overflow
     found = hash_bytes(data, start, size, scan_state.seed)
-    at = _name_slot(scan_state, groups, arena, overflow, data, start, size, found)
+    at = _name_slot(arrays, data, start, size, found)
     if overflow[at] != 0:
         return (overflow[at] & LOW) - 1
     group = scan_state.group_count
     scan_state.group_count = group + 1
     overflow[at] = found & HIGH | group + 1
-    groups[group].name_at = put(scan_state, arena, data, start, size)
+    groups[group].name_at = put(arrays, data, start, size)
     groups[group].metadata_offset = a.NEVER
     groups[group].value_offset = a.NEVER
     groups[group].first_offset = a.NEVER
@@ -233,38 +222,27 @@ def intern_group(
 
 
 @inlined
-def has_room(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, size: Any
-) -> Any:
+def has_room(arrays: a.Arrays, size: Any) -> Any:
     """Return whether there is room for a new key of that size, its canonical form and its group."""
+    scan_state = arrays.scan_state
     return (
-        2 * (scan_state.row_count + 2) <= len(slots)
-        and scan_state.row_count + 2 <= len(rows)
+        2 * (scan_state.row_count + 2) <= len(arrays.slots)
+        and scan_state.row_count + 2 <= len(arrays.rows)
         and scan_state.row_count + 2 <= scan_state.more_room
         and 2 * (scan_state.group_count + 1) <= scan_state.group_slots_room
-        and scan_state.group_count + 1 <= len(groups)
-        and scan_state.arena_used + 3 * (size + a.CACHE_LINE + a.SIZE_BYTES) <= len(arena)
+        and scan_state.group_count + 1 <= len(arrays.groups)
+        and scan_state.arena_used + 3 * (size + a.CACHE_LINE + a.SIZE_BYTES) <= len(arrays.arena)
     )
 
 
 @part
-def intern(
-    scan_state: a.ScanState,
-    slots: Any,
-    rows: Table[a.Row],
-    groups: Table[a.Group],
-    arena: Any,
-    overflow: Longs,
-    data: Any,
-    start: Any,
-    size: Any,
-    found: Any,
-) -> Any:
+def intern(arrays: a.Arrays, data: Any, start: Any, size: Any, found: Any) -> Any:
     """Add a new raw key of type 0, 1 or 2; return its row, KEY_NOT_PLAIN or NEEDS_ROOM."""
+    scan_state, arena = arrays.scan_state, arrays.arena
     number = be16(data, start)
     if number < 0 or number >= a.KEY_TYPES:
         return np.int64(oc.KEY_NOT_PLAIN)
-    if not has_room(scan_state, slots, rows, groups, arena, size):
+    if not has_room(arrays, size):
         return np.int64(oc.NEEDS_ROOM)
     end = walk(scan_state, scan_state.key_programs[number], data, start + 2, start + size)
     if end < 0:
@@ -276,93 +254,86 @@ def intern(
         return np.int64(oc.KEY_NOT_PLAIN)
     if number < a.COMMIT_TYPES and not is_utf8(data, topic_at, be16(data, topic_at - 2)):
         return np.int64(oc.KEY_NOT_PLAIN)
-    group = intern_group(scan_state, groups, arena, overflow, data, group_at, group_size)
+    group = intern_group(arrays, data, group_at, group_size)
     target = np.int64(a.IS_GROUP if number == 2 else ITSELF)
     if number == 0 or (number == 1 and end != start + size):
-        key_at = put(scan_state, arena, data, start, end - start)
+        key_at = put(arrays, data, start, end - start)
         arena[key_at + 1] = 1
         canonical = hash_bytes(arena, key_at, end - start, scan_state.seed)
-        target = find_row(slots, rows, arena, arena, key_at, end - start, canonical)
+        target = find_row(arrays.slots, arrays.rows, arena, arena, key_at, end - start, canonical)
         if target < 0:
-            target = add_row(scan_state, slots, rows, canonical, key_at, np.int64(ITSELF), group)
-    key_at = put(scan_state, arena, data, start, size)
-    return add_row(scan_state, slots, rows, found, key_at, target, group)
+            target = add_row(arrays, canonical, key_at, np.int64(ITSELF), group)
+    key_at = put(arrays, data, start, size)
+    return add_row(arrays, found, key_at, target, group)
 
 
 @part
-def intern_newer(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    data: Any, start: Any, size: Any, found: Any, member_type: Any, target: Any,
-) -> Any:  # fmt: skip
+def intern_newer(arrays: a.Arrays, data: Any, start: Any, size: Any, found: Any, member_type: Any, target: Any) -> Any:
     """Add a new key of a newer kind, and its member's own key; return the row of the first, or NEEDS_ROOM.
 
     Args:
         member_type: record type of the member's own key, NOTHING for a key without one.
         target: TARGET of the rows.
     """
-    if not has_room(scan_state, slots, rows, groups, arena, size):
+    scan_state, rows, arena = arrays.scan_state, arrays.rows, arrays.arena
+    if not has_room(arrays, size):
         return np.int64(oc.NEEDS_ROOM)
     walk(scan_state, scan_state.key_programs[be16(data, start)], data, start + 2, start + size)
     group_at = scan_state.notes[GROUP_NOTE] + 2
-    group = intern_group(scan_state, groups, arena, overflow, data, group_at, be16(data, group_at - 2))
-    key_at = put(scan_state, arena, data, start, size)
+    group = intern_group(arrays, data, group_at, be16(data, group_at - 2))
+    key_at = put(arrays, data, start, size)
     member = np.int64(a.NOTHING)
     if member_type >= 0 and member_type != be16(data, start):
-        member_at = put(scan_state, arena, data, start, size)
+        member_at = put(arrays, data, start, size)
         arena[member_at] = member_type >> 8
         arena[member_at + 1] = member_type & 0xFF
         hashed = hash_bytes(arena, member_at, size, scan_state.seed)
-        member = find_row(slots, rows, arena, arena, member_at, size, hashed)
+        member = find_row(arrays.slots, rows, arena, arena, member_at, size, hashed)
         if member < 0:
-            member = add_row(scan_state, slots, rows, hashed, member_at, target, group)
+            member = add_row(arrays, hashed, member_at, target, group)
             rows[member].member = member
-    row = add_row(scan_state, slots, rows, found, key_at, target, group)
+    row = add_row(arrays, found, key_at, target, group)
     rows[row].member = member if member >= 0 else row
     return row
 
 
 @part
-def find_newer(
-    scan_state: a.ScanState, slots: Any, rows: Table[a.Row], groups: Table[a.Group], arena: Any, overflow: Longs,
-    data: Any, size: Any, member_type: Any
-) -> Any:  # fmt: skip
+def find_newer(arrays: a.Arrays, data: Any, size: Any, member_type: Any) -> Any:
     """Return the row of a canonical key of a newer kind at the start of ``data``, new or known; NEEDS_ROOM."""
     start = np.int64(0)
-    found = hash_bytes(data, start, size, scan_state.seed)
-    row = find_row(slots, rows, arena, data, start, size, found)
+    found = hash_bytes(data, start, size, arrays.scan_state.seed)
+    row = find_row(arrays.slots, arrays.rows, arrays.arena, data, start, size, found)
     if row >= 0:
         return row
     target = np.int64(a.IS_NEWER)
-    return intern_newer(scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type, target)
+    return intern_newer(arrays, data, start, size, found, member_type, target)
 
 
 @kernel
-def register(
-    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs,
-    data: Bytes, raw_size: Number,
-) -> Any:  # fmt: skip
+def register(arrays: a.Arrays, data: Bytes, raw_size: Number) -> Any:
     """Add a raw key that Python has read; return its row, or NEEDS_ROOM.
 
     Args:
         data: the raw key, followed by the canonical one.
     """
-    found = hash_bytes(data, np.int64(0), raw_size, scan_state.seed)
+    slots, rows, arena = arrays.slots, arrays.rows, arrays.arena
+    found = hash_bytes(data, np.int64(0), raw_size, arrays.scan_state.seed)
     row = find_row(slots, rows, arena, data, np.int64(0), raw_size, found)
     if row >= 0:
         return row
     size = len(data) - raw_size
-    canonical_found = hash_bytes(data, raw_size, size, scan_state.seed)
+    canonical_found = hash_bytes(data, raw_size, size, arrays.scan_state.seed)
     canonical = find_row(slots, rows, arena, data, raw_size, size, canonical_found)
     if canonical < 0:
-        canonical = intern(scan_state, slots, rows, groups, arena, overflow, data, raw_size, size, canonical_found)
-    if canonical < 0 or not has_room(scan_state, slots, rows, groups, arena, raw_size):
+        canonical = intern(arrays, data, raw_size, size, canonical_found)
+    if canonical < 0 or not has_room(arrays, raw_size):
         return np.int64(oc.NEEDS_ROOM)
     row = find_row(slots, rows, arena, data, np.int64(0), raw_size, found)
     if row >= 0:
         return row
-    key_at = put(scan_state, arena, data, np.int64(0), raw_size)
+    key_at = put(arrays, data, np.int64(0), raw_size)
     target = rows[canonical].target
-    return add_row(scan_state, slots, rows, found, key_at, target, rows[canonical].group)
+    return add_row(arrays, found, key_at, target, rows[canonical].group)
 
 
 @inlined
@@ -373,14 +344,15 @@ def hash_producer(producer_id: Any, seed: Any) -> Any:
 
 
 @part
-def intern_producer(scan_state: a.ScanState, overflow: Longs, producer_id: Any) -> Any:
+def intern_producer(arrays: a.Arrays, producer_id: Any) -> Any:
     """Return the number of a producer, new or known; NEEDS_ROOM."""
+    scan_state, overflow = arrays.scan_state, arrays.overflow
     found = hash_producer(producer_id, scan_state.seed)
     mask = scan_state.producer_slots_room - 1
     at = found & mask
     while overflow[scan_state.producer_slots_at + at] != 0:
         producer = (overflow[scan_state.producer_slots_at + at] & LOW) - 1
-        if producer_at(scan_state, overflow, producer).producer_id == producer_id:
+        if producer_at(arrays, producer).producer_id == producer_id:
             return producer
         at = at + 1 & mask
     producer = scan_state.producer_count
@@ -388,7 +360,7 @@ def intern_producer(scan_state: a.ScanState, overflow: Longs, producer_id: Any) 
         return np.int64(oc.NEEDS_ROOM)
     scan_state.producer_count = producer + 1
     overflow[scan_state.producer_slots_at + at] = found & HIGH | producer + 1
-    made = producer_at(scan_state, overflow, producer)
+    made = producer_at(arrays, producer)
     made.producer_id = producer_id
     made.head_offset = a.NOTHING
     made.newest = a.NOTHING
@@ -397,17 +369,18 @@ def intern_producer(scan_state: a.ScanState, overflow: Longs, producer_id: Any) 
 
 
 @part
-def find_owned_slot(scan_state: a.ScanState, overflow: Longs, group: Any, high: Any, low: Any, partition: Any) -> Any:
+def find_owned_slot(arrays: a.Arrays, group: Any, high: Any, low: Any, partition: Any) -> Any:
     """Return the index in ``overflow`` of a taken partition's slot, or of the free one for it; and its hash."""
+    scan_state = arrays.scan_state
     value = (U(high) ^ U(scan_state.seed)) * MULTIPLIER
     value = (value ^ value >> U(29) ^ U(low)) * MULTIPLIER
     value = (value ^ value >> U(29) ^ U(group) << U(32) ^ U(partition)) * MULTIPLIER
     found = np.int64(value ^ value >> U(32))
     mask = scan_state.owned_slots_room - 1
     at = found & mask
-    while overflow[scan_state.owned_slots_at + at] != 0:
-        slot = overflow[scan_state.owned_slots_at + at]
-        entry = owned_at(scan_state, overflow, (slot & LOW) - 1)
+    while arrays.overflow[scan_state.owned_slots_at + at] != 0:
+        slot = arrays.overflow[scan_state.owned_slots_at + at]
+        entry = owned_at(arrays, (slot & LOW) - 1)
         if (
             (slot ^ found) & HIGH == 0
             and entry.group == group
@@ -421,14 +394,14 @@ def find_owned_slot(scan_state: a.ScanState, overflow: Longs, group: Any, high: 
 
 
 @kernel
-def fill_slots(
-    scan_state: a.ScanState, slots: Longs, rows: Table[a.Row], groups: Table[a.Group], arena: Bytes, overflow: Longs
-) -> None:
+def fill_slots(arrays: a.Arrays) -> None:
     """Enter all rows, groups and producers into their empty tables, after these have grown."""
+    scan_state, slots, arena = arrays.scan_state, arrays.slots, arrays.arena
+    overflow = arrays.overflow
     seed = scan_state.seed
     mask = np.int64(len(slots) - 1)
     for row in range(scan_state.row_count):
-        found = hash_bytes(arena, rows[row].key_at, size_of(arena, rows[row].key_at), seed)
+        found = hash_bytes(arena, arrays.rows[row].key_at, size_of(arena, arrays.rows[row].key_at), seed)
         at = found & mask
         while slots[at] != 0:
             at = at + 1 & mask
@@ -438,17 +411,15 @@ def fill_slots(
         mask = (scan_state.group_slots_room if kind == 0 else scan_state.producer_slots_room) - 1
         for number in range(scan_state.group_count if kind == 0 else scan_state.producer_count):
             if kind == 0:
-                name_at = groups[number].name_at
+                name_at = arrays.groups[number].name_at
                 found = hash_bytes(arena, name_at, size_of(arena, name_at), seed)
             else:
-                found = hash_producer(producer_at(scan_state, overflow, number).producer_id, seed)
+                found = hash_producer(producer_at(arrays, number).producer_id, seed)
             at = found & mask
             while overflow[begin + at] != 0:
                 at = at + 1 & mask
             overflow[begin + at] = found & HIGH | number + 1
     for number in range(scan_state.owned):
-        entry = owned_at(scan_state, overflow, number)
-        at, found = find_owned_slot(
-            scan_state, overflow, entry.group, entry.high, entry.low, entry.partition,
-        )  # fmt: skip
+        entry = owned_at(arrays, number)
+        at, found = find_owned_slot(arrays, entry.group, entry.high, entry.low, entry.partition)
         overflow[at] = found & HIGH | number + 1

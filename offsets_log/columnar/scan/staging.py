@@ -14,7 +14,6 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.jit.kinds import Longs
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import are_names_utf8, intern_producer, is_plain_text
 from offsets_log.columnar.wire import batches as bt
@@ -55,10 +54,9 @@ def is_in_place(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
 
 
 @inlined
-def _stage_marker(
-    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], data: Any, at: Any, size: Any
-) -> Any:
+def _stage_marker(arrays: a.Arrays, staged: Table[a.Staged], data: Any, at: Any, size: Any) -> Any:
     """Stage a control batch of one marker."""
+    scan_state = arrays.scan_state
     if be32(data, at + bt.RECORDS_COUNT) != 1 or be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
         return oc.NOT_PLAIN
     n = scan_state.staged
@@ -72,7 +70,7 @@ def _stage_marker(
         return oc.NOT_PLAIN
     if scan_state.is_inspected == a.ALONE:
         return oc.NEEDS_OTHERS
-    producer = intern_producer(scan_state, overflow, bt.producer_of(data, at))
+    producer = intern_producer(arrays, bt.producer_of(data, at))
     if producer < 0:
         return oc.NEEDS_ROOM
     staged[n].batch = scan_state.segment + at
@@ -141,16 +139,10 @@ def _begins_behind(scan_state: a.ScanState, data: Any, at: Any, staged: Table[a.
 
 @part
 def _stage_records(
-    scan_state: a.ScanState,
-    overflow: Longs,
-    staged: Table[a.Staged],
-    source: Any,
-    start: Any,
-    end: Any,
-    data: Any,
-    at: Any,
+    arrays: a.Arrays, staged: Table[a.Staged], source: Any, start: Any, end: Any, data: Any, at: Any
 ) -> Any:
     """Stage the records of the data batch at ``at``, which are in ``source[start:end]``."""
+    scan_state = arrays.scan_state
     count = bt.count_of(source, start, end, data, at)
     n = scan_state.staged
     if n + count >= len(staged):
@@ -168,7 +160,7 @@ def _stage_records(
     if scan_state.is_inspected == a.ALONE and is_marked:
         return oc.NEEDS_OTHERS
     if is_marked if scan_state.by_bit else producer_id != -1:
-        producer = intern_producer(scan_state, overflow, producer_id)
+        producer = intern_producer(arrays, producer_id)
         if producer < 0:
             return oc.NEEDS_ROOM
     for item in range(n, n + count):
@@ -218,17 +210,9 @@ def refusal(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
 
 
 @inlined
-def take(
-    scan_state: a.ScanState,
-    overflow: Longs,
-    staged: Table[a.Staged],
-    data: Any,
-    window: Any,
-    table: Any,
-    at: Any,
-    size: Any,
-) -> Any:
+def take(arrays: a.Arrays, staged: Table[a.Staged], data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
     """Stage the batch at a position, or return why not."""
+    scan_state = arrays.scan_state
     refused = refusal(scan_state, data, at, size)
     if refused != oc.FINISHED:
         return refused
@@ -238,7 +222,7 @@ def take(
         return oc.PAUSED  # what is staged stands in one place
     scan_state.in_window = in_window
     if attributes & bt.CONTROL_MASK:
-        return _stage_marker(scan_state, overflow, staged, data, at, size)
+        return _stage_marker(arrays, staged, data, at, size)
     source, start, end = data, bt.records_begin(data, at), at + size
     if in_window:
         place = find_in_window(scan_state, table, at)
@@ -247,7 +231,7 @@ def take(
         source, start, end = window, table[place, dp.BEGIN], table[place, dp.END]
         if end < 0:
             return oc.NOT_PLAIN
-    return _stage_records(scan_state, overflow, staged, source, start, end, data, at)
+    return _stage_records(arrays, staged, source, start, end, data, at)
 
 
 @inlined
@@ -276,10 +260,9 @@ def accept(scan_state: a.ScanState, data: Any, at: Any, size: Any, staged: Table
 
 
 @inlined
-def stage(
-    scan_state: a.ScanState, overflow: Longs, staged: Table[a.Staged], data: Any, window: Any, table: Any, begin: Any
-) -> Any:
+def stage(arrays: a.Arrays, staged: Table[a.Staged], data: Any, window: Any, table: Any, begin: Any) -> Any:
     """Stage batches until there are enough of them, or one is not plain; return why it ended."""
+    scan_state = arrays.scan_state
     outcome = np.int64(oc.FINISHED)
     while (
         outcome == oc.FINISHED
@@ -289,7 +272,7 @@ def stage(
     ):
         at, first = scan_state.at, scan_state.staged
         size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
-        outcome = np.int64(take(scan_state, overflow, staged, data, window, table, at, size))
+        outcome = np.int64(take(arrays, staged, data, window, table, at, size))
         if outcome == oc.FINISHED:
             accept(scan_state, data, at, size, staged, first)
     return outcome

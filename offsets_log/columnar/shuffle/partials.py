@@ -113,7 +113,7 @@ def partial_table(layout: Layout, state: ColumnarState, scanner: Scanner, *, mem
     Args:
         members: whether to include the values of type 2 records, which hold the members of classic groups.
     """
-    merge.compact_open(state.arrays.scan_state, state.arrays.overflow)
+    merge.compact_open(state.arrays.all)
     names = ti.group_names(state)
     rows = [
         *_producer_rows(state),
@@ -476,20 +476,9 @@ def _join_piece(state: ColumnarState, rows: _Rows, piece: int) -> None:
     for group, events in _events(rows, piece).items():
         state.carry(group)
         state.events[group] += events
-    merge.join_rows(
-        s.scan_state,
-        s.rows,
-        s.groups,
-        s.overflow,
-        right.scan_state,
-        right.rows,
-        right.groups,
-        right.overflow,
-        numbers,
-        0,
-    )
+    merge.join_rows(s.all, right.all, numbers, 0)
     order = np.zeros(max(int(right.scan_state.opened), 1), np.int64)
-    merge.join_producers(s.scan_state, s.rows, s.overflow, right.scan_state, right.overflow, numbers, 0, order)
+    merge.join_producers(s.all, right.all, numbers, 0, order)
 
 
 def _piece_arrays(rows: _Rows, piece: int) -> tuple[State, a.Int64s]:
