@@ -157,12 +157,12 @@ def _write_table_in_bulk(session: Session, stream: IO[bytes], *, expand: bool) -
 def _write_in_bulk(session: Session, write: Write, form: Form) -> int:
     """Write the text of all records that are shown; return how many there are."""
     from cli.text_parts import Parts
+    from offsets_log.columnar.events.export import Destination
     from offsets_log.columnar.sinks.lines import Press
 
     with Parts(write) as parts:
-        return session.engine.export_in_bulk(
-            parts.keep, is_filtered=True, chunk=Press(form).chunk, finish=parts.release, part_bytes=PART_BYTES
-        )
+        to = Destination(parts.keep, parts.release, PART_BYTES)
+        return session.engine.export_in_bulk(to, is_filtered=True, chunk=Press(form).chunk)
 
 
 class _Account:

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.events.chunk import Chunk
-    from offsets_log.columnar.events.export import Write
+    from offsets_log.columnar.events.export import Destination
     from offsets_log.columnar.folds.overviews import OverviewState
     from offsets_log.columnar.folds.replay import Replay, Replayed
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.jit.compiled import Kernel
+    from offsets_log.columnar.scan.reading import Threads
     from offsets_log.data_directory.decisions import Outcomes
     from offsets_log.disk.folders import Place
     from offsets_log.disk.translating import Made, Question
@@ -139,6 +140,13 @@ class Engine:
             self.account.say("compiling for this machine, once: about ten seconds; the rest follows in the background")
             compile_beside(but=largest)
 
+    @property
+    def threads(self) -> Threads:
+        """Those that read logs, which tell how far they are."""
+        from offsets_log.columnar.scan.reading import Threads
+
+        return Threads(self.inputs.reading.threads or processors(), advance=self.account.advance)
+
     def replay_in_bulk(
         self,
         profile: Profile,
@@ -164,8 +172,7 @@ class Engine:
             note=lambda log: self.account.noting(log, None if found is None else found[id(log)]),
             until=self.inputs.until,
             release=self.inputs.reading.kafka,
-            threads=self.inputs.reading.threads or processors(),
-            advance=self.account.advance,
+            threads=self.threads,
             replay=replay or Replay,
         )
         return replays if self.decides is None else map(partial(_decided, self.decides), replays)
@@ -187,8 +194,7 @@ class Engine:
             note=self.account.noting(log),
             until=self.inputs.until(log),
             release=self.inputs.reading.kafka,
-            threads=self.inputs.reading.threads or processors(),
-            advance=self.account.advance,
+            threads=self.threads,
             **how,
         )
 
@@ -205,8 +211,7 @@ class Engine:
             note=self.account.noting,
             until=self.inputs.until,
             release=self.inputs.reading.kafka,
-            threads=self.inputs.reading.threads or processors(),
-            advance=self.account.advance,
+            threads=self.threads,
         )
         for replayed, state in checked:
             until = self.inputs.until(replayed.log)
@@ -230,20 +235,13 @@ class Engine:
         return replay_loads
 
     def export_in_bulk(
-        self,
-        write: Write,
-        *,
-        chunk: Callable[[tuple[int, int] | None], Chunk],
-        is_filtered: bool = False,
-        **how: Any,
+        self, to: Destination, *, chunk: Callable[[tuple[int, int] | None], Chunk], is_filtered: bool = False
     ) -> int:
         """Write all records up to the bounds in parts, as Arrow tables or otherwise; return how many there are.
 
         Args:
-            write: takes what a part becomes.
             chunk: returns, for a release, what turns its records into that.
             is_filtered: only records of the groups and topics that are shown; markers belong to none.
-            how: more arguments of `Export`.
         """
         from offsets_log.columnar.events.export import Export
         from offsets_log.columnar.events.kernels import fill
@@ -253,15 +251,13 @@ class Engine:
         group = self.inputs.shows_group if self.inputs.reading.group else None
         topic = self.inputs.shows_topic if self.inputs.reading.topic else None
         export = Export(
-            write,
+            to,
             chunk=chunk,
             note=self.account.noting,
             shown=Shown(group, topic) if is_filtered else ALL,
             until=self.inputs.until,
             release=self.inputs.reading.kafka,
-            threads=self.inputs.reading.threads or processors(),
-            advance=self.account.advance,
-            **how,
+            threads=self.threads,
         )
         return export.run(self.inputs.logs)
 

@@ -188,12 +188,13 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
     Args:
         watch: yields the events of a partition that are shown, and reports damage.
     """
+    from offsets_log.columnar.events.export import Destination
     from offsets_log.columnar.events.tables import TableChunk
 
     with atomic_directory(to) as directory:
         files = _EventFiles(directory)
         records = (
-            session.engine.export_in_bulk(files.write, is_filtered=True, chunk=TableChunk)
+            session.engine.export_in_bulk(Destination(files.write), is_filtered=True, chunk=TableChunk)
             if session.engine.is_bulk
             else _export(session, files, watch)
         )

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
-    from offsets_log.columnar.events.export import Write
+    from offsets_log.columnar.events.export import Destination
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.scan.reading import Seen
     from offsets_log.disk.folders import Place
@@ -274,13 +274,7 @@ class SparkEngine(Engine):
         return self.account.watch(log, chosen_events(order, made.of_log(number), wants), lambda size_bytes: None)
 
     def export_in_bulk(
-        self,
-        write: Write,
-        *,
-        chunk: Callable[[tuple[int, int] | None], Chunk],
-        is_filtered: bool = False,
-        finish: Callable[[int], None] = lambda number: None,
-        **how: Any,
+        self, to: Destination, *, chunk: Callable[[tuple[int, int] | None], Chunk], is_filtered: bool = False
     ) -> int:
         """Implement `Engine.export_in_bulk`; a part is a piece."""
         group = self.inputs.shows_group if self.inputs.reading.group else None
@@ -290,8 +284,8 @@ class SparkEngine(Engine):
         for log, items in self._by_log(made):
             for _, of_piece in groupby(items, key=lambda item: item[0].number):
                 number = next(numbers)
-                rows += write(log, number, (item for _, item in of_piece))
-                finish(number)
+                rows += to.write(log, number, (item for _, item in of_piece))
+                to.finish(number)
         return rows
 
     def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:

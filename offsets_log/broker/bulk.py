@@ -235,7 +235,7 @@ class Counter:
         """Count a run of plain entries from a position on; return where it ends."""
         round_state, data, scanner = self._round_state, self._data, self._scanner
         round_state.position, round_state.end, round_state.records_read = position, self._end, 0
-        while counting.count(round_state, data, scanner.staged, scanner.window, scanner.table) == oc.NEEDS_WINDOW:
+        while counting.count(round_state, data, scanner.buffers) == oc.NEEDS_WINDOW:
             round_state.window_count = scanner.fill_window(data, int(round_state.position), self._end)
             round_state.window_next = 0
         self.records += int(round_state.records_read)

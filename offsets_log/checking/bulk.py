@@ -18,7 +18,7 @@ from offsets_log.columnar.folds.inspected import InspectedPiece, InspectedState
 from offsets_log.columnar.folds.replay import Replay, Replayed, replay_logs
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Advance, Cursor, Note, ScanOrder, Seen
+from offsets_log.columnar.scan.reading import ONE_THREAD, Cursor, Note, ScanOrder, Seen, Threads
 from offsets_log.columnar.scan.reading import ScanPlace as LogPlace
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.columnar.wire.programs import NO_PLACE
@@ -300,9 +300,7 @@ def check_logs(
     note: Callable[[PartitionLog], Note],
     until: Callable[[PartitionLog], Until] = lambda log: EVERYTHING,
     release: tuple[int, int] | None = None,
-    threads: int = 1,
-    pieces: int | None = None,
-    advance: Advance = lambda size_bytes: None,
+    threads: Threads = ONE_THREAD,
 ) -> Iterator[tuple[Replayed, CheckedState]]:
     """Check all logs by rules that differ, reading each once, in order; other arguments as in `replay_logs`."""
 
@@ -320,10 +318,7 @@ def check_logs(
 
         return tell
 
-    replays = replay_logs(
-        logs, rules[0], note=noting, until=until, release=release, threads=threads, pieces=pieces,
-        advance=advance, replay=Checking,
-    )  # fmt: skip
+    replays = replay_logs(logs, rules[0], note=noting, until=until, release=release, threads=threads, replay=Checking)
     for replayed in replays:
         state = replayed.state
         assert isinstance(state, CheckedState)

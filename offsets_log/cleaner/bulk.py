@@ -100,24 +100,24 @@ class KeyTable(OffsetMap):
         self.round_state.last_put = d.NEVER_BEFORE
 
     @property
-    def arrays(self) -> tuple[d.RoundState, a.Int64s, Table[d.Key], a.Bytes]:
+    def arrays(self) -> d.RoundArrays:
         """The arrays that all kernels take."""
-        return self.round_state, self._slots, self._keys, self._arena
+        return d.RoundArrays(self.round_state, self._slots, self._keys, self._arena, *self.open.arrays)
 
     def get(self, key: bytes) -> int:
         """Return the offset of a key; −1 if it is not known."""
-        return int(table.get_one(*self.arrays, np.frombuffer(key, np.uint8)))
+        return int(table.get_one(self.arrays, np.frombuffer(key, np.uint8)))
 
     def put(self, key: bytes, offset: int) -> bool:
         """Put a key; there is always room."""
-        while table.put_one(*self.arrays, np.frombuffer(key, np.uint8), offset) == oc.NEEDS_ROOM:
+        while table.put_one(self.arrays, np.frombuffer(key, np.uint8), offset) == oc.NEEDS_ROOM:
             self._grow()
         self.latest = offset
         return True
 
     def note(self, key: bytes) -> None:
         """Implement `OffsetMap.note`."""
-        while table.put_one(*self.arrays, np.frombuffer(key, np.uint8), d.NOT_ENTERED) == oc.NEEDS_ROOM:
+        while table.put_one(self.arrays, np.frombuffer(key, np.uint8), d.NOT_ENTERED) == oc.NEEDS_ROOM:
             self._grow()
 
     def note_run(self, file: LogFile, position: int) -> int:
@@ -142,7 +142,7 @@ class KeyTable(OffsetMap):
         self._arena = np.concatenate([packed.arena, np.zeros(1 << 21, np.uint8)])
         self._slots = np.zeros(max(1 << (2 * count).bit_length(), len(self._slots)), np.int64)
         self.round_state.keys, self.round_state.arena_used = count, len(packed.arena)
-        table.rehash(*self.arrays)
+        table.rehash(self.arrays)
 
     def beside(self, begin: int) -> KeyTable:
         """Return an empty table for what begins at an offset, behind what is entered here; see `take_in`."""
@@ -155,7 +155,7 @@ class KeyTable(OffsetMap):
         round_state = self.round_state
         is_unsure = round_state.is_unsure or other.round_state.is_unsure or int(round_state.last_put > other.begin)
         keys, at = other._keys.up_to(other.round_state.keys), 0
-        while (at := int(table.take_in(*self.arrays, keys, other._arena, at))) < len(keys):
+        while (at := int(table.take_in(self.arrays, keys, other._arena, at))) < len(keys):
             self._grow()
         round_state.is_unsure, round_state.last_put = is_unsure, other.round_state.last_put
         self._entered += other._entered
@@ -229,12 +229,7 @@ class KeyTable(OffsetMap):
 
     def _enter(self) -> int:
         """Run the kernel of pass 1; FINISHED if it has nothing more to do here."""
-        scanner = self._scanner
-        why = int(
-            entering.enter(
-                *self.arrays, *self.open.arrays, self._data, scanner.staged, scanner.window, scanner.table
-            )
-        )  # fmt: skip
+        why = int(entering.enter(self.arrays, self._data, self._scanner.buffers))
         if why == oc.NEEDS_ROOM:
             self._grow()
         return why if why == oc.NEEDS_ROOM or self.provides(why) else oc.FINISHED
@@ -245,15 +240,9 @@ class KeyTable(OffsetMap):
             self._file, self._data = file, bytes_of(file)
             self.round_state.window_count = 0
 
-    def sift(self, producers: Table[d.Active], chosen: a.Int64s, out: a.Bytes, packs: Table[d.Pack]) -> int:
+    def sift(self, sieve: d.Sieve) -> int:
         """Run the kernel of pass 2; why it came back."""
-        scanner = self._scanner
-        return int(
-            sifting.sift(
-                *self.arrays, *self.open.arrays, self._data, scanner.staged, scanner.window, scanner.table, producers,
-                chosen, out, packs,
-            )
-        )  # fmt: skip
+        return int(sifting.sift(self.arrays, self._data, self._scanner.buffers, sieve))
 
     def provides(self, why: int) -> bool:
         """Provide what a kernel needs: the next compressed batches, or more room; return whether it may go on."""
@@ -272,7 +261,7 @@ class KeyTable(OffsetMap):
         self._slots = np.zeros(2 * len(self._slots), np.int64)
         self._keys = self._keys.grown(2 * len(self._keys))
         self._arena = np.concatenate([self._arena, np.zeros_like(self._arena)])
-        table.rehash(*self.arrays)
+        table.rehash(self.arrays)
 
 
 class Sifting(ABC):
@@ -312,7 +301,7 @@ class Sifting(ABC):
 
     def _run(self) -> bool:
         """Run the kernel, with room for what it makes; whether it has to go on."""
-        why = self.map.sift(self.producers, self.chosen, self._out, self._packs)
+        why = self.map.sift(d.Sieve(self.producers, self.chosen, self._out, self._packs))
         if why != oc.NEEDS_ROOM:
             return self.map.provides(why)
         if not self.map.round_state.out_used:

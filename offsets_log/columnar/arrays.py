@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from offsets_log.columnar.jit.kinds import LongRows, Longs
+from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.log_format.compression import CODEC_MASK
 
@@ -284,6 +284,22 @@ class Buffers(NamedTuple):
     staged: Table[Staged]
     window: Bytes
     table: LongRows
+
+
+class Records(NamedTuple):
+    """Records that are staged, the bytes that they stand in, and those of their segment."""
+
+    staged: Table[Staged]
+    source: Bytes
+    data: Bytes
+
+
+class Place(NamedTuple):
+    """Where a record stands: its offset, where its batch begins in the log, or SLOW_PATH, and its index there."""
+
+    record_offset: Number
+    batch: Number
+    record_index: Number
 
 
 VALUE, TOMBSTONE, COMMIT, ABORT, PASSED = range(5)

@@ -17,7 +17,7 @@ FINISHED = 0
     LOST,  # there is no such record at the place: the file was changed since
     # For the slow path:
     NOT_PLAIN,  # the batch, record, key or value is read there
-    KEY_NOT_PLAIN,  # the staged record FLUSHED has a key for `messages`
+    KEY_NOT_PLAIN,  # the staged record `ScanState.flushed` has a key for `messages`
     BEYOND,  # only the construct path can hold the data, such as a time of more than 64 bits
     # What the caller provides, and calls again:
     NEEDS_ROOM,  # for keys, groups, producers, open transactions, or for what is made of one batch
@@ -32,6 +32,6 @@ FINISHED = 0
     NEEDS_OTHERS,  # the batch at the position has a producer: not all rules take it alike
     NEEDS_VERDICT,  # a group or topic was met: is it wanted
     NEEDS_HOLDERS,  # of the partitions of a group
-    NEEDS_GROUP,  # what a type 2 record says
+    NEEDS_GROUP,  # what a record of a group says, which `messages` must read
     NEEDS_ANSWER,  # of `folds.naming`'s questions
 ) = range(-1, -24, -1)

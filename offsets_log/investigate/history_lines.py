@@ -96,12 +96,13 @@ class HistoryLines:
         out = self._room()
         progress = np.zeros(ln.PROGRESS_SIZE, np.int64)
         progress[[ln.ROW, ln.END_ROW, ln.ONLY_REWINDS]] = begin, end, only_rewinds
+        shown = ln.Shown(
+            history.entries.array, history.keys.columns, history.texts.array, history.members.array, self._names,
+            self._places,
+        )  # fmt: skip
         while True:
-            outcome = ln.write(
-                progress, out, templates.begins, *templates.programs, history.entries.array, order,
-                history.keys.columns, history.texts.array, history.members.array, self._names, self._places,
-                self._letters,
-            )  # fmt: skip
+            made_by = ln.Templates(templates.begins, *templates.programs, self._letters)
+            outcome = ln.write(wr.Output(progress, out), made_by, shown, order)
             used = int(progress[ln.USED])
             if outcome == oc.FINISHED:
                 return [*made, (out, used)]

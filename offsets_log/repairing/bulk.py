@@ -86,9 +86,8 @@ class _Reading(Reading):
         scan_state.until_offset = self._bound()
         self._producers.lend()
         outcome = whole(
-            scan_state, scanner.staged, data, scanner.window, scanner.table, *self._producers.arrays, self._doubts,
-            self._picking.leader_epoch,
-        )  # fmt: skip
+            scan_state, scanner.buffers, data, *self._producers.arrays, self._doubts, self._picking.leader_epoch
+        )
         aborted = self._producers.take_ended()
         self._picking.producers.completed.clear()
         if scan_state.at > begin:

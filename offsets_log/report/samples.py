@@ -168,10 +168,8 @@ class SampledState(PartialState):
         if not self.book.has_room(1):
             marks = {kind: known.column(s.Line.last_sample) for kind, known in self._known.items()}
             self.book.make_room(1, marks, self._heads)
-        s.add(
-            self.book.counts, kind, self.book.samples[kind], self._known[kind][line], line, self._heads, producer,
-            producer, t.offset_of(event), time_ms, value or 0, value is None,
-        )  # fmt: skip
+        sample = s.Sample(line, producer, t.offset_of(event), time_ms, value or 0, value is None)
+        s.add(self.book.counts, kind, self.book.samples[kind], self._known[kind][line], self._heads, producer, sample)
 
     def _owner(self, producer_id: int) -> int:
         owner = self._owners.setdefault(producer_id, len(self._owners))

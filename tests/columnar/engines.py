@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from offsets_log.columnar.events.chunk import ROOM, Room
-from offsets_log.columnar.events.export import PART_BYTES, Export
+from offsets_log.columnar.events.export import PART_BYTES, Destination, Export
 from offsets_log.columnar.events.rows import ALL, EVENT_COLUMNS, Shown, event_row
 from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.materialize.values import finish as finish_columnar
 from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Threads
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, TailFound, Until
 from offsets_log.log_format.completeness import Missing
@@ -49,7 +50,7 @@ def columnar_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHI
     seen: list[Damage | TailFound | Missing] = []
     replayed = next(
         columnar.replay_logs(
-            [log], profile, note=lambda log: seen.append, until=lambda log: until, threads=1, pieces=pieces
+            [log], profile, note=lambda log: seen.append, until=lambda log: until, threads=Threads(pieces=pieces)
         )
     )
     with Scanner() as scanner:
@@ -126,13 +127,12 @@ def columnar_rows(
         return len(parts[number])
 
     export = Export(
-        write,
+        Destination(write, part_bytes=part_bytes),
         note=lambda log: lambda item: seen.append(what(item)),
         shown=shown,
         until=lambda log: until,
-        threads=threads,
+        threads=Threads(threads),
         release=release,
-        part_bytes=part_bytes,
         chunk=partial(TableChunk, room=room),
     )
     count = export.run([log])

@@ -20,6 +20,7 @@ from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.inspected import InspectedPiece
 from offsets_log.columnar.materialize import timelines
+from offsets_log.columnar.scan.reading import Threads
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -75,7 +76,11 @@ def by_construct(log: PartitionLog, releases: Sequence[Release], until: Until) -
 def in_bulk(log: PartitionLog, releases: Sequence[Release], until: Until, pieces: int) -> Answer:
     seen: list[Any] = []
     checked = check_logs(
-        [log], profiles_of(releases), note=lambda log: seen.append, until=lambda log: until, pieces=pieces
+        [log],
+        profiles_of(releases),
+        note=lambda log: seen.append,
+        until=lambda log: until,
+        threads=Threads(pieces=pieces),
     )
     ((replayed, state),) = checked
     check = partition_check(replayed, state, releases, until=until, in_bulk=replay_loads)

@@ -16,8 +16,9 @@ from cli.output import TEXT_FORMATS
 from cli.text_parts import Parts
 from cli.text_table import fields_of
 from offsets_log.columnar.events.chunk import Room
-from offsets_log.columnar.events.export import Export
+from offsets_log.columnar.events.export import Destination, Export
 from offsets_log.columnar.events.rows import ALL, Shown
+from offsets_log.columnar.scan.reading import Threads
 from offsets_log.columnar.sinks import lines
 from offsets_log.columnar.sinks.forms import dump_log_form, form_of_rows
 from offsets_log.columnar.sinks.lines import Press
@@ -91,14 +92,12 @@ def lines_in_bulk(
     done: list[bytes] = []
     with Parts(done.append) as parts:
         Export(
-            parts.keep,
+            Destination(parts.keep, parts.release, part_bytes=3000),
             chunk=press.chunk,
-            finish=parts.release,
-            part_bytes=3000,
             note=lambda log: lambda item: None,
             shown=shown,
             release=release,
-            threads=threads,
+            threads=Threads(threads),
         ).run([log])
     return b"".join(done)
 

@@ -224,7 +224,7 @@ def test_memory_is_by_keys() -> None:
         log = LogBuilder()
         for turn in range(1, turns):
             log.add(*(record(number, "g", "m", turn % 3 + 1) for number in KINDS["consumer"] if number != 4))
-        state = next(columnar.replay_logs([log.log], MODERN, note=lambda log: lambda seen: None, threads=1)).state
+        state = next(columnar.replay_logs([log.log], MODERN, note=lambda log: lambda seen: None)).state
         found = state.arrays.scan_state
         sizes.append([int(n) for n in (found.row_count, found.group_count, found.told, found.kept, found.arena_used)])
         assert state.arrays.scan_state.owned <= 3

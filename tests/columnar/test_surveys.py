@@ -17,6 +17,7 @@ from offsets_log.columnar.folds.surveys import SurveyedState, SurveyingReplay
 from offsets_log.columnar.materialize.values import holdings
 from offsets_log.columnar.overflow import Producer
 from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Threads
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -52,7 +53,7 @@ def in_bulk(log: PartitionLog, profile: str, until: Until, pieces: int) -> list[
         PROFILES[profile],
         note=lambda log: lambda seen: None if isinstance(seen, Damage) else found.saw(seen),
         until=lambda log: until,
-        pieces=pieces,
+        threads=Threads(pieces=pieces),
         replay=SurveyingReplay,
     )
     with Scanner() as scanner:

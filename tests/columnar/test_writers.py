@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from offsets_log.columnar.folds import replay as folds_replay
 from offsets_log.columnar.folds.replay import Replay, replay_logs
 from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_log
+from offsets_log.columnar.scan.reading import Threads
 from offsets_log.columnar.shuffle.counts import join_writers, writers_bytes, writers_of
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, Until
@@ -68,8 +69,8 @@ def in_bulk(logs: list[PartitionLog], per: str, until: Until, pieces: int, shows
         seen: list[Any] = []
         is_filtered = shows is not None
         kind = partial(HeldWriters, topic_ids={}) if per in HELD else WritersState
-        how = {"is_filtered": is_filtered, "note": seen.append, "until": until, "pieces": pieces, "kind": kind}
-        state = count_log(log, per, **how)
+        how = {"is_filtered": is_filtered, "note": seen.append, "until": until, "kind": kind}
+        state = count_log(log, per, threads=Threads(pieces=pieces), **how)
         bulk.add(state, log.offsets_partition)
         damaged += [item for item in seen if isinstance(item, Damage)]
     return top_rows(bulk.finish(), "bytes"), len(damaged)
@@ -114,9 +115,9 @@ def assert_activity(log: PartitionLog) -> Activity:
     for _ in activity.watch(iter_events(log)):
         pass
     kind = partial(Replay, notes_activity=True)
-    for pieces in (1, 3):
-        counted = count_log(log, "group", note=lambda seen: None, pieces=pieces)
-        (replayed,) = replay_logs([log], MODERN, note=lambda log: lambda seen: None, pieces=pieces, replay=kind)
+    for threads in (Threads(pieces=1), Threads(pieces=3)):
+        counted = count_log(log, "group", note=lambda seen: None, threads=threads)
+        (replayed,) = replay_logs([log], MODERN, note=lambda log: lambda seen: None, threads=threads, replay=kind)
         assert counted.last_activity() == replayed.state.last_activity() == activity.last_ms
     return activity
 

@@ -16,6 +16,7 @@ from offsets_log.columnar.folds import samples as t
 from offsets_log.columnar.folds import sampling as s
 from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
 from offsets_log.columnar.folds.state import plain
+from offsets_log.columnar.scan.reading import Threads
 from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events
@@ -55,7 +56,7 @@ def sampled_in_bulk(
         profile,
         note=lambda log: lambda seen: None,
         until=lambda log: until,
-        pieces=pieces,
+        threads=Threads(pieces=pieces),
         replay=partial(OverviewReplay, **shows),
     ):
         assert isinstance(replayed.state, OverviewState)

@@ -75,7 +75,7 @@ class RowReader:
             since: nor those before the first batch that has a record of this time, or times of the log's own.
         """
         layout = Layout(log.since(least))
-        names, asked = self.headers.arrays()
+        asked = r.Asked(self.seed, *self.headers.arrays())
         state = r.ReadingState()
         state.least, state.since, state.last_offset = least, since, -1
         for index, data in enumerate(layout.data):
@@ -85,9 +85,7 @@ class RowReader:
                 if state.at - released > RELEASED_AT_ONCE:
                     self.release(layout.log.segments[index].buffer, released, int(state.at))
                     released = int(state.at)
-                outcome = r.note(
-                    state, data, self.scanner.window, self.scanner.table, self.seed, names, asked, self._rows
-                )
+                outcome = r.note(state, data, self.scanner.window, self.scanner.table, asked, self._rows)
                 match outcome:
                     case oc.NEEDS_WINDOW:
                         state.window_count = self.scanner.fill_window(data, int(state.at), len(data))

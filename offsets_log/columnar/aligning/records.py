@@ -7,7 +7,7 @@ cluster, and one its partition.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,20 @@ class Header(Record):
     name_at: Long
     name_size: Long
     form: Long
+
+
+class Asked(NamedTuple):
+    """What is asked of records.
+
+    Attributes:
+        seed: of the hashes.
+        names: of the headers.
+        headers: whose numbers are asked for: the offset's, then the partition's.
+    """
+
+    seed: Number
+    names: Bytes
+    headers: Table[Header]
 
 
 LITTLE_ENDIAN, BIG_ENDIAN, TEXT, ANY_FORM = range(4)
@@ -113,19 +127,19 @@ def _number(data: Any, at: Any, size: Any, form: Any) -> Any:
 
 
 @part
-def _is_named(data: Any, at: Any, size: Any, names: Any, asked: Any, i: Any) -> Any:
-    if size != asked[i].name_size:
+def _is_named(data: Any, at: Any, size: Any, asked: Asked, i: Any) -> Any:
+    if size != asked.headers[i].name_size:
         return False
-    begin = asked[i].name_at
+    begin = asked.headers[i].name_at
     for j in range(size):  # noqa: SIM110 - a kernel
-        if data[U(at + j)] != names[U(begin + j)]:
+        if data[U(at + j)] != asked.names[U(begin + j)]:
             return False
     return True
 
 
 @part
-def _headers(data: Any, at: Any, end: Any, names: Any, asked: Any, row: Any) -> Any:
-    """Hash the headers up to the end of a record, and note the numbers asked for; return MALFORMED if they do not fit.
+def _headers(data: Any, at: Any, end: Any, asked: Asked, row: Any) -> Any:
+    """Hash the headers up to the end of a record, and note the numbers asked for; return NOT_PLAIN if they do not fit.
 
     Their hash is added to the row's.
     """
@@ -140,9 +154,9 @@ def _headers(data: Any, at: Any, end: Any, names: Any, asked: Any, row: Any) -> 
         value_size, at = varint(data, at + size, end)
         if at < 0 or value_size < -1 or value_size > end - at:
             return np.int64(oc.NOT_PLAIN)
-        for i in range(len(asked)):
-            if value_size > 0 and _is_named(data, key, size, names, asked, i):
-                number = _number(data, at, value_size, asked[i].form)
+        for i in range(len(asked.headers)):
+            if value_size > 0 and _is_named(data, key, size, asked, i):
+                number = _number(data, at, value_size, asked.headers[i].form)
                 if i == 0:
                     row.source_offset = number
                 else:
@@ -155,8 +169,8 @@ def _headers(data: Any, at: Any, end: Any, names: Any, asked: Any, row: Any) -> 
 
 
 @part
-def _record(data: Any, at: Any, end: Any, least: Any, most: Any, seed: Any, names: Any, asked: Any, row: Any) -> Any:
-    """Note the record that ``data[at:end]`` is, behind its length; OFFSET and TIME are deltas."""
+def _record(data: Any, at: Any, end: Any, least: Any, most: Any, asked: Asked, row: Any) -> Any:
+    """Note the record that ``data[at:end]`` is, behind its length; its offset and time are deltas."""
     row.time, at = varlong(data, at + 1, end)
     if at < 0:
         return np.int64(oc.NOT_PLAIN)
@@ -167,18 +181,18 @@ def _record(data: Any, at: Any, end: Any, least: Any, most: Any, seed: Any, name
     size, at = varint(data, at, end)
     if at < 0 or size < -1 or size > end - at:
         return np.int64(oc.NOT_PLAIN)
-    key = _hashed(data, at, size, seed)
+    key = _hashed(data, at, size, asked.seed)
     size, at = varint(data, at + max(size, 0), end)
     if at < 0 or size < -1 or size > end - at:
         return np.int64(oc.NOT_PLAIN)
-    row.hash = np.int64(_mixed(key * OTHER_MULTIPLIER, _hashed(data, at, size, seed + 1)))
+    row.hash = np.int64(_mixed(key * OTHER_MULTIPLIER, _hashed(data, at, size, asked.seed + 1)))
     row.source_offset = -1
     row.source_partition = -1
-    return _headers(data, at + max(size, 0), end, names, asked, row)
+    return _headers(data, at + max(size, 0), end, asked, row)
 
 
 @part
-def _batch(data: Any, at: Any, source: Any, start: Any, end: Any, seed: Any, names: Any, asked: Any, rows: Any, first: Any) -> Any:  # noqa: E501  # fmt: skip
+def _batch(data: Any, at: Any, source: Any, start: Any, end: Any, asked: Asked, rows: Any, first: Any) -> Any:
     """Note the records of the batch at ``at``, which are ``source[start:end]``; return how many, or NOT_PLAIN."""
     count, base, most = be32(data, at + bt.RECORDS_COUNT), be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
     attributes = bt.attributes_of(data, at)
@@ -193,7 +207,7 @@ def _batch(data: Any, at: Any, source: Any, start: Any, end: Any, seed: Any, nam
         size, place = varint(source, place, end)
         if place < 0 or size < LEAST_SIZE - 1 or size > end - place:
             return np.int64(oc.NOT_PLAIN)
-        if _record(source, place, place + size, least, most, seed, names, asked, row) < 0:
+        if _record(source, place, place + size, least, most, asked, row) < 0:
             return np.int64(oc.NOT_PLAIN)
         place += size
         least = row.offset + 1
@@ -225,8 +239,7 @@ def _is_passed_over(state: Any, data: Any, at: Any) -> Any:
 
 @kernel
 def note(
-    state: ReadingState, data: Bytes, window: Bytes, table: LongRows, seed: Number, names: Bytes, asked: Table[Header],
-    rows: Table[Noted],
+    state: ReadingState, data: Bytes, window: Bytes, table: LongRows, asked: Asked, rows: Table[Noted],
 ) -> int:  # fmt: skip
     """Note the records of a segment's batches from a position on.
 
@@ -240,7 +253,7 @@ def note(
         if size < 0 or bt.last_offset(data, at) < be64(data, at) or be64(data, at) <= state.last_offset:
             return oc.NOT_PLAIN
         if not _is_passed_over(state, data, at):
-            outcome = _take(state, data, at, size, window, table, np.int64(seed), names, asked, rows)
+            outcome = _take(state, data, at, size, window, table, asked, rows)
             if outcome != oc.FINISHED:
                 return int(outcome)
             state.since = bt.INT64_MIN
@@ -250,7 +263,7 @@ def note(
 
 
 @part
-def _take(state: Any, data: Any, at: Any, size: Any, window: Any, table: Any, seed: Any, names: Any, asked: Any, rows: Any) -> Any:  # noqa: E501  # fmt: skip
+def _take(state: Any, data: Any, at: Any, size: Any, window: Any, table: Any, asked: Asked, rows: Any) -> Any:
     """Note one batch; return FINISHED or why it is not noted."""
     if bt.is_older(data, at) or bt.batch_at(data, at, np.int64(len(data))) < 0:
         return np.int64(oc.NOT_PLAIN)
@@ -273,7 +286,7 @@ def _take(state: Any, data: Any, at: Any, size: Any, window: Any, table: Any, se
     if count > len(rows) - state.count:
         state.needed = count
         return np.int64(oc.NEEDS_RECORDS if state.count == 0 else oc.FULL)
-    found = _batch(data, at, source, start, end, seed, names, asked, rows, state.count)
+    found = _batch(data, at, source, start, end, asked, rows, state.count)
     if found < 0:
         return np.int64(oc.NOT_PLAIN)
     state.count += count

@@ -8,8 +8,6 @@ names    one row for each name that was met, of whatever: the numbers are those 
 chosen   one row for each batch chosen, with the run of batches before it that were passed by
 told     one row for each wanted record of these, where these are asked for, with the run of records before it that
          were passed by; their keys and values are in ``copied``
-
-Over 400 lines: one kernel and the parts it is made of.
 """
 
 from __future__ import annotations
@@ -87,24 +85,16 @@ def _number_of(arrays: a.Arrays, names: Any, data: Any, start: Any, size: Any) -
 
 @inlined
 def _verdict(
-    counts: Any,
-    arrays: a.Arrays,
-    names: Any,
-    data: Any,
-    staged: Table[a.Staged],
-    i: Any,
-    number: Any,
-    group_at: Any,
-    topic_at: Any,
+    counts: Any, arrays: a.Arrays, names: Any, data: Any, staged: Table[a.Staged], i: Any, group_at: Any, topic_at: Any
 ) -> Any:
     """Return the verdict on a staged record's key; NEEDS_ROOM."""
+    number = be16(data, staged[i].key_at)
     is_commit = number < a.COMMIT_TYPES
     if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
     group, size = counts[GROUP_BEFORE], be16(data, group_at - 2)
-    if group < 0 or not is_at(
-        arrays.arena, arrays.groups[group].name_at, data, group_at, size
-    ):  # mostly it is that one again
+    is_again = group >= 0 and is_at(arrays.arena, arrays.groups[group].name_at, data, group_at, size)
+    if not is_again:  # mostly it is
         group = _number_of(arrays, names, data, group_at, size)
         if group < 0:
             return group
@@ -200,7 +190,7 @@ def _look_at_record(counts: Any, arrays: a.Arrays, names: Any, data: Any, staged
     if walk(scan_state, scan_state.key_programs[number], data, key + 2, key + staged[i].key_size) < 0:
         return np.int64(oc.NOT_PLAIN)
     group_at, topic_at = scan_state.notes[GROUP_NOTE] + 2, scan_state.notes[TOPIC_NOTE] + 2
-    verdict = _verdict(counts, arrays, names, data, staged, i, number, group_at, topic_at)
+    verdict = _verdict(counts, arrays, names, data, staged, i, group_at, topic_at)
     if verdict < 0 or not counts[WITH_NAMES]:
         return verdict
     if number >= a.KEY_TYPES and newer.TYPES[number, newer.NAMES] and staged[i].kind == a.VALUE:
@@ -219,13 +209,14 @@ def _look_at_record(counts: Any, arrays: a.Arrays, names: Any, data: Any, staged
 
 
 @part
-def _look(counts: Any, arrays: a.Arrays, names: Any, staged: Table[a.Staged], source: Any, data: Any, at: Any) -> Any:
+def _look(counts: Any, arrays: a.Arrays, names: Any, records: a.Records, at: Any) -> Any:
     """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet.
 
     Records that are not wanted become PASSED; none does where the batch was looked at before, because what was new then
     is known now.
     """
-    if bt.attributes_of(data, at) & bt.CONTROL_MASK:
+    staged = records.staged
+    if bt.attributes_of(records.data, at) & bt.CONTROL_MASK:
         producer = producer_at(arrays, staged[0].producer)
         if counts[WITH_MARKERS] and producer.head_offset == FOLLOWED:
             counts[CHOSEN_AT] = at
@@ -237,7 +228,7 @@ def _look(counts: Any, arrays: a.Arrays, names: Any, staged: Table[a.Staged], so
     is_again = counts[LOOKED_AT] == at
     counts[LOOKED_AT] = at
     for number in range(arrays.scan_state.staged):
-        verdict = _look_at_record(counts, arrays, names, source, staged, U(number))
+        verdict = _look_at_record(counts, arrays, names, records.source, staged, U(number))
         if verdict < 0:
             return verdict
         if verdict == WANTED:
@@ -246,7 +237,7 @@ def _look(counts: Any, arrays: a.Arrays, names: Any, staged: Table[a.Staged], so
             outcome = np.int64(oc.NEEDS_VERDICT)
         elif not is_again:
             staged[U(number)].kind = a.PASSED
-    producer_id = bt.producer_of(data, at)
+    producer_id = bt.producer_of(records.data, at)
     if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _want(arrays, producer_id, OPEN):
         return np.int64(oc.NEEDS_ROOM)
     return outcome
@@ -303,24 +294,16 @@ def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
 
 
 @part
-def _tell(
-    counts: Any,
-    scan_state: a.ScanState,
-    staged: Table[a.Staged],
-    source: Any,
-    data: Any,
-    at: Any,
-    told: Any,
-    copied: Any,
-) -> Any:
+def _tell(counts: Any, scan_state: a.ScanState, records: a.Records, at: Any, told: Any, copied: Any) -> Any:
     """Copy the staged batch's records that are not PASSED; return False without room for all of them."""
+    staged = records.staged
     size = np.int64(0)
     for number in range(scan_state.staged):
         i = U(number)
         size += staged[i].key_size + max(staged[i].value_size, np.int64(0))
     if counts[TOLD] + scan_state.staged > len(told) or counts[USED] + size > len(copied):
         return False
-    time, is_counted = bt.base_time(data, at)
+    time, is_counted = bt.base_time(records.data, at)
     for number in range(scan_state.staged):
         i, row = U(number), U(counts[TOLD])
         if staged[i].kind == a.PASSED:
@@ -334,8 +317,8 @@ def _tell(
         told[row, TOLD_KEY_SIZE] = staged[i].key_size
         told[row, TOLD_VALUE_SIZE] = staged[i].value_size
         counts[TOLD] += 1
-        _copy(counts, source, staged[i].key_at, staged[i].key_size, copied)
-        _copy(counts, source, staged[i].value_at, staged[i].value_size, copied)
+        _copy(counts, records.source, staged[i].key_at, staged[i].key_size, copied)
+        _copy(counts, records.source, staged[i].value_at, staged[i].value_size, copied)
     return True
 
 
@@ -348,31 +331,23 @@ def _copy(counts: Any, source: Any, start: Any, size: Any, copied: Any) -> None:
 
 @inlined
 def _choose(
-    counts: Any,
-    arrays: a.Arrays,
-    names: Any,
-    staged: Table[a.Staged],
-    data: Any,
-    window: Any,
-    table: Any,
-    chosen: Any,
-    told: Any,
-    copied: Any,
+    counts: Any, arrays: a.Arrays, names: Any, buffers: a.Buffers, data: Any, chosen: Any, told: Any, copied: Any
 ) -> Any:
     """Choose or pass the batch at ``scan_state.at``, or return why not."""
-    scan_state = arrays.scan_state
+    scan_state, staged = arrays.scan_state, buffers.staged
     at = scan_state.at
     scan_state.staged = 0
     size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
-    outcome = np.int64(sc.take(arrays, staged, data, window, table, at, size))
-    source = window if scan_state.in_window else data
+    outcome = np.int64(sc.take(arrays, buffers, data, at, size))
+    source = buffers.window if scan_state.in_window else data
+    records = a.Records(buffers.staged, source, data)
     if outcome == oc.FINISHED:
-        outcome = np.int64(_look(counts, arrays, names, staged, source, data, at))
+        outcome = np.int64(_look(counts, arrays, names, records, at))
     if outcome != oc.FINISHED:
         return outcome
     is_chosen = counts[CHOSEN_AT] == at
     is_told = is_chosen and counts[IS_BARE] and bt.attributes_of(data, at) & bt.CONTROL_MASK == 0
-    if is_told and not _tell(counts, scan_state, staged, source, data, at, told, copied):
+    if is_told and not _tell(counts, scan_state, records, at, told, copied):
         return np.int64(oc.NEEDS_COPY)
     if is_chosen or counts[WITH_BATCHES]:
         _add(counts, chosen, at, size, is_chosen)
@@ -388,10 +363,8 @@ def choose(
     counts: Longs,
     arrays: a.Arrays,
     names: LongRows,
-    staged: Table[a.Staged],
+    buffers: a.Buffers,
     data: Bytes,
-    window: Bytes,
-    table: LongRows,
     chosen: LongRows,
     told: LongRows,
     copied: Bytes,
@@ -405,7 +378,7 @@ def choose(
         if scan_state.at - begin >= scan_state.pause or counts[CHOSEN] + 1 >= len(chosen):
             outcome = np.int64(oc.PAUSED)
         else:
-            outcome = np.int64(_choose(counts, arrays, names, staged, data, window, table, chosen, told, copied))
+            outcome = np.int64(_choose(counts, arrays, names, buffers, data, chosen, told, copied))
     scan_state.staged = 0
     if counts[FIRST] != a.NOTHING:
         _add(counts, chosen, np.int64(a.NOTHING), np.int64(0), False)

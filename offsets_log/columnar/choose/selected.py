@@ -299,16 +299,7 @@ class _SelectedReading(_ItemReading):
         while True:
             s, scanner = self.state.arrays, self.scanner
             outcome: int = ch.choose(
-                self.counts,
-                s.all,
-                self.names,
-                scanner.staged,
-                data,
-                scanner.window,
-                scanner.table,
-                self.chosen,
-                self.told,
-                self.copied,
+                self.counts, s.all, self.names, scanner.buffers, data, self.chosen, self.told, self.copied
             )
             self._take_chosen(index, data)
             match outcome:

@@ -10,16 +10,16 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.jit.compiled import kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows
-from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.jit.kinds import Bytes
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be32
 
 
 @part
-def _count_at(round_state: Any, data: Any, at: Any, staged: Table[a.Staged], window: Any, table: Any) -> Any:
+def _count_at(round_state: Any, data: Any, at: Any, buffers: a.Buffers) -> Any:
     """Return how many records a batch has by its header, or a compressed message inside; else why this is not told."""
+    table = buffers.table
     if not bt.is_older(data, at):
         return be32(data, at + bt.RECORDS_COUNT), np.int64(oc.FINISHED)
     if bt.attributes_of(data, at) & bt.CODEC_MASK == 0:
@@ -30,14 +30,14 @@ def _count_at(round_state: Any, data: Any, at: Any, staged: Table[a.Staged], win
     start, end = table[place, dp.BEGIN], table[place, dp.END]
     if end < 0:
         return np.int64(0), np.int64(oc.NOT_PLAIN)
-    count = bt.count_of(window, start, end, data, at)
-    if bt.records_of(window, start, end, count, data, at, staged, np.int64(0)) < 0:
+    count = bt.count_of(buffers.window, start, end, data, at)
+    if bt.records_of(buffers.window, start, end, count, data, at, buffers.staged, np.int64(0)) < 0:
         return np.int64(0), np.int64(oc.NOT_PLAIN)
     return count, np.int64(oc.FINISHED)
 
 
 @kernel
-def count(round_state: d.RoundState, data: Bytes, staged: Table[a.Staged], window: Bytes, table: LongRows) -> Any:
+def count(round_state: d.RoundState, data: Bytes, buffers: a.Buffers) -> Any:
     """Add the records of the entries from the position on to those that were read; return why it stopped."""
     at, end = round_state.position, round_state.end
     while at < end:
@@ -45,7 +45,7 @@ def count(round_state: d.RoundState, data: Bytes, staged: Table[a.Staged], windo
         size = bt.size_at(data, at, end)
         if size < 0:
             return np.int64(oc.NOT_PLAIN)
-        found, outcome = _count_at(round_state, data, at, staged, window, table)
+        found, outcome = _count_at(round_state, data, at, buffers)
         if outcome != oc.FINISHED:
             return outcome
         round_state.records_read += found

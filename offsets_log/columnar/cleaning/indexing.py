@@ -64,7 +64,7 @@ def _index(round_state: Any, due: Any, size: Any, last: Any, latest: Any) -> Non
 
 @kernel
 def index(round_state: d.RoundState, data: Bytes, due: Table[d.Due], begin: Number) -> Any:
-    """Note which entries are due for batches that were written, of which the first stands behind `SIZE` bytes.
+    """Note which entries are due for batches that were written, the first of them behind the state's size.
 
     Args:
         data: whole batches.
@@ -88,7 +88,7 @@ def follow(
 ) -> int:  # fmt: skip
     """Count and index unchanged batches from a position on that have no new epoch.
 
-    Each begins after `LATEST`, the last offset of the one before, and ends below `UNTIL_OFFSET`; those of producers are
+    Each begins after the last offset of the one before, and ends below the round state's bound; those of producers are
     as plain as `producers.take` asks for.
 
     Args:

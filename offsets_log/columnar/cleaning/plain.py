@@ -17,7 +17,6 @@ from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.cleaning.indexing import newest_at
 from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64
@@ -40,42 +39,45 @@ def _has_plain_offsets(data: Any, at: Any) -> Any:
 
 
 @inlined
-def _aborted_by(round_state: Any, open_: Any, aborting: Any, producer_id: Any) -> Any:
+def _aborted_by(arrays: d.RoundArrays, producer_id: Any) -> Any:
     """Return where the open aborted transaction of a producer stands among the open ones; −1 if there is none."""
-    for i in range(d.MOST_OPEN, d.MOST_OPEN + round_state.aborted):
-        if aborting[U(open_[U(i)])].producer_id == producer_id:
+    for i in range(d.MOST_OPEN, d.MOST_OPEN + arrays.round_state.aborted):
+        if arrays.aborting[U(arrays.open_[U(i)])].producer_id == producer_id:
             return np.int64(i)
     return np.int64(-1)
 
 
 @inlined
-def reach(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any) -> Any:
+def reach(arrays: d.RoundArrays, data: Any, at: Any, end: Any) -> Any:
     """Open the aborted transactions that have begun by the end of the batch at a position (``CL-15``).
 
     Return whether it is a marker, or data of a transaction.
     """
+    round_state = arrays.round_state
     if newest_at(data, at, end) < 0:
         return False
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    if round_state.begun < round_state.aborting and aborting[U(round_state.begun)].begins_at <= last:
-        _begin(round_state, open_, aborting, last)
+    if round_state.begun < round_state.aborting and arrays.aborting[U(round_state.begun)].begins_at <= last:
+        _begin(arrays, last)
     return be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | bt.TRANSACTIONAL_MASK) != 0
 
 
 @part
-def _begin(round_state: Any, open_: Any, aborting: Any, last: Any) -> None:
+def _begin(arrays: d.RoundArrays, last: Any) -> None:
     """Open the aborted transactions that begin up to an offset, but no second one of a producer."""
-    while round_state.begun < round_state.aborting and aborting[U(round_state.begun)].begins_at <= last:
+    round_state = arrays.round_state
+    while round_state.begun < round_state.aborting and arrays.aborting[U(round_state.begun)].begins_at <= last:
         row = round_state.begun
-        if _aborted_by(round_state, open_, aborting, aborting[U(row)].producer_id) < 0:
-            open_[U(d.MOST_OPEN + round_state.aborted)] = row
+        if _aborted_by(arrays, arrays.aborting[U(row)].producer_id) < 0:
+            arrays.open_[U(d.MOST_OPEN + round_state.aborted)] = row
             round_state.aborted += 1
         round_state.begun = row + 1
 
 
 @part
-def aborted_at(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any) -> Any:
+def aborted_at(arrays: d.RoundArrays, data: Any, at: Any, end: Any) -> Any:
     """Return the row of the aborted transaction that the batch at a position has data of, else −1 (``CL-16``)."""
+    round_state = arrays.round_state
     if round_state.aborted == 0 or at == round_state.allowed_at or newest_at(data, at, end) < 0:
         return np.int64(-1)
     if be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | bt.TRANSACTIONAL_MASK) != bt.TRANSACTIONAL_MASK:
@@ -83,31 +85,33 @@ def aborted_at(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, 
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     if not _has_plain_offsets(data, at) or last >= round_state.next_aborted:
         return np.int64(-1)
-    found = _aborted_by(round_state, open_, aborting, be64(data, at + bt.PRODUCER_ID))
-    return np.int64(-1) if found < 0 else open_[U(found)]
+    found = _aborted_by(arrays, be64(data, at + bt.PRODUCER_ID))
+    return np.int64(-1) if found < 0 else arrays.open_[U(found)]
 
 
 @part
-def is_of_commit(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any) -> Any:
+def is_of_commit(arrays: d.RoundArrays, data: Any, at: Any) -> Any:
     """Return whether a transaction is to be kept, and note that it has data (``CL-15``, ``CL-16``)."""
+    round_state = arrays.round_state
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     producer_id = be64(data, at + bt.PRODUCER_ID)
-    if last >= round_state.next_aborted or _aborted_by(round_state, open_, aborting, producer_id) >= 0:
+    if last >= round_state.next_aborted or _aborted_by(arrays, producer_id) >= 0:
         return False
-    if _has(open_, np.int64(0), round_state.committed, producer_id) < 0:
+    if _has(arrays.open_, np.int64(0), round_state.committed, producer_id) < 0:
         if round_state.committed >= d.MOST_OPEN:
             return False
-        open_[U(round_state.committed)] = producer_id
+        arrays.open_[U(round_state.committed)] = producer_id
         round_state.committed += 1
     return True
 
 
 @part
-def marker_at(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any) -> Any:
+def marker_at(arrays: d.RoundArrays, data: Any, at: Any, end: Any) -> Any:
     """Return the size of the plain marker at a position; it ends a transaction with data (``CL-17``).
 
     Else 0, and nothing is done.
     """
+    round_state, open_ = arrays.round_state, arrays.open_
     size = newest_at(data, at, end)
     unusual = bt.CODEC_MASK | HORIZON_MASK
     if size != bt.MARKER_SIZE or be16(data, at + bt.ATTRIBUTES) & (unusual | bt.CONTROL_MASK) != bt.CONTROL_MASK:
@@ -121,7 +125,7 @@ def marker_at(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, e
         return np.int64(0)
     producer_id = be64(data, at + bt.PRODUCER_ID)
     if kind == 0:
-        return size if _ends_aborted(round_state, open_, aborting, producer_id) else np.int64(0)
+        return size if _ends_aborted(arrays, producer_id) else np.int64(0)
     found = _has(open_, np.int64(0), round_state.committed, producer_id)
     if found < 0:
         return np.int64(0)
@@ -131,9 +135,10 @@ def marker_at(round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, e
 
 
 @inlined
-def _ends_aborted(round_state: Any, open_: Any, aborting: Any, producer_id: Any) -> Any:
+def _ends_aborted(arrays: d.RoundArrays, producer_id: Any) -> Any:
     """End a producer's aborted transaction if data of it was met, and its entry may follow the last one."""
-    found = _aborted_by(round_state, open_, aborting, producer_id)
+    round_state, open_, aborting = arrays.round_state, arrays.open_, arrays.aborting
+    found = _aborted_by(arrays, producer_id)
     if found < 0:
         return False
     row = U(open_[U(found)])
@@ -148,10 +153,7 @@ def _ends_aborted(round_state: Any, open_: Any, aborting: Any, producer_id: Any)
 
 
 @part
-def plain_at(
-    round_state: Any, open_: Any, aborting: Any, data: Any, at: Any, end: Any, staged: Table[a.Staged], first: Any,
-    window: Any, table: Any,
-) -> Any:  # fmt: skip
+def plain_at(arrays: d.RoundArrays, data: Any, at: Any, end: Any, buffers: a.Buffers, first: Any) -> Any:
     """Stage the batch at a position; return how many records it has, or the reason why it is not taken.
 
     Whether they stand in the window, and how large the batch is when it is not compressed, is noted in the round state.
@@ -159,6 +161,7 @@ def plain_at(
     Args:
         first: so many records are staged already; all of them stand where those of this batch must stand.
     """
+    round_state, table = arrays.round_state, buffers.table
     size = newest_at(data, at, end)
     if size < 0:
         return np.int64(oc.NOT_PLAIN)
@@ -173,17 +176,17 @@ def plain_at(
         place = dp.find_in_window(round_state, table, at)
         if place < 0:
             return np.int64(oc.NEEDS_WINDOW)
-        source, start, stop = window, table[place, dp.BEGIN], table[place, dp.END]
+        source, start, stop = buffers.window, table[place, dp.BEGIN], table[place, dp.END]
         if stop < 0:
             return np.int64(oc.NOT_PLAIN)
     round_state.plain_size = bt.HEADER_SIZE + stop - start
     count = bt.count_of(source, start, stop, data, at)
     if not _has_plain_offsets(data, at) or count <= 0:
         return np.int64(oc.NOT_PLAIN)
-    if count > len(staged) - first:
+    if count > len(buffers.staged) - first:
         return np.int64(oc.PAUSED if first else oc.NEEDS_RECORDS)
-    if bt.records_of(source, start, stop, count, data, at, staged, first) != count:
+    if bt.records_of(source, start, stop, count, data, at, buffers.staged, first) != count:
         return np.int64(oc.NOT_PLAIN)
     is_open = attributes & bt.TRANSACTIONAL_MASK and round_state.rule == d.BY_KEYS
     is_open = is_open and at != round_state.allowed_at
-    return np.int64(oc.NOT_PLAIN) if is_open and not is_of_commit(round_state, open_, aborting, data, at) else count
+    return np.int64(oc.NOT_PLAIN) if is_open and not is_of_commit(arrays, data, at) else count

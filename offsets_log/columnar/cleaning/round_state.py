@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-from offsets_log.columnar.jit.records import Long, Longs, Record
+from offsets_log.columnar.jit.kinds import Bytes
+from offsets_log.columnar.jit.records import Long, Longs, Record, Table
 
 
 class Key(Record):
@@ -107,6 +108,41 @@ class RoundState(Record):
     last_ended: Long  # where the marker is of the last one
     aborting: Long  # rows of aborted transactions
     begun: Long  # of these, so many have begun
+
+
+class RoundArrays(NamedTuple):
+    """The arrays of a round.
+
+    Attributes:
+        slots: hash table of keys.
+        arena: bytes of the keys, each behind its size.
+        open_: open transactions, as the state says.
+        aborting: transactions that are known to abort.
+    """
+
+    round_state: RoundState
+    slots: Longs
+    keys: Table[Key]
+    arena: Bytes
+    open_: Longs
+    aborting: Table[Aborting]
+
+
+class Sieve(NamedTuple):
+    """What pass 2 goes by, and what it writes.
+
+    Attributes:
+        producers: active ones, rising, and beside each the last offset of its last batch of data, if it has one.
+        chosen: offsets of records, rising: those that stay or go by the rule; if it asks the keys, where these stand
+            last.
+        out: what is kept, behind each other.
+        packs: what of it is to be compressed again.
+    """
+
+    producers: Table[Active]
+    chosen: Longs
+    out: Bytes
+    packs: Table[Pack]
 
 
 KEPT_LATEST, KEPT_TOMBSTONES, KEPT_BEYOND, KEPT_MARKERS = range(4)

@@ -17,7 +17,7 @@ from offsets_log.columnar.cleaning.plain import aborted_at, is_of_commit, marker
 from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK, can_be_rewritten, rewrite
 from offsets_log.columnar.cleaning.table import last_offset
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.jit.kinds import Bytes
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.decompress import copy_bytes
@@ -68,8 +68,9 @@ def _is_entered(round_state: Any, data: Any, at: Any) -> Any:
 
 
 @part
-def _is_superseded(round_state: Any, data: Any, producers: Any, chosen: Any, at: Any) -> Any:
+def _is_superseded(round_state: Any, data: Any, sieve: d.Sieve, at: Any) -> Any:
     """Whether a batch that pass 1 has entered goes unread: none of its records is the last of its key."""
+    chosen = sieve.chosen
     if not _is_entered(round_state, data, at) or not _is_within(round_state, data, at):
         return False
     if be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | HORIZON_MASK):
@@ -77,54 +78,42 @@ def _is_superseded(round_state: Any, data: Any, producers: Any, chosen: Any, at:
     first = _first_from(round_state, chosen, be64(data, at))
     if first < len(chosen) and chosen[U(first)] <= be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA):
         return False
-    return not _may_stay_empty(round_state, data, at, producers)
+    return not _may_stay_empty(round_state, data, at, sieve.producers)
 
 
 @kernel
-def sift(
-    round_state: d.RoundState, slots: Longs, keys: Table[d.Key], arena: Bytes, open_: Longs,
-    aborting: Table[d.Aborting], data: Bytes, staged: Table[a.Staged], window: Bytes, table: LongRows,
-    producers: Table[d.Active], chosen: Longs, out: Bytes, packs: Table[d.Pack],
-) -> int:  # fmt: skip
-    """Pass 2: what is kept of the batches from the position on, written behind each other.
-
-    Args:
-        producers: active ones, rising, and beside each the last offset of its last batch of data, if it has one.
-        chosen: offsets of records, rising: those that stay or go by the rule; if it asks the keys, where these stand
-            last.
-    """
+def sift(arrays: d.RoundArrays, data: Bytes, buffers: a.Buffers, sieve: d.Sieve) -> int:
+    """Pass 2: what is kept of the batches from the position on, written behind each other."""
+    round_state, out = arrays.round_state, sieve.out
     at, end = round_state.position, round_state.end
     while at < end:
         round_state.position = at
-        if round_state.out_used + bt.MARKER_SIZE > len(out) or round_state.packs >= len(packs):
+        if round_state.out_used + bt.MARKER_SIZE > len(out) or round_state.packs >= len(sieve.packs):
             return oc.NEEDS_ROOM
-        is_of_one = reach(round_state, open_, aborting, data, at, end)
-        if is_of_one and _take_marker(round_state, open_, aborting, data, out, at, end):
+        is_of_one = reach(arrays, data, at, end)
+        if is_of_one and _take_marker(arrays, data, out, at, end):
             round_state.last_at = at
             at += bt.MARKER_SIZE
             continue
         if (
-            _is_discarded(round_state, open_, aborting, data, producers, at, end)
+            _is_discarded(arrays, data, sieve.producers, at, end)
             if is_of_one
-            else _is_superseded(round_state, data, producers, chosen, at)
+            else _is_superseded(round_state, data, sieve, at)
         ):
             round_state.last_at = at
             round_state.changed += 1
             round_state.records_read += be32(data, at + bt.RECORDS_COUNT)
             at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
             continue
-        count = plain_at(round_state, open_, aborting, data, at, end, staged, np.int64(0), window, table)
+        count = plain_at(arrays, data, at, end, buffers, np.int64(0))
         if count < 0:
             return int(count)
         size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
         room = max(size, round_state.plain_size) + MOST_RECORD_OVERHEAD * count
         if round_state.out_used + room > len(out):
             return oc.NEEDS_ROOM
-        source = window if round_state.in_window else data
-        outcome = _take(
-            round_state, slots, keys, arena, open_, aborting, data, source, staged, producers, chosen, out, packs, at,
-            size, count,
-        )  # fmt: skip
+        source = buffers.window if round_state.in_window else data
+        outcome = _take(arrays, data, source, buffers.staged, sieve, at, size, count)
         if outcome != oc.FINISHED:
             return int(outcome)
         round_state.last_at = at
@@ -142,25 +131,20 @@ def _is_within(round_state: Any, data: Any, at: Any) -> Any:
 
 
 @part
-def _is_discarded(
-    round_state: Any, open_: Any, aborting: Any, data: Any, producers: Any, at: Any, end: Any
-) -> Any:  # fmt: skip
+def _is_discarded(arrays: d.RoundArrays, data: Any, producers: Any, at: Any, end: Any) -> Any:
     """Return whether a batch goes as data of an aborted transaction, and note that this has data."""
-    aborted = aborted_at(round_state, open_, aborting, data, at, end)
-    if aborted < 0 or _may_stay_empty(round_state, data, at, producers):
+    aborted = aborted_at(arrays, data, at, end)
+    if aborted < 0 or _may_stay_empty(arrays.round_state, data, at, producers):
         return False
-    aborting[U(aborted)].is_seen = 1
+    arrays.aborting[U(aborted)].is_seen = 1
     return True
 
 
 @inlined
-def _take_marker(round_state: Any, open_: Any, aborting: Any, data: Any, out: Any, at: Any, end: Any) -> Any:
+def _take_marker(arrays: d.RoundArrays, data: Any, out: Any, at: Any, end: Any) -> Any:
     """Copy a marker that ends a transaction with data; False, and nothing is done, if there is none."""
-    if (
-        end - at < bt.MARKER_SIZE
-        or not _is_within(round_state, data, at)
-        or marker_at(round_state, open_, aborting, data, at, end) == 0
-    ):
+    round_state = arrays.round_state
+    if end - at < bt.MARKER_SIZE or not _is_within(round_state, data, at) or marker_at(arrays, data, at, end) == 0:
         return False
     begin = round_state.out_used
     copy_bytes(data, at, out, begin, np.int64(bt.MARKER_SIZE))
@@ -175,10 +159,17 @@ def _take_marker(round_state: Any, open_: Any, aborting: Any, data: Any, out: An
 
 @part
 def _take(
-    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, open_: Any, aborting: Any, data: Any, source: Any,
-    staged: Table[a.Staged], producers: Any, chosen: Any, out: Any, packs: Any, at: Any, size: Any, count: Any,
-) -> Any:  # fmt: skip
-    """Take one batch; return SLOW_PATH, with nothing done, if something about it is unusual."""
+    arrays: d.RoundArrays,
+    data: Any,
+    source: Any,
+    staged: Table[a.Staged],
+    sieve: d.Sieve,
+    at: Any,
+    size: Any,
+    count: Any,
+) -> Any:
+    """Take one batch; return NOT_PLAIN, with nothing done, if something about it is unusual."""
+    round_state = arrays.round_state
     has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
     horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
     if (has_horizon and horizon < 0) or not _is_within(round_state, data, at):
@@ -187,23 +178,21 @@ def _take(
     if by_keys:
         keeps_tombstones = not has_horizon or round_state.now < horizon
         is_entered = _is_entered(round_state, data, at)
-        kept, tombstones = _choose(
-            round_state, slots, keys, arena, source, staged, chosen, count, keeps_tombstones, is_entered
-        )
+        kept, tombstones = _choose(arrays, source, staged, sieve.chosen, count, keeps_tombstones, is_entered)
     else:
-        kept, tombstones = _choose_among(round_state, chosen, staged, count)
+        kept, tombstones = _choose_among(round_state, sieve.chosen, staged, count)
         if round_state.rule == d.CHOSEN_GO and kept < count:
             return oc.NOT_PLAIN
     if kept == 0:
         round_state.changed += 1
-        return oc.NOT_PLAIN if _may_stay_empty(round_state, data, at, producers) else oc.FINISHED
+        return oc.NOT_PLAIN if _may_stay_empty(round_state, data, at, sieve.producers) else oc.FINISHED
     is_of_producer = be64(data, at + bt.PRODUCER_ID) != b.NO_PRODUCER_ID
-    if not by_keys and is_of_producer and not is_of_commit(round_state, open_, aborting, data, at):
+    if not by_keys and is_of_producer and not is_of_commit(arrays, data, at):
         return oc.NOT_PLAIN
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     begin = round_state.out_used
     if kept == count and (has_horizon or tombstones == 0 or not by_keys):
-        copy_bytes(data, at, out, begin, size)
+        copy_bytes(data, at, sieve.out, begin, size)
         round_state.out_used = begin + size
     else:
         round_state.changed += 1
@@ -211,9 +200,9 @@ def _take(
             horizon = round_state.new_horizon
         if not can_be_rewritten(data, at, staged, kept):
             return oc.NOT_PLAIN
-        rewrite(round_state, data, at, source, staged, kept, horizon, out)
+        rewrite(round_state, data, at, source, staged, kept, horizon, sieve.out)
         if round_state.in_window:
-            pack = packs[U(round_state.packs)]
+            pack = sieve.packs[U(round_state.packs)]
             pack.begin = begin
             pack.end = round_state.out_used
             pack.reason = _reason(round_state, tombstones, last)
@@ -225,20 +214,25 @@ def _take(
 
 @inlined
 def _choose(
-    round_state: Any, slots: Any, keys: Table[d.Key], arena: Any, data: Any, staged: Table[a.Staged], chosen: Any,
-    count: Any, keeps_tombstones: Any, is_entered: Any,
-) -> Any:  # fmt: skip
+    arrays: d.RoundArrays,
+    data: Any,
+    staged: Table[a.Staged],
+    chosen: Any,
+    count: Any,
+    keeps_tombstones: Any,
+    is_entered: Any,
+) -> Any:
     """Move the records that are kept to the begin of what is staged: how many, and how many tombstones."""
     kept, tombstones = np.int64(0), np.int64(0)
     for number in range(count):
         i = U(number)
         is_tombstone = staged[i].value_size < 0
-        if staged[i].offset <= round_state.latest:
+        if staged[i].offset <= arrays.round_state.latest:
             if is_entered:
-                first = _first_from(round_state, chosen, staged[i].offset)
+                first = _first_from(arrays.round_state, chosen, staged[i].offset)
                 is_superseded = first >= len(chosen) or chosen[U(first)] != staged[i].offset
             else:
-                last = last_offset(round_state, slots, keys, arena, data, staged[i].key_at, staged[i].key_size)
+                last = last_offset(arrays, data, staged[i].key_at, staged[i].key_size)
                 is_superseded = staged[i].offset < last
             if is_superseded or (is_tombstone and not keeps_tombstones):
                 continue

@@ -10,7 +10,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import is_utf8
@@ -21,9 +21,15 @@ from offsets_log.columnar.wire.primitives import be16, walk
 
 @kernel
 def whole(
-    scan_state: a.ScanState, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, told: pr.Told,
-    producers: Table[pr.Producer], ended: Table[pr.Ended], doubts: Longs, leader_epoch: Number,
-) -> int:  # fmt: skip
+    scan_state: a.ScanState,
+    buffers: a.Buffers,
+    data: Bytes,
+    told: pr.Told,
+    producers: Table[pr.Producer],
+    ended: Table[pr.Ended],
+    doubts: Longs,
+    leader_epoch: Number,
+) -> int:
     """Go along batches that stand in their places, all of whose records can be read.
 
     They have right checksums, no later leader epoch, and end below the scan state's bound; none is larger than it says.
@@ -40,7 +46,7 @@ def whole(
         size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
         if size < 0 or not _is_usual(scan_state, data, at, size, leader_epoch):
             return oc.NOT_PLAIN
-        count = _records(scan_state, staged, data, window, table, at, size)
+        count = _records(scan_state, buffers, data, at, size)
         if count < 0:
             return int(count)
         if told.ended >= len(ended) or doubts[0] + 1 >= len(doubts):
@@ -52,8 +58,8 @@ def whole(
             if not is_of_producer:
                 return oc.NOT_PLAIN
         else:
-            source = window if bt.attributes_of(data, at) & bt.CODEC_MASK else data
-            _doubt(scan_state, source, staged, count, doubts, at)
+            source = buffers.window if bt.attributes_of(data, at) & bt.CODEC_MASK else data
+            _doubt(scan_state, source, buffers.staged, count, doubts, at)
         scan_state.last_offset = bt.last_offset(data, at)
         scan_state.batches += 1
         scan_state.records += count
@@ -97,16 +103,15 @@ def _is_understood(scan_state: a.ScanState, source: Any, staged: Table[a.Staged]
 
 
 @inlined
-def _records(
-    scan_state: a.ScanState, staged: Table[a.Staged], data: Any, window: Any, table: Any, at: Any, size: Any
-) -> Any:
+def _records(scan_state: a.ScanState, buffers: a.Buffers, data: Any, at: Any, size: Any) -> Any:
     """Return how many records a batch has, or why that is not known."""
+    staged, table = buffers.staged, buffers.table
     source, start, end = data, bt.records_begin(data, at), at + size
     if bt.attributes_of(data, at) & bt.CODEC_MASK:
         place = sc.find_in_window(scan_state, table, at)
         if place < 0:
             return np.int64(oc.NEEDS_WINDOW)
-        source, start, end = window, table[place, dp.BEGIN], table[place, dp.END]
+        source, start, end = buffers.window, table[place, dp.BEGIN], table[place, dp.END]
     count = bt.count_of(source, start, end, data, at) if end >= 0 else np.int64(0)
     if count <= 0:
         return np.int64(oc.NOT_PLAIN)

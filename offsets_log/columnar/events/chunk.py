@@ -58,14 +58,13 @@ class Entries:
         self.topic_ids: list[str] = []
         self._understood = 0
 
-    def grow(self, scan_state: a.ScanState, counts: a.Int64s) -> None:
-        """Double the room."""
+    def grow(self) -> None:
+        """Double the room; the table of slots comes back empty."""
         self.slots = np.zeros(2 * len(self.slots), np.int64)
         self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
         arena = a.new_arena(2 * len(self.arena))
         arena[: len(self.arena)] = self.arena
         self.arena = arena
-        enter(scan_state, counts, self.slots, self.entries, self.arena)
 
     def understand(self, count: int) -> None:
         """Decode the names and topic ids that are new."""
@@ -106,6 +105,14 @@ class Chunk(ABC):
         """Return what becomes of the rows asked for, in log order, using the chunk's memory."""
 
     @property
+    def arrays(self) -> k.ChunkArrays:
+        """The arrays together, as kernels take them."""
+        entries = self.entries
+        return k.ChunkArrays(
+            self.counts, entries.slots, entries.entries, entries.arena, self.longs, self.ints, self.texts
+        )
+
+    @property
     def rows(self) -> int:
         """The number of the kernel's rows."""
         return int(self.counts[k.ROWS])
@@ -144,7 +151,8 @@ class Chunk(ABC):
 
     def grow(self) -> None:
         """Make room for more entries."""
-        self.entries.grow(self.scan_state, self.counts)
+        self.entries.grow()
+        enter(self.scan_state, self.arrays)
 
     def begin(self) -> None:
         """Begin another part."""

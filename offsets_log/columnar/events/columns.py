@@ -5,6 +5,31 @@ Keys, group names, topic names and topic ids are *entries*: bytes kept once and 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongRows, Longs
+
+
+class ChunkArrays(NamedTuple):
+    """The arrays of a chunk.
+
+    Attributes:
+        counts: how far they are filled.
+        slots: hash table of entries.
+        entries: one row for each.
+        arena: bytes of the entries.
+        longs, ints, texts: columns of the rows.
+    """
+
+    counts: Longs
+    slots: Longs
+    entries: LongRows
+    arena: Bytes
+    longs: LongRows
+    ints: IntRows
+    texts: ByteRows
+
+
 # Rows of ``longs``: columns of 64 bits. OLDER_CHECKSUM is that of a record's message of magic 0 or 1, and told where
 # batches have rows.
 (

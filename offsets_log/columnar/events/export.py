@@ -19,7 +19,17 @@ from offsets_log.columnar.events.chunk import Chunk
 from offsets_log.columnar.events.kernels import fill
 from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace, Seen
+from offsets_log.columnar.scan.reading import (
+    ONE_THREAD,
+    Advance,
+    Cursor,
+    Note,
+    Reading,
+    ScanOrder,
+    ScanPlace,
+    Seen,
+    Threads,
+)
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, TailFound, Until
 from offsets_log.log_format.batch import RecordBatch
@@ -62,15 +72,12 @@ class EventReading(Reading):
         self.chunk.clear()
 
     def scan(self, index: int, data: a.Bytes) -> int:
-        chunk, scanner, entries = self.chunk, self.scanner, self.chunk.entries
+        chunk, scanner = self.chunk, self.scanner
         if index != self._file:
             chunk.begin_segment(self.order.log.segments[index])
             self._file = index
         while True:
-            outcome: int = fill(
-                chunk.scan_state, chunk.counts, entries.slots, entries.entries, entries.arena, scanner.staged, data,
-                scanner.window, scanner.table, chunk.longs, chunk.ints, chunk.texts,
-            )  # fmt: skip
+            outcome: int = fill(chunk.scan_state, chunk.arrays, scanner.buffers, data)
             if outcome != oc.NEEDS_ROOM:
                 return outcome
             if chunk.rows and chunk.has_many_entries:
@@ -122,42 +129,48 @@ class _Part:
     rows: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where the rows of parts go. Parts are numbered in log order, including those without rows.
+
+    Attributes:
+        write: takes what is made of one part.
+        finish: called in log order with the number of each part once it will not be read again.
+        part_bytes: approximate size of the log in a part.
+    """
+
+    write: Write
+    finish: Callable[[int], None] = lambda number: None
+    part_bytes: int = PART_BYTES
+
+
 class Export:
     """All records of logs, in parts that are read and written in parallel.
 
     Args:
-        write: takes what is made of one part. Parts are numbered in log order, including those without rows.
         chunk: creates a chunk for the records of a release; each thread has its own.
-        finish: called in log order with the number of each part once it will not be read again.
-        part_bytes: approximate size of the log in a part.
         note: log → what to do with what could not be read, with tails and gaps; called in log order.
-        advance: called with the number of bytes read since the last call, from any thread.
+        threads: logs are cut by the size of parts, not into so many pieces.
     """
 
     def __init__(
         self,
-        write: Write,
+        to: Destination,
         *,
         chunk: Callable[[tuple[int, int] | None], Chunk],
-        finish: Callable[[int], None] = lambda number: None,
-        part_bytes: int = PART_BYTES,
         note: Callable[[PartitionLog], Note],
         shown: Shown = ALL,
         until: Callable[[PartitionLog], Until] = lambda log: EVERYTHING,
         release: tuple[int, int] | None = None,
-        threads: int = 1,
-        advance: Advance = lambda size_bytes: None,
+        threads: Threads = ONE_THREAD,
     ) -> None:
-        self.write = write
+        self.to = to
         self.chunk = chunk
-        self.finish = finish
-        self.part_bytes = part_bytes
         self.note = note
         self.shown = shown
         self.until = until
         self.release = release
         self.threads = threads
-        self.advance = advance
         self._chunks: list[Chunk] = []
 
     def run(self, logs: Sequence[PartitionLog]) -> int:
@@ -165,11 +178,11 @@ class Export:
         rows = 0
         waiting: deque[tuple[ScanOrder, Future[_Part]]] = deque()
         cursor: Cursor | None = None
-        with ThreadPoolExecutor(self.threads) as pool:
+        with ThreadPoolExecutor(self.threads.count) as pool:
             try:
                 parts = self._parts(logs)
                 while True:
-                    for order, number, cut, end in islice(parts, 2 * self.threads - len(waiting)):
+                    for order, number, cut, end in islice(parts, 2 * self.threads.count - len(waiting)):
                         waiting.append((order, pool.submit(self._read, order, number, cut, end)))
                     if not waiting:
                         return rows
@@ -177,7 +190,7 @@ class Export:
                     part = future.result()
                     cursor, more = self._joined(part, None if part.begin == ScanPlace(0, 0) else cursor)
                     rows += more
-                    self.finish(part.number)
+                    self.to.finish(part.number)
             finally:
                 for order, future in waiting:
                     order.is_cancelled.set()
@@ -187,7 +200,7 @@ class Export:
         number = count()
         for log in logs:
             order = ScanOrder(log, self.until(log), self.release)
-            for cut, end in pairwise([*_cuts(order, self.part_bytes), order.end]):
+            for cut, end in pairwise([*_cuts(order, self.to.part_bytes), order.end]):
                 yield order, next(number), cut, end
 
     def _read(self, order: ScanOrder, number: int, cut: ScanPlace, end: ScanPlace) -> _Part:
@@ -197,7 +210,7 @@ class Export:
             return _Part(order, number, end)
         begin = cursor.place
         notes: list[Seen] = []
-        rows = self._write(order, number, cursor, end, notes.append, self.advance)
+        rows = self._write(order, number, cursor, end, notes.append, self.threads.advance)
         return _Part(order, number, end, begin, cursor, notes, rows)
 
     def _write(
@@ -207,7 +220,7 @@ class Export:
         chunk.begin()
         with Scanner() as scanner:
             reading = EventReading(order, cursor, scanner, note, chunk=chunk, shown=self.shown)
-            rows = self.write(order.log, number, reading.made(end, advance))
+            rows = self.to.write(order.log, number, reading.made(end, advance))
         self._chunks.append(chunk)
         return rows
 

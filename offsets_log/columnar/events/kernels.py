@@ -17,7 +17,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.entries import look_ahead
 from offsets_log.columnar.events.records import add_marker, add_no_raw, add_no_text, add_record
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongRows, Longs
+from offsets_log.columnar.jit.kinds import Bytes
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
@@ -27,11 +27,9 @@ from offsets_log.log_format import batch as b
 
 
 @part
-def _flush(
-    scan_state: a.ScanState, counts: Any, slots: Any, entries: Any, arena: Any, staged: Table[a.Staged], data: Any,
-    longs: Any, ints: Any, texts: Any,
-) -> Any:  # fmt: skip
+def _flush(scan_state: a.ScanState, chunk: k.ChunkArrays, staged: Table[a.Staged], data: Any) -> Any:
     """Make rows of what is staged; the first batch that is not plain leaves nothing but entries."""
+    counts = chunk.counts
     begin = counts[k.ROWS]
     batch = np.int64(0)
     metadata, raw_key, raw_value = counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]
@@ -39,20 +37,18 @@ def _flush(
         i, n = U(number), U(begin + number)
         if number % a.BLOCK == 0:
             last = min(number + a.BLOCK, scan_state.staged)
-            look_ahead(scan_state, slots, entries, arena, data, staged, number, last)
+            look_ahead(scan_state, chunk, data, staged, number, last)
         if staged[i].index == 0:
             batch = np.int64(number)
             metadata, raw_key, raw_value = counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]
         if staged[i].record_at < 0:
-            add_no_text(counts, ints, n, k.METADATA)
-            add_no_raw(counts, ints, n)
+            add_no_text(chunk, n, k.METADATA)
+            add_no_raw(chunk, n)
             outcome = np.int64(oc.FINISHED)
-        elif ints[k.ATTRIBUTES, n] & bt.CONTROL_MASK:
-            outcome = np.int64(add_marker(counts, longs, ints, texts, n, data, staged, i))
+        elif chunk.ints[k.ATTRIBUTES, n] & bt.CONTROL_MASK:
+            outcome = np.int64(add_marker(chunk, n, data, staged, i))
         else:
-            outcome = np.int64(
-                add_record(scan_state, counts, slots, entries, arena, longs, ints, texts, n, data, staged, i)
-            )
+            outcome = np.int64(add_record(scan_state, chunk, n, data, staged, i))
         if outcome != oc.FINISHED:
             counts[k.ROWS] = begin + batch
             counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2] = metadata, raw_key, raw_value
@@ -77,9 +73,10 @@ def _sequence(base: Any, delta: Any) -> Any:
 
 @part
 def _stage_batch(
-    scan_state: a.ScanState, staged: Table[a.Staged], i: Any, n: Any, data: Any, at: Any, longs: Any, ints: Any
-) -> None:  # fmt: skip
+    scan_state: a.ScanState, chunk: k.ChunkArrays, staged: Table[a.Staged], i: Any, n: Any, data: Any, at: Any
+) -> None:
     """Stage the row of a batch itself as a record without bytes."""
+    longs, ints = chunk.longs, chunk.ints
     staged[i].key_at, staged[i].key_size = at, 0
     staged[i].record_at = a.NOTHING
     staged[i].batch = at
@@ -111,15 +108,22 @@ def _stage_batch(
 
 @part
 def _stage(
-    scan_state: a.ScanState, counts: Any, staged: Table[a.Staged], source: Any, start: Any, end: Any, data: Any,
-    at: Any, longs: Any, ints: Any, text_size: Any,
-) -> Any:  # fmt: skip
+    scan_state: a.ScanState,
+    chunk: k.ChunkArrays,
+    staged: Table[a.Staged],
+    source: Any,
+    start: Any,
+    end: Any,
+    data: Any,
+    at: Any,
+) -> Any:
     """Stage the records of the batch at ``at``, which are in ``source[start:end]``, and the columns that they share."""
+    counts, longs, ints = chunk.counts, chunk.longs, chunk.ints
     count = bt.count_of(source, start, end, data, at)
     has_row = counts[k.HAS_BATCHES]
     staged_count = scan_state.staged + has_row
     staged_bytes = (end - start) + (counts[k.STAGED_BYTES] if scan_state.staged else np.int64(0))
-    room = text_size - max(counts[k.TEXTS_USED], max(counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]))
+    room = chunk.texts.shape[1] - max(counts[k.TEXTS_USED], max(counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]))
     scan_state.needed = count
     if staged_count + count >= len(staged):
         return oc.NEEDS_RECORDS
@@ -129,7 +133,7 @@ def _stage(
     if bt.records_of(source, start, end, count, data, at, staged, staged_count) < 0:
         return oc.NOT_PLAIN
     if has_row:
-        _stage_batch(scan_state, staged, U(staged_count - 1), U(first - 1), data, at, longs, ints)
+        _stage_batch(scan_state, chunk, staged, U(staged_count - 1), U(first - 1), data, at)
     base, base_sequence = bt.base_offset(data, at, staged, staged_count), bt.base_sequence(data, at)
     attributes = bt.attributes_of(data, at)
     producer_id, producer_epoch = bt.producer_of(data, at), bt.producer_epoch(data, at)
@@ -166,11 +170,9 @@ def _stage(
 
 
 @inlined
-def _take(
-    scan_state: a.ScanState, counts: Any, staged: Table[a.Staged], data: Any, window: Any, table: Any, at: Any,
-    size: Any, longs: Any, ints: Any, text_size: Any,
-) -> Any:  # fmt: skip
+def _take(scan_state: a.ScanState, chunk: k.ChunkArrays, buffers: a.Buffers, data: Any, at: Any, size: Any) -> Any:
     """Stage the batch at a position, or return why not."""
+    table = buffers.table
     refused = sc.refusal(scan_state, data, at, size)
     if refused != oc.FINISHED:
         return refused
@@ -180,36 +182,32 @@ def _take(
     scan_state.in_window = in_window
     if not in_window:
         begin = bt.records_begin(data, at)
-        return _stage(scan_state, counts, staged, data, begin, at + size, data, at, longs, ints, text_size)
+        return _stage(scan_state, chunk, buffers.staged, data, begin, at + size, data, at)
     place = sc.find_in_window(scan_state, table, at)
     if place < 0:
         return oc.NEEDS_WINDOW
     begin, end = table[place, dp.BEGIN], table[place, dp.END]
     if end < 0:
         return oc.NOT_PLAIN
-    return _stage(scan_state, counts, staged, window, begin, end, data, at, longs, ints, text_size)
+    return _stage(scan_state, chunk, buffers.staged, buffers.window, begin, end, data, at)
 
 
 @kernel
-def fill(
-    scan_state: a.ScanState, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes, staged: Table[a.Staged],
-    data: Bytes, window: Bytes, table: LongRows, longs: LongRows, ints: IntRows, texts: ByteRows,
-) -> Any:  # fmt: skip
+def fill(scan_state: a.ScanState, chunk: k.ChunkArrays, buffers: a.Buffers, data: Bytes) -> Any:
     """Append rows of a segment's batches from ``scan_state.at`` on; return why it stopped."""
     scan_state.staged = 0
-    text_size = np.int64(texts.shape[1])
     outcome = np.int64(oc.FINISHED)
     while True:
         at = scan_state.at
         if outcome == oc.FINISHED and at < scan_state.stop and scan_state.staged < sc.FLUSH_AT:
             size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
-            outcome = np.int64(_take(scan_state, counts, staged, data, window, table, at, size, longs, ints, text_size))
+            outcome = np.int64(_take(scan_state, chunk, buffers, data, at, size))
             if outcome == oc.FINISHED:
                 scan_state.last_offset = bt.last_offset(data, at)
                 scan_state.at = at + size
             continue
-        source = window if scan_state.in_window else data
-        flushed = _flush(scan_state, counts, slots, entries, arena, staged, source, longs, ints, texts)
+        source = buffers.window if scan_state.in_window else data
+        flushed = _flush(scan_state, chunk, buffers.staged, source)
         if flushed != oc.FINISHED:
             return flushed
         if outcome < oc.PAUSED:

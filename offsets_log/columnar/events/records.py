@@ -58,33 +58,31 @@ SHAPES = _shapes()
 
 
 @inlined
-def _add_text(counts: Any, ints: Any, texts: Any, n: Any, which: Any, data: Any, start: Any, size: Any) -> None:
+def _add_text(chunk: k.ChunkArrays, n: Any, which: Any, data: Any, start: Any, size: Any) -> None:
     """Append the bytes of a row to ``texts``; the caller has made sure of room."""
-    used = counts[k.TEXTS_USED + which]
+    used = chunk.counts[k.TEXTS_USED + which]
     for i in range(size):
-        texts[which, U(used + i)] = data[U(start + i)]
-    ints[k.ENDS_AT + which, n] = used + max(size, 0)
-    counts[k.TEXTS_USED + which] = used + max(size, 0)
+        chunk.texts[which, U(used + i)] = data[U(start + i)]
+    chunk.ints[k.ENDS_AT + which, n] = used + max(size, 0)
+    chunk.counts[k.TEXTS_USED + which] = used + max(size, 0)
 
 
 @part
-def _add_raw(
-    counts: Any, ints: Any, texts: Any, n: Any, data: Any, key: Any, key_size: Any, value: Any, size: Any
-) -> None:
+def _add_raw(chunk: k.ChunkArrays, n: Any, data: Any, key: Any, key_size: Any, value: Any, size: Any) -> None:
     """Add the raw key and value of a record."""
-    _add_text(counts, ints, texts, n, np.int64(k.RAW_KEY), data, key, key_size)
-    _add_text(counts, ints, texts, n, np.int64(k.RAW_VALUE), data, value, size)
+    _add_text(chunk, n, np.int64(k.RAW_KEY), data, key, key_size)
+    _add_text(chunk, n, np.int64(k.RAW_VALUE), data, value, size)
 
 
 @inlined
-def add_no_text(counts: Any, ints: Any, n: Any, which: Any) -> None:
-    ints[k.ENDS_AT + which, n] = counts[k.TEXTS_USED + which]
+def add_no_text(chunk: k.ChunkArrays, n: Any, which: Any) -> None:
+    chunk.ints[k.ENDS_AT + which, n] = chunk.counts[k.TEXTS_USED + which]
 
 
 @inlined
-def add_no_raw(counts: Any, ints: Any, n: Any) -> None:
-    add_no_text(counts, ints, n, k.RAW_KEY)
-    add_no_text(counts, ints, n, k.RAW_VALUE)
+def add_no_raw(chunk: k.ChunkArrays, n: Any) -> None:
+    add_no_text(chunk, n, k.RAW_KEY)
+    add_no_text(chunk, n, k.RAW_VALUE)
 
 
 @inlined
@@ -111,10 +109,10 @@ def _is_topic_id(data: Any, at: Any) -> Any:
 
 @inlined
 def _add_commit(
-    scan_state: a.ScanState, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any,
-    n: Any, data: Any, key: Any, key_size: Any, value: Any, size: Any,
-) -> Any:  # fmt: skip
+    scan_state: a.ScanState, chunk: k.ChunkArrays, n: Any, data: Any, key: Any, key_size: Any, value: Any, size: Any
+) -> Any:
     """Fill in the columns of an offset commit with a value."""
+    longs, ints = chunk.longs, chunk.ints
     if size < 2:
         return oc.NOT_PLAIN
     version = U(be16(data, value))
@@ -130,15 +128,7 @@ def _add_commit(
         if left == ONLY_TOPIC_ID and _is_topic_id(data, after):
             if be64(data, after + 3) != 0 or be64(data, after + 11) != 0:
                 topic_id = number_of(
-                    scan_state,
-                    counts,
-                    slots,
-                    entries,
-                    arena,
-                    data,
-                    after + 3,
-                    np.int64(TOPIC_ID_SIZE),
-                    np.int64(k.IS_TOPIC_ID),
+                    scan_state, chunk, data, after + 3, np.int64(TOPIC_ID_SIZE), np.int64(k.IS_TOPIC_ID)
                 )
                 if topic_id < 0:
                     return oc.NEEDS_ROOM
@@ -153,20 +143,20 @@ def _add_commit(
     ints[k.LEADER_EPOCH, n] = be32(data, value + 2 + leader_at) if leader_at >= 0 else np.int64(-1)
     longs[k.COMMIT_TIMESTAMP, n] = be64(data, text_end)
     longs[k.EXPIRE_TIMESTAMP, n] = be64(data, text_end + expire_at) if expire_at >= 0 else np.int64(-1)
-    _add_text(counts, ints, texts, n, np.int64(k.METADATA), data, text_at, text_end - text_at)
+    _add_text(chunk, n, np.int64(k.METADATA), data, text_at, text_end - text_at)
     if left > 0:
-        _add_raw(counts, ints, texts, n, data, key, key_size, value, size)
+        _add_raw(chunk, n, data, key, key_size, value, size)
     else:
-        add_no_raw(counts, ints, n)
+        add_no_raw(chunk, n)
     return oc.FINISHED
 
 
 @part
 def _add_other(
-    counts: Any, longs: Any, ints: Any, texts: Any, n: Any, kind: Any, data: Any, key: Any, key_size: Any,
-    value: Any, size: Any,
-) -> Any:  # fmt: skip
+    chunk: k.ChunkArrays, n: Any, kind: Any, data: Any, key: Any, key_size: Any, value: Any, size: Any
+) -> Any:
     """Fill in the columns of a tombstone, a group's record or a marker, whose key and value have been checked."""
+    longs, ints = chunk.longs, chunk.ints
     ints[k.KIND, n] = kind
     ints[k.VALUE_VERSION, n] = be16(data, value) if kind == k.GROUP_VALUE else np.int64(-1)
     ints[k.TOPIC_ID, n] = a.NOTHING
@@ -174,26 +164,26 @@ def _add_other(
     ints[k.LEADER_EPOCH, n] = -1
     longs[k.COMMIT_TIMESTAMP, n] = 0
     longs[k.EXPIRE_TIMESTAMP, n] = -1
-    add_no_text(counts, ints, n, k.METADATA)
+    add_no_text(chunk, n, k.METADATA)
     if kind != k.TOMBSTONE:
-        _add_raw(counts, ints, texts, n, data, key, key_size, value, size)
+        _add_raw(chunk, n, data, key, key_size, value, size)
     else:
-        add_no_raw(counts, ints, n)
+        add_no_raw(chunk, n)
 
 
 @inlined
 def add_record(
-    scan_state: a.ScanState, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any,
-    n: Any, data: Any, staged: Table[a.Staged], i: Any,
-) -> Any:  # fmt: skip
+    scan_state: a.ScanState, chunk: k.ChunkArrays, n: Any, data: Any, staged: Table[a.Staged], i: Any
+) -> Any:
     """Add a data record as row ``n``."""
+    entries, ints = chunk.entries, chunk.ints
     key, key_size = staged[i].key_at, staged[i].key_size
     value, size = staged[i].value_at, staged[i].value_size
     entry = staged[i].entry
-    if entry < 0 or not is_entry(entries, arena, entry, k.IS_KEY, data, key, key_size):
-        entry = find(slots, entries, arena, data, key, key_size, np.int64(k.IS_KEY), staged[i].hash)
+    if entry < 0 or not is_entry(entries, chunk.arena, entry, k.IS_KEY, data, key, key_size):
+        entry = find(chunk, data, key, key_size, np.int64(k.IS_KEY), staged[i].hash)
     if entry < 0:
-        entry = new_key(scan_state, counts, slots, entries, arena, data, key, key_size, staged[i].hash)
+        entry = new_key(scan_state, chunk, data, key, key_size, staged[i].hash)
     if entry < 0:
         return entry
     number = entries[U(entry), k.KEY_TYPE]
@@ -202,9 +192,7 @@ def add_record(
     ints[k.TOPIC, n] = entries[U(entry), k.KEY_TOPIC]
     ints[k.PARTITION, n] = entries[U(entry), k.KEY_PARTITION]
     if size >= 0 and number < a.COMMIT_TYPES:
-        return _add_commit(
-            scan_state, counts, slots, entries, arena, longs, ints, texts, n, data, key, key_size, value, size
-        )
+        return _add_commit(scan_state, chunk, n, data, key, key_size, value, size)
     if size >= 0:
         version = be16(data, value) if size >= 2 else np.int64(-1)
         if version < 0 or version >= a.VERSIONS:
@@ -214,14 +202,12 @@ def add_record(
             return oc.NOT_PLAIN
         ints[k.LAYOUT, n] = layout
     kind = np.int64(k.GROUP_VALUE if size >= 0 else k.TOMBSTONE if number < a.COMMIT_TYPES else k.GROUP_TOMBSTONE)
-    _add_other(counts, longs, ints, texts, n, kind, data, key, key_size, value, size)
+    _add_other(chunk, n, kind, data, key, key_size, value, size)
     return oc.FINISHED
 
 
 @part
-def add_marker(
-    counts: Any, longs: Any, ints: Any, texts: Any, n: Any, data: Any, staged: Table[a.Staged], i: Any
-) -> Any:
+def add_marker(chunk: k.ChunkArrays, n: Any, data: Any, staged: Table[a.Staged], i: Any) -> Any:
     """Add a transaction marker as row ``n``."""
     key, key_size = staged[i].key_at, staged[i].key_size
     value, size = staged[i].value_at, staged[i].value_size
@@ -231,6 +217,6 @@ def add_marker(
     if be16(data, key) < 0 or be16(data, value) < 0 or number < 0 or number > 1:
         return oc.NOT_PLAIN
     for column in range(k.RECORD_TYPE, k.PARTITION + 1):
-        ints[column, n] = a.NOTHING
-    _add_other(counts, longs, ints, texts, n, k.ABORT_MARKER + number, data, key, key_size, value, size)
+        chunk.ints[column, n] = a.NOTHING
+    _add_other(chunk, n, k.ABORT_MARKER + number, data, key, key_size, value, size)
     return oc.FINISHED

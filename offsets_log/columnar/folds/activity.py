@@ -24,11 +24,12 @@ def note(groups: Table[a.Group], group: Any, staged: Table[a.Staged], i: Any, so
 
 
 @part
-def note_all(arrays: a.Arrays, staged: Table[a.Staged], source: Any, data: Any, count: Any) -> None:
+def note_all(arrays: a.Arrays, records: a.Records, count: Any) -> None:
     """Note what was staged and replayed."""
+    staged = records.staged
     for number in range(count):
         i = U(number)
         if staged[i].kind == a.VALUE:
             at = staged[i].batch - arrays.scan_state.segment
-            time = bt.time_at(data, at, staged[i].timestamp_delta)
-            note(arrays.groups, arrays.rows[U(staged[i].row)].group, staged, i, source, time)
+            time = bt.time_at(records.data, at, staged[i].timestamp_delta)
+            note(arrays.groups, arrays.rows[U(staged[i].row)].group, staged, i, records.source, time)

@@ -13,7 +13,6 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16
@@ -41,9 +40,9 @@ def _count_kind(scan_state: a.ScanState, kind: Any) -> None:
 
 
 @part
-def count(arrays: a.Arrays, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any) -> None:
+def count(arrays: a.Arrays, records: a.Records, staged_count: Any) -> None:
     """Count what was staged and replayed."""
-    scan_state = arrays.scan_state
+    scan_state, staged = arrays.scan_state, records.staged
     for number in range(staged_count):
         i = U(number)
         kind = staged[i].kind
@@ -53,16 +52,16 @@ def count(arrays: a.Arrays, staged: Table[a.Staged], source: Any, data: Any, sta
             transactions.end(arrays, producer)
             continue
         at = staged[i].batch - scan_state.segment
-        time = bt.time_at(data, at, staged[i].timestamp_delta)
+        time = bt.time_at(records.data, at, staged[i].timestamp_delta)
         if time != bt.NO_TIME:
             _add_time(scan_state, time)
         if kind == a.PASSED:
             _count_kind(scan_state, np.int64(a.NOT_DECODED))
             continue
-        record_type = be16(source, staged[i].key_at)
-        version = be16(source, staged[i].value_at) if kind == a.VALUE else np.int64(a.NO_VERSION)
+        record_type = be16(records.source, staged[i].key_at)
+        version = be16(records.source, staged[i].value_at) if kind == a.VALUE else np.int64(a.NO_VERSION)
         _count_kind(scan_state, record_type * (a.VERSIONS + 1) + version)
-        if record_type < a.COMMIT_TYPES and bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK:
+        if record_type < a.COMMIT_TYPES and bt.attributes_of(records.data, at) & bt.TRANSACTIONAL_MASK:
             owner = producer if producer >= 0 else np.int64(NO_PRODUCER)
             batch = staged[i].batch
             transactions.add(arrays, owner, staged[i].offset, time, batch, np.int64(1))

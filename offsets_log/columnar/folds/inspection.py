@@ -13,21 +13,20 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.jit.compiled import U, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, Longs
-from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 
 
 @part
-def count(arrays: a.Arrays, staged: Table[a.Staged], source: Any, data: Any, staged_count: Any) -> None:
+def count(arrays: a.Arrays, records: a.Records, staged_count: Any) -> None:
     """Look at what was staged and replayed."""
-    scan_state = arrays.scan_state
+    scan_state, staged = arrays.scan_state, records.staged
     for number in range(staged_count):
         i = U(number)
         kind = staged[i].kind
         producer = staged[i].producer
         batch = staged[i].batch
-        time = bt.time_at(data, batch - scan_state.segment, staged[i].timestamp_delta)
+        time = bt.time_at(records.data, batch - scan_state.segment, staged[i].timestamp_delta)
         scan_state.newest_ms = max(scan_state.newest_ms, time)
         if kind == a.COMMIT or kind == a.ABORT:
             transactions.end(arrays, producer)
@@ -35,8 +34,8 @@ def count(arrays: a.Arrays, staged: Table[a.Staged], source: Any, data: Any, sta
         if producer >= 0:
             transactions.add(arrays, producer, staged[i].offset, time, batch, np.int64(1))
         if kind != a.PASSED:
-            version = be16(source, staged[i].value_at) if kind == a.VALUE else np.int64(a.NO_VERSION)
-            kind_of = U(be16(source, staged[i].key_at)), U(version)
+            version = be16(records.source, staged[i].value_at) if kind == a.VALUE else np.int64(a.NO_VERSION)
+            kind_of = U(be16(records.source, staged[i].key_at)), U(version)
             if scan_state.inspected[kind_of] == 0:
                 scan_state.inspected_first[kind_of] = staged[i].offset
                 scan_state.inspected_at[kind_of] = batch

@@ -115,8 +115,8 @@ def join_rows(arrays: a.Arrays, right: a.Arrays, numbers: LongRows, values_befor
         if right_rows[i].record_offset != a.NEVER:
             batch, index = right_rows[i].batch, right_rows[i].index
             index += values_before if batch == a.SLOW_PATH else np.int64(0)
-            record_offset, applied_offset = right_rows[i].record_offset, right_rows[i].applied_offset
-            apply_value(arrays.rows, row, record_offset, applied_offset, batch, index, arrays.scan_state.rules)
+            place = a.Place(right_rows[i].record_offset, batch, index)
+            apply_value(arrays.rows, row, place, right_rows[i].applied_offset, arrays.scan_state.rules)
         more = more_at(right, i)
         high, low = more.topic_high, more.topic_low
         if high != 0 or low != 0:
@@ -131,7 +131,7 @@ def join_producers(arrays: a.Arrays, right: a.Arrays, numbers: LongRows, values_
         cancelled = cancelled_at(right, i)
         producer = numbers[2, cancelled.producer]
         row = numbers[0, cancelled.row]
-        open_record(arrays, producer, row, np.int64(a.NOTHING), none, none, np.int64(1))
+        open_record(arrays, producer, row, a.Place(np.int64(a.NOTHING), none, none), np.int64(1))
     for i in range(right.scan_state.producer_count):
         theirs = producer_at(right, i)
         head_offset = theirs.head_offset
@@ -148,8 +148,8 @@ def join_producers(arrays: a.Arrays, right: a.Arrays, numbers: LongRows, values_
             batch, index = entry.batch, entry.index
             index += values_before if batch == a.SLOW_PATH else none
             row = numbers[0, entry.row]
-            record_offset, cancels = entry.offset, entry.cancels
-            open_record(arrays, numbers[2, i], row, record_offset, batch, index, cancels)
+            place, cancels = a.Place(entry.offset, batch, index), entry.cancels
+            open_record(arrays, numbers[2, i], row, place, cancels)
 
 
 @kernel

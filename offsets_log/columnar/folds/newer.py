@@ -99,7 +99,7 @@ MEMBER_TYPES = np.flatnonzero(TYPES[:, ACTION] == MEMBER)
 HEADS, EPOCHS = (np.flatnonzero(TYPES[:, ACTION] == action).tolist() for action in (METADATA, TARGET_METADATA))
 """The types of a group's epoch and of its target assignment's, by kind."""
 
-# Bits of NEWER_FLAGS.
+# Bits of `Group.newer_flags`.
 WHOLE, ENDED, EPOCH_GONE, TOMBSTONE_SEEN, ANCHOR_IS_CURRENT, READ_AGAIN = 1, 2, 4, 8, 16, 32
 
 # What is known of a member, in `More.state` of its own key: a phase, and bits for its target and whether it exists.
@@ -257,11 +257,10 @@ def _replay_action(
 
 
 @part
-def _enter_group(
-    groups: Table[a.Group], group: Any, number: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
-) -> None:
+def _enter_group(groups: Table[a.Group], group: Any, number: Any, is_value: Any, place: a.Place) -> None:
     """Note what any record of a newer kind does to its group."""
     action, kind, flags = TYPES[number, ACTION], TYPES[number, KIND], groups[group].newer_flags
+    record_offset = place.record_offset
     if groups[group].newer_kind == 0:
         groups[group].newer_kind = kind
         groups[group].newer_since = record_offset
@@ -287,8 +286,8 @@ def _enter_group(
         flags & ANCHOR_IS_CURRENT != 0 and flags & TOMBSTONE_SEEN == 0 and action != CURRENT
     ):
         groups[group].anchor_offset = record_offset
-        groups[group].anchor_batch = batch
-        groups[group].anchor_index = index
+        groups[group].anchor_batch = place.batch
+        groups[group].anchor_index = place.record_index
         flags = flags & ~ANCHOR_IS_CURRENT | (ANCHOR_IS_CURRENT if action == CURRENT else 0)
     groups[group].newer_flags = flags
 
@@ -305,52 +304,43 @@ def tell(arrays: a.Arrays, row: Any) -> None:
 
 
 @inlined
-def _keep(arrays: a.Arrays, group: Any, record_offset: Any, batch: Any, index: Any) -> None:
+def _keep(arrays: a.Arrays, group: Any, place: a.Place) -> None:
     kept = kept_at(arrays, arrays.scan_state.kept)
     kept.group = group
-    kept.offset = record_offset
-    kept.batch = batch
-    kept.index = index
+    kept.offset = place.record_offset
+    kept.batch = place.batch
+    kept.index = place.record_index
     arrays.scan_state.kept += 1
 
 
 @part
-def keep(arrays: a.Arrays, group: Any, record_offset: Any, batch: Any, index: Any) -> Any:
+def keep(arrays: a.Arrays, group: Any, place: a.Place) -> Any:
     """Keep a record of a group that is read again, behind its offset values; False without room."""
     groups = arrays.groups
     if arrays.scan_state.kept + 2 > arrays.scan_state.kept_room:
         return False
     if groups[group].value_offset != a.NEVER:
         none = np.int64(a.NOTHING)
-        _keep(arrays, group, groups[group].value_offset, none, none)
+        _keep(arrays, group, a.Place(groups[group].value_offset, none, none))
         groups[group].value_offset = a.NEVER
-    _keep(arrays, group, record_offset, batch, index)
+    _keep(arrays, group, place)
     return True
 
 
 @kernel
 def keep_one(arrays: a.Arrays, group: Number, record_offset: Number, index: Number) -> Any:
     """Keep a record that was read on the slow path; False without room."""
-    return keep(arrays, group, record_offset, np.int64(a.SLOW_PATH), index)
+    return keep(arrays, group, a.Place(record_offset, np.int64(a.SLOW_PATH), index))
 
 
 @part
 def replay_newer(
-    arrays: a.Arrays,
-    row: Any,
-    number: Any,
-    is_value: Any,
-    record_offset: Any,
-    batch: Any,
-    index: Any,
-    data: Any,
-    value: Any,
-    size: Any,
+    arrays: a.Arrays, row: Any, number: Any, is_value: Any, place: a.Place, data: Any, value: Any, size: Any
 ) -> Any:
     """Replay a record of a newer kind of group; return False, with nothing done, without room."""
     scan_state, rows, groups = arrays.scan_state, arrays.rows, arrays.groups
     if groups[rows[row].group].newer_flags & READ_AGAIN:
-        return keep(arrays, rows[row].group, record_offset, batch, index)
+        return keep(arrays, rows[row].group, place)
     most = scan_state.owned + max(size, 0) // 4
     if (
         most > scan_state.owned_room
@@ -361,8 +351,8 @@ def replay_newer(
     group = rows[row].group
     if scan_state.is_inspected and TYPES[number, OPTIONAL] and groups[group].anchor_offset == a.NEVER:
         make_whole(groups, group)  # what makes the group is not the same by all rules
-    _enter_group(groups, group, number, is_value, record_offset, batch, index)
-    _replay_action(arrays, row, number, is_value, record_offset, data, value, size)
+    _enter_group(groups, group, number, is_value, place)
+    _replay_action(arrays, row, number, is_value, place.record_offset, data, value, size)
     if TYPES[number, NAMES]:
         more = more_at(arrays, row)
         found = hash_bytes(data, value, size, scan_state.seed) if is_value else np.int64(0)
@@ -370,8 +360,8 @@ def replay_newer(
         if has_names and more.turn != found:
             tell(arrays, row)
         more.turn = found
-    rows[row].last_offset = record_offset
-    rows[row].batch = batch
-    rows[row].index = index
+    rows[row].last_offset = place.record_offset
+    rows[row].batch = place.batch
+    rows[row].index = place.record_index
     rows[row].is_removed = not is_value
     return True

@@ -116,8 +116,7 @@ def join_newer_groups(groups: Table[a.Group], group: Any, right_groups: Table[a.
 @part
 def join_newer_row(arrays: a.Arrays, right: a.Arrays, i: Any, row: Any, records_before: Any) -> None:
     """Join the right piece's last record of a key, after the partitions of its members."""
-    right_rows = right.rows
-    rows = arrays.rows
+    rows, right_rows = arrays.rows, right.rows
     number = be16(arrays.arena, rows[row].key_at)
     more, right_more = more_at(arrays, row), more_at(right, i)
     if TYPES[number, ACTION] == MEMBER:

@@ -16,7 +16,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import activity, census, inspection, newer
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
-from offsets_log.columnar.jit.kinds import Bytes, LongRows
+from offsets_log.columnar.jit.kinds import Bytes
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import cancelled_at, more_at, named_at, opened_at, producer_at
 from offsets_log.columnar.scan import staging as sc
@@ -31,11 +31,9 @@ CANCELS_OWN = 8
 
 
 @inlined
-def apply_value(
-    rows: Table[a.Row], number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
-) -> None:
+def apply_value(rows: Table[a.Row], number: Any, place: a.Place, applied_offset: Any, rules: Any) -> None:
     """Apply a value, unless it is ended or a better one stands there."""
-    row = U(number)
+    row, record_offset = U(number), place.record_offset
     if (record_offset if rules & ENDS_BY_RECORD else applied_offset) < rows[row].tombstone_offset:
         return
     if rows[row].record_offset != a.NEVER:
@@ -46,8 +44,8 @@ def apply_value(
             return
     rows[row].record_offset = record_offset
     rows[row].applied_offset = applied_offset
-    rows[row].batch = batch
-    rows[row].index = index
+    rows[row].batch = place.batch
+    rows[row].index = place.record_index
 
 
 @inlined
@@ -59,9 +57,7 @@ def end_values(rows: Table[a.Row], number: Any, tombstone_offset: Any) -> None:
 
 
 @part
-def open_record(
-    arrays: a.Arrays, producer: Any, row: Any, record_offset: Any, batch: Any, index: Any, cancels: Any
-) -> Any:
+def open_record(arrays: a.Arrays, producer: Any, row: Any, place: a.Place, cancels: Any) -> Any:
     """Note a record of an open transaction; return False without room."""
     scan_state = arrays.scan_state
     number = scan_state.free
@@ -76,9 +72,9 @@ def open_record(
     entry = opened_at(arrays, number)
     owner = producer_at(arrays, producer)
     entry.row = row
-    entry.offset = record_offset
-    entry.batch = batch
-    entry.index = index
+    entry.offset = place.record_offset
+    entry.batch = place.batch
+    entry.index = place.record_index
     entry.cancels = cancels
     entry.older = owner.newest
     if owner.newest == a.NOTHING:
@@ -113,8 +109,8 @@ def mark(arrays: a.Arrays, producer: Any, commits: Any, marker_offset: Any, rule
         if more.seen_by != scan_state.resolution:
             more.seen_by = scan_state.resolution
             if commits and not cancels:
-                batch, index = entry.batch, entry.index
-                apply_value(arrays.rows, row, entry.offset, marker_offset, batch, index, rules)
+                place = a.Place(entry.offset, entry.batch, entry.index)
+                apply_value(arrays.rows, row, place, marker_offset, rules)
         scan_state.open_count -= 1
         number = entry.older
     if owner.newest != a.NOTHING:
@@ -150,9 +146,7 @@ def note_topic_id(arrays: a.Arrays, row: Any, high: Any, low: Any, record_offset
 
 
 @inlined
-def replay_offset(
-    arrays: a.Arrays, row: Any, is_value: Any, record_offset: Any, batch: Any, index: Any, producer: Any, rules: Any
-) -> Any:
+def replay_offset(arrays: a.Arrays, row: Any, is_value: Any, place: a.Place, producer: Any, rules: Any) -> Any:
     """Replay a record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); return False without room.
 
     Args:
@@ -160,16 +154,16 @@ def replay_offset(
     """
     rows = arrays.rows
     if is_value:
-        arrays.groups[U(rows[U(row)].group)].value_offset = record_offset
+        arrays.groups[U(rows[U(row)].group)].value_offset = place.record_offset
         if producer < 0:
-            apply_value(rows, row, record_offset, record_offset, batch, index, rules)
+            apply_value(rows, row, place, place.record_offset, rules)
             return True
     else:
         if producer < 0 or not rules & TOMBSTONE_SPARES_COMMITTED:
-            end_values(rows, row, record_offset)
+            end_values(rows, row, place.record_offset)
         if producer < 0 or not rules & CANCELS_OWN:
             return True
-    return open_record(arrays, producer, row, record_offset, batch, index, np.int64(not is_value))
+    return open_record(arrays, producer, row, place, np.int64(not is_value))
 
 
 @inlined
@@ -212,7 +206,7 @@ def row_of(arrays: a.Arrays, staged: Table[a.Staged], data: Any, i: Any, place: 
     """Return the row of a staged record's key, which is added if it is new; else what `intern` says.
 
     Args:
-        newer_target: TARGET of keys of the newer kinds: IS_NEWER, or IS_GROUP where only their group is asked for.
+        newer_target: `Row.target` of newer kinds' keys: IS_NEWER, or IS_GROUP where only their group is asked for.
     """
     scan_state = arrays.scan_state
     start, size = staged[U(i)].key_at, staged[U(i)].key_size
@@ -239,19 +233,19 @@ def row_of(arrays: a.Arrays, staged: Table[a.Staged], data: Any, i: Any, place: 
 def _replay_group(arrays: a.Arrays, row: Any, staged: Table[a.Staged], i: Any, data: Any) -> Any:
     """Replay a staged record of a group; return False without room."""
     groups = arrays.groups
-    batch, index, record_offset = staged[i].batch, staged[i].index, staged[i].offset
+    place = a.Place(staged[i].offset, staged[i].batch, staged[i].index)
     is_value = staged[i].kind == a.VALUE
     if arrays.scan_state.is_read_again:
         return True
     if arrays.rows[row].target == a.IS_NEWER:
         number, value, size = be16(data, staged[i].key_at), staged[i].value_at, staged[i].value_size
-        return newer.replay_newer(arrays, row, number, is_value, record_offset, batch, index, data, value, size)
+        return newer.replay_newer(arrays, row, number, is_value, place, data, value, size)
     group = arrays.rows[row].group
     if groups[group].newer_flags & newer.READ_AGAIN:
-        return newer.keep(arrays, group, record_offset, batch, index)
-    groups[group].metadata_offset = record_offset
-    groups[group].metadata_batch = batch
-    groups[group].metadata_index = index
+        return newer.keep(arrays, group, place)
+    groups[group].metadata_offset = place.record_offset
+    groups[group].metadata_batch = place.batch
+    groups[group].metadata_index = place.record_index
     groups[group].is_tombstone = not is_value
     if groups[group].newer_kind != 0:
         groups[group].newer_flags |= newer.WHOLE
@@ -270,7 +264,7 @@ def _note_staged_id(arrays: a.Arrays, row: Any, staged: Table[a.Staged], i: Any,
 
 @part
 def flush(arrays: a.Arrays, staged: Table[a.Staged], data: Any) -> Any:
-    """Replay what is staged, from where it was left: FINISHED, NEEDS_ROOM, or KEY_NOT_PLAIN of the record FLUSHED."""
+    """Replay what is staged, from where it was left: FINISHED, NEEDS_ROOM, or KEY_NOT_PLAIN of the next one."""
     scan_state = arrays.scan_state
     rules = scan_state.rules
     while scan_state.flushed < scan_state.staged:
@@ -291,7 +285,6 @@ def flush(arrays: a.Arrays, staged: Table[a.Staged], data: Any) -> Any:
             if row < 0:
                 return row
             staged[i].row = row
-            batch, index = staged[i].batch, staged[i].index
             if arrays.rows[U(row)].target < 0:
                 if not _replay_group(arrays, row, staged, i, data):
                     return oc.NEEDS_ROOM
@@ -300,7 +293,8 @@ def flush(arrays: a.Arrays, staged: Table[a.Staged], data: Any) -> Any:
             if not _note_staged_id(arrays, row, staged, i, data):
                 return oc.NEEDS_ROOM
             producer = staged[i].producer
-            if not replay_offset(arrays, row, kind == a.VALUE, record_offset, batch, index, producer, rules):
+            place = a.Place(record_offset, staged[i].batch, staged[i].index)
+            if not replay_offset(arrays, row, kind == a.VALUE, place, producer, rules):
                 return oc.NEEDS_ROOM
         scan_state.flushed = last
     scan_state.staged = 0
@@ -309,23 +303,24 @@ def flush(arrays: a.Arrays, staged: Table[a.Staged], data: Any) -> Any:
 
 
 @kernel
-def scan(arrays: a.Arrays, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows) -> Any:
+def scan(arrays: a.Arrays, buffers: a.Buffers, data: Bytes) -> Any:
     """Replay a segment from ``scan_state.at`` on; why it came back, with what all that is staged was replayed."""
-    scan_state = arrays.scan_state
+    scan_state, staged = arrays.scan_state, buffers.staged
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
-        outcome = sc.stage(arrays, staged, data, window, table, begin)
-        source = window if scan_state.in_window else data
+        outcome = sc.stage(arrays, buffers, data, begin)
+        source = buffers.window if scan_state.in_window else data
+        records = a.Records(buffers.staged, source, data)
         count = scan_state.staged
         flushed = flush(arrays, staged, source)
         if flushed != oc.FINISHED:
             return flushed
         if scan_state.is_surveyed:
-            census.count(arrays, staged, source, data, count)
+            census.count(arrays, records, count)
         if scan_state.is_inspected:
-            inspection.count(arrays, staged, source, data, count)
+            inspection.count(arrays, records, count)
         if scan_state.notes_activity:
-            activity.note_all(arrays, staged, source, data, count)
+            activity.note_all(arrays, records, count)
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome

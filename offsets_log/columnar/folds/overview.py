@@ -16,7 +16,7 @@ from offsets_log.columnar.folds import activity, newer, sampling, tally
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import SIZES, Unended
 from offsets_log.columnar.scan import interner
@@ -36,34 +36,27 @@ def waiting_at(scan_state: a.ScanState, producer: Any) -> Any:
 
 @part
 def _note_data(
-    counts: Any,
+    counters: tally.Counters,
     arrays: a.Arrays,
-    staged: Table[a.Staged],
-    source: Any,
-    data: Any,
-    writers: Table[tally.Writer],
-    minutes: Any,
+    records: a.Records,
     latest: Table[a.Row],
-    book: Any,
-    commits: Any,
-    generations: Any,
+    book: sampling.BookArrays,
     count: Any,
     number: Any,
 ) -> None:
     """Note a record that was replayed, unless the slow path could not read its key."""
-    rows = arrays.rows
+    rows, staged, source = arrays.rows, records.staged, records.source
     i = U(number)
     at = staged[i].batch - arrays.scan_state.segment
-    time = bt.time_at(data, at, staged[i].timestamp_delta)
+    time = bt.time_at(records.data, at, staged[i].timestamp_delta)
     kind = staged[i].kind
     row, target, writer = np.int64(a.NOTHING), np.int64(a.NOTHING), np.int64(nm.NOBODY)
     if kind != a.PASSED:
         row = staged[i].row
         target = rows[U(row)].target
         writer = rows[U(row)].group + 1
-    tally.count_staged(
-        counts, latest, staged, count, source, data, writers, minutes, at, number, row, target >= 0, writer, time
-    )
+    counted = tally.Counted(row, target >= 0, writer, time)
+    tally.count_staged(counters, latest, records, count, at, number, counted)
     if row < 0:
         return
     if kind == a.VALUE:
@@ -77,96 +70,70 @@ def _note_data(
             if time == bt.NO_TIME:
                 time = sampling.commit_time(source, record_type, value, size)
         producer = staged[i].producer
-        sampling.add(
-            book, sampling.COMMITS, commits, latest[U(target)], target, arrays.overflow,
-            waiting_at(arrays.scan_state, max(producer, 0)), producer, offset, time, told, is_null,
-        )  # fmt: skip
+        owner = waiting_at(arrays.scan_state, max(producer, 0))
+        sample = sampling.Sample(target, producer, offset, time, told, is_null)
+        sampling.add(book.counts, sampling.COMMITS, book.commits, latest[U(target)], arrays.overflow, owner, sample)
     elif sampling.HAS_GENERATION[record_type]:
         if not is_null:
             told = sampling.generation_of(source, record_type, value, size)
-        sampling.add(
-            book, sampling.GENERATIONS, generations, writers[U(writer)], writer, arrays.overflow, np.int64(0),
-            np.int64(a.NOTHING), offset, time, told, is_null,
-        )  # fmt: skip
+        owner, known = np.int64(0), counters.writers[U(writer)]
+        sample = sampling.Sample(writer, np.int64(a.NOTHING), offset, time, told, is_null)
+        sampling.add(book.counts, sampling.GENERATIONS, book.generations, known, arrays.overflow, owner, sample)
 
 
 @inlined
 def _note(
-    counts: Any,
+    counters: tally.Counters,
     arrays: a.Arrays,
-    staged: Table[a.Staged],
-    source: Any,
-    data: Any,
-    writers: Table[tally.Writer],
-    minutes: Any,
+    records: a.Records,
     latest: Table[a.Row],
-    book: Any,
-    commits: Any,
-    generations: Any,
+    book: sampling.BookArrays,
     count: Any,
 ) -> None:
     """Note what was staged and replayed; there is room."""
+    staged = records.staged
     for number in range(count):
         i = U(number)
         kind = staged[i].kind
         if kind == a.COMMIT or kind == a.ABORT:
             at = staged[i].batch - arrays.scan_state.segment
-            time = bt.time_at(data, at, staged[i].timestamp_delta)
-            tally.count_marker(counts, latest, data, writers, minutes, at, np.int64(nm.NOBODY), time)
+            time = bt.time_at(records.data, at, staged[i].timestamp_delta)
+            tally.count_marker(counters, latest, records.data, at, np.int64(nm.NOBODY), time)
             sampling.settle(
-                commits, arrays.overflow, waiting_at(arrays.scan_state, staged[i].producer), kind == a.COMMIT
+                book.commits, arrays.overflow, waiting_at(arrays.scan_state, staged[i].producer), kind == a.COMMIT
             )
         else:
-            _note_data(
-                counts,
-                arrays,
-                staged,
-                source,
-                data,
-                writers,
-                minutes,
-                latest,
-                book,
-                commits,
-                generations,
-                count,
-                number,
-            )
+            _note_data(counters, arrays, records, latest, book, count, number)
 
 
 @kernel
 def scan(
-    counts: Longs,
+    counters: tally.Counters,
     arrays: a.Arrays,
-    staged: Table[a.Staged],
+    buffers: a.Buffers,
     data: Bytes,
-    window: Bytes,
-    table: LongRows,
-    writers: Table[tally.Writer],
-    minutes: LongRows,
     latest: Table[a.Row],
-    book: Longs,
-    commits: LongRows,
-    generations: LongRows,
+    book: sampling.BookArrays,
 ) -> Any:
     """Replay a segment from ``scan_state.at`` on and note its records; as `offsets.scan`."""
     scan_state = arrays.scan_state
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
-        outcome = sc.stage(arrays, staged, data, window, table, begin)
+        outcome = sc.stage(arrays, buffers, data, begin)
         count = scan_state.staged
         if (
-            counts[tally.RUNS] + count > len(minutes)
-            or book[sampling.COMMITS + sampling.USED] + count > len(commits)
-            or book[sampling.GENERATIONS + sampling.USED] + count > len(generations)
+            counters.counts[tally.RUNS] + count > len(counters.minutes)
+            or book.counts[sampling.COMMITS + sampling.USED] + count > len(book.commits)
+            or book.counts[sampling.GENERATIONS + sampling.USED] + count > len(book.generations)
         ):
             return oc.NEEDS_ROOM
-        source = window if scan_state.in_window else data
-        flushed = fold.flush(arrays, staged, source)
+        source = buffers.window if scan_state.in_window else data
+        records = a.Records(buffers.staged, source, data)
+        flushed = fold.flush(arrays, buffers.staged, source)
         if flushed != oc.FINISHED:
             return flushed
-        _note(counts, arrays, staged, source, data, writers, minutes, latest, book, commits, generations, count)
+        _note(counters, arrays, records, latest, book, count)
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome
 

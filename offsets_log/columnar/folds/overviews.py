@@ -61,22 +61,9 @@ class OverviewState(Counting):
 
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
         """Implement `Counting.scan`."""
-        s, samples = self.arrays, self.book.samples
+        s = self.arrays
         before = int(s.scan_state.at)
-        outcome = overview.scan(
-            self.counts,
-            s.all,
-            scanner.staged,
-            data,
-            scanner.window,
-            scanner.table,
-            self.writers,
-            self.minutes,
-            self.latest,
-            self.book.counts,
-            samples[sampling.COMMITS],
-            samples[sampling.GENERATIONS],
-        )
+        outcome = overview.scan(self.counters, s.all, scanner.buffers, data, self.latest, self.book.arrays)
         self.accepted_bytes += int(s.scan_state.at) - before
         return int(outcome)
 
@@ -135,10 +122,8 @@ class OverviewState(Counting):
         while not self.book.has_room(1):
             self.book.make_room(1, self._marks, self._waiting)
         known = self.latest[line] if kind == sampling.COMMITS else self.writers[line]
-        sampling.add(
-            self.book.counts, kind, self.book.samples[kind], known, line, self.arrays.overflow, owner, producer,
-            offset_of(event), time_ms, value or 0, value is None,
-        )  # fmt: skip
+        sample = sampling.Sample(line, producer, offset_of(event), time_ms, value or 0, value is None)
+        sampling.add(self.book.counts, kind, self.book.samples[kind], known, self.arrays.overflow, owner, sample)
 
     def _waiting_of(self, producer_id: int) -> int:
         s = self.arrays
@@ -153,7 +138,7 @@ class OverviewState(Counting):
         sampling.settle(self.book.samples[sampling.COMMITS], self.arrays.overflow, waiting, marker.commit)
 
     def row_of(self, event: Event, record: CoordinatorRecord) -> int:
-        """Return the row of a key as `Counting._row_of`; for one of `others` −2 minus its place there."""
+        """Return the row of a key as `Counting.row_of`; for one of `others` −2 minus its place there."""
         raw_key, number = event.record.key, record.record_type
         assert raw_key is not None
         if number < a.KEY_TYPES:
@@ -175,9 +160,7 @@ class OverviewState(Counting):
     def _count(self, record: CoordinatorRecord | None, row: int, kind: int, offset: int, size: int, time: int) -> bool:
         writer = nm.NOBODY if record is None else self.group_number(record.group) + 1
         known, row = (self.others, -2 - row) if row < a.NOTHING else (self.latest, row)
-        return bool(
-            tally.count_record(self.counts, known, self.writers, self.minutes, row, writer, kind, offset, size, time)
-        )
+        return bool(tally.count_record(self.counters, known, row, writer, kind, offset, size, time))
 
     # -------------------------------------------------------------------------------------- joining
 

@@ -20,7 +20,17 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import offsets
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Layout, Scanner
-from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace, Seen
+from offsets_log.columnar.scan.reading import (
+    ONE_THREAD,
+    Advance,
+    Cursor,
+    Note,
+    Reading,
+    ScanOrder,
+    ScanPlace,
+    Seen,
+    Threads,
+)
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import OffsetsLogError
 from offsets_log.events import EVERYTHING, BatchStart, Event, LogEvent, Until
@@ -60,10 +70,7 @@ class Piece(Reading):
 
     def scan_on(self, data: a.Bytes) -> int:
         """Call the kernel where the scan state says."""
-        s, scanner = self.state.arrays, self.scanner
-        return offsets.scan(  # type: ignore[no-any-return]
-            s.all, scanner.staged, data, scanner.window, scanner.table
-        )
+        return offsets.scan(self.state.arrays.all, self.scanner.buffers, data)  # type: ignore[no-any-return]
 
     def take(self, index: int, batch: RecordBatch) -> None:
         replay_into(self.state, self.counted(self.events(index, batch)), on_damage=self.note)
@@ -237,30 +244,27 @@ def replay_logs(
     note: Callable[[PartitionLog], Note],
     until: Callable[[PartitionLog], Until] = lambda log: EVERYTHING,
     release: tuple[int, int] | None = None,
-    threads: int = 1,
-    pieces: int | None = None,
-    advance: Advance = lambda size_bytes: None,
+    threads: Threads = ONE_THREAD,
     replay: Callable[..., Replay] = Replay,
 ) -> Iterator[Replayed]:
-    """Replay all logs one after the other, with some threads: a log of a thread's share or more is cut to pieces.
+    """Replay all logs one after the other: a log of a thread's share or more is cut to pieces.
 
     The work begins at once; what is given must be read to its end or closed.
 
     Args:
         note: log → what to do with what could not be read, with tails and gaps; called in log order.
-        advance: called with the number of bytes read since, from any thread.
-        pieces: how many each log is cut into, whatever its size.
         replay: makes a kind of replays.
     """
     total = sum(log.bytes_to_read for log in logs) or 1
 
     def replays() -> Iterator[Replay]:
         for log in logs:
-            share = pieces or min(round(threads * log.bytes_to_read / total), log.bytes_to_read // LEAST_PIECE)
+            most = log.bytes_to_read // LEAST_PIECE
+            share = threads.pieces or min(round(threads.count * log.bytes_to_read / total), most)
             yield replay(log, profile, until=until(log), release=release, pieces=max(1, share))
 
-    pool = ThreadPoolExecutor(threads)
-    queue = _Queue(replays(), pool, threads, advance)
+    pool = ThreadPoolExecutor(threads.count)
+    queue = _Queue(replays(), pool, threads)
     queue.fill()
     return _results(queue, pool, note)
 
@@ -268,19 +272,18 @@ def replay_logs(
 class _Queue:
     """Replays at work, in order: as many as keep all threads busy."""
 
-    def __init__(self, replays: Iterator[Replay], pool: ThreadPoolExecutor, threads: int, advance: Advance) -> None:
+    def __init__(self, replays: Iterator[Replay], pool: ThreadPoolExecutor, threads: Threads) -> None:
         self.replays = replays
         self.pool = pool
         self.threads = threads
-        self.advance = advance
         self.working: deque[tuple[Replay, list[Future[_Part]]]] = deque()
 
     def fill(self) -> None:
-        while sum(len(parts) for _, parts in self.working) <= self.threads:
+        while sum(len(parts) for _, parts in self.working) <= self.threads.count:
             replay = next(self.replays, None)
             if replay is None:
                 return
-            self.working.append((replay, replay.start(self.pool, self.advance)))
+            self.working.append((replay, replay.start(self.pool, self.threads.advance)))
 
 
 def _results(queue: _Queue, pool: ThreadPoolExecutor, note: Callable[[PartitionLog], Note]) -> Iterator[Replayed]:

@@ -26,6 +26,7 @@ from offsets_log.columnar.folds.sampling import (
     TAG,
     TIME,
     USED,
+    BookArrays,
 )
 from offsets_log.events import Event
 from offsets_log.log_format.batch import NO_TIMESTAMP
@@ -218,6 +219,11 @@ class Book:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Copies are resized; what is unpickled may stand on memory of others.
         self.__dict__ |= state | {"samples": {kind: found.copy() for kind, found in state["samples"].items()}}
+
+    @property
+    def arrays(self) -> BookArrays:
+        """The arrays together, as kernels take them."""
+        return BookArrays(self.counts, self.samples[COMMITS], self.samples[GENERATIONS])
 
     def used(self, kind: int) -> Samples:
         """Return the samples without free room."""

@@ -14,12 +14,13 @@ one more sample (`Book.make_room`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, part
+from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Long, Record
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
 from offsets_log.columnar.wire.programs import SIZES
@@ -34,7 +35,7 @@ TAG, RECORD_OFFSET, TIME, VALUE, RECORDS, OLDER, COLUMNS = range(7)
 LINE_AT, PRODUCER_AT = 1, 33
 LINE_MASK, SETTLED_MASK = (1 << PRODUCER_AT - LINE_AT) - 1, (1 << PRODUCER_AT) - 1
 
-# Kinds of samples, and where a book has what belongs to them.
+# Kinds of samples, and where the counts of a book have what belongs to them.
 COMMITS, GENERATIONS = 0, 2
 USED, SHIFT = range(2)  # samples; the width of a bucket in ms, as a power of two
 BOOK_SIZE = 4
@@ -119,47 +120,68 @@ def generation_of(source: Any, number: Any, value: Any, size: Any) -> Any:
 # -------------------------------------------------------------------------------------------- on the way
 
 
+class Sample(NamedTuple):
+    """What a record tells of a line.
+
+    Attributes:
+        producer: of the transaction it belongs to, else NOTHING.
+        is_null: whether it is a tombstone.
+    """
+
+    line: Number
+    producer: Number
+    record_offset: Number
+    time: Number
+    value: Number
+    is_null: Number
+
+
+class BookArrays(NamedTuple):
+    """The arrays of a book: how many samples there are of each kind and how wide buckets are, and the samples."""
+
+    counts: Longs
+    commits: LongRows
+    generations: LongRows
+
+
 @part
-def add(
-    book: Any, kind: Any, samples: Any, known: Any, line: Any, heads: Any, owner: Any, producer: Any,
-    record_offset: Any, time: Any, value: Any, is_null: Any,
-) -> None:  # fmt: skip
+def add(counts: Any, kind: Any, samples: Any, known: Any, heads: Any, owner: Any, sample: Sample) -> None:
     """Add a sample to a line.
 
     Args:
         known: what is known of the line, a record with the fields of `Line`.
         heads, owner: where the newest sample that waits for the producer's marker is, and one more.
-        producer: the producer of the transaction it belongs to, else NOTHING.
     """
+    time, producer = sample.time, sample.producer
     if time <= NO_TIMESTAMP:
         known.untimed += 1
         return
-    shift = book[kind + SHIFT]
-    tag = (producer + 1 << PRODUCER_AT) + (line << LINE_AT) + is_null
+    shift = counts[kind + SHIFT]
+    tag = (producer + 1 << PRODUCER_AT) + (sample.line << LINE_AT) + sample.is_null
     last = known.last_sample - 1
     if last >= 0:
         i = U(last)
         is_same = samples[i, TAG] >> LINE_AT == tag >> LINE_AT and samples[i, TIME] >> shift == time >> shift
         if is_same and samples[i, RECORDS] > 0:
             samples[i, RECORDS] += 1
-            if record_offset >= samples[i, RECORD_OFFSET]:
+            if sample.record_offset >= samples[i, RECORD_OFFSET]:
                 samples[i, TAG] = tag
-                samples[i, RECORD_OFFSET] = record_offset
+                samples[i, RECORD_OFFSET] = sample.record_offset
                 samples[i, TIME] = time
-                samples[i, VALUE] = value
+                samples[i, VALUE] = sample.value
             return
-    used = book[kind + USED]
+    used = counts[kind + USED]
     i = U(used)
     samples[i, TAG] = tag
-    samples[i, RECORD_OFFSET] = record_offset
+    samples[i, RECORD_OFFSET] = sample.record_offset
     samples[i, TIME] = time
-    samples[i, VALUE] = value
+    samples[i, VALUE] = sample.value
     samples[i, RECORDS] = 1
     if producer >= 0:
         samples[i, OLDER] = heads[owner]
         heads[owner] = used + 1
     known.last_sample = used + 1
-    book[kind + USED] = used + 1
+    counts[kind + USED] = used + 1
 
 
 @part

@@ -61,9 +61,8 @@ def _replay_one(
         producer = interner.intern_producer(arrays, producer_id)
         if producer < 0:
             return False
-    batch = np.int64(a.SLOW_PATH)
-    rules = arrays.scan_state.rules
-    return fold.replay_offset(arrays, row, is_value, record_offset, batch, index, producer, rules)
+    place = a.Place(record_offset, np.int64(a.SLOW_PATH), index)
+    return fold.replay_offset(arrays, row, is_value, place, producer, arrays.scan_state.rules)
 
 
 @kernel
@@ -76,10 +75,8 @@ def _replay_newer_one(
     if row < 0:
         return False
     size = np.int64(len(data) - key_size) if is_value else np.int64(-1)
-    batch = np.int64(a.SLOW_PATH)
-    return newer.replay_newer(
-        arrays, row, number, is_value, record_offset, batch, index, data, np.int64(key_size), size
-    )
+    place = a.Place(record_offset, np.int64(a.SLOW_PATH), index)
+    return newer.replay_newer(arrays, row, number, is_value, place, data, np.int64(key_size), size)
 
 
 @kernel

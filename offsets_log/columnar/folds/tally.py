@@ -2,14 +2,11 @@
 
 Keys, their rows and names are those of a replay (`arrays`), but the columns of a row that a replay needs hold the
 latest record of the key here, and a row's group may be its writer (`naming`).
-
-writers   one row for each name, and NOBODY's
-minutes   (writer, minute, commits), each a run of commits of one writer in one minute
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +42,19 @@ class Writer(Record):
     others: Annotated[Longs, 3]  # room, so that a writer is two cache lines
 
 
+class Counters(NamedTuple):
+    """What is counted in.
+
+    Attributes:
+        writers: one for each name, and NOBODY's.
+        minutes: (writer, minute, commits), each a run of commits of one writer in one minute.
+    """
+
+    counts: Longs
+    writers: Table[Writer]
+    minutes: LongRows
+
+
 RUN_SIZE = 3
 
 # ``counts``: what a count goes by is in `naming`.
@@ -59,43 +69,37 @@ MINUTE_MS = 60_000
 
 
 @part
-def end_minute(counts: Any, writers: Table[Writer], minutes: Any, writer: Any) -> Any:
+def end_minute(counters: Counters, writer: Any) -> Any:
     """Note the run of commits that a writer is in; False without room."""
+    writers, minutes = counters.writers, counters.minutes
     if writers[writer].minute_commits == 0:
         return True
-    used = counts[RUNS]
+    used = counters.counts[RUNS]
     if used >= len(minutes):
         return False
     minutes[used, 0] = writer
     minutes[used, 1] = writers[writer].minute
     minutes[used, 2] = writers[writer].minute_commits
     writers[writer].minute_commits = 0
-    counts[RUNS] = used + 1
+    counters.counts[RUNS] = used + 1
     return True
 
 
 @inlined
 def _supersede(
-    counts: Any,
-    rows: Table[a.Row],
-    writers: Table[Writer],
-    at: Any,
-    writer: Any,
-    is_commit: Any,
-    offset: Any,
-    size: Any,
+    counters: Counters, rows: Table[a.Row], at: Any, writer: Any, is_commit: Any, offset: Any, size: Any
 ) -> None:
     """Note that a record is the latest of its key now."""
     last = rows[at].last
     mark = writer << 1 | is_commit
     if last >= 0:
-        writers[U(last >> 1)].garbage_bytes += rows[at].last_bytes
+        counters.writers[U(last >> 1)].garbage_bytes += rows[at].last_bytes
         is_same = last & 1 == 1 and rows[at].last_committed == offset
-        writers[U(writer)].noop_commits += is_commit and is_same
-    elif counts[nm.PER] < nm.PER_CLIENT:  # counts of holders are never joined
+        counters.writers[U(writer)].noop_commits += is_commit and is_same
+    elif counters.counts[nm.PER] < nm.PER_CLIENT:  # counts of holders are never joined
         rows[at].first = mark
         rows[at].first_committed = offset
-        if counts[nm.PER] <= nm.PER_KEY and rows[at].target != a.IS_GROUP:  # whose other keys have their group of it
+        if counters.counts[nm.PER] <= nm.PER_KEY and rows[at].target != a.IS_GROUP:  # its other keys have their group
             rows[at].group = writer
     rows[at].last = mark
     rows[at].last_committed = offset
@@ -104,9 +108,8 @@ def _supersede(
 
 @inlined
 def count_record(
-    counts: Any, rows: Table[a.Row], writers: Table[Writer], minutes: Any, row: Any, writer: Any, kind: Any,
-    offset: Any, size: Any, time: Any,
-) -> Any:  # fmt: skip
+    counters: Counters, rows: Table[a.Row], row: Any, writer: Any, kind: Any, offset: Any, size: Any, time: Any
+) -> Any:
     """Count one record; False without room.
 
     Args:
@@ -114,6 +117,7 @@ def count_record(
         kind: VALUE for an offset commit, TOMBSTONE, or PASSED for anything else.
         offset: that it commits.
     """
+    writers = counters.writers
     if writer >= len(writers):
         return False
     one = U(writer)
@@ -121,7 +125,7 @@ def count_record(
     if is_commit and time != nm.NO_TIME:
         minute = time // MINUTE_MS
         if writers[one].minute != minute:
-            if not end_minute(counts, writers, minutes, writer):
+            if not end_minute(counters, writer):
                 return False
             writers[one].minute = minute
         writers[one].minute_commits += 1
@@ -135,7 +139,7 @@ def count_record(
         writers[one].first_ms = time if is_first else min(writers[one].first_ms, time)
         writers[one].last_ms = time if is_first else max(writers[one].last_ms, time)
     if row >= 0:
-        _supersede(counts, rows, writers, U(row), writer, is_commit, offset, size)
+        _supersede(counters, rows, U(row), writer, is_commit, offset, size)
     return True
 
 
@@ -156,44 +160,54 @@ def _begin_batch(counts: Any, staged: Table[a.Staged], count: Any, number: Any) 
 
 
 @part
-def count_marker(
-    counts: Any, rows: Table[a.Row], data: Any, writers: Table[Writer], minutes: Any, at: Any, writer: Any, time: Any
-) -> Any:
+def count_marker(counters: Counters, rows: Table[a.Row], data: Any, at: Any, writer: Any, time: Any) -> Any:
     """Count a marker, which has the batch at a position for itself; return False without room."""
     size = bt.size_of(data, at)
     kind, none = np.int64(a.PASSED), np.int64(a.NOTHING)
-    if writer < 0 or not count_record(counts, rows, writers, minutes, none, writer, kind, np.int64(0), size, time):
+    if writer < 0 or not count_record(counters, rows, none, writer, kind, np.int64(0), size, time):
         return False
-    counts[COUNTED_BYTES] += size
+    counters.counts[COUNTED_BYTES] += size
     return True
+
+
+class Counted(NamedTuple):
+    """For whom, and as what, a record is counted.
+
+    Attributes:
+        row: of its key, NOTHING where that was read on the slow path in vain.
+        is_offset: whether that is the key of an offset.
+    """
+
+    row: Number
+    is_offset: bool | np.bool_
+    writer: Number
+    time: Number
 
 
 @inlined
 def count_staged(
-    counts: Any, rows: Table[a.Row], staged: Table[a.Staged], count: Any, source: Any, data: Any,
-    writers: Table[Writer], minutes: Any, at: Any, number: Any, row: Any, is_offset: Any, writer: Any, time: Any,
-) -> Any:  # fmt: skip
+    counters: Counters, rows: Table[a.Row], records: a.Records, count: Any, at: Any, number: Any, counted: Counted
+) -> Any:
     """Count a record of the data batch at a position; return False without room.
 
     Args:
         count: how many records are staged.
-        row: the row of its key, NOTHING where that was read on the slow path in vain.
-        is_offset: whether that is the key of an offset.
     """
+    staged, counts, writer = records.staged, counters.counts, counted.writer
     i = U(number)
     if staged[i].index == 0:
         _begin_batch(counts, staged, count, np.int64(number))
     if writer < 0:
         return False
-    batch_size, before, weight = bt.size_of(data, at), counts[BATCH_SUM], _weight(staged, i)
+    batch_size, before, weight = bt.size_of(records.data, at), counts[BATCH_SUM], _weight(staged, i)
     size = batch_size * (before + weight) // counts[BATCH_WEIGHT] - batch_size * before // counts[BATCH_WEIGHT]
     kind, offset = staged[i].kind, np.int64(0)
     if kind == a.VALUE:
-        if is_offset:
-            offset = be64(source, staged[i].value_at + 2)
+        if counted.is_offset:
+            offset = be64(records.source, staged[i].value_at + 2)
         else:
             kind = np.int64(a.PASSED)
-    if not count_record(counts, rows, writers, minutes, row, writer, kind, offset, size, time):
+    if not count_record(counters, rows, counted.row, writer, kind, offset, size, counted.time):
         return False
     counts[COUNTED_BYTES] += size
     counts[BATCH_SUM] += weight
@@ -201,17 +215,9 @@ def count_staged(
 
 
 @part
-def flush(
-    counts: Any,
-    arrays: a.Arrays,
-    staged: Table[a.Staged],
-    source: Any,
-    data: Any,
-    writers: Table[Writer],
-    minutes: Any,
-    text: Any,
-) -> Any:
+def flush(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -> Any:
     """Count what is staged, from where it was left; as `fold.flush`."""
+    staged, source, data, counts = records.staged, records.source, records.data, counters.counts
     scan_state, rows = arrays.scan_state, arrays.rows
     while scan_state.flushed < scan_state.staged:
         first = scan_state.flushed
@@ -237,13 +243,11 @@ def flush(
             time = bt.time_at(data, at, staged[i].timestamp_delta)
             writer = nm.writer_of(counts, arrays, text, row, time)
             if is_marker:
-                is_counted = count_marker(counts, rows, data, writers, minutes, at, writer, time)
+                is_counted = count_marker(counters, rows, data, at, writer, time)
             else:
                 is_offset = row >= 0 and rows[row].target != a.IS_GROUP
-                is_counted = count_staged(
-                    counts, rows, staged, scan_state.staged, source, data, writers, minutes, at, number, row,
-                    is_offset, writer, time,
-                )  # fmt: skip
+                counted = Counted(row, is_offset, writer, time)
+                is_counted = count_staged(counters, rows, records, scan_state.staged, at, number, counted)
             if not is_counted:
                 return oc.NEEDS_ROOM
             if scan_state.notes_activity and kind == a.VALUE:
@@ -255,25 +259,16 @@ def flush(
 
 
 @kernel
-def scan(
-    counts: Longs,
-    arrays: a.Arrays,
-    staged: Table[a.Staged],
-    data: Bytes,
-    window: Bytes,
-    table: LongRows,
-    writers: Table[Writer],
-    minutes: LongRows,
-    text: Bytes,
-) -> Any:
+def scan(counters: Counters, arrays: a.Arrays, buffers: a.Buffers, data: Bytes, text: Bytes) -> Any:
     """Count a segment's records from ``scan_state.at`` on; as `scan.scan`."""
     scan_state = arrays.scan_state
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
-        outcome = sc.stage(arrays, staged, data, window, table, begin)
-        source = window if scan_state.in_window else data
-        flushed = flush(counts, arrays, staged, source, data, writers, minutes, text)
+        outcome = sc.stage(arrays, buffers, data, begin)
+        source = buffers.window if scan_state.in_window else data
+        records = a.Records(buffers.staged, source, data)
+        flushed = flush(counters, arrays, records, text)
         if flushed != oc.FINISHED:
             return flushed
         outcome = sc.outcome_of(scan_state, begin, outcome)
@@ -282,10 +277,8 @@ def scan(
 
 @kernel
 def count_one(
-    counts: Longs,
+    counters: Counters,
     arrays: a.Arrays,
-    writers: Table[Writer],
-    minutes: LongRows,
     text: Bytes,
     row: Number,
     kind: Number,
@@ -294,8 +287,8 @@ def count_one(
     time: Number,
 ) -> Any:
     """Count a record that was read on the slow path; False without room."""
-    writer = nm.writer_of(counts, arrays, text, row, time)
-    return writer >= 0 and count_record(counts, arrays.rows, writers, minutes, row, writer, kind, offset, size, time)
+    writer = nm.writer_of(counters.counts, arrays, text, row, time)
+    return writer >= 0 and count_record(counters, arrays.rows, row, writer, kind, offset, size, time)
 
 
 @kernel
@@ -350,9 +343,9 @@ def join_rows(
 
 
 @kernel
-def end_minutes(counts: Longs, writers: Table[Writer], minutes: LongRows) -> Any:
+def end_minutes(counters: Counters) -> Any:
     """Note all runs of commits that writers are in; False without room."""
-    for writer in range(len(writers)):  # noqa: SIM110 - kernels know no generators
-        if not end_minute(counts, writers, minutes, np.int64(writer)):
+    for writer in range(len(counters.writers)):  # noqa: SIM110 - kernels know no generators
+        if not end_minute(counters, np.int64(writer)):
             return False
     return True

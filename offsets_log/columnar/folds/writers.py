@@ -20,7 +20,7 @@ from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Advance, Note
+from offsets_log.columnar.scan.reading import ONE_THREAD, Note, Threads
 from offsets_log.events import EVERYTHING, Event, LogEvent, Until
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
@@ -72,6 +72,11 @@ class Counting(ColumnarState):
         self.arrays.scan_state.notes_activity = per == nm.PER_GROUP
 
     # ------------------------------------------------------------------------------------ counting
+
+    @property
+    def counters(self) -> tally.Counters:
+        """What is counted in, as kernels take it."""
+        return tally.Counters(self.counts, self.writers, self.minutes)
 
     @abstractmethod
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
@@ -149,7 +154,7 @@ class Counting(ColumnarState):
 
     def runs(self) -> a.Int64s:
         """Return all runs of commits; none is open afterwards."""
-        while not tally.end_minutes(self.counts, self.writers.up_to(self.writers_count), self.minutes):
+        while not tally.end_minutes(self.counters._replace(writers=self.writers.up_to(self.writers_count))):
             self._grow_minutes()
         return self.minutes[: self.counts[tally.RUNS]]
 
@@ -166,17 +171,7 @@ class WritersState(TakesNothing, Counting):
         """Implement `Counting.scan`."""
         s = self.arrays
         before = int(s.scan_state.at)
-        outcome = tally.scan(
-            self.counts,
-            s.all,
-            scanner.staged,
-            data,
-            scanner.window,
-            scanner.table,
-            self.writers,
-            self.minutes,
-            self.text,
-        )
+        outcome = tally.scan(self.counters, s.all, scanner.buffers, data, self.text)
         self.accepted_bytes += int(s.scan_state.at) - before
         return int(outcome)
 
@@ -200,9 +195,7 @@ class WritersState(TakesNothing, Counting):
 
     def _count(self, record: CoordinatorRecord | None, row: int, kind: int, offset: int, size: int, time: int) -> bool:
         s = self.arrays
-        return bool(
-            tally.count_one(self.counts, s.all, self.writers, self.minutes, self.text, row, kind, offset, size, time)
-        )
+        return bool(tally.count_one(self.counters, s.all, self.text, row, kind, offset, size, time))
 
     def row_of(self, event: Event, record: CoordinatorRecord) -> int:
         """Return the row of the raw key; that of a newer group's record is a key of its group."""
@@ -318,26 +311,23 @@ def count_log(
     note: Note,
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
-    threads: int = 1,
-    pieces: int | None = None,
-    advance: Advance = lambda size_bytes: None,
+    threads: Threads = ONE_THREAD,
     kind: NewState = WritersState,
 ) -> WritersState:
-    """Count the records of one log by so many threads.
+    """Count the records of one log.
 
     Args:
         per: one of `PER`.
         is_filtered: whether some groups or topics are asked for; writers have names by `naming.put_names` then.
         note: what to do with what could not be read, with tails and gaps; called in log order.
-        advance: called with the number of bytes read since, from any thread.
         kind: what it is counted in; of `HELD` one that answers.
     """
-    pieces = 1 if per in HELD else pieces or threads
+    pieces = 1 if per in HELD else threads.pieces or threads.count
     count = Count(log, MODERN, until=until, release=release, pieces=pieces)
     count.kind = kind
     count.per = (PER_OF_SOME if is_filtered else PER)[per]
-    with ThreadPoolExecutor(threads) as pool:
-        parts = count.start(pool, advance)
+    with ThreadPoolExecutor(threads.count) as pool:
+        parts = count.start(pool, threads.advance)
         try:
             state = count.join(parts, note)
         finally:

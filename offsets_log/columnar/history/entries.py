@@ -1,19 +1,11 @@
 """Add entries of `history`: what each record did to the answer for its key, one entry for each.
 
 The rules are those of a replay (`folds.offsets`); their effects are recorded here.
-
-entries  one row an event of a key, in log order (`investigate.history.Entry`)
-texts    metadata of commits and what members are called, behind each other
-members  one row a member of a group as it was at one time; the first is nobody
-held     one row a row of the replay: what is answered for the key, and what was
-lives    one row a group
-opens    one row a producer: its entries behind its last marker
-waiting  one row a record of a newer kind that Python has not seen yet; their keys and values stand behind each other
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +13,35 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import producer_at
+
+
+class History(NamedTuple):
+    """What is noted beside a replay.
+
+    Attributes:
+        held: one row a row of the replay: what is answered for the key, and what was.
+        lives: one row a group.
+        opens: one row a producer: its entries behind its last marker.
+        entries: one row an event of a key, in log order (`investigate.history.Entry`).
+        texts: metadata of commits and what members are called, behind each other.
+        members: one row a member of a group as it was at one time; the first is nobody.
+        waiting: one row a record of a newer kind that Python has not seen yet; their keys and values stand behind each
+            other in ``waiting_bytes``.
+    """
+
+    held: LongRows
+    lives: LongRows
+    opens: LongRows
+    counts: Longs
+    entries: LongRows
+    texts: Bytes
+    members: LongRows
+    waiting: LongRows
+    waiting_bytes: Bytes
+
 
 # Columns of ``entries``.
 (
@@ -101,15 +120,33 @@ WAITING_SIZE = 4
 NOT_KEPT = -1
 
 
-@inlined
-def _is_answered(counts: Any, lives: Any, group: Any) -> Any:
-    return counts[ALL_ANSWERED] != 0 or lives[group, EXISTS] != 0
+class OffsetRecord(NamedTuple):
+    """A commit or tombstone.
+
+    Attributes:
+        producer: of the transaction it belongs to, else NOTHING.
+        is_replayed: whether a replay takes it.
+        committed: the offset that it commits.
+    """
+
+    is_value: Number
+    record_offset: Number
+    timestamp: Number
+    producer: Number
+    is_replayed: Number
+    committed: Number
 
 
 @inlined
-def _remember(counts: Any, rows: Table[a.Row], held: Any, lives: Any, row: Any) -> None:
+def _is_answered(history: History, group: Any) -> Any:
+    return history.counts[ALL_ANSWERED] != 0 or history.lives[group, EXISTS] != 0
+
+
+@inlined
+def _remember(history: History, rows: Table[a.Row], row: Any) -> None:
     """Remember what is answered for a key before a record."""
-    is_there = _is_answered(counts, lives, rows[row].group)
+    held = history.held
+    is_there = _is_answered(history, rows[row].group)
     held[row, WAS_RECORD] = rows[row].record_offset if is_there else np.int64(a.NEVER)
     held[row, WAS_APPLIED] = rows[row].applied_offset
     held[row, WAS] = held[row, NOW]
@@ -132,21 +169,21 @@ def _change(rows: Table[a.Row], held: Any, row: Any, now: Any) -> Any:
 
 @part
 def _add(
-    counts: Any, rows: Table[a.Row], held: Any, lives: Any, entries: Any, key: Any, row: Any, event: Any,
-    record_offset: Any, timestamp: Any,
-) -> Any:  # fmt: skip
+    history: History, rows: Table[a.Row], key: Any, row: Any, event: Any, record_offset: Any, timestamp: Any
+) -> Any:
     """Add an entry, with the answer after its record; there is room."""
-    n = U(counts[ENTRIES])
-    counts[ENTRIES] += 1
-    is_there = _is_answered(counts, lives, rows[row].group)
+    entries = history.entries
+    n = U(history.counts[ENTRIES])
+    history.counts[ENTRIES] += 1
+    is_there = _is_answered(history, rows[row].group)
     now = rows[row].record_offset if is_there else np.int64(a.NEVER)
     entries[n, KEY] = key
-    entries[n, MARKS] = event * EVENT + _change(rows, held, row, now) * CHANGE
+    entries[n, MARKS] = event * EVENT + _change(rows, history.held, row, now) * CHANGE
     entries[n, RECORD_OFFSET] = record_offset
     entries[n, TIMESTAMP] = timestamp
     entries[n, METADATA_AT] = 0
     entries[n, METADATA_SIZE] = 0
-    entries[n, EFFECTIVE] = held[row, NOW]
+    entries[n, EFFECTIVE] = history.held[row, NOW]
     entries[n, EFFECTIVE_RECORD] = now
     entries[n, HELD_BY] = 0
     entries[n, MEMBER] = NOBODY
@@ -155,8 +192,9 @@ def _add(
 
 
 @inlined
-def _meet(rows: Table[a.Row], held: Any, lives: Any, key: Any, row: Any) -> None:
+def _meet(rows: Table[a.Row], history: History, key: Any, row: Any) -> None:
     """Make a key that is shown one of its group's keys from here on."""
+    held, lives = history.held, history.lives
     if held[row, NEXT] == 0:
         group = rows[row].group
         held[row, NEXT] = lives[group, FIRST_KEY] if lives[group, FIRST_KEY] != 0 else np.int64(LAST)
@@ -167,32 +205,32 @@ def _meet(rows: Table[a.Row], held: Any, lives: Any, key: Any, row: Any) -> None
 
 @part
 def note_others(
-    counts: Any, rows: Table[a.Row], held: Any, lives: Any, entries: Any, group: Any, but: Any, event: Any,
-    record_offset: Any, timestamp: Any,
-) -> None:  # fmt: skip
+    history: History, rows: Table[a.Row], group: Any, but: Any, event: Any, record_offset: Any, timestamp: Any
+) -> None:
     """Add entries for keys whose answer changed because their group now exists or does not; there is room.
 
     Args:
         but: a key that has an entry of its own.
     """
-    row = lives[group, FIRST_KEY] - 1
+    held = history.held
+    row = history.lives[group, FIRST_KEY] - 1
     while row >= 0:
         following = held[row, NEXT] - 1
         if row != but and rows[row].record_offset != a.NEVER:
             held[row, WAS] = held[row, NOW]
             held[row, WAS_APPLIED] = rows[row].applied_offset
             held[row, WAS_RECORD] = rows[row].record_offset if event == GONE else np.int64(a.NEVER)
-            _add(counts, rows, held, lives, entries, held[row, KEY_MET], row, event, record_offset, timestamp)
+            _add(history, rows, held[row, KEY_MET], row, event, record_offset, timestamp)
         row = following
 
 
 @inlined
-def _member_of(held: Any, lives: Any, row: Any, group: Any, producer: Any) -> Any:
+def _member_of(history: History, row: Any, group: Any, producer: Any) -> Any:
     """Return who holds a key: the member that is assigned it, or the only member unless the commit is transactional."""
-    member = held[row, HOLDER]
-    if member != NOBODY and member >= lives[group, FIRST_MEMBER]:
+    member = history.held[row, HOLDER]
+    if member != NOBODY and member >= history.lives[group, FIRST_MEMBER]:
         return member
-    return lives[group, ONLY_MEMBER] if producer < 0 else np.int64(NOBODY)
+    return history.lives[group, ONLY_MEMBER] if producer < 0 else np.int64(NOBODY)
 
 
 @inlined
@@ -202,69 +240,52 @@ def _opens_at_once(scan_state: a.ScanState) -> Any:
 
 
 @part
-def what_is_needed(
-    arrays: a.Arrays, held: Any, lives: Any, counts: Any, entries: Any, row: Any, is_value: Any, producer: Any
-) -> Any:
+def what_is_needed(arrays: a.Arrays, history: History, row: Any, is_value: Any, producer: Any) -> Any:
     """Return what an offset's record needs before anything may be done; FINISHED if nothing."""
+    lives = history.lives
     group = arrays.rows[row].group
-    if held[row, SHOWN] == UNDECIDED:
+    if history.held[row, SHOWN] == UNDECIDED:
         return np.int64(oc.NEEDS_VERDICT)
-    if is_value and held[row, SHOWN] == WANTED and lives[group, HELD_BY_NOW] < 0:
+    if is_value and history.held[row, SHOWN] == WANTED and lives[group, HELD_BY_NOW] < 0:
         return np.int64(oc.NEEDS_HOLDERS)
     if producer >= 0 and not _opens_at_once(arrays.scan_state):
         return np.int64(oc.NEEDS_ROOM)
     many = np.int64(1) if lives[group, EXISTS] else lives[group, KEYS] + 1
-    return np.int64(oc.FINISHED if counts[ENTRIES] + many <= len(entries) else oc.NEEDS_ENTRIES)
+    return np.int64(oc.FINISHED if history.counts[ENTRIES] + many <= len(history.entries) else oc.NEEDS_ENTRIES)
 
 
 @part
-def note_offset(
-    arrays: a.Arrays,
-    held: Any,
-    lives: Any,
-    opens: Any,
-    counts: Any,
-    entries: Any,
-    key: Any,
-    row: Any,
-    is_value: Any,
-    record_offset: Any,
-    timestamp: Any,
-    producer: Any,
-    is_replayed: Any,
-    committed: Any,
-) -> Any:
+def note_offset(arrays: a.Arrays, history: History, key: Any, row: Any, record: OffsetRecord) -> Any:
     """Note a commit or tombstone; return its entry, or NOT_KEPT if it is not shown. Nothing more is needed for it.
 
     Args:
         key, row: row of the raw key, and row of what it names.
-        producer: producer of the transaction it belongs to, else NOTHING.
-        is_replayed: whether a replay takes it.
     """
-    rows = arrays.rows
+    lives, opens, entries = history.lives, history.opens, history.entries
+    rows, is_value, producer = arrays.rows, record.is_value, record.producer
     group = rows[row].group
-    is_shown = held[row, SHOWN] == WANTED
+    is_shown = history.held[row, SHOWN] == WANTED
     if is_shown:
-        _meet(rows, held, lives, key, row)
-    _remember(counts, rows, held, lives, row)
-    is_back = is_value and lives[group, EXISTS] == 0 and counts[ALL_ANSWERED] == 0
+        _meet(rows, history, key, row)
+    _remember(history, rows, row)
+    is_back = is_value and lives[group, EXISTS] == 0 and history.counts[ALL_ANSWERED] == 0
     if is_back:
         lives[group, EXISTS] = 1
-    if is_replayed:
-        none, rules = np.int64(a.NOTHING), arrays.scan_state.rules
-        fold.replay_offset(arrays, row, is_value, record_offset, none, none, producer, rules)
-    if is_value and producer < 0 and rows[row].record_offset == record_offset:
-        held[row, NOW] = committed
+    if record.is_replayed:
+        place = a.Place(record.record_offset, np.int64(a.NOTHING), np.int64(a.NOTHING))
+        fold.replay_offset(arrays, row, is_value, place, producer, arrays.scan_state.rules)
+    if is_value and producer < 0 and rows[row].record_offset == record.record_offset:
+        history.held[row, NOW] = record.committed
     if is_back:
-        note_others(counts, rows, held, lives, entries, group, row, np.int64(BACK), record_offset, timestamp)
+        note_others(history, rows, group, row, np.int64(BACK), record.record_offset, record.timestamp)
     if not is_shown:
         return np.int64(NOT_KEPT)
     event = np.int64(COMMIT if is_value else TOMBSTONE)
-    n = _add(counts, rows, held, lives, entries, key, row, event, record_offset, timestamp)
-    entries[n, COMMITTED] = committed
+    n = _add(history, rows, key, row, event, record.record_offset, record.timestamp)
+    entries[n, COMMITTED] = record.committed
     if is_value:
         entries[n, HELD_BY] = lives[group, HELD_BY_NOW]
-        entries[n, MEMBER] = _member_of(held, lives, row, group, producer)
+        entries[n, MEMBER] = _member_of(history, row, group, producer)
     if producer >= 0:
         entries[n, MARKS] += OPEN * OUTCOME
         entries[n, PRODUCER_ID] = producer_at(arrays, producer).producer_id
@@ -277,11 +298,7 @@ def note_offset(
 @part
 def note_marker(
     arrays: a.Arrays,
-    held: Any,
-    lives: Any,
-    opens: Any,
-    counts: Any,
-    entries: Any,
+    history: History,
     producer: Any,
     commits: Any,
     record_offset: Any,
@@ -289,14 +306,14 @@ def note_marker(
     is_replayed: Any,
 ) -> Any:
     """Note the end of a transaction; return FINISHED, NEEDS_ENTRIES or NEEDS_ROOM."""
-    rows = arrays.rows
-    if counts[ENTRIES] + opens[producer, COUNT] > len(entries):
+    rows, held, opens, entries = arrays.rows, history.held, history.opens, history.entries
+    if history.counts[ENTRIES] + opens[producer, COUNT] > len(entries):
         return np.int64(oc.NEEDS_ENTRIES)
     n = opens[producer, NEWEST] - 1
     while n >= 0:
         row = rows[entries[n, KEY]].target
         held[row, MET] = 0
-        _remember(counts, rows, held, lives, row)
+        _remember(history, rows, row)
         n = entries[n, OLDER] - 1
     if is_replayed and not fold.mark(arrays, producer, commits, record_offset, arrays.scan_state.rules):
         return np.int64(oc.NEEDS_ROOM)
@@ -315,7 +332,7 @@ def note_marker(
         key = entries[n, KEY]
         row = rows[key].target
         if held[row, MET] == 0:
-            made = _add(counts, rows, held, lives, entries, key, row, event, record_offset, timestamp)
+            made = _add(history, rows, key, row, event, record_offset, timestamp)
             entries[made, MARKS] += np.int64(2 if commits else 3) * OUTCOME
             entries[made, PRODUCER_ID] = producer_id
             held[row, MET] = made + 1
@@ -328,13 +345,10 @@ def note_marker(
 
 
 @part
-def turn(
-    rows: Table[a.Row], held: Any, lives: Any, counts: Any, entries: Any, group: Any, exists: Any, record_offset: Any,
-    timestamp: Any,
-) -> None:  # fmt: skip
+def turn(rows: Table[a.Row], history: History, group: Any, exists: Any, record_offset: Any, timestamp: Any) -> None:
     """Note that a group exists from here on, or no longer; there is room."""
-    lives[group, EXISTS] = exists
-    if not counts[ALL_ANSWERED]:
+    history.lives[group, EXISTS] = exists
+    if not history.counts[ALL_ANSWERED]:
         event = np.int64(BACK if exists else GONE)
         none = np.int64(a.NOTHING)
-        note_others(counts, rows, held, lives, entries, group, none, event, record_offset, timestamp)
+        note_others(history, rows, group, none, event, record_offset, timestamp)

@@ -139,14 +139,14 @@ def _is_consumer(data: Any, value: Any) -> Any:
 
 
 @inlined
-def _text(counts: Any, texts: Any, members: Any, n: Any, column: Any, data: Any, at: Any) -> Any:
+def _text(history: e.History, n: Any, column: Any, data: Any, at: Any) -> Any:
     """Keep a text of a member; return where it ends in the record."""
-    size, used = be16(data, at), counts[e.TEXT_USED]
-    members[n, column], members[n, column + 1] = used, size
+    size, used = be16(data, at), history.counts[e.TEXT_USED]
+    history.members[n, column], history.members[n, column + 1] = used, size
     size = max(size, np.int64(0))
     for i in range(size):
-        texts[U(used + i)] = data[U(at + 2 + i)]
-    counts[e.TEXT_USED] = used + size
+        history.texts[U(used + i)] = data[U(at + 2 + i)]
+    history.counts[e.TEXT_USED] = used + size
     return at + 2 + size
 
 
@@ -164,14 +164,13 @@ def _assign(arrays: a.Arrays, held: Any, key: Any, at: Any, size: Any, member: A
 
 
 @part
-def _assign_all(
-    arrays: a.Arrays, held: Any, counts: Any, texts: Any, data: Any, at: Any, name_size: Any, member: Any
-) -> Any:
+def _assign_all(arrays: a.Arrays, history: e.History, data: Any, at: Any, name_size: Any, member: Any) -> Any:
     """Assign the partitions in its assignment to a member; return False without room.
 
     The keys are built after the used part of ``texts``, where the group's name was already written.
     """
-    key = counts[e.TEXT_USED]
+    texts = history.texts
+    key = history.counts[e.TEXT_USED]
     topics, at = be32(data, at + 2), at + 6
     for _ in range(topics):
         size = be16(data, at)
@@ -183,16 +182,17 @@ def _assign_all(
             for i in range(4):
                 texts[U(place + i)] = data[U(at + i)]
             key_size = AROUND_NAMES + name_size + size
-            if not has_room(arrays, key_size) or not _assign(arrays, held, texts, key, key_size, member):
+            if not has_room(arrays, key_size) or not _assign(arrays, history.held, texts, key, key_size, member):
                 return False
             at += 4
     return True
 
 
 @inlined
-def _begin_key(arena: Any, name_at: Any, counts: Any, texts: Any) -> Any:
+def _begin_key(arena: Any, name_at: Any, history: e.History) -> Any:
     """Write the beginning of a group's keys after the used part of ``texts``; return the size of its name."""
-    size, key = size_of(arena, name_at), counts[e.TEXT_USED]
+    texts = history.texts
+    size, key = size_of(arena, name_at), history.counts[e.TEXT_USED]
     texts[U(key)], texts[U(key + 1)] = 0, OFFSET_KEY
     texts[U(key + 2)], texts[U(key + 3)] = size >> 8 & 0xFF, size & 0xFF
     for i in range(size):
@@ -201,35 +201,25 @@ def _begin_key(arena: Any, name_at: Any, counts: Any, texts: Any) -> Any:
 
 
 @part
-def _take_members(
-    arrays: a.Arrays,
-    held: Any,
-    lives: Any,
-    counts: Any,
-    texts: Any,
-    members: Any,
-    data: Any,
-    value: Any,
-    end: Any,
-    group: Any,
-) -> Any:
+def _take_members(arrays: a.Arrays, history: e.History, data: Any, value: Any, end: Any, group: Any) -> Any:
     """Take the members of a plain value; return False without room for keys."""
+    lives, members = history.lives, history.members
     version, is_consumer = be16(data, value), _is_consumer(data, value)
     at, generation_at = _members_at(data, value, end)
     count, at = be32(data, at), at + 4
-    first = counts[e.MEMBERS]
+    first = history.counts[e.MEMBERS]
     begin = at
     for n in range(first, first + count):
-        at = _text(counts, texts, members, n, e.MEMBER_ID, data, at)
+        at = _text(history, n, e.MEMBER_ID, data, at)
         members[n, e.INSTANCE_ID], members[n, e.INSTANCE_ID + 1] = 0, a.NOTHING
         if version >= WITH_INSTANCE_ID:
-            at = _text(counts, texts, members, n, e.INSTANCE_ID, data, at)
-        at = _text(counts, texts, members, n, e.CLIENT_ID, data, at)
-        at = _text(counts, texts, members, n, e.HOST, data, at)
+            at = _text(history, n, e.INSTANCE_ID, data, at)
+        at = _text(history, n, e.CLIENT_ID, data, at)
+        at = _text(history, n, e.HOST, data, at)
         members[n, e.EPOCH] = be32(data, generation_at)
         at = _before_assignment(data, at, version)
         at += 4 + be32(data, at)
-    counts[e.MEMBERS] = first + count
+    history.counts[e.MEMBERS] = first + count
     lives[group, e.FIRST_MEMBER] = first
     lives[group, e.ONLY_MEMBER] = first if count == 1 else np.int64(e.NOBODY)
     lives[group, e.HELD_BY_NOW] = 0
@@ -237,14 +227,14 @@ def _take_members(
     lives[group, e.TOLD_BY] = e.IS_SIMPLE if is_simple else e.IS_CLASSIC
     if not is_consumer:
         return True
-    name_size = _begin_key(arrays.arena, arrays.groups[group].name_at, counts, texts)
+    name_size = _begin_key(arrays.arena, arrays.groups[group].name_at, history)
     at = begin
     for n in range(first, first + count):
         for _ in range(4 if version >= WITH_INSTANCE_ID else 3):
             at += 2 + max(be16(data, at), np.int64(0))
         at = _before_assignment(data, at, version)
         size = be32(data, at)
-        if size > 0 and not _assign_all(arrays, held, counts, texts, data, at + 4, name_size, np.int64(n)):
+        if size > 0 and not _assign_all(arrays, history, data, at + 4, name_size, np.int64(n)):
             return False
         at += 4 + size
     return True
@@ -260,12 +250,7 @@ def _before_assignment(data: Any, at: Any, version: Any) -> Any:
 @part
 def note_group(
     arrays: a.Arrays,
-    held: Any,
-    lives: Any,
-    counts: Any,
-    entries: Any,
-    texts: Any,
-    members: Any,
+    history: e.History,
     data: Any,
     value: Any,
     size: Any,
@@ -278,20 +263,21 @@ def note_group(
     Args:
         size: size of the value; below 0 for a tombstone.
     """
+    lives, counts = history.lives, history.counts
     exists = np.int64(size >= 0)
-    if lives[group, e.EXISTS] != exists and counts[e.ENTRIES] + lives[group, e.KEYS] > len(entries):
+    if lives[group, e.EXISTS] != exists and counts[e.ENTRIES] + lives[group, e.KEYS] > len(history.entries):
         return np.int64(oc.NEEDS_ENTRIES)
     if exists:
         count = _is_plain(arrays.scan_state, data, value, value + size)
         if count < 0:
             return np.int64(oc.NEEDS_GROUP)
-        if counts[e.MEMBERS] + count > len(members):
+        if counts[e.MEMBERS] + count > len(history.members):
             return np.int64(oc.NEEDS_MEMBERS)
         if counts[e.TEXT_USED] + 2 * size + size_of(arrays.arena, arrays.groups[group].name_at) + AROUND_NAMES > len(
-            texts
+            history.texts
         ):
             return np.int64(oc.NEEDS_TEXTS)
-        if not _take_members(arrays, held, lives, counts, texts, members, data, value, value + size, group):
+        if not _take_members(arrays, history, data, value, value + size, group):
             return np.int64(oc.NEEDS_ROOM)
     else:
         lives[group, e.FIRST_MEMBER] = counts[e.MEMBERS]
@@ -299,5 +285,5 @@ def note_group(
         lives[group, e.HELD_BY_NOW] = 0
         lives[group, e.TOLD_BY] = e.IS_SIMPLE
     if lives[group, e.EXISTS] != exists:
-        e.turn(arrays.rows, held, lives, counts, entries, group, exists, record_offset, timestamp)
+        e.turn(arrays.rows, history, group, exists, record_offset, timestamp)
     return np.int64(oc.FINISHED)

@@ -18,7 +18,7 @@ from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history import groups as gr
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import has_room, intern_group, intern_producer
@@ -29,13 +29,12 @@ from offsets_log.columnar.wire.primitives import be16, be32, be64
 
 
 @part
-def _keep_commit(
-    counts: Any, entries: Any, texts: Any, n: Any, data: Any, value: Any, size: Any, topic_id: Any
-) -> None:  # fmt: skip
+def _keep_commit(history: e.History, n: Any, data: Any, value: Any, size: Any, topic_id: Any) -> None:
     """Fill in the columns of a commit, which a program has read; there is room for its metadata."""
+    entries = history.entries
     version = U(be16(data, value))
     text_at, text_end = metadata_at(data, value, value + size, version)
-    used = counts[e.TEXT_USED]
+    used = history.counts[e.TEXT_USED]
     leader_at = SHAPES[version, LEADER_AT]
     entries[n, e.LEADER_EPOCH] = be32(data, value + 2 + leader_at) if leader_at >= 0 else np.int64(-1)
     entries[n, e.COMMIT_TIMESTAMP] = be64(data, text_end)
@@ -43,8 +42,8 @@ def _keep_commit(
     entries[n, e.METADATA_SIZE] = text_end - text_at
     entries[n, e.TOPIC_ID] = topic_id
     for i in range(text_end - text_at):
-        texts[U(used + i)] = data[U(text_at + i)]
-    counts[e.TEXT_USED] = used + text_end - text_at
+        history.texts[U(used + i)] = data[U(text_at + i)]
+    history.counts[e.TEXT_USED] = used + text_end - text_at
 
 
 @inlined
@@ -54,8 +53,9 @@ def _is_beyond(timestamp: Any) -> Any:
 
 
 @inlined
-def _topic_id(arrays: a.Arrays, lives: Any, source: Any, key: Any, staged: Table[a.Staged], i: Any) -> Any:
+def _topic_id(arrays: a.Arrays, lives: Any, records: a.Records, key: Any, i: Any) -> Any:
     """Return the number of a commit's topic id, noted for its topic; NOTHING without one, or NEEDS_ROOM."""
+    staged, source = records.staged, records.source
     at = staged[i].topic_id_at
     if at < 0 or (be64(source, at) == 0 and be64(source, at + 8) == 0):
         return np.int64(a.NOTHING)
@@ -68,34 +68,23 @@ def _topic_id(arrays: a.Arrays, lives: Any, source: Any, key: Any, staged: Table
 
 
 @part
-def _note_staged_marker(
-    arrays: a.Arrays,
-    held: Any,
-    lives: Any,
-    opens: Any,
-    counts: Any,
-    entries: Any,
-    staged: Table[a.Staged],
-    data: Any,
-    i: Any,
-) -> Any:
+def _note_staged_marker(arrays: a.Arrays, history: e.History, records: a.Records, i: Any) -> Any:
     """Note a marker; return FINISHED, or what it needs first."""
+    staged = records.staged
     producer, commits = staged[i].producer, np.int64(staged[i].kind == a.COMMIT)
-    timestamp = bt.time_at(data, staged[i].record_at - bt.HEADER_SIZE, staged[i].timestamp_delta)
-    if producer >= len(opens):
+    timestamp = bt.time_at(records.data, staged[i].record_at - bt.HEADER_SIZE, staged[i].timestamp_delta)
+    if producer >= len(history.opens):
         return np.int64(oc.NEEDS_ROOM)
     if _is_beyond(timestamp):
         return np.int64(oc.BEYOND)
-    return e.note_marker(
-        arrays, held, lives, opens, counts, entries, producer, commits, staged[i].offset, timestamp, np.int64(1)
-    )
+    return e.note_marker(arrays, history, producer, commits, staged[i].offset, timestamp, np.int64(1))
 
 
 @part
-def _wait(
-    lives: Any, counts: Any, waiting: Any, waiting_bytes: Any, staged: Table[a.Staged], source: Any, i: Any, group: Any
-) -> Any:  # fmt: skip
+def _wait(history: e.History, records: a.Records, i: Any, group: Any) -> Any:
     """Put a record aside for Python; return FINISHED, or NEEDS_GROUP without room."""
+    counts, waiting, waiting_bytes = history.counts, history.waiting, history.waiting_bytes
+    staged, source = records.staged, records.source
     n, used = counts[e.WAITING], counts[e.WAITING_USED]
     key_size, size = staged[i].key_size, max(staged[i].value_size, np.int64(0))
     if n >= len(waiting) or used + key_size + size > len(waiting_bytes):
@@ -110,8 +99,8 @@ def _wait(
         waiting_bytes[U(used + key_size + at)] = source[U(staged[i].value_at + at)]
     counts[e.WAITING] = n + 1
     counts[e.WAITING_USED] = used + key_size + size
-    lives[group, e.WAITS] = 1
-    lives[group, e.HELD_BY_NOW] = a.NOTHING
+    history.lives[group, e.WAITS] = 1
+    history.lives[group, e.HELD_BY_NOW] = a.NOTHING
     return np.int64(oc.FINISHED)
 
 
@@ -127,25 +116,13 @@ def _may_wait(lives: Any, staged: Table[a.Staged], i: Any, group: Any, number: A
 
 @part
 def _note_staged_group(
-    arrays: a.Arrays,
-    held: Any,
-    lives: Any,
-    counts: Any,
-    entries: Any,
-    texts: Any,
-    members: Any,
-    waiting: Any,
-    waiting_bytes: Any,
-    staged: Table[a.Staged],
-    source: Any,
-    i: Any,
-    key: Any,
-    timestamp: Any,
+    arrays: a.Arrays, history: e.History, records: a.Records, i: Any, key: Any, timestamp: Any
 ) -> Any:
     """Note a group's record; return FINISHED, or what it needs first.
 
     Records of the newer kinds are for Python: those of groups that are shown, and all that name topics.
     """
+    lives, staged, source = history.lives, records.staged, records.source
     group, number = arrays.rows[key].group, be16(source, staged[i].key_at)
     is_shown = lives[group, e.GROUP_SHOWN] == e.WANTED
     if number >= a.KEY_TYPES:
@@ -154,186 +131,86 @@ def _note_staged_group(
             return np.int64(oc.FINISHED)
         if is_shown and not _may_wait(lives, staged, i, group, number):
             return np.int64(oc.NEEDS_GROUP)
-        return _wait(lives, counts, waiting, waiting_bytes, staged, source, i, group)
+        return _wait(history, records, i, group)
     if not is_shown:
         return np.int64(oc.FINISHED)
     if lives[group, e.WAITS]:
         return np.int64(oc.NEEDS_GROUP)
     return gr.note_group(
-        arrays,
-        held,
-        lives,
-        counts,
-        entries,
-        texts,
-        members,
-        source,
-        staged[i].value_at,
-        staged[i].value_size,
-        group,
-        staged[i].offset,
-        timestamp,
+        arrays, history, source, staged[i].value_at, staged[i].value_size, group, staged[i].offset, timestamp
     )
 
 
 @part
-def _note_staged(
-    arrays: a.Arrays,
-    held: Any,
-    lives: Any,
-    opens: Any,
-    counts: Any,
-    entries: Any,
-    texts: Any,
-    members: Any,
-    waiting: Any,
-    waiting_bytes: Any,
-    staged: Table[a.Staged],
-    source: Any,
-    data: Any,
-    number: Any,
-    place: Any,
-) -> Any:
+def _note_staged(arrays: a.Arrays, history: e.History, records: a.Records, number: Any, place: Any) -> Any:
     """Note a staged record; return FINISHED, or what it needs first, with nothing done."""
-    rows = arrays.rows
+    rows, staged, source, lives = arrays.rows, records.staged, records.source, history.lives
     i = U(number)
     kind = staged[i].kind
     if kind == a.PASSED:
         return np.int64(oc.FINISHED)
     at = staged[i].batch - arrays.scan_state.segment
     if kind > a.TOMBSTONE:
-        return _note_staged_marker(arrays, held, lives, opens, counts, entries, staged, data, i)
+        return _note_staged_marker(arrays, history, records, i)
     key = np.int64(fold.row_of(arrays, staged, source, number, place, np.int64(a.IS_GROUP)))
     if key < 0:
         return key
-    if rows[key].group >= len(lives) or key >= len(held) or staged[i].producer >= len(opens):
+    if rows[key].group >= len(lives) or key >= len(history.held) or staged[i].producer >= len(history.opens):
         return np.int64(oc.NEEDS_ROOM)
     shown = lives[rows[key].group, e.GROUP_SHOWN]
     if shown == e.UNDECIDED:
         return np.int64(oc.NEEDS_VERDICT)
-    timestamp = bt.time_at(data, at, staged[i].timestamp_delta)
-    counts[e.OF_GROUP], counts[e.OF_TIME] = rows[key].group, timestamp
+    timestamp = bt.time_at(records.data, at, staged[i].timestamp_delta)
+    history.counts[e.OF_GROUP], history.counts[e.OF_TIME] = rows[key].group, timestamp
     if shown == e.WANTED and _is_beyond(timestamp):
         return np.int64(oc.BEYOND)
     if rows[key].target == a.IS_GROUP:
-        return _note_staged_group(
-            arrays,
-            held,
-            lives,
-            counts,
-            entries,
-            texts,
-            members,
-            waiting,
-            waiting_bytes,
-            staged,
-            source,
-            i,
-            key,
-            timestamp,
-        )
-    topic_id = _topic_id(arrays, lives, source, key, staged, i)
+        return _note_staged_group(arrays, history, records, i, key, timestamp)
+    topic_id = _topic_id(arrays, lives, records, key, i)
     if topic_id == oc.NEEDS_ROOM:
         return topic_id
     if shown != e.WANTED:
         return np.int64(oc.FINISHED)
-    return _note_staged_offset(
-        arrays, held, lives, opens, counts, entries, texts, staged, source, i, key, timestamp, topic_id
-    )
+    return _note_staged_offset(arrays, history, records, i, key, timestamp, topic_id)
 
 
 @part
 def _note_staged_offset(
-    arrays: a.Arrays,
-    held: Any,
-    lives: Any,
-    opens: Any,
-    counts: Any,
-    entries: Any,
-    texts: Any,
-    staged: Table[a.Staged],
-    source: Any,
-    i: Any,
-    key: Any,
-    timestamp: Any,
-    topic_id: Any,
+    arrays: a.Arrays, history: e.History, records: a.Records, i: Any, key: Any, timestamp: Any, topic_id: Any
 ) -> Any:
     """Note a commit or tombstone of a shown group; return FINISHED, or what it needs first, with nothing done."""
+    staged, source = records.staged, records.source
     is_value, row, producer = staged[i].kind == a.VALUE, arrays.rows[key].target, staged[i].producer
     value, size = staged[i].value_at, staged[i].value_size
     if is_value and SHAPES[U(be16(source, value)), BEFORE_TEXT] < 0:
         return np.int64(oc.BEYOND)
-    need = e.what_is_needed(arrays, held, lives, counts, entries, row, is_value, producer)
+    need = e.what_is_needed(arrays, history, row, is_value, producer)
     if need != oc.FINISHED:
         return need
-    if counts[e.TEXT_USED] + max(size, 0) > len(texts):
+    if history.counts[e.TEXT_USED] + max(size, 0) > len(history.texts):
         return np.int64(oc.NEEDS_TEXTS)
     committed = be64(source, value + 2) if is_value else np.int64(0)
-    n = e.note_offset(
-        arrays,
-        held,
-        lives,
-        opens,
-        counts,
-        entries,
-        key,
-        row,
-        np.int64(is_value),
-        staged[i].offset,
-        timestamp,
-        producer,
-        np.int64(1),
-        committed,
-    )
+    record = e.OffsetRecord(np.int64(is_value), staged[i].offset, timestamp, producer, np.int64(1), committed)
+    n = e.note_offset(arrays, history, key, row, record)
     if is_value and n >= 0:
-        _keep_commit(counts, entries, texts, n, source, value, size, topic_id)
+        _keep_commit(history, n, source, value, size, topic_id)
     return np.int64(oc.FINISHED)
 
 
 @part
-def _flush(
-    arrays: a.Arrays,
-    held: Any,
-    lives: Any,
-    opens: Any,
-    counts: Any,
-    entries: Any,
-    texts: Any,
-    members: Any,
-    waiting: Any,
-    waiting_bytes: Any,
-    staged: Table[a.Staged],
-    source: Any,
-    data: Any,
-) -> Any:
-    """Note what is staged, from where it was left; return FINISHED, or what the record ``FLUSHED`` needs."""
+def _flush(arrays: a.Arrays, history: e.History, records: a.Records) -> Any:
+    """Note what is staged, from where it was left; return FINISHED, or what the next record needs."""
     scan_state = arrays.scan_state
     while scan_state.flushed < scan_state.staged:
         first = scan_state.flushed
         last = min(first + a.BLOCK, scan_state.staged)
-        fold.prepare(arrays, source, staged, first, last)
+        fold.prepare(arrays, records.source, records.staged, first, last)
         for place in range(last - first):
             if scan_state.found[place] >= 0:
-                prefetch(held, scan_state.found[place] * e.HELD_SIZE)
+                prefetch(history.held, scan_state.found[place] * e.HELD_SIZE)
         for number in range(first, last):
             scan_state.flushed = number
-            need = _note_staged(
-                arrays,
-                held,
-                lives,
-                opens,
-                counts,
-                entries,
-                texts,
-                members,
-                waiting,
-                waiting_bytes,
-                staged,
-                source,
-                data,
-                np.int64(number),
-                np.int64(number - first),
-            )
+            need = _note_staged(arrays, history, records, np.int64(number), np.int64(number - first))
             if need != oc.FINISHED:
                 return need
         scan_state.flushed = last
@@ -343,32 +220,16 @@ def _flush(
 
 
 @kernel
-def scan(
-    arrays: a.Arrays,
-    held: LongRows,
-    lives: LongRows,
-    opens: LongRows,
-    counts: Longs,
-    entries: LongRows,
-    texts: Bytes,
-    members: LongRows,
-    waiting: LongRows,
-    waiting_bytes: Bytes,
-    staged: Table[a.Staged],
-    data: Bytes,
-    window: Bytes,
-    table: LongRows,
-) -> Any:
+def scan(arrays: a.Arrays, history: e.History, buffers: a.Buffers, data: Bytes) -> Any:
     """Note a segment's records from ``scan_state.at`` on, like `folds.offsets.scan`."""
     scan_state = arrays.scan_state
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
-        outcome = sc.stage(arrays, staged, data, window, table, begin)
-        source = window if scan_state.in_window else data
-        need = _flush(
-            arrays, held, lives, opens, counts, entries, texts, members, waiting, waiting_bytes, staged, source, data
-        )
+        outcome = sc.stage(arrays, buffers, data, begin)
+        source = buffers.window if scan_state.in_window else data
+        records = a.Records(buffers.staged, source, data)
+        need = _flush(arrays, history, records)
         if need != oc.FINISHED:
             return need
         outcome = sc.outcome_of(scan_state, begin, outcome)
@@ -381,57 +242,32 @@ def scan(
 @kernel
 def note_one(
     arrays: a.Arrays,
-    held: LongRows,
-    lives: LongRows,
-    opens: LongRows,
-    counts: Longs,
-    entries: LongRows,
+    history: e.History,
     key: Number,
-    is_value: Number,
-    record_offset: Number,
-    timestamp: Number,
+    record: e.OffsetRecord,
     producer_id: Number,
     transactional: Number,
-    is_replayed: Number,
-    committed: Number,
 ) -> Any:
-    """Note an offset's record; return 0, or 1 + its entry, or below 0 what it needs first."""
+    """Note an offset's record, of no producer yet; return 0, or 1 + its entry, or below 0 what it needs first."""
     row = arrays.rows[key].target
     producer = np.int64(a.NOTHING)
     if transactional:
         producer = intern_producer(arrays, producer_id)
-        if producer < 0 or producer >= len(opens):
+        if producer < 0 or producer >= len(history.opens):
             return np.int64(oc.NEEDS_ROOM)
-    need = e.what_is_needed(arrays, held, lives, counts, entries, row, is_value != 0, producer)
+    need = e.what_is_needed(arrays, history, row, record.is_value != 0, producer)
     if need != oc.FINISHED:
         return need
-    n = e.note_offset(
-        arrays,
-        held,
-        lives,
-        opens,
-        counts,
-        entries,
-        key,
-        row,
-        is_value,
-        record_offset,
-        timestamp,
-        producer,
-        is_replayed,
-        committed,
+    told = e.OffsetRecord(
+        record.is_value, record.record_offset, record.timestamp, producer, record.is_replayed, record.committed
     )
-    return n + 1
+    return e.note_offset(arrays, history, key, row, told) + 1
 
 
 @kernel
 def mark_one(
     arrays: a.Arrays,
-    held: LongRows,
-    lives: LongRows,
-    opens: LongRows,
-    counts: Longs,
-    entries: LongRows,
+    history: e.History,
     producer_id: Number,
     commits: Number,
     record_offset: Number,
@@ -440,22 +276,19 @@ def mark_one(
 ) -> Any:
     """Note a control record that ends a transaction; return FINISHED, or what it needs first."""
     producer = intern_producer(arrays, producer_id)
-    if producer < 0 or producer >= len(opens):
+    if producer < 0 or producer >= len(history.opens):
         return np.int64(oc.NEEDS_ROOM)
-    return e.note_marker(
-        arrays, held, lives, opens, counts, entries, producer, commits, record_offset, timestamp, is_replayed
-    )
+    return e.note_marker(arrays, history, producer, commits, record_offset, timestamp, is_replayed)
 
 
 @kernel
 def turn_group(
-    rows: Table[a.Row], held: LongRows, lives: LongRows, counts: Longs, entries: LongRows, group: Number,
-    exists: Number, record_offset: Number, timestamp: Number,
-) -> Any:  # fmt: skip
+    rows: Table[a.Row], history: e.History, group: Number, exists: Number, record_offset: Number, timestamp: Number
+) -> Any:
     """Note that a group exists from here on, or no longer; return FINISHED or NEEDS_ENTRIES."""
-    if counts[e.ENTRIES] + lives[group, e.KEYS] > len(entries):
+    if history.counts[e.ENTRIES] + history.lives[group, e.KEYS] > len(history.entries):
         return np.int64(oc.NEEDS_ENTRIES)
-    e.turn(rows, held, lives, counts, entries, group, exists, record_offset, timestamp)
+    e.turn(rows, history, group, exists, record_offset, timestamp)
     return np.int64(oc.FINISHED)
 
 

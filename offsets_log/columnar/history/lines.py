@@ -5,7 +5,7 @@ A template is rows of `OP_COLUMNS` numbers: a literal, and the value after it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,34 @@ AHEAD = 8
 ROW, END_ROW, USED, ONLY_REWINDS, KIND, PROGRESS_SIZE = range(6)
 
 
+class Templates(NamedTuple):
+    """The templates of all kinds of entries.
+
+    Attributes:
+        begins: where each begins, by the number of its log and its kind.
+        ops: the templates one after the other.
+        literals: bytes that they write.
+        letters: for each byte of a text what stands for it.
+    """
+
+    begins: Longs
+    ops: LongRows
+    literals: Bytes
+    letters: ByteRows
+
+
+class Shown(NamedTuple):
+    """Entries and what they name, see `entries`; names as they stand in lines, and where each begins and ends, by kind
+    and number."""
+
+    entries: LongRows
+    keys: LongRows
+    texts: Bytes
+    members: LongRows
+    names: Bytes
+    places: LongPlanes
+
+
 @part
 def _is_odd(data: Any, start: Any, size: Any, letters: Any) -> Any:
     """Return whether a text changes when it is written in a line."""
@@ -86,22 +114,20 @@ def _text(out: Any, at: Any, data: Any, start: Any, size: Any, letters: Any) -> 
 
 
 @inlined
-def _value(
-    out: Any, at: Any, op: Any, argument: Any, entries: Any, n: Any, keys: Any, texts: Any, members: Any, names: Any,
-    places: Any, letters: Any,
-) -> Any:  # fmt: skip
+def _value(out: Any, at: Any, op: Any, argument: Any, shown: Shown, n: Any, letters: Any) -> Any:
     """Do an operation; return where its output ends, or FULL."""
+    entries, texts, members = shown.entries, shown.texts, shown.members
     if op == NUMBER:
         return np.int64(wr.write_number(out, at, entries[n, argument]))
     if op == METADATA:
         return np.int64(_text(out, at, texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], letters))
     key, member = entries[n, e.KEY], entries[n, e.MEMBER]
     if op == PARTITION:
-        return np.int64(wr.write_number(out, at, keys[key, KEY_PARTITION]))
+        return np.int64(wr.write_number(out, at, shown.keys[key, KEY_PARTITION]))
     if op == NAME:
-        number = keys[key, argument]
-        begin = places[argument, number, 0]
-        return np.int64(wr.copy(out, at, names, begin, places[argument, number, 1] - begin))
+        number = shown.keys[key, argument]
+        begin = shown.places[argument, number, 0]
+        return np.int64(wr.copy(out, at, shown.names, begin, shown.places[argument, number, 1] - begin))
     if op == EPOCH:
         return np.int64(wr.write_number(out, at, members[member, e.EPOCH]))
     start, size = members[member, argument], members[member, argument + 1]
@@ -111,24 +137,23 @@ def _value(
 
 
 @part
-def _line(
-    out: Any, at: Any, pc: Any, ops: Any, literals: Any, entries: Any, n: Any, keys: Any, texts: Any, members: Any,
-    names: Any, places: Any, letters: Any,
-) -> Any:  # fmt: skip
+def _line(out: Any, at: Any, pc: Any, templates: Templates, shown: Shown, n: Any) -> Any:
     """Write the line of an entry; return where it ends, or FULL."""
+    ops = templates.ops
     while at >= 0:
-        at = np.int64(wr.copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]))
+        at = np.int64(wr.copy(out, at, templates.literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]))
         op, argument = ops[pc, OP], ops[pc, ARGUMENT]
         if at < 0 or op == END:
             return at
-        at = _value(out, at, op, argument, entries, n, keys, texts, members, names, places, letters)
+        at = _value(out, at, op, argument, shown, n, templates.letters)
         pc += 1
     return at
 
 
 @inlined
-def _kind(entries: Any, n: Any, members: Any) -> Any:
+def _kind(shown: Shown, n: Any) -> Any:
     """Return the facts that decide which template an entry is written by."""
+    entries = shown.entries
     kind = entries[n, e.MARKS]
     is_commit = kind // e.EVENT & e.MASK == e.COMMIT
     if entries[n, e.TIMESTAMP] != bt.NO_TIME:
@@ -140,17 +165,15 @@ def _kind(entries: Any, n: Any, members: Any) -> Any:
     member = entries[n, e.MEMBER]
     if is_commit and member != e.NOBODY:
         kind += HAS_MEMBER
-        if members[member, e.INSTANCE_ID + 1] >= 0:
+        if shown.members[member, e.INSTANCE_ID + 1] >= 0:
             kind += HAS_INSTANCE_ID
     return kind
 
 
 @kernel
-def write(
-    progress: Longs, out: Bytes, begins: Longs, ops: LongRows, literals: Bytes, entries: LongRows, order: Longs,
-    keys: LongRows, texts: Bytes, members: LongRows, names: Bytes, places: LongPlanes, letters: ByteRows,
-) -> Any:  # fmt: skip
+def write(output: wr.Output, templates: Templates, shown: Shown, order: Longs) -> Any:
     """Append lines to ``out[:progress[USED]]`` from ``progress[ROW]`` on; return why it stopped."""
+    progress, entries, keys = output.progress, shown.entries, shown.keys
     for i in range(progress[ROW], progress[END_ROW]):
         progress[ROW] = i
         if i + AHEAD < len(order):
@@ -163,16 +186,14 @@ def write(
         key = entries[n, e.KEY]
         if keys[key, IS_MALFORMED]:
             return np.int64(oc.NOT_PLAIN)
-        if wr.says_more(texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], letters):
+        if wr.says_more(shown.texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], templates.letters):
             return np.int64(oc.NOT_PLAIN)
-        kind = _kind(entries, n, members)
-        program = begins[U(keys[key, LOG] * KINDS + kind)]
-        if program == UNKNOWN or program >= len(ops):
+        kind = _kind(shown, n)
+        program = templates.begins[U(keys[key, LOG] * KINDS + kind)]
+        if program == UNKNOWN or program >= len(templates.ops):
             progress[KIND] = keys[key, LOG] * KINDS + kind
             return np.int64(oc.NEEDS_TEMPLATE)
-        at = _line(
-            out, progress[USED], program, ops, literals, entries, n, keys, texts, members, names, places, letters
-        )  # fmt: skip
+        at = _line(output.out, progress[USED], program, templates, shown, n)
         if at < 0:
             return np.int64(oc.FULL)
         progress[USED] = at

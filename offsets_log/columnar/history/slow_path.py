@@ -137,9 +137,8 @@ class Groups:
         exists = fold.group is not None
         while existed != exists:
             need = k.turn_group(
-                state.arrays.rows, state.held, state.lives, state.counts, state.entries.array, group, int(exists),
-                int64(record_offset), int64(timestamp_ms),
-            )  # fmt: skip
+                state.arrays.rows, state.history, group, int(exists), int64(record_offset), int64(timestamp_ms)
+            )
             if need == oc.FINISHED:
                 return
             state.give(need)

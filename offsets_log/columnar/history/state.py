@@ -89,27 +89,18 @@ class HistoryState(ColumnarState):
         if self.shows_key is None:
             self.held[:, e.SHOWN] = e.WANTED
 
+    @property
+    def history(self) -> e.History:
+        """What is noted, as kernels take it."""
+        return e.History(
+            self.held, self.lives, self.opens, self.counts, self.entries.array, self.texts.array, self.members.array,
+            self.waiting, self.waiting_bytes,
+        )  # fmt: skip
+
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
         """Call the kernel."""
         s = self.arrays
-        return int(
-            k.scan(
-                s.all,
-                self.held,
-                self.lives,
-                self.opens,
-                self.counts,
-                self.entries.array,
-                self.texts.array,
-                self.members.array,
-                self.waiting,
-                self.waiting_bytes,
-                scanner.staged,
-                data,
-                scanner.window,
-                scanner.table,
-            )
-        )
+        return int(k.scan(s.all, self.history, scanner.buffers, data))
 
     def give(self, need: int) -> bool:
         """Provide what a record needs before it can be noted; return whether the outcome is such a need.
@@ -188,24 +179,12 @@ class HistoryState(ColumnarState):
         if is_value:
             value = offset_and_metadata(record, event.record.offset, batch.producer_id, batch.producer_epoch)
         transactional = int(self.profile.is_transactional(batch))
+        noted = e.OffsetRecord(
+            int(is_value), int64(event.record.offset), int64(event.record.timestamp_ms), a.NOTHING,
+            int(self.is_replayed), value.committed_offset if value else 0,
+        )  # fmt: skip
         while True:
-            s = self.arrays
-            made = k.note_one(
-                s.all,
-                self.held,
-                self.lives,
-                self.opens,
-                self.counts,
-                self.entries.array,
-                key,
-                int(is_value),
-                int64(event.record.offset),
-                int64(event.record.timestamp_ms),
-                batch.producer_id,
-                transactional,
-                int(self.is_replayed),
-                value.committed_offset if value else 0,
-            )
+            made = k.note_one(self.arrays.all, self.history, key, noted, batch.producer_id, transactional)
             if made >= 0:
                 break
             self.give(made)
@@ -251,11 +230,7 @@ class HistoryState(ColumnarState):
             s = self.arrays
             need = k.mark_one(
                 s.all,
-                self.held,
-                self.lives,
-                self.opens,
-                self.counts,
-                self.entries.array,
+                self.history,
                 batch.producer_id,
                 commits,
                 int64(event.record.offset),

@@ -35,20 +35,16 @@ GROUP, TOPIC, PARTITION = range(len(KEY_FIELDS))
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The programs that read all versions of a message, as arguments of `gather.read_columns`."""
+    """What reads all versions of a message, as arguments of `gather.read_columns`."""
 
     scan_state: a.ScanState
-    programs: a.Int64s
-    flexible: a.Int64s
-    sizes: a.Int64s
+    programs: ga.ColumnPrograms
 
     def read(self, copied: a.Bytes, table: a.Int64s, at: int) -> tuple[a.Int64s, a.Int64s]:
         """Return numbers, −1 where a field is missing, and sizes of texts: int64[n, fields] each."""
-        numbers = np.full((len(table), len(self.sizes)), -1, np.int64)
+        numbers = np.full((len(table), len(self.programs.sizes)), -1, np.int64)
         texts = np.zeros_like(numbers)
-        ga.read_columns(
-            self.scan_state.copy(), self.programs, self.flexible, self.sizes, copied, table, at, numbers, texts
-        )
+        ga.read_columns(self.scan_state.copy(), self.programs, copied, table, at, numbers, texts)
         return numbers, texts
 
 
@@ -66,12 +62,12 @@ def reader_of(message: Message, fields: tuple[str, ...], is_key: bool) -> Reader
     scan_state = a.new_scan_state(code, seed=0)
     types = {field.name: field.type for field in message.fields}
     sizes = [SIZES.get(types[name].name, 0) for name in fields if isinstance(types[name], Scalar)]  # type: ignore[union-attr]
-    return Reader(
-        scan_state,
+    made = ga.ColumnPrograms(
         np.array([begins.get(version, 0) for version in versions], np.int64),
         np.array([message.is_flexible(0 if is_key else version) for version in versions], np.int64),
         np.array(sizes, np.int64),
     )
+    return Reader(scan_state, made)
 
 
 def offset_reader() -> Reader:

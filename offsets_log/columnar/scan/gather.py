@@ -6,7 +6,7 @@ A place is a batch and a record's index in it. `gather` visits places in log ord
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint, walk
@@ -38,26 +37,32 @@ def _copy(source: Any, start: Any, size: Any, target: Any, at: Any) -> None:
 
 
 @inlined
-def _find_in_window(window_table: Any, at: Any, progress: Any) -> Any:
-    while progress[3] < progress[2] and window_table[progress[3], dp.BATCH_AT] < at:
+def _find_in_window(batches: Any, at: Any, progress: Any) -> Any:
+    while progress[3] < progress[2] and batches[progress[3], dp.BATCH_AT] < at:
         progress[3] += 1
     return progress[3] < progress[2]
 
 
 @kernel
 def gather(
-    data: Bytes, segment_at: Number, places: LongRows, progress: Longs, staged: Table[a.Staged], window: Bytes,
-    window_table: LongRows, copied: Bytes, table: LongRows,
-) -> Any:  # fmt: skip
+    data: Bytes,
+    segment_at: Number,
+    places: LongRows,
+    progress: Longs,
+    buffers: a.Buffers,
+    copied: Bytes,
+    table: LongRows,
+) -> Any:
     """Copy the records at ascending places of one segment.
 
     Args:
         segment_at: where the segment begins in the log.
         places: int64[n, 2]: batch, index.
         progress: int64[4]: places done, bytes of ``copied`` used, batches in the window, the next of them.
-        window, window_table: the remaining compressed batches among the places; see `decompressed`.
+        buffers: with the remaining compressed batches among the places.
         table: int64[n, COLUMNS].
     """
+    staged, batches = buffers.staged, buffers.table
     begin = np.int64(-1)
     count = np.int64(0)
     source, start, end = data, np.int64(0), np.int64(0)
@@ -69,10 +74,10 @@ def gather(
                 return oc.LOST
             source, start, end = data, bt.records_begin(data, at), at + size
             if bt.attributes_of(data, at) & bt.CODEC_MASK:
-                if not _find_in_window(window_table, at, progress):
+                if not _find_in_window(batches, at, progress):
                     return oc.NEEDS_WINDOW
-                source = window
-                start, end = window_table[progress[3], dp.BEGIN], window_table[progress[3], dp.END]
+                source = buffers.window
+                start, end = batches[progress[3], dp.BEGIN], batches[progress[3], dp.END]
                 if end < 0:
                     return oc.LOST
             declared = bt.count_of(source, start, end, data, at)
@@ -101,29 +106,41 @@ def gather(
     return np.int64(oc.FINISHED)
 
 
+class ColumnPrograms(NamedTuple):
+    """The programs that read all versions of a message.
+
+    Attributes:
+        begins, flexible: for each version where its program begins, and whether its lengths are compact.
+        sizes: size of each noted field in bytes; 0 for a string.
+    """
+
+    begins: Longs
+    flexible: Longs
+    sizes: Longs
+
+
 @kernel
 def read_columns(
-    scan_state: a.ScanState, programs: Longs, flexible: Longs, sizes: Longs, copied: Bytes, table: LongRows, at: Number,
-    numbers: LongRows, texts: LongRows,
+    scan_state: a.ScanState, programs: ColumnPrograms, copied: Bytes, table: LongRows, at: Number, numbers: LongRows,
+    texts: LongRows,
 ) -> None:  # fmt: skip
     """Run column programs over copied keys or values, each chosen by their leading int16.
 
     Args:
         scan_state: holds the programs; see `arrays`.
-        programs, flexible: for each version where its program begins, and whether its lengths are compact.
-        sizes: size of each noted field in bytes; 0 for a string.
         at: the column of ``table`` with the position; the next column holds the size.
         numbers: int64[n, fields], receives numbers, and positions of strings and uuids; missing fields are left
             unchanged.
         texts: int64[n, fields], receives sizes of the strings.
     """
+    flexible, sizes = programs.flexible, programs.sizes
     for i in range(len(table)):
         start = table[i, at]
         end = start + table[i, at + 1]
         if end - start < 2:
             continue
         version = be16(copied, start)
-        walk(scan_state, programs[version], copied, start + 2, end)
+        walk(scan_state, programs.begins[version], copied, start + 2, end)
         for field in range(len(sizes)):
             place = scan_state.notes[field]
             if place < 0:

@@ -184,9 +184,8 @@ def _name_slot(arrays: a.Arrays, data: Any, start: Any, size: Any, found: Any) -
     at = found & mask
     while arrays.overflow[scan_state.group_slots_at + at] != 0:
         slot = arrays.overflow[scan_state.group_slots_at + at]
-        if (slot ^ found) & HIGH == 0 and is_at(
-            arrays.arena, arrays.groups[(slot & LOW) - 1].name_at, data, start, size
-        ):
+        group = (slot & LOW) - 1
+        if (slot ^ found) & HIGH == 0 and is_at(arrays.arena, arrays.groups[group].name_at, data, start, size):
             break
         at = at + 1 & mask
     return scan_state.group_slots_at + at
@@ -273,7 +272,7 @@ def intern_newer(arrays: a.Arrays, data: Any, start: Any, size: Any, found: Any,
 
     Args:
         member_type: record type of the member's own key, NOTHING for a key without one.
-        target: TARGET of the rows.
+        target: `Row.target` of both.
     """
     scan_state, rows, arena = arrays.scan_state, arrays.rows, arrays.arena
     if not has_room(arrays, size):
@@ -396,8 +395,7 @@ def find_owned_slot(arrays: a.Arrays, group: Any, high: Any, low: Any, partition
 @kernel
 def fill_slots(arrays: a.Arrays) -> None:
     """Enter all rows, groups and producers into their empty tables, after these have grown."""
-    scan_state, slots, arena = arrays.scan_state, arrays.slots, arrays.arena
-    overflow = arrays.overflow
+    scan_state, slots, arena, overflow = arrays.scan_state, arrays.slots, arrays.arena, arrays.overflow
     seed = scan_state.seed
     mask = np.int64(len(slots) - 1)
     for row in range(scan_state.row_count):

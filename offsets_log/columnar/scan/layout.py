@@ -66,6 +66,11 @@ class Scanner:
         self.table = np.zeros((WINDOW_BATCHES, dp.COLUMNS), np.int64)
         self._library = Library()
 
+    @property
+    def buffers(self) -> a.Buffers:
+        """The buffers together, as kernels take them."""
+        return a.Buffers(self.staged, self.window, self.table)
+
     def fill_window(self, data: a.Bytes, position: int, stop: int) -> int:
         """Decompress the run of compressed batches from a position on; return how many, at least one."""
         reach = min(stop, position + len(self._made))  # the window has no room for more
@@ -106,10 +111,7 @@ class Scanner:
             part = slice(bounds[i], bounds[i + 1])
             progress = np.array([0, used, 0, 0], np.int64)
             while progress[0] < part.stop - part.start:
-                outcome = ga.gather(
-                    data, layout.begins[i], ordered[part], progress, self.staged, self.window, self.table, copied,
-                    table[part],
-                )  # fmt: skip
+                outcome = ga.gather(data, layout.begins[i], ordered[part], progress, self.buffers, copied, table[part])
                 if outcome == oc.NEEDS_ROOM:
                     copied = np.concatenate([copied, np.zeros_like(copied)])
                 elif outcome == oc.NEEDS_RECORDS:

@@ -40,6 +40,23 @@ Note = Callable[[Seen], None]
 Advance = Callable[[int], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """By how many threads logs are read.
+
+    Attributes:
+        pieces: that each log is cut into, whatever its size; None for as many as suit the threads.
+        advance: called with the number of bytes read since the last call, from any thread.
+    """
+
+    count: int = 1
+    pieces: int | None = None
+    advance: Advance = lambda size_bytes: None
+
+
+ONE_THREAD = Threads()
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class ScanPlace:
     """A position in a segment."""

@@ -21,8 +21,6 @@ from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
 from offsets_log.columnar.wire.programs import NO_PLACE
 
-# Why the scan came back.
-
 FLUSH_AT = 2 * a.BLOCK
 
 
@@ -210,9 +208,9 @@ def refusal(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
 
 
 @inlined
-def take(arrays: a.Arrays, staged: Table[a.Staged], data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
+def take(arrays: a.Arrays, buffers: a.Buffers, data: Any, at: Any, size: Any) -> Any:
     """Stage the batch at a position, or return why not."""
-    scan_state = arrays.scan_state
+    scan_state, table = arrays.scan_state, buffers.table
     refused = refusal(scan_state, data, at, size)
     if refused != oc.FINISHED:
         return refused
@@ -222,16 +220,16 @@ def take(arrays: a.Arrays, staged: Table[a.Staged], data: Any, window: Any, tabl
         return oc.PAUSED  # what is staged stands in one place
     scan_state.in_window = in_window
     if attributes & bt.CONTROL_MASK:
-        return _stage_marker(arrays, staged, data, at, size)
+        return _stage_marker(arrays, buffers.staged, data, at, size)
     source, start, end = data, bt.records_begin(data, at), at + size
     if in_window:
         place = find_in_window(scan_state, table, at)
         if place < 0:
             return oc.NEEDS_WINDOW
-        source, start, end = window, table[place, dp.BEGIN], table[place, dp.END]
+        source, start, end = buffers.window, table[place, dp.BEGIN], table[place, dp.END]
         if end < 0:
             return oc.NOT_PLAIN
-    return _stage_records(arrays, staged, source, start, end, data, at)
+    return _stage_records(arrays, buffers.staged, source, start, end, data, at)
 
 
 @inlined
@@ -260,7 +258,7 @@ def accept(scan_state: a.ScanState, data: Any, at: Any, size: Any, staged: Table
 
 
 @inlined
-def stage(arrays: a.Arrays, staged: Table[a.Staged], data: Any, window: Any, table: Any, begin: Any) -> Any:
+def stage(arrays: a.Arrays, buffers: a.Buffers, data: Any, begin: Any) -> Any:
     """Stage batches until there are enough of them, or one is not plain; return why it ended."""
     scan_state = arrays.scan_state
     outcome = np.int64(oc.FINISHED)
@@ -272,9 +270,9 @@ def stage(arrays: a.Arrays, staged: Table[a.Staged], data: Any, window: Any, tab
     ):
         at, first = scan_state.at, scan_state.staged
         size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
-        outcome = np.int64(take(arrays, staged, data, window, table, at, size))
+        outcome = np.int64(take(arrays, buffers, data, at, size))
         if outcome == oc.FINISHED:
-            accept(scan_state, data, at, size, staged, first)
+            accept(scan_state, data, at, size, buffers.staged, first)
     return outcome
 
 

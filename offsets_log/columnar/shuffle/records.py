@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -80,6 +80,15 @@ ROWS, KEYS_USED, VALUES_USED = range(3)
 CONTROL_TYPES = ("ABORT", "COMMIT")
 
 
+class Columns(NamedTuple):
+    """The columns of a table, and how far they are filled: numbers, bytes of keys and of values behind each other."""
+
+    counts: Longs
+    longs: LongRows
+    keys: Bytes
+    values: Bytes
+
+
 @inlined
 def _control_type(source: Any, key: Any, key_size: Any) -> Any:
     """Return 0 for ABORT, 1 for COMMIT, −1 for anything that is not plain."""
@@ -97,15 +106,22 @@ def _copy(source: Any, start: Any, size: Any, target: Any, used: Any) -> Any:
 
 @part
 def _add_records(
-    scan_state: a.ScanState, source: Any, start: Any, end: Any, data: Any, at: Any, staged: Table[a.Staged],
-    counts: Any, longs: Any, keys: Any, values: Any,
-) -> Any:  # fmt: skip
+    scan_state: a.ScanState,
+    source: Any,
+    start: Any,
+    end: Any,
+    data: Any,
+    at: Any,
+    staged: Table[a.Staged],
+    columns: Columns,
+) -> Any:
     """Add the records of the batch at ``at``, which are in ``source[start:end]``, as rows."""
+    counts, longs = columns.counts, columns.longs
     count = scan_state.needed = bt.count_of(source, start, end, data, at)
     if count > len(staged):
         return oc.NEEDS_RECORDS
     first = counts[ROWS]
-    room = min(len(keys) - counts[KEYS_USED], len(values) - counts[VALUES_USED])
+    room = min(len(columns.keys) - counts[KEYS_USED], len(columns.values) - counts[VALUES_USED])
     if first + count > longs.shape[1] or end - start > room:
         return oc.FULL
     if bt.records_of(source, start, end, count, data, at, staged, np.int64(0)) < 0:
@@ -128,18 +144,18 @@ def _add_records(
         longs[POSITION, n] = bt.records_begin(data, at) if attributes & bt.CODEC_MASK else staged[i].record_at
         longs[KEY_SIZE, n] = key_size
         longs[VALUE_SIZE, n] = staged[i].value_size
-        counts[KEYS_USED] = _copy(source, key, key_size, keys, counts[KEYS_USED])
-        counts[VALUES_USED] = _copy(source, staged[i].value_at, staged[i].value_size, values, counts[VALUES_USED])
+        counts[KEYS_USED] = _copy(source, key, key_size, columns.keys, counts[KEYS_USED])
+        counts[VALUES_USED] = _copy(
+            source, staged[i].value_at, staged[i].value_size, columns.values, counts[VALUES_USED]
+        )
     counts[ROWS] = first + count
     return oc.FINISHED
 
 
 @inlined
-def _take(
-    scan_state: a.ScanState, staged: Table[a.Staged], data: Any, window: Any, table: Any, counts: Any, longs: Any,
-    keys: Any, values: Any, at: Any, size: Any,
-) -> Any:  # fmt: skip
+def _take(scan_state: a.ScanState, buffers: a.Buffers, data: Any, columns: Columns, at: Any, size: Any) -> Any:
     """Add the batch at a position as rows, or return why not."""
+    table = buffers.table
     refused = sc.refusal(scan_state, data, at, size)
     if refused != oc.FINISHED:
         return refused
@@ -149,27 +165,25 @@ def _take(
         return oc.NOT_PLAIN
     if not is_compressed:
         begin = bt.records_begin(data, at)
-        return _add_records(scan_state, data, begin, at + size, data, at, staged, counts, longs, keys, values)
+        return _add_records(scan_state, data, begin, at + size, data, at, buffers.staged, columns)
     place = sc.find_in_window(scan_state, table, at)
     if place < 0:
         return oc.NEEDS_WINDOW
     if table[place, dp.END] < 0:
         return oc.NOT_PLAIN
     begin, end = table[place, dp.BEGIN], table[place, dp.END]
-    return _add_records(scan_state, window, begin, end, data, at, staged, counts, longs, keys, values)
+    return _add_records(scan_state, buffers.window, begin, end, data, at, buffers.staged, columns)
 
 
 @kernel
-def copy_records(
-    scan_state: a.ScanState, staged: Table[a.Staged], data: Bytes, window: Bytes, table: LongRows, counts: Longs,
-    longs: LongRows, keys: Bytes, values: Bytes,
-) -> Any:  # fmt: skip
+def copy_records(scan_state: a.ScanState, buffers: a.Buffers, data: Bytes, columns: Columns) -> Any:
     """Copy the records of plain batches from ``scan_state.at`` on, each whole or not at all; return why it stopped."""
+    counts = columns.counts
     while scan_state.at < scan_state.stop:
         at = scan_state.at
         size = bt.batch_at(data, at, np.int64(len(data)))
         keys_used, values_used = counts[KEYS_USED], counts[VALUES_USED]
-        outcome = np.int64(_take(scan_state, staged, data, window, table, counts, longs, keys, values, at, size))
+        outcome = np.int64(_take(scan_state, buffers, data, columns, at, size))
         if outcome != oc.FINISHED:
             counts[KEYS_USED], counts[VALUES_USED] = keys_used, values_used
             return outcome
@@ -227,10 +241,8 @@ class _RecordReading(Reading):
 
     def scan(self, index: int, data: a.Bytes) -> int:
         self.scanned = index
-        return copy_records(  # type: ignore[no-any-return]
-            self.scan_state, self.scanner.staged, data, self.scanner.window, self.scanner.table, self.counts,
-            self.longs, self.keys, self.values,
-        )  # fmt: skip
+        columns = Columns(self.counts, self.longs, self.keys, self.values)
+        return copy_records(self.scan_state, self.scanner.buffers, data, columns)  # type: ignore[no-any-return]
 
     def take(self, index: int, batch: RecordBatch) -> None:
         for event in self.events(index, batch):

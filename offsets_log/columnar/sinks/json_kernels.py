@@ -5,21 +5,15 @@ A program is rows of `STEP_COLUMNS` numbers. A step writes its literal and then 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.kinds import ByteRows, Bytes, LongRows
 from offsets_log.columnar.scan.interner import is_utf8, same_bytes
-from offsets_log.columnar.sinks.writers import (
-    BASE64,
-    URL_SAFE,
-    base64,
-    copy,
-    escaped,
-    write_number,
-)
+from offsets_log.columnar.sinks.writers import BASE64, URL_SAFE, Output, base64, copy, escaped, write_number
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
 
 # Columns of a program. ``OTHER`` is a second literal, ``TARGET`` the step behind all of an array, a struct, a tagged
@@ -58,7 +52,15 @@ SLACK = 16
 LEFT, BACK, AROUND, BEGIN, BEHIND_NAME, FRAME_SIZE = range(6)
 MOST_FRAMES = 8
 STACK_SIZE = FRAME_SIZE * MOST_FRAMES
-"""Numbers of ``stack`` that are used."""
+"""Numbers of the progress that are used as a stack of frames."""
+
+
+class Json(NamedTuple):
+    """The programs of all keys and values, the bytes that they write, and what stands for each byte of a text."""
+
+    steps: LongRows
+    literals: Bytes
+    escapes: ByteRows
 
 
 @inlined
@@ -100,56 +102,55 @@ def _integer(out: Any, at: Any, argument: Any, data: Any, read: Any, end: Any) -
 
 
 @inlined
-def _sized(
-    out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
-) -> Any:  # fmt: skip
+def _sized(out: Any, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any) -> Any:
     """Write a string or bytes, or null; return where it ends in the text, and in the record."""
+    steps = json.steps
     flags = steps[pc, ARGUMENT]
     size, read = _length(data, read, end, flags)
     if read < 0 or size > end - read or size < -1 or (size < 0 and flags & NULLABLE == 0):
         return np.int64(oc.NOT_PLAIN), read
     if size < 0:
         return _write_null(out, at), read
-    at = copy(out, at, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
+    at = copy(out, at, json.literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
     if at >= 0 and steps[pc, STEP] == BYTES:
         at = base64(out, at, data, read, size, BASE64)
     elif at >= 0:
-        at = escaped(out, at, data, read, size, escapes) if is_utf8(data, read, size) else np.int64(oc.NOT_PLAIN)
+        at = escaped(out, at, data, read, size, json.escapes) if is_utf8(data, read, size) else np.int64(oc.NOT_PLAIN)
     if at >= 0:
-        at = copy(out, at, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
+        at = copy(out, at, json.literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
     return at, read + size
 
 
 @inlined
-def _uuid(out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any) -> Any:
+def _uuid(out: Any, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any) -> Any:
+    steps = json.steps
     if read + UUID_SIZE > end:
         return np.int64(oc.NOT_PLAIN), read
-    at = copy(out, at, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
+    at = copy(out, at, json.literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
     if at >= 0:
         at = base64(out, at, data, read, np.int64(UUID_SIZE), URL_SAFE)
     if at >= 0:
-        at = copy(out, at - 2, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])  # it is not padded
+        at = copy(out, at - 2, json.literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])  # it is not padded
     return at, read + UUID_SIZE
 
 
 @part
-def _value(
-    out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
-) -> Any:  # fmt: skip
+def _value(out: Any, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any) -> Any:
     """Write what a step up to UUID reads; return where it ends in the text, and in the record."""
-    step = steps[pc, STEP]
+    step = json.steps[pc, STEP]
     if step == LITERAL:
         return at, read
     if step == INTEGER:
-        return _integer(out, at, steps[pc, ARGUMENT], data, read, end)
+        return _integer(out, at, json.steps[pc, ARGUMENT], data, read, end)
     if step == UUID:
-        return _uuid(out, at, steps, pc, literals, data, read, end)
-    return _sized(out, at, steps, pc, literals, data, read, end, escapes)
+        return _uuid(out, at, json, pc, data, read, end)
+    return _sized(out, at, json, pc, data, read, end)
 
 
 @inlined
-def _array(stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: Any) -> Any:
+def _array(output: Output, depth: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: Any) -> Any:
     """Enter or skip an array; return the next step, the positions in text and record, and the depth."""
+    out = output.out
     flags = steps[pc, ARGUMENT]
     size, read = _length(data, read, end, flags)
     is_fit = read >= 0 and size <= end - read and size >= -1 and (size >= 0 or flags & NULLABLE != 0)
@@ -162,17 +163,18 @@ def _array(stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, data:
         out[U(at + 1)] = 93  # ]
         return steps[pc, TARGET], at + 2, read, depth
     frame = FRAME_SIZE * depth
-    stack[frame + LEFT], stack[frame + BACK] = size, pc + 1
+    output.progress[frame + LEFT], output.progress[frame + BACK] = size, pc + 1
     return pc + 1, at + 1, read, depth + 1
 
 
 @inlined
-def _next(stack: Any, depth: Any, out: Any, at: Any, pc: Any) -> Any:
+def _next(output: Output, depth: Any, at: Any, pc: Any) -> Any:
     """Go to the next element or out of the array."""
+    stack = output.progress
     frame = FRAME_SIZE * (depth - 1)
     stack[frame + LEFT] -= 1
     is_last = stack[frame + LEFT] == 0
-    out[U(at)] = np.uint8(93) if is_last else np.uint8(44)  # ] or ,
+    output.out[U(at)] = np.uint8(93) if is_last else np.uint8(44)  # ] or ,
     return (pc + 1 if is_last else stack[frame + BACK]), at + 1, depth - (1 if is_last else 0)
 
 
@@ -195,13 +197,12 @@ def _struct(out: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: A
 
 
 @part
-def _tags(
-    stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any
-) -> Any:  # fmt: skip
+def _tags(output: Output, depth: Any, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any) -> Any:
     """Enter a section of tagged fields, go on to the next field, or leave it; also return the end of what is read now.
 
     The numbers of the fields must ascend, as in the steps, and none may be unknown.
     """
+    stack, steps = output.progress, json.steps
     if steps[pc, STEP] == TAGS:
         count, read = uvarint(data, read, end)
         if read < 0 or depth >= MOST_FRAMES:
@@ -215,7 +216,7 @@ def _tags(
         size, other = at - begin, steps[pc, OTHER_AT]
         if read != end:
             return pc, np.int64(oc.NOT_PLAIN), read, end, depth
-        if size == steps[pc, OTHER_SIZE] and same_bytes(literals, other, out, begin, size):
+        if size == steps[pc, OTHER_SIZE] and same_bytes(json.literals, other, output.out, begin, size):
             at = stack[frame + BEGIN]
         end = stack[frame + AROUND]
     behind = steps[stack[frame + BACK], TARGET]
@@ -232,41 +233,39 @@ def _tags(
     if read < 0 or size > end - read or pc >= behind:
         return pc, np.int64(oc.NOT_PLAIN), read, end, depth
     stack[frame + BEGIN] = at
-    at = copy(out, at, literals, steps[pc, LITERAL_AT], steps[pc, LITERAL_SIZE])
+    at = copy(output.out, at, json.literals, steps[pc, LITERAL_AT], steps[pc, LITERAL_SIZE])
     stack[frame + BEHIND_NAME] = at
     return pc + 1, at, read, read + size, depth
 
 
 @part
-def _enter(
-    stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any
-) -> Any:  # fmt: skip
+def _enter(output: Output, depth: Any, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any) -> Any:
     """Do a step after UUID.
 
     Returns:
         The next step, the positions in text and record, where the record ends, and the depth.
     """
+    steps = json.steps
     step = steps[pc, STEP]
     if step == ARRAY:
-        pc, at, read, depth = _array(stack, depth, out, at, steps, pc, data, read, end)
+        pc, at, read, depth = _array(output, depth, at, steps, pc, data, read, end)
     elif step == NEXT:
-        pc, at, depth = _next(stack, depth, out, at, pc)
+        pc, at, depth = _next(output, depth, at, pc)
     elif step == STRUCT:
-        pc, at, read = _struct(out, at, steps, pc, data, read, end)
+        pc, at, read = _struct(output.out, at, steps, pc, data, read, end)
     else:
-        return _tags(stack, depth, out, at, steps, pc, literals, data, read, end)
+        return _tags(output, depth, at, json, pc, data, read, end)
     return pc, at, read, end, depth
 
 
 @part
-def write_json(
-    stack: Any, out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
-) -> Any:  # fmt: skip
+def write_json(output: Output, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any) -> Any:
     """Write the JSON of ``data[read:end]``; return where it ends in the text, NOT_PLAIN or FULL."""
+    out, steps = output.out, json.steps
     depth = np.int64(0)
     while True:
         step = steps[pc, STEP]
-        at = copy(out, at, literals, steps[pc, LITERAL_AT], steps[pc, LITERAL_SIZE])
+        at = copy(out, at, json.literals, steps[pc, LITERAL_AT], steps[pc, LITERAL_SIZE])
         if at >= 0 and len(out) - at < SLACK:
             at = np.int64(oc.FULL)
         if at < 0:
@@ -274,9 +273,9 @@ def write_json(
         if step == END:
             return at if read == end else np.int64(oc.NOT_PLAIN)
         if step <= UUID:
-            at, read = _value(out, at, steps, pc, literals, data, read, end, escapes)
+            at, read = _value(out, at, json, pc, data, read, end)
             pc += 1
         else:
-            pc, at, read, end, depth = _enter(stack, depth, out, at, steps, pc, literals, data, read, end)
+            pc, at, read, end, depth = _enter(output, depth, at, json, pc, data, read, end)
         if at < 0:
             return at

@@ -6,7 +6,7 @@ the next field in the raw value of the record. If the program does not fit, the 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, Ints, LongPlanes, LongRows, Longs
 from offsets_log.columnar.scan.interner import is_utf8, same_bytes
-from offsets_log.columnar.sinks.json_kernels import STACK_SIZE, write_json
+from offsets_log.columnar.sinks.json_kernels import STACK_SIZE, Json, write_json
 from offsets_log.columnar.sinks.kinds import kind_number
 from offsets_log.columnar.sinks.writers import (
     BASE64,
     MOST_ESCAPED,
+    Output,
     base64,
     copy,
     escaped,
@@ -71,11 +72,38 @@ member, FIELDS * (1 + n) + its number, where row n is the group's protocol."""
 END_OF_MARKER = 6  # its version and the epoch
 
 
+class Embedded(NamedTuple):
+    """The embedded bytes that are known; see `known.Known`."""
+
+    slots: Longs
+    known: LongRows
+    memory: Bytes
+
+
+class Programs(NamedTuple):
+    """The programs of all kinds of rows; see `templates.Templates`."""
+
+    begins: Ints
+    ops: LongRows
+    literals: Bytes
+    json: Json
+    embedded: Embedded
+
+
+class Columns(NamedTuple):
+    """The columns of a chunk; names as they stand in lines, and where each begins and ends, by kind and number."""
+
+    longs: LongRows
+    ints: IntRows
+    texts: ByteRows
+    names: Bytes
+    places: LongPlanes
+
+
 @part
-def _string(
-    out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
-) -> Any:  # fmt: skip
+def _string(out: Any, at: Any, programs: Programs, pc: Any, data: Any, read: Any, end: Any) -> Any:
     """Write a text with an int16 length; return where it ends in the line, and in the record."""
+    ops = programs.ops
     if read + 2 > end:
         return np.int64(oc.NOT_PLAIN), read
     size, read = be16(data, read), read + 2
@@ -86,32 +114,31 @@ def _string(
         return at + 4, read
     if size > end - read or not is_utf8(data, read, size):
         return np.int64(oc.NOT_PLAIN), read
-    at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+    at = copy(out, at, programs.literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     if at >= 0:
-        at = escaped(out, at, data, read, size, escapes)
+        at = escaped(out, at, data, read, size, programs.json.escapes)
     if at >= 0:
-        at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+        at = copy(out, at, programs.literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     return at, read + size
 
 
 @part
-def find_known(progress: Any, slots: Any, known: Any, memory: Any, data: Any, start: Any, size: Any, which: Any) -> Any:
+def find_known(progress: Any, embedded: Embedded, data: Any, start: Any, size: Any, which: Any) -> Any:
     """Return the number of embedded bytes, −1 if they are not known, and their slot."""
+    slots, known = embedded.slots, embedded.known
     mask = np.int64(len(slots) - 1)
     slot = hash_bytes(data, start, size, progress[SEED] + which) & mask
     while slots[U(slot)] != 0:
         number = slots[U(slot)] - 1
         is_like = known[number, KNOWN_SIZE] == size and known[number, KNOWN_WHICH] == which
-        if is_like and same_bytes(memory, known[number, KNOWN_AT], data, start, size):
+        if is_like and same_bytes(embedded.memory, known[number, KNOWN_AT], data, start, size):
             return number, slot
         slot = slot + 1 & mask
     return np.int64(-1), slot
 
 
 @part
-def _known_field(
-    progress: Any, data: Any, begin: Any, start: Any, size: Any, field: Any, slots: Any, known: Any, memory: Any
-) -> Any:  # fmt: skip
+def _known_field(progress: Any, data: Any, begin: Any, start: Any, size: Any, field: Any, embedded: Embedded) -> Any:
     """Return the number of a member's field, known for the protocol type and protocol of its group; else −1.
 
     Args:
@@ -124,7 +151,7 @@ def _known_field(
         else:
             length = max(be16(data, at), np.int64(0))
             at, which = at + 2, -2 - number
-        number, _ = find_known(progress, slots, known, memory, data, at, length, which)
+        number, _ = find_known(progress, embedded, data, at, length, which)
         if number < 0:
             progress[WHICH], progress[EMBEDDED_AT], progress[EMBEDDED_SIZE] = which, at, length
             return number
@@ -134,33 +161,31 @@ def _known_field(
 
 @part
 def _embedded(
-    progress: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, start: Any, size: Any,
-    slots: Any, known: Any, memory: Any,
-) -> Any:  # fmt: skip
+    output: Output, at: Any, programs: Programs, pc: Any, data: Any, begin: Any, start: Any, size: Any
+) -> Any:
     """Write embedded bytes in the form of a line."""
-    prefix = progress[PREFIX]
-    if prefix <= start - begin and same_bytes(memory, np.int64(0), data, begin, prefix):
-        number = _known_field(progress, data, begin, start, size, ops[pc, ARGUMENT], slots, known, memory)
+    ops, embedded, out = programs.ops, programs.embedded, output.out
+    prefix = output.progress[PREFIX]
+    if prefix <= start - begin and same_bytes(embedded.memory, np.int64(0), data, begin, prefix):
+        number = _known_field(output.progress, data, begin, start, size, ops[pc, ARGUMENT], embedded)
         if number < 0:
             return np.int64(oc.NEEDS_EMBEDDED)
-        return copy(out, at, memory, known[number, TEXT_AT], known[number, TEXT_SIZE])
-    at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+        return copy(out, at, embedded.memory, embedded.known[number, TEXT_AT], embedded.known[number, TEXT_SIZE])
+    at = copy(out, at, programs.literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     if at >= 0:
         at = base64(out, at, data, start, size, BASE64)
     if at >= 0:
-        at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+        at = copy(out, at, programs.literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     return at
 
 
 @part
-def _read(
-    progress: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, read: Any, end: Any,
-    escapes: Any, slots: Any, known: Any, memory: Any,
-) -> Any:  # fmt: skip
+def _read(output: Output, at: Any, programs: Programs, pc: Any, data: Any, begin: Any, read: Any, end: Any) -> Any:
     """Write the next value of the record; return where it ends in the line, and in the record."""
-    op = ops[pc, OP]
+    out = output.out
+    op = programs.ops[pc, OP]
     if op == READ_STRING:
-        return _string(out, at, ops, pc, literals, data, read, end, escapes)
+        return _string(out, at, programs, pc, data, read, end)
     if op == READ_INT64:
         if read + 8 > end:
             return np.int64(oc.NOT_PLAIN), read
@@ -173,7 +198,7 @@ def _read(
     if number < 0 or number > end - read:
         return np.int64(oc.NOT_PLAIN), read
     if op == READ_EMBEDDED:
-        at = _embedded(progress, out, at, ops, pc, literals, data, begin, read, number, slots, known, memory)
+        at = _embedded(output, at, programs, pc, data, begin, read, number)
         return at, read + number
     return base64(out, at, data, read, number, BASE64), read + number
 
@@ -191,67 +216,58 @@ def _begin(ints: Any, which: Any, n: Any) -> Any:
 
 
 @inlined
-def _column(
-    out: Any, at: Any, op: Any, argument: Any, longs: Any, ints: Any, texts: Any, names: Any, places: Any, n: Any,
-    escapes: Any,
-) -> Any:  # fmt: skip
+def _column(out: Any, at: Any, op: Any, argument: Any, columns: Columns, n: Any, json: Json) -> Any:
     """Write a value from a column of the chunk."""
+    ints, texts = columns.ints, columns.texts
     if op == LONG:
-        return write_number(out, at, longs[argument, n])
+        return write_number(out, at, columns.longs[argument, n])
     if op == INT:
         return write_number(out, at, np.int64(ints[argument, n]))
     if op == NAME:
         row = k.GROUP if argument == k.IS_GROUP else k.TOPIC if argument == k.IS_TOPIC else k.TOPIC_ID
         number = ints[row, n]
-        begin = places[argument, number, 0]
-        return copy(out, at, names, begin, places[argument, number, 1] - begin)
+        begin = columns.places[argument, number, 0]
+        return copy(out, at, columns.names, begin, columns.places[argument, number, 1] - begin)
     if op == METADATA:
         begin = _begin(ints, k.METADATA, n)
         size = ints[k.ENDS_AT + k.METADATA, n] - begin
-        if argument and says_more(texts[k.METADATA], begin, size, escapes):
+        if argument and says_more(texts[k.METADATA], begin, size, json.escapes):
             return np.int64(oc.NOT_PLAIN)
-        return escaped(out, at, texts[k.METADATA], begin, size, escapes)
+        return escaped(out, at, texts[k.METADATA], begin, size, json.escapes)
     begin = _begin(ints, k.RAW_VALUE, n)
     return write_number(out, at, be32(texts[k.RAW_VALUE], begin + END_OF_MARKER - 4))
 
 
 @inlined
-def _json(
-    progress: Any, out: Any, at: Any, op: Any, step: Any, steps: Any, step_literals: Any, ints: Any, texts: Any, n: Any,
-    escapes: Any,
-) -> Any:  # fmt: skip
+def _json(output: Output, at: Any, op: Any, step: Any, json: Json, columns: Columns, n: Any) -> Any:
     """Write the JSON of a raw key or value, after its type or version."""
     which = np.int64(k.RAW_KEY) if op == JSON_KEY else np.int64(k.RAW_VALUE)
-    begin, end = _begin(ints, which, n) + 2, np.int64(ints[k.ENDS_AT + which, n])
-    return write_json(progress, out, at, steps, step, step_literals, texts[which], begin, end, escapes)
+    begin, end = _begin(columns.ints, which, n) + 2, np.int64(columns.ints[k.ENDS_AT + which, n])
+    return write_json(output, at, json, step, columns.texts[which], begin, end)
 
 
 @part
-def _line(
-    progress: Any, out: Any, at: Any, pc: Any, ops: Any, literals: Any, steps: Any, step_literals: Any, longs: Any,
-    ints: Any, texts: Any, names: Any, places: Any, n: Any, escapes: Any, slots: Any, known: Any, memory: Any,
-) -> Any:  # fmt: skip
+def _line(output: Output, at: Any, pc: Any, programs: Programs, columns: Columns, n: Any) -> Any:
     """Write the line of a row; return where it ends."""
-    data = texts[k.RAW_VALUE]
-    begin, end = _begin(ints, k.RAW_VALUE, n) + 2, np.int64(ints[k.ENDS_AT + k.RAW_VALUE, n])
+    ops, out = programs.ops, output.out
+    data = columns.texts[k.RAW_VALUE]
+    begin, end = _begin(columns.ints, k.RAW_VALUE, n) + 2, np.int64(columns.ints[k.ENDS_AT + k.RAW_VALUE, n])
     read = begin
     left = np.int64(0)
     is_entered = False
     while at >= 0:
         op, argument = ops[pc, OP], ops[pc, ARGUMENT]
         if not is_entered:
-            at = copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE])
+            at = copy(out, at, programs.literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE])
         is_entered = False
         if at < 0 or op == END:
             return np.int64(oc.NOT_PLAIN) if at >= 0 and argument and read != end else at
         if op < JSON_KEY:
-            at = np.int64(_column(out, at, op, argument, longs, ints, texts, names, places, n, escapes))
+            at = np.int64(_column(out, at, op, argument, columns, n, programs.json))
         elif op < READ_INT32:
-            at = np.int64(_json(progress, out, at, op, argument, steps, step_literals, ints, texts, n, escapes))
+            at = np.int64(_json(output, at, op, argument, programs.json, columns, n))
         elif op < ARRAY:
-            at, read = _read(
-                progress, out, at, ops, pc, literals, data, begin, read, end, escapes, slots, known, memory
-            )  # fmt: skip
+            at, read = _read(output, at, programs, pc, data, begin, read, end)
         else:
             if op == ARRAY:
                 left, read = _count(data, read, end)
@@ -261,7 +277,7 @@ def _line(
                 left -= 1
             is_entered = bool((left == 0) == (op == ARRAY))
             if is_entered:
-                at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+                at = copy(out, at, programs.literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
                 pc = argument
                 continue
         pc += 1
@@ -269,32 +285,25 @@ def _line(
 
 
 @kernel
-def write_lines(
-    progress: Longs, out: Bytes, shown: Bytes, begins: Ints, ops: LongRows, literals: Bytes, steps: LongRows,
-    step_literals: Bytes, longs: LongRows, ints: IntRows, texts: ByteRows, names: Bytes, places: LongPlanes,
-    escapes: ByteRows, slots: Longs, known: LongRows, memory: Bytes,
-) -> Any:  # fmt: skip
+def write_lines(output: Output, shown: Bytes, programs: Programs, columns: Columns) -> Any:
     """Append lines to ``out[:progress[USED]]`` from ``progress[ROW]`` on; return why it stopped.
 
     Args:
         shown: for each row, whether it has a line; empty if all rows have.
-        begins: see `templates.Templates`.
     """
+    progress = output.progress
     for n in range(progress[ROW], progress[END_ROW]):
         progress[ROW] = n
         if len(shown) and not shown[n]:
             continue
-        kind = kind_number(ints, n)
-        program = np.int64(begins[U(kind)])
+        kind = kind_number(columns.ints, n)
+        program = np.int64(programs.begins[U(kind)])
         if program == SLOW_PATH:
             return np.int64(oc.NOT_PLAIN)
-        if program == NO_PROGRAM or program >= len(ops):
+        if program == NO_PROGRAM or program >= len(programs.ops):
             progress[KIND] = kind
             return np.int64(oc.NEEDS_TEMPLATE)
-        at = _line(
-            progress, out, progress[USED], program, ops, literals, steps, step_literals, longs, ints, texts, names,
-            places, n, escapes, slots, known, memory,
-        )  # fmt: skip
+        at = _line(output, progress[USED], program, programs, columns, n)
         if at < 0:
             return np.int64(at if at == oc.FULL or at == oc.NEEDS_EMBEDDED else oc.NOT_PLAIN)
         progress[USED] = at
@@ -303,10 +312,11 @@ def write_lines(
 
 
 @kernel
-def remember(progress: Longs, slots: Longs, known: LongRows, memory: Bytes) -> None:
+def remember(progress: Longs, embedded: Embedded) -> None:
     """Enter row ``progress[KNOWN]`` of ``known`` into the table; there is room."""
+    known = embedded.known
     number = progress[KNOWN]
     at, size, which = known[number, KNOWN_AT], known[number, KNOWN_SIZE], known[number, KNOWN_WHICH]
-    _, slot = find_known(progress, slots, known, memory, memory, at, size, which)
-    slots[slot] = number + 1
+    _, slot = find_known(progress, embedded, embedded.memory, at, size, which)
+    embedded.slots[slot] = number + 1
     progress[KNOWN] = number + 1

@@ -39,6 +39,11 @@ class Known:
         progress[sk.PREFIX] = len(self._prefix)
         self._forget()
 
+    @property
+    def embedded(self) -> sk.Embedded:
+        """What is known, as kernels take it."""
+        return sk.Embedded(self.slots, self.known, self.memory)
+
     def _forget(self) -> None:
         self.slots = np.zeros(2 * LEAST_KNOWN, np.int64)
         self.known = np.zeros((LEAST_KNOWN, sk.KNOWN_COLUMNS), np.int64)
@@ -58,7 +63,7 @@ class Known:
         self.slots = np.zeros(2 * len(self.slots), np.int64)
         self._progress[sk.KNOWN] = 0
         for _ in range(count):
-            sk.remember(self._progress, self.slots, self.known, self.memory)
+            sk.remember(self._progress, self.embedded)
 
     def what(self, number: int) -> int:
         """Return what the bytes of a row are."""
@@ -81,4 +86,4 @@ class Known:
         self.memory[at : at + size] = np.frombuffer(data + text, np.uint8)
         self.known[self._progress[sk.KNOWN]] = at, len(data), which, text_at, len(text)
         self._used += size
-        sk.remember(self._progress, self.slots, self.known, self.memory)
+        sk.remember(self._progress, self.embedded)

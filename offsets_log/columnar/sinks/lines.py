@@ -22,12 +22,13 @@ from offsets_log.columnar.events.chunk import ROOM, Chunk, Entries, Mask, Room
 from offsets_log.columnar.events.layouts import Release
 from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.sinks.json_kernels import Json
 from offsets_log.columnar.sinks.json_programs import Programs
 from offsets_log.columnar.sinks.kinds import kind_number, kind_of
 from offsets_log.columnar.sinks.known import Known
 from offsets_log.columnar.sinks.marks import Form, Told, escapes_of, event_of, quote_of
 from offsets_log.columnar.sinks.templates import WITHOUT_VALUE, Maker, Templates
-from offsets_log.columnar.sinks.writers import MOST_ESCAPED
+from offsets_log.columnar.sinks.writers import MOST_ESCAPED, Output
 from offsets_log.events import BatchStart, Event, LogEvent
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import decode_coordinator_record
@@ -223,15 +224,16 @@ class LineChunk(Chunk):
     ) -> Iterator[memoryview]:
         """Write the lines of rows that the kernel has read."""
         templates = self.press.templates(segment, offsets_partition, self.release)
-        names, progress, known, json = self._names, self._progress, self.known, self.press.json
+        progress, known, json, escapes = self._progress, self.known, self.press.json, self.press.escapes
+        columns = sk.Columns(self.longs, self.ints, self.texts, self._names.data, self._names.places)
         shown = np.zeros(0, np.uint8) if is_shown is None else is_shown.view(np.uint8)
         progress[sk.ROW], progress[sk.END_ROW] = begin, end
         while True:
-            outcome = sk.write_lines(
-                progress, self._out, shown, templates.begins, templates.ops, templates.literals, json.steps,
-                json.literals, self.longs, self.ints, self.texts, names.data, names.places, self.press.escapes,
-                known.slots, known.known, known.memory,
+            made = sk.Programs(
+                templates.begins, templates.ops, templates.literals, Json(json.steps, json.literals, escapes),
+                known.embedded,
             )  # fmt: skip
+            outcome = sk.write_lines(Output(progress, self._out), shown, made, columns)
             if outcome == oc.FINISHED:
                 return
             if outcome == oc.NOT_PLAIN:

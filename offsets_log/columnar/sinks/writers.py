@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.jit.kinds import Bytes, Longs
 from offsets_log.columnar.wire.decompress import copy8, copy_bytes
 
 MOST_ESCAPED = 8
@@ -26,6 +27,13 @@ URL_SAFE = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0
 DIGITS = np.full(256, -1, np.int64)
 DIGITS[BASE64[:64]] = np.arange(64)
 """Letter of base64 → its digit; −1 for other bytes."""
+
+
+class Output(NamedTuple):
+    """What text is written to: numbers that tell how far it is, and the bytes."""
+
+    progress: Longs
+    out: Bytes
 
 
 @inlined

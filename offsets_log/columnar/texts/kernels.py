@@ -9,7 +9,7 @@ Over 400 lines: one kernel and the parts it is made of.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,32 @@ MOST_STRING_HEAD = 4
 MOST_VARINT = 10
 AROUND_RECORD = 6 * MOST_VARINT
 INT32_MAX = np.iinfo(np.int32).max
+
+
+class Parsing(NamedTuple):
+    """A text and what becomes of it.
+
+    Attributes:
+        progress: how far both are.
+        ops, literals: the programs one after the other, and the bytes that they ask for or write.
+        of_batches, of_records: where the programs of lines begin.
+        facts: what is known of the batch and of the record.
+        out: segment bytes.
+        pairs: (record offset, line) of each record; of a batch its base offset, and its line as a negative number.
+        known_progress, embedded: bytes that are known by their text, as `sinks.kernels` has them.
+    """
+
+    progress: Longs
+    text: Bytes
+    ops: LongRows
+    literals: Bytes
+    of_batches: Longs
+    of_records: Longs
+    facts: LongRows
+    out: Bytes
+    pairs: LongRows
+    known_progress: Longs
+    embedded: sk.Embedded
 
 
 @inlined
@@ -161,8 +187,9 @@ def _plain_string(text: Any, at: Any) -> Any:
 
 
 @part
-def _string(text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used: Any) -> Any:
+def _string(parsing: Parsing, at: Any, pc: Any, used: Any) -> Any:
     """Write a JSON string after its length; return where it ends in the text, and the end of what is written."""
+    text, ops, literals, out = parsing.text, parsing.ops, parsing.literals, parsing.out
     quote_at, quotes = ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]
     is_compact = ops[pc, ARGUMENT] == IS_COMPACT
     if len(out) - used < MOST_STRING_HEAD:
@@ -210,27 +237,27 @@ def _json_end(text: Any, at: Any) -> Any:
 
 
 @part
-def _embedded(
-    text: Any, at: Any, which: Any, out: Any, used: Any, known_progress: Any, slots: Any, known: Any, memory: Any
-) -> Any:  # fmt: skip
+def _embedded(parsing: Parsing, at: Any, which: Any, used: Any) -> Any:
     """Write the bytes known for an embedded text; known bytes of size 0 mean that the slow path must read it."""
-    end = np.int64(_json_end(text, at))
+    known_progress, embedded = parsing.known_progress, parsing.embedded
+    end = np.int64(_json_end(parsing.text, at))
     if end < 0:
         return end, used
-    number, _ = sk.find_known(known_progress, slots, known, memory, text, at, end - at, which)
+    number, _ = sk.find_known(known_progress, embedded, parsing.text, at, end - at, which)
     if number < 0:
         known_progress[sk.WHICH], known_progress[sk.EMBEDDED_AT], known_progress[sk.EMBEDDED_SIZE] = which, at, end - at
         return np.int64(oc.NEEDS_EMBEDDED), used
-    size = known[number, sk.TEXT_SIZE]
+    size = embedded.known[number, sk.TEXT_SIZE]
     if size == 0:
         return np.int64(oc.NOT_PLAIN), used
-    used = np.int64(_write_literal(out, used, memory, known[number, sk.TEXT_AT], size))
+    used = np.int64(_write_literal(parsing.out, used, embedded.memory, embedded.known[number, sk.TEXT_AT], size))
     return (end if used >= 0 else np.int64(oc.FULL)), used
 
 
 @part
-def _begin_record(facts: Any, out: Any, used: Any) -> Any:
+def _begin_record(parsing: Parsing, used: Any) -> Any:
     """Write the part of a record before its key, from known facts."""
+    facts, out = parsing.facts, parsing.out
     key_size, value_size = facts[OF_RECORD, INTS_AT + k.KEY_SIZE], facts[OF_RECORD, INTS_AT + k.VALUE_SIZE]
     offset_delta = facts[OF_RECORD, k.RECORD_OFFSET] - facts[OF_BATCH, k.BATCH_BASE_OFFSET]
     time_delta = facts[OF_RECORD, k.TIMESTAMP] - facts[OF_BATCH, k.BASE_TIMESTAMP]
@@ -249,24 +276,22 @@ def _begin_record(facts: Any, out: Any, used: Any) -> Any:
 
 
 @part
-def _value_of(
-    text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any, row: Any, out: Any, used: Any,
-    known_progress: Any, slots: Any, known: Any, memory: Any,
-) -> Any:  # fmt: skip
+def _value_of(parsing: Parsing, at: Any, pc: Any, row: Any, used: Any) -> Any:
     """Do an operation: return where the text continues and the end of what is written; negative numbers are reasons."""
+    ops, out = parsing.ops, parsing.out
     op, argument = ops[pc, OP], ops[pc, ARGUMENT]
     if op == STRING:
-        return _string(text, at, ops, pc, literals, out, used)
+        return _string(parsing, at, pc, used)
     if op == EMBEDDED:
-        return _embedded(text, at, argument, out, used, known_progress, slots, known, memory)
+        return _embedded(parsing, at, argument, used)
     if op == WRITE:
-        used = np.int64(_write_literal(out, used, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
+        used = np.int64(_write_literal(out, used, parsing.literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
         return at, used
-    number, at = _int(text, at)
+    number, at = _int(parsing.text, at)
     if at < 0:
         return at, used
     if op == FACT:
-        facts[row, argument] = number
+        parsing.facts[row, argument] = number
         return at, used
     if argument < 8 and not _fits(number, 8 * argument):
         return np.int64(oc.NOT_PLAIN), used
@@ -277,109 +302,101 @@ def _value_of(
 
 
 @part
-def _begin_part(progress: Any, ops: Any, pc: Any, literals: Any, facts: Any, out: Any, used: Any) -> Any:
+def _begin_part(parsing: Parsing, pc: Any, used: Any) -> Any:
     """Begin a record with its key, or its value; return the end of what is written, or why not."""
+    progress, ops, out = parsing.progress, parsing.ops, parsing.out
     if ops[pc, OP] == KEY:
-        size = facts[OF_RECORD, INTS_AT + k.KEY_SIZE]
-        used = np.int64(_begin_record(facts, out, used))
+        size = parsing.facts[OF_RECORD, INTS_AT + k.KEY_SIZE]
+        used = np.int64(_begin_record(parsing, used))
     elif used - progress[BEGIN] != progress[SIZE]:
         return np.int64(oc.NOT_PLAIN)
     else:
-        size = facts[OF_RECORD, INTS_AT + k.VALUE_SIZE]
+        size = parsing.facts[OF_RECORD, INTS_AT + k.VALUE_SIZE]
         used = np.int64(_put_varint(out, used, size) if len(out) - used >= MOST_VARINT else np.int64(oc.FULL))
     if used < 0:
         return used
     progress[BEGIN], progress[SIZE] = used, size
-    return np.int64(_write_literal(out, used, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
+    return np.int64(_write_literal(out, used, parsing.literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
 
 
 @part
-def _end_record(progress: Any, facts: Any, argument: Any, out: Any, used: Any, prefix: Any, memory: Any) -> Any:
+def _end_record(parsing: Parsing, argument: Any, used: Any) -> Any:
     """End a record; return the end of what is written, or why not."""
+    progress, out = parsing.progress, parsing.out
     if used - progress[BEGIN] != progress[SIZE]:
         return np.int64(oc.NOT_PLAIN)
     if len(out) - used < MOST_VARINT + 1:
         return np.int64(oc.FULL)
-    at = progress[BEGIN] + 2
-    if argument & IS_GROUP and prefix <= used - at and same_bytes(memory, np.int64(0), out, at, prefix):
+    at, prefix = progress[BEGIN] + 2, parsing.known_progress[sk.PREFIX]
+    is_group = argument & IS_GROUP and prefix <= used - at
+    if is_group and same_bytes(parsing.embedded.memory, np.int64(0), out, at, prefix):
         progress[IS_EXPANDED] = 1
-    if facts[OF_RECORD, INTS_AT + k.VALUE_SIZE] < 0:
+    if parsing.facts[OF_RECORD, INTS_AT + k.VALUE_SIZE] < 0:
         used = _put_varint(out, used, np.int64(-1))
     out[U(used)] = 0
     return used + 1
 
 
 @part
-def _step(progress: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used: Any) -> Any:
+def _step(parsing: Parsing, at: Any, pc: Any, used: Any) -> Any:
     """Begin or continue an array.
 
     Returns:
         The next operation, whether it is entered after its literal, where the text continues, and the end of what is
         written.
     """
+    progress, ops = parsing.progress, parsing.ops
     if ops[pc, OP] == ARRAY:
-        if len(out) - used < COUNT_BYTES:
+        if len(parsing.out) - used < COUNT_BYTES:
             return pc, False, np.int64(oc.FULL), used
         progress[COUNT_AT], progress[COUNT] = used, 0
         used += COUNT_BYTES
-    is_entered = bool(_stands(text, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
+    is_entered = bool(_stands(parsing.text, at, parsing.literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
     if is_entered == (ops[pc, OP] == NEXT):
         progress[COUNT] += 1
-    _put(out, progress[COUNT_AT], progress[COUNT], np.int64(COUNT_BYTES))
+    _put(parsing.out, progress[COUNT_AT], progress[COUNT], np.int64(COUNT_BYTES))
     if is_entered:
         return ops[pc, ARGUMENT], True, at + ops[pc, OTHER_SIZE], used
     return pc + 1, False, at, used
 
 
 @part
-def _line(
-    progress: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any, row: Any, out: Any, used: Any,
-    known_progress: Any, slots: Any, known: Any, memory: Any,
-) -> Any:  # fmt: skip
+def _line(parsing: Parsing, at: Any, pc: Any, row: Any, used: Any) -> Any:
     """Read a line by a program; return where the next one begins, the end of what is written, and END's argument."""
-    facts[OF_RECORD, INTS_AT + k.VALUE_SIZE] = -1
+    ops = parsing.ops
+    parsing.facts[OF_RECORD, INTS_AT + k.VALUE_SIZE] = -1
     is_entered = False
     while at >= 0 and used >= 0:
         if not is_entered:
-            if not _stands(text, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]):
+            if not _stands(parsing.text, at, parsing.literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]):
                 return np.int64(oc.NOT_PLAIN), used, np.int64(0)
             at += ops[pc, LITERAL_SIZE]
         is_entered = False
         op = ops[pc, OP]
         if op == END:
             if row == OF_RECORD:
-                used = np.int64(
-                    _end_record(progress, facts, ops[pc, ARGUMENT], out, used, known_progress[sk.PREFIX], memory)
-                )
+                used = np.int64(_end_record(parsing, ops[pc, ARGUMENT], used))
             return (at if used >= 0 else used), used, ops[pc, ARGUMENT]
         if op >= ARRAY:
-            pc, is_entered, at, used = _step(progress, text, at, ops, pc, literals, out, used)
+            pc, is_entered, at, used = _step(parsing, at, pc, used)
             continue
         if op >= KEY:
-            used = np.int64(_begin_part(progress, ops, pc, literals, facts, out, used))
+            used = np.int64(_begin_part(parsing, pc, used))
         else:
-            at, used = _value_of(
-                text, at, ops, pc, literals, facts, row, out, used, known_progress, slots, known, memory
-            )  # fmt: skip
+            at, used = _value_of(parsing, at, pc, row, used)
         pc += 1
     return (used if used < 0 else at), used, np.int64(0)
 
 
 @part
-def _any_line(
-    progress: Any, last: Any, text: Any, at: Any, ops: Any, programs: Any, literals: Any, facts: Any, row: Any,
-    out: Any, used: Any, known_progress: Any, slots: Any, known: Any, memory: Any,
-) -> Any:  # fmt: skip
+def _any_line(parsing: Parsing, last: Any, at: Any, programs: Any, row: Any, used: Any) -> Any:
     """Read a line by the first program that fits, beginning with the one that fitted last."""
     count = np.int64(len(programs))
     for i in range(count):
-        number = (progress[last] + i) % count
-        behind, end, argument = _line(
-            progress, text, at, ops, programs[number], literals, facts, row, out, used, known_progress, slots, known,
-            memory
-        )  # fmt: skip
+        number = (parsing.progress[last] + i) % count
+        behind, end, argument = _line(parsing, at, programs[number], row, used)
         if behind != oc.NOT_PLAIN:
-            progress[last] = number
+            parsing.progress[last] = number
             return behind, end, argument
     return np.int64(oc.NOT_PLAIN), used, np.int64(0)
 
@@ -399,8 +416,9 @@ def _is_header(facts: Any, attributes: Any) -> Any:
 
 
 @part
-def _put_header(facts: Any, attributes: Any, out: Any, begin: Any, end: Any) -> None:
+def _put_header(parsing: Parsing, attributes: Any, begin: Any, end: Any) -> None:
     """Write the header of the batch whose records follow it."""
+    facts, out = parsing.facts, parsing.out
     base = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
     _put(out, begin, base, np.int64(8))
     _put(out, begin + bt.LENGTH, end - begin - bt.LOG_OVERHEAD, np.int64(4))
@@ -418,118 +436,102 @@ def _put_header(facts: Any, attributes: Any, out: Any, begin: Any, end: Any) -> 
 
 
 @part
-def _time_by(text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any) -> Any:
+def _time_by(parsing: Parsing, at: Any, pc: Any) -> Any:
     """Take the time of the record at a position by a program; return whether it fits so far."""
+    ops = parsing.ops
     while ops[pc, OP] == FACT:
-        if not _stands(text, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]):
+        if not _stands(parsing.text, at, parsing.literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]):
             return False
-        number, at = _int(text, at + ops[pc, LITERAL_SIZE])
+        number, at = _int(parsing.text, at + ops[pc, LITERAL_SIZE])
         if at < 0:
             return False
         if ops[pc, ARGUMENT] == k.TIMESTAMP:
-            facts[OF_BATCH, k.BASE_TIMESTAMP] = number
+            parsing.facts[OF_BATCH, k.BASE_TIMESTAMP] = number
             return True
         pc += 1
     return False
 
 
 @part
-def _first_time(progress: Any, text: Any, at: Any, ops: Any, programs: Any, literals: Any, facts: Any) -> Any:
+def _first_time(parsing: Parsing, at: Any) -> Any:
     """Take the time of a batch's first record as its base; return whether there is one."""
+    programs = parsing.of_records
     count = np.int64(len(programs))
     i = np.int64(0)
-    while i < count and not _time_by(text, at, ops, programs[(progress[LAST_OF_RECORDS] + i) % count], literals, facts):
+    while i < count and not _time_by(parsing, at, programs[(parsing.progress[LAST_OF_RECORDS] + i) % count]):
         i += 1
     return i < count
 
 
 @part
-def _records(
-    progress: Any, text: Any, at: Any, attributes: Any, ops: Any, programs: Any, literals: Any, facts: Any, out: Any,
-    used: Any, pairs: Any, row: Any, known_progress: Any, slots: Any, known: Any, memory: Any,
-) -> Any:  # fmt: skip
+def _records(parsing: Parsing, at: Any, attributes: Any, used: Any, row: Any) -> Any:
     """Read the lines of a batch's records; return where the next line begins, and the end of what is written."""
+    facts = parsing.facts
     count = facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
     is_control = np.int64(IS_CONTROL if attributes & bt.CONTROL_MASK else 0)
     least = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
     for item in range(count):
-        at, used, argument = _any_line(
-            progress, LAST_OF_RECORDS, text, at, ops, programs, literals, facts, OF_RECORD, out, used, known_progress,
-            slots, known, memory,
-        )  # fmt: skip
+        at, used, argument = _any_line(parsing, LAST_OF_RECORDS, at, parsing.of_records, OF_RECORD, used)
         if at < 0:
             return at, used
         offset = facts[OF_RECORD, k.RECORD_OFFSET]
         if argument & IS_CONTROL != is_control or offset < least or offset > facts[OF_BATCH, k.LAST_OFFSET]:
             return np.int64(oc.NOT_PLAIN), used
         least = offset + 1
-        pairs[row + item, 0] = offset
-        pairs[row + item, 1] = progress[LINE] + 1 + item
+        parsing.pairs[row + item, 0] = offset
+        parsing.pairs[row + item, 1] = parsing.progress[LINE] + 1 + item
     return at, used
 
 
 @part
-def _batch(
-    progress: Any, text: Any, at: Any, attributes: Any, ops: Any, programs: Any, literals: Any, facts: Any, out: Any,
-    pairs: Any, known_progress: Any, slots: Any, known: Any, memory: Any,
-) -> Any:  # fmt: skip
+def _batch(parsing: Parsing, at: Any, attributes: Any) -> Any:
     """Read the records of the batch whose line was read.
 
     Returns:
         Where the next line begins, and the ends of what is written in ``out`` and ``pairs``.
     """
+    progress, facts, pairs = parsing.progress, parsing.facts, parsing.pairs
     begin, row = progress[USED], progress[PAIRS]
     facts[OF_BATCH, INTS_AT + k.ATTRIBUTES] = attributes
     count = facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
     if not _is_header(facts, attributes):
         return np.int64(oc.NOT_PLAIN), begin, row
-    if len(out) - begin < bt.HEADER_SIZE or count + 1 > len(pairs) - row:
+    if len(parsing.out) - begin < bt.HEADER_SIZE or count + 1 > len(pairs) - row:
         return np.int64(oc.FULL), begin, row
     if attributes & b.DELETE_HORIZON_MASK == 0:
         facts[OF_BATCH, k.BASE_TIMESTAMP] = b.NO_TIMESTAMP
-        if count and not _first_time(progress, text, at, ops, programs, literals, facts):
+        if count and not _first_time(parsing, at):
             return np.int64(oc.NOT_PLAIN), begin, row
     pairs[row, 0] = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
     pairs[row, 1] = -progress[LINE]
-    at, end = _records(
-        progress, text, at, attributes, ops, programs, literals, facts, out, begin + bt.HEADER_SIZE, pairs, row + 1,
-        known_progress, slots, known, memory,
-    )  # fmt: skip
+    at, end = _records(parsing, at, attributes, begin + bt.HEADER_SIZE, row + 1)
     if at >= 0:
-        _put_header(facts, attributes, out, begin, end)
+        _put_header(parsing, attributes, begin, end)
         if end - begin != facts[OF_BATCH, INTS_AT + k.SIZE]:
             progress[IS_RESIZED] = 1
     return at, end, row + 1 + count
 
 
 @kernel
-def read_batches(
-    progress: Longs, text: Bytes, ops: LongRows, literals: Bytes, of_batches: Longs, of_records: Longs, facts: LongRows,
-    out: Bytes, pairs: LongRows, known_progress: Longs, slots: Longs, known: LongRows, memory: Bytes,
-) -> Any:  # fmt: skip
+def read_batches(parsing: Parsing) -> Any:
     """Read batches from ``progress[AT]`` on and append them to what is written; return why it stopped.
 
     A batch is complete when the line after its last one is known to be another batch's, or the text ends there.
     """
+    progress = parsing.progress
     at = progress[AT]
     line, used, rows = progress[LINE], progress[USED], progress[PAIRS]
     while True:
-        is_end = at == len(text)
+        is_end = at == len(parsing.text)
         behind, attributes = at, np.int64(0)
         if not is_end:
-            behind, _, attributes = _any_line(
-                progress, LAST_OF_BATCHES, text, at, ops, of_batches, literals, facts, OF_BATCH, out, used,
-                known_progress, slots, known, memory,
-            )  # fmt: skip
+            behind, _, attributes = _any_line(parsing, LAST_OF_BATCHES, at, parsing.of_batches, OF_BATCH, used)
             if behind < 0:
                 return np.int64(oc.NOT_PLAIN)
         progress[AT], progress[LINE], progress[USED], progress[PAIRS] = at, line, used, rows
         if is_end:
             return np.int64(oc.FINISHED)
-        at, used, rows = _batch(
-            progress, text, behind, attributes, ops, of_records, literals, facts, out, pairs, known_progress, slots,
-            known, memory,
-        )  # fmt: skip
+        at, used, rows = _batch(parsing, behind, attributes)
         if at < 0:
             return np.int64(at if at == oc.FULL or at == oc.NEEDS_EMBEDDED else oc.NOT_PLAIN)
-        line += 1 + facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
+        line += 1 + parsing.facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]

@@ -82,10 +82,11 @@ class BatchText:
         progress, programs, known = self._progress, dump_log_programs(), self._known
         progress[[tk.AT, tk.LINE, tk.USED, tk.PAIRS, tk.IS_RESIZED, tk.IS_EXPANDED]] = self.at, self.line, 0, 0, 0, 0
         while True:
-            outcome: int = tk.read_batches(
+            parsing = tk.Parsing(
                 progress, self._text, programs.ops, programs.literals, programs.of_batches, programs.of_records,
-                self._facts, self._out, self._pairs, self._known_progress, known.slots, known.known, known.memory,
+                self._facts, self._out, self._pairs, self._known_progress, known.embedded,
             )  # fmt: skip
+            outcome: int = tk.read_batches(parsing)
             self.at, self.line = int(progress[tk.AT]), int(progress[tk.LINE])
             if outcome != oc.NEEDS_EMBEDDED:
                 return outcome
