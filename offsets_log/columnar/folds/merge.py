@@ -14,7 +14,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.newer_merge import link_member
 from offsets_log.columnar.folds.offsets import (
-    apply_value,
+    commit_value,
     end_values,
     mark,
     note_topic_id,
@@ -122,7 +122,7 @@ def join_rows(
             batch, index = right_rows[i].batch, right_rows[i].index
             index += values_before if batch == a.SLOW_PATH else np.int64(0)
             record_offset, applied_offset = right_rows[i].record_offset, right_rows[i].applied_offset
-            apply_value(rows, row, record_offset, applied_offset, batch, index, scan_state.rules)
+            commit_value(rows, row, record_offset, applied_offset, batch, index)
         more = more_at(right_scan_state, right_overflow, i)
         high, low = more.topic_high, more.topic_low
         if high != 0 or low != 0:

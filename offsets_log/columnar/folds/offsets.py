@@ -24,30 +24,38 @@ from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, intern, inte
 from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
 
 # Bits of the rules: what `replay.profile.Profile` says.
-LATEST_BY_RECORD = 1
+LATEST_BY_MARKER = 1
 ENDS_BY_RECORD = 2
 TOMBSTONE_SPARES_COMMITTED = 4
 CANCELS_OWN = 8
 
 
 @inlined
-def apply_value(
-    rows: Table[a.Row], number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
+def commit_value(
+    rows: Table[a.Row], number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any
 ) -> None:
-    """Apply a value, unless it is ended or a better one stands there."""
+    """Make a value the committed offset."""
     row = U(number)
-    if (record_offset if rules & ENDS_BY_RECORD else applied_offset) < rows[row].tombstone_offset:
-        return
-    if rows[row].record_offset != a.NEVER:
-        if rules & LATEST_BY_RECORD:
-            if record_offset <= rows[row].record_offset:
-                return
-        elif applied_offset <= rows[row].applied_offset:
-            return
     rows[row].record_offset = record_offset
     rows[row].applied_offset = applied_offset
     rows[row].batch = batch
     rows[row].index = index
+
+
+@inlined
+def apply_value(
+    rows: Table[a.Row], number: Any, record_offset: Any, marker_offset: Any, batch: Any, index: Any, rules: Any
+) -> None:
+    """Apply a value of a committed transaction, unless it is ended or a later one stands there (``J-11``, ``L-13``)."""
+    row = U(number)
+    if (record_offset if rules & ENDS_BY_RECORD else marker_offset) < rows[row].tombstone_offset:
+        return
+    if rules & LATEST_BY_MARKER:
+        if marker_offset <= rows[row].applied_offset:
+            return
+    elif record_offset <= rows[row].record_offset:
+        return
+    commit_value(rows, row, record_offset, marker_offset, batch, index)
 
 
 @inlined
@@ -164,21 +172,22 @@ def note_topic_id(scan_state: a.ScanState, overflow: Longs, row: Any, high: Any,
 @inlined
 def replay_offset(
     scan_state: a.ScanState, rows: Table[a.Row], groups: Table[a.Group], overflow: Longs, row: Any, is_value: Any,
-    record_offset: Any, batch: Any, index: Any, producer: Any, rules: Any,
+    record_offset: Any, place: Any, batch: Any, index: Any, producer: Any, rules: Any,
 ) -> Any:  # fmt: skip
     """Replay a record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); return False without room.
 
     Args:
+        place: where it stands among batches: at its offset, but for some that are read on the slow path.
         producer: the producer of the transaction it belongs to, else NOTHING.
     """
     if is_value:
-        groups[U(rows[U(row)].group)].value_offset = record_offset
+        groups[U(rows[U(row)].group)].value_offset = place
         if producer < 0:
-            apply_value(rows, row, record_offset, record_offset, batch, index, rules)
+            commit_value(rows, row, record_offset, place, batch, index)
             return True
     else:
         if producer < 0 or not rules & TOMBSTONE_SPARES_COMMITTED:
-            end_values(rows, row, record_offset)
+            end_values(rows, row, place)
         if producer < 0 or not rules & CANCELS_OWN:
             return True
     return open_record(scan_state, overflow, producer, row, record_offset, batch, index, np.int64(not is_value))
@@ -350,8 +359,9 @@ def flush(
                 return oc.NEEDS_ROOM
             producer = staged[i].producer
             if not replay_offset(
-                scan_state, rows, groups, overflow, row, kind == a.VALUE, record_offset, batch, index, producer, rules
-            ):
+                scan_state, rows, groups, overflow, row, kind == a.VALUE, record_offset, record_offset, batch, index,
+                producer, rules,
+            ):  # fmt: skip
                 return oc.NEEDS_ROOM
         scan_state.flushed = last
     scan_state.staged = 0

@@ -250,7 +250,7 @@ def note_offset(
     if is_replayed:
         none, rules = np.int64(a.NOTHING), scan_state.rules
         fold.replay_offset(
-            scan_state, rows, groups, overflow, row, is_value, record_offset, none, none, producer, rules
+            scan_state, rows, groups, overflow, row, is_value, record_offset, record_offset, none, none, producer, rules
         )
     if is_value and producer < 0 and rows[row].record_offset == record_offset:
         held[row, NOW] = committed

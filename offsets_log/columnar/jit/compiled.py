@@ -131,7 +131,7 @@ def _flat(kinds: tuple[Kind, ...], arguments: tuple[Any, ...]) -> list[int]:
         array = argument.rows if isinstance(argument, Record | Table) else argument
         assert (array.dtype, array.ndim) == kind
         assert array.flags.c_contiguous
-        flat.append(array.__array_interface__["data"][0])
+        flat.append(array.ctypes.data)
         flat += array.shape
     return flat
 
