@@ -139,6 +139,11 @@ class ProducerState:
     cancelled: set[GroupTopicPartition] = field(default_factory=set)
     open: dict[GroupTopicPartition, OffsetAndMetadata] = field(default_factory=dict)
 
+    @property
+    def head_offset(self) -> int:
+        """Where the head is; `NO_OFFSET` without one."""
+        return NO_OFFSET if self.head is None else self.head.record_offset
+
 
 class PartialState:
     """The effect of a run of records. Add records in log order, or merge with the run that follows."""
@@ -204,7 +209,7 @@ class PartialState:
     def merge(self, right: PartialState) -> PartialState:
         """Join with the run that follows; this state becomes that of both. ``right`` must not be used afterwards."""
         self._merge_keys(right)
-        for producer_id, later in right.producers.items():
+        for producer_id, later in sorted(right.producers.items(), key=lambda item: item[1].head_offset):
             self._merge_producer(self._producer(producer_id), later, right.keys)
         for group, timeline in right.timelines.items():
             self._timeline(group).extend(timeline)
@@ -247,14 +252,12 @@ class PartialState:
 
     def _apply(self, value: OffsetAndMetadata, marker: EndTransactionMarker) -> None:
         held = self._key(value.key)
-        if held.committed is None or self._is_later(value, marker, held, held.committed):
+        if held.committed is None or self._is_later(value, held, held.committed):
             self._commit(value._replace(applied_offset=marker.record_offset))
 
-    def _is_later(
-        self, value: OffsetAndMetadata, marker: EndTransactionMarker, held: KeyState, committed: OffsetAndMetadata
-    ) -> bool:
+    def _is_later(self, value: OffsetAndMetadata, held: KeyState, committed: OffsetAndMetadata) -> bool:
         if self.profile.latest_by == "marker":
-            return marker.record_offset > committed.applied_offset
+            return True
         return value.record_offset > (committed.record_offset if held.number is None else held.number)
 
     def _end(self, key: GroupTopicPartition, tombstone_offset: int) -> None:
