@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from offsets_log.log_format.building import build_batch, build_marker
+from offsets_log.log_format.building import build_batch, build_marker, encode_legacy_message
+from offsets_log.log_format.compression import CODEC_NAMED
 from offsets_log.log_format.control_record import CONTROL_KEY
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import ZERO_UUID, build
@@ -60,6 +61,22 @@ class LogBuilder:
         ]
         self.batches.append(build_batch(made, **facts))
         self.offset += len(records)
+        return self
+
+    def wrap(self, *records: tuple[int, tuple[bytes | None, bytes | None]], magic: int = 1) -> Self:
+        """A compressed message at the next offset, around messages of any offsets."""
+        codec = CODEC_NAMED["gzip"]
+        inner = b"".join(
+            encode_legacy_message(magic=magic, offset=offset, timestamp_ms=TIME, attributes=0, key=key, value=value)
+            for offset, (key, value) in records
+        )
+        value = codec.compress(inner, magic)
+        self.batches.append(
+            encode_legacy_message(
+                magic=magic, offset=self.offset, timestamp_ms=TIME, attributes=codec.id, key=None, value=value
+            )
+        )
+        self.offset += 1
         return self
 
     def skip(self, count: int) -> Self:

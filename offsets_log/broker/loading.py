@@ -129,12 +129,15 @@ class Loading:
         if self.until.stops_before(batch):
             return
         yield BatchStart(segment, batch, batch.base_offset)
+        base_offset: int | None = None
         for record in self._records(batch):
             if isinstance(record, Damage):
                 raise found.invalid(record.error.problem, "D-5")
             if self.until.cuts(record):
                 return
-            event = decode_event(self.log, segment, batch, self._numbered(record), self.release)
+            numbered = self._numbered(record)
+            base_offset = numbered.offset if base_offset is None else base_offset
+            event = decode_event(self.log, segment, batch, numbered, self.release, batch_base_offset=base_offset)
             yield _with_control_type(event) if batch.is_control else event
         yield BatchEnd(segment, batch, batch.next_offset)
 

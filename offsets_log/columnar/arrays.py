@@ -37,7 +37,7 @@ class Row(Record):
     key_at: Long  # in the arena; the size stands in the `SIZE_BYTES` before
     target: Long  # the row of the same GroupTopicPartition, IS_GROUP or IS_NEWER
     group: Long
-    record_offset: Long  # of the committed offset, NEVER without one
+    record_offset: Long  # of the committed offset (of the slow path its number), NEVER without one
     applied_offset: Long  # where it took effect
     batch: Long  # where its batch begins in the log, or SLOW_PATH
     index: Long  # among the batch's records

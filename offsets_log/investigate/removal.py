@@ -32,10 +32,10 @@ from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record, decode_key
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import EXPIRE_TIMESTAMP, NEEDED_COLUMNS, Era, cycle_of
-from offsets_log.replay.fold import replay_into
+from offsets_log.replay.fold import replay_into, replay_record
 from offsets_log.replay.group import CLASSIC, Group
 from offsets_log.replay.groups import GroupFold
-from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState, offset_and_metadata
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
 
 BEFORE_ALL = -1
 """A record offset before all others."""
@@ -154,7 +154,7 @@ class _Search:
         self.found: dict[GroupTopicPartition, Removal] = {}
         self.groups: dict[str, GroupFold] = {}
         self._keys: dict[bytes | None, _Asked | None] = {}
-        self._waiting: dict[GroupTopicPartition, list[tuple[Record, RecordBatch]]] = {}
+        self._waiting: dict[GroupTopicPartition, list[Event]] = {}
         for group_id in {key[0] for key in gone}:
             self.groups[group_id] = fold = GroupFold(group_id, before.profile)
             fold.group = deepcopy(before.groups.get(group_id))
@@ -223,8 +223,16 @@ class _Search:
                 case Event() if not event.batch.is_control:
                     if self._matters(event):
                         yield event
+                case Event():
+                    for key in self._open(event.batch.producer_id):
+                        self._apply_waiting(key)
+                    yield event
                 case _:
                     yield event
+
+    def _open(self, producer_id: int) -> tuple[GroupTopicPartition, ...]:
+        producer = self.state.producers.get(producer_id)
+        return () if producer is None else tuple(producer.open)
 
     def _watch_bare(self, bare: BareBatches) -> Iterator[LogEvent]:
         """Do as `watch` with the records of batches."""
@@ -259,22 +267,20 @@ class _Search:
         if asked is None or asked.key is None:
             return False
         waiting = self._waiting.setdefault(asked.key, [])
-        waiting.append((event.record, event.batch))
+        waiting.append(event)
         if len(waiting) > MOST_HELD or self.profile.is_transactional(event.batch):
             self._apply_waiting(asked.key)
         return False
 
     def _apply_waiting(self, key: GroupTopicPartition) -> None:
         """Add the last plain commit of a key that can be decoded, and one of a transaction if that is behind it."""
-        for record, batch in reversed(self._waiting.pop(key, ())):
+        for event in reversed(self._waiting.pop(key, ())):
             try:
-                decoded = decode_coordinator_record(record.key, record.value, self.release)
+                decoded = decode_coordinator_record(event.record.key, event.record.value, self.release)
             except OffsetsLogError:
                 continue
-            transactional = self.profile.is_transactional(batch)
-            value = offset_and_metadata(decoded, record.offset, batch.producer_id, batch.producer_epoch)
-            self.state.add_offset(value, transactional)
-            if not transactional:
+            replay_record(self.state, event, decoded)
+            if not self.profile.is_transactional(event.batch):
                 return
 
     def _saw(self, event: Event, record: CoordinatorRecord) -> bool:

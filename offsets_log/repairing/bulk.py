@@ -12,7 +12,7 @@ from offsets_log.broker.bulk import ProducerTable
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning.whole import whole
-from offsets_log.columnar.folds.known import new_state, newer_programs
+from offsets_log.columnar.folds.known import new_state
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import NO_BOUND, Cursor, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.errors import Damage
@@ -57,7 +57,7 @@ class _Reading(Reading):
     ) -> None:
         super().__init__(order, cursor, scanner, self._miss)
         self.found, self._picking = found, picking
-        self._scan_state = new_state(MODERN, newer_programs(MODERN, None)).scan_state
+        self._scan_state = new_state(MODERN, with_newer=True).scan_state
         self._producers = ProducerTable(picking.producers)
         self._doubts = np.zeros(1 + MOST_DOUBTS, np.int64)
         self.give_back = self._producers.give_back

@@ -32,7 +32,7 @@ class State(Protocol):
     problems: list[Problem]
     end_offset: int
 
-    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool, number: int | None = None) -> None:
         """Take a type 0 or 1 record with a value."""
 
     def add_tombstone(
@@ -53,7 +53,7 @@ class State(Protocol):
 class TakesNothing:
     """The records' part of what they are replayed into, where something else is asked of them."""
 
-    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool, number: int | None = None) -> None:
         """Do nothing."""
 
     def add_tombstone(
@@ -127,17 +127,26 @@ def _replay_data(state: State, event: Event, on_damage: OnDamage) -> None:
         for topic_id, name in topic_names_in(event.decoded):
             state.add_topic_name(topic_id, name, event.record.offset)
         if verdict is not Verdict.SKIP:
-            _replay_record(state, event, event.decoded)
+            replay_record(state, event, event.decoded)
 
 
-def _replay_record(state: State, event: Event, record: CoordinatorRecord) -> None:
+def replay_record(state: State, event: Event, record: CoordinatorRecord) -> None:
+    """Replay a record of data that was decoded."""
     batch, record_offset = event.batch, event.record.offset
     if not record.is_offset_commit:
         state.add_group_record(record, record_offset)
         return
-    transactional = state.profile.is_transactional(batch)
+    transactional, place = state.profile.is_transactional(batch), place_of(state, event)
     if record.is_tombstone:
-        state.add_tombstone(record.group_topic_partition, record_offset, batch.producer_id, transactional)
-    else:
-        value = offset_and_metadata(record, record_offset, batch.producer_id, batch.producer_epoch)
-        state.add_offset(value, transactional)
+        state.add_tombstone(record.group_topic_partition, place, batch.producer_id, transactional)
+        return
+    value, number = offset_and_metadata(record, record_offset, batch.producer_id, batch.producer_epoch), None
+    if place != record_offset and not transactional:
+        value = value._replace(applied_offset=place)
+        number = event.batch_base_offset if state.profile.latest_by == "batch" else None
+    state.add_offset(value, transactional, number)
+
+
+def place_of(state: State, event: Event) -> int:
+    """Return where a record stands among batches: at its offset, or at its batch's if it leaves it (``records:M5``)."""
+    return max(state.end_offset, min(event.record.offset, event.batch.last_offset))

@@ -8,13 +8,16 @@ These are the rules; m(x) is the offset of the commit marker of a transactional 
 
 * A value is *applied* at r(x) if it is plain (``J-7``, ``L-17``), at m(x) if its transaction committed (``J-11``,
   ``L-13``), and never if it aborted (``J-10``, ``L-12``); it is *pending* until its marker is read (``J-8``).
-* modern: a tombstone at t ends every value with r(x) < t, including pending ones of all producers (``J-12``); the
-  applied value with the highest r(x) is the committed offset (``J-11``).
+* A plain value becomes the committed offset, whatever the numbers are: records are taken in the order of the file.
+* modern: a tombstone at t ends every value with r(x) < t, including pending ones of all producers (``J-12``); at m(x)
+  a value replaces a committed one with a lower r (``J-11``, ``J-9``).
 * classic: a plain tombstone at t ends every value applied before t and no pending one (``L-18``, ``L-19``); a
-  transactional one cancels the pending value of its own producer only; the highest r(x) wins (``L-13``).
-* modern-3.7: a tombstone ends every value applied before t; the value applied last wins.
-* Positions are record offsets; they order batches as a broker's one number for each batch does (``L-8``, ``L-9``,
-  ``J-9``). A marker of a producer with nothing open does nothing (``L-14``), nor does a control batch without a record
+  transactional one cancels the pending value of its own producer only; at m(x) a value replaces one of an earlier batch
+  (``L-13``, ``L-9``).
+* modern-3.7: a tombstone ends every value applied before t; at m(x) a value replaces any other.
+* In the log r(x) rises, but for messages that leave the place of the old wrapper around them (``records:M5``): those
+  are ended and applied as records of the wrapper's place, where the log goes on behind it (``L-8``).
+* A marker of a producer with nothing open does nothing (``L-14``), nor does a control batch without a record
   (``records:C5``). Any int64 is an offset (``B-13``). The answer is that of the cleaned log (``C-12``), except where
   ``C-21`` applies.
 * Markers match data by producer id alone (``J-13``, ``B-10``). Type 0 and type 1 keys name the same thing (``L-22``).
@@ -46,7 +49,7 @@ class OffsetAndMetadata(NamedTuple):
     Attributes:
         leader_epoch, expire_timestamp_ms, topic_id: None where the record has −1 or nothing (``L-23``).
         record_offset: offset of the record in the log.
-        applied_offset: where it took effect: its own record offset, or that of its commit marker.
+        applied_offset: where it took effect: its own place in the log, or that of its commit marker.
         producer_id, producer_epoch: those of its transaction; −1 for a plain commit.
     """
 
@@ -98,10 +101,20 @@ def offset_and_metadata(
 
 @dataclass(slots=True)
 class KeyState:
-    """A GroupTopicPartition in a run: the winner, and the last tombstone that ends committed values."""
+    """A GroupTopicPartition in a run: the winner, and the last tombstone that ends committed values.
+
+    Attributes:
+        number: by which another value is later than the winner (`Profile.latest_by`), if not by its record offset.
+    """
 
     committed: OffsetAndMetadata | None = None
     tombstone_offset: int = NO_OFFSET
+    number: int | None = None
+
+    @property
+    def last_change(self) -> int:
+        """Where the winner was applied, or else where the last tombstone is."""
+        return self.tombstone_offset if self.committed is None else self.committed.applied_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +139,11 @@ class ProducerState:
     cancelled: set[GroupTopicPartition] = field(default_factory=set)
     open: dict[GroupTopicPartition, OffsetAndMetadata] = field(default_factory=dict)
 
+    @property
+    def head_offset(self) -> int:
+        """Where the head is; `NO_OFFSET` without one."""
+        return NO_OFFSET if self.head is None else self.head.record_offset
+
 
 class PartialState:
     """The effect of a run of records. Add records in log order, or merge with the run that follows."""
@@ -141,13 +159,17 @@ class PartialState:
 
     # ------------------------------------------------------------------------------------- adding records
 
-    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
-        """Replay a type 0 or 1 record with a value."""
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool, number: int | None = None) -> None:
+        """Replay a type 0 or 1 record with a value.
+
+        Args:
+            number: of a plain value what it is in `KeyState`.
+        """
         self._timeline(value.group).add_offset(value.record_offset)
         if transactional:
             self._producer(value.producer_id).open[value.key] = value
         else:
-            self._apply(value)
+            self._commit(value, number)
 
     def add_tombstone(
         self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
@@ -168,7 +190,9 @@ class PartialState:
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """Replay the end of a transaction; the next one of this producer starts with nothing (``L-15``)."""
         producer = self._producer(producer_id)
-        self._resolve(producer.open, marker)
+        if marker.commit:
+            for value in producer.open.values():
+                self._apply(value, marker)
         producer.open = {}
         producer.head = producer.head or marker
 
@@ -185,8 +209,8 @@ class PartialState:
     def merge(self, right: PartialState) -> PartialState:
         """Join with the run that follows; this state becomes that of both. ``right`` must not be used afterwards."""
         self._merge_keys(right)
-        for producer_id, later in right.producers.items():
-            self._merge_producer(self._producer(producer_id), later)
+        for producer_id, later in sorted(right.producers.items(), key=lambda item: item[1].head_offset):
+            self._merge_producer(self._producer(producer_id), later, right.keys)
         for group, timeline in right.timelines.items():
             self._timeline(group).extend(timeline)
         self.problems += right.problems
@@ -202,39 +226,43 @@ class PartialState:
                     for producer in self.producers.values():
                         producer.open.pop(key, None)
             if later.committed is not None:
-                self._apply(later.committed)
+                self._commit(later.committed, later.number)
 
-    def _merge_producer(self, earlier: ProducerState, later: ProducerState) -> None:
+    def _merge_producer(
+        self, earlier: ProducerState, later: ProducerState, keys: dict[GroupTopicPartition, KeyState]
+    ) -> None:
         for key in later.cancelled:
             earlier.open.pop(key, None)
         if earlier.head is None:
             earlier.cancelled |= later.cancelled
         if later.head is not None:
-            self._resolve(earlier.open, later.head)
+            if later.head.commit:
+                for value in earlier.open.values():
+                    if value.key not in keys or later.head.record_offset > keys[value.key].last_change:
+                        self._apply(value, later.head)
             earlier.open = {}
             earlier.head = earlier.head or later.head
         earlier.open.update(later.open)
 
     # ------------------------------------------------------------------------------------------- the rules
 
-    def _apply(self, value: OffsetAndMetadata) -> None:
+    def _commit(self, value: OffsetAndMetadata, number: int | None = None) -> None:
         state = self._key(value.key)
-        if value.applied_offset < state.tombstone_offset:  # of an earlier run
-            return
-        if state.committed is None or self._rank(value) > self._rank(state.committed):
-            state.committed = value
+        state.committed, state.number = value, number
 
-    def _resolve(self, pending: dict[GroupTopicPartition, OffsetAndMetadata], marker: EndTransactionMarker) -> None:
-        if marker.commit:
-            for value in pending.values():
-                self._apply(value._replace(applied_offset=marker.record_offset))
+    def _apply(self, value: OffsetAndMetadata, marker: EndTransactionMarker) -> None:
+        held = self._key(value.key)
+        if held.committed is None or self._is_later(value, held, held.committed):
+            self._commit(value._replace(applied_offset=marker.record_offset))
+
+    def _is_later(self, value: OffsetAndMetadata, held: KeyState, committed: OffsetAndMetadata) -> bool:
+        if self.profile.latest_by == "marker":
+            return True
+        return value.record_offset > (committed.record_offset if held.number is None else held.number)
 
     def _end(self, key: GroupTopicPartition, tombstone_offset: int) -> None:
         state = self._key(key)
-        state.tombstone_offset, state.committed = tombstone_offset, None
-
-    def _rank(self, value: OffsetAndMetadata) -> int:
-        return value.record_offset if self.profile.latest_by_record else value.applied_offset
+        state.tombstone_offset, state.committed, state.number = tombstone_offset, None, None
 
     # ------------------------------------------------------------------------------------------- the parts
 

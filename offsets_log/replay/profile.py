@@ -31,8 +31,9 @@ class Profile:
         tombstone_spares_committed: whether a transactional tombstone leaves committed offsets alone (``L-18``).
         cancels_pending: whose pending offsets a tombstone cancels: those of ``all`` producers (``J-12``), its ``own``
             producer's if it is transactional (``L-18``), or ``none`` (``J-12`` of 3.7).
-        latest_by_record: whether the committed offset with the highest record offset wins (``L-13``, ``J-11``), or the
-            one applied last (``J-11`` of 3.7); a transaction is applied at its marker.
+        latest_by: by what a transaction's offset must be later than the committed one to replace it: by its ``record``
+            offset (``J-11``), by the number of its ``batch`` (``L-9``, ``L-13``), or by its ``marker``, which always
+            is (``J-11`` of 3.7).
         offsets_make_groups: whether groups with offsets, even pending ones, exist once the whole log is read
             (``L-36``); otherwise an offset creates its group at the moment its record is replayed (``J-6``, ``J-15``).
         checks_removed_groups: whether a removed group that offsets keep alive is an error at the end (``L-39``,
@@ -74,7 +75,7 @@ class Profile:
     unknown_marker_aborts: bool = False
     tombstone_spares_committed: bool = False
     cancels_pending: str = "all"
-    latest_by_record: bool = True
+    latest_by: str = "record"
     offsets_make_groups: bool = False
     checks_removed_groups: bool = False
     is_unavailable_after_failure: bool = True
@@ -150,7 +151,7 @@ MODERN_3_7 = replace(
     name="modern-3.7",
     release=(3, 7),
     cancels_pending="none",
-    latest_by_record=False,
+    latest_by="marker",
     lower_case_states=True,
 )
 """The Java coordinator's first preview."""
@@ -163,6 +164,7 @@ CLASSIC = Profile(
     unknown_marker_aborts=True,
     tombstone_spares_committed=True,
     cancels_pending="own",
+    latest_by="batch",
     offsets_make_groups=True,
     checks_removed_groups=True,
     is_unavailable_after_failure=False,
@@ -239,7 +241,7 @@ beside the Scala one, have names of their own.
 
 WAYS = (
     "transactions_by_bit", "reads_first_control_record_only", "unknown_marker_aborts", "tombstone_spares_committed",
-    "cancels_pending", "latest_by_record",
+    "cancels_pending", "latest_by",
 )  # fmt: skip
 """Attributes of `Profile` by which records do something else to offsets."""
 

@@ -21,6 +21,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
 from offsets_log.columnar.shuffle.partials import SCHEMA, Joined, join, partial_table, table_of_partial
 from offsets_log.columnar.shuffle.pieces import Bounds, replay_piece
+from offsets_log.errors import InputError
 from offsets_log.events import EVERYTHING, BatchStart, LogEvent
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
@@ -130,6 +131,15 @@ def test_recordings_in_pieces(name: str, tables: Any, recording: Callable[[str],
 @given(steps=STEPS, pieces=st.sampled_from([1, 2, 5]), tables=st.sampled_from([tables_of_pieces, tables_of_runs]))
 def test_generated_logs_in_pieces(profile: Profile, steps: Any, pieces: int, tables: Callable[..., Any]) -> None:
     check(build(steps).log, profile, pieces, 3, tables)
+
+
+def test_a_log_whose_order_is_not_that_of_its_offsets_is_read_in_one_piece() -> None:
+    """Of pieces nobody knows what such a message replaces in another (``records:M5``)."""
+    log = build([("wrap", "g", 0, -1, 3), ("commit", "g", 0, -1, 0), ("commit", "g", 1, -1, 0)]).log
+    check(log, PROFILES["classic"], 1, 1, tables_of_pieces)
+    (begin, last_offset), (end, _), *_ = places(log)
+    with pytest.raises(InputError, match=r"split=false"):
+        replay_piece(Replay(log, PROFILES["classic"]), Bounds(begin, last_offset, end, 1), lambda seen: None)
 
 
 def test_an_empty_log_and_one_of_a_marker_alone() -> None:

@@ -24,6 +24,7 @@ from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.expiry import ERAS
 from offsets_log.replay.profile import PROFILES
+from tests.builders import TIME, LogBuilder
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build
 from tests.conftest import NEVER, PACKED, BulkFrom
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
@@ -113,6 +114,14 @@ def removals_both_ways(log: PartitionLog, cut: int, profile: str, *, is_same_log
 def test_removals_of_generated_logs(steps: Any, profile: str, cut: int, is_same_log: bool) -> None:
     expected, found = removals_both_ways(build(steps).log, cut, profile, is_same_log=is_same_log)
     assert found == expected
+
+
+def test_what_goes_is_what_a_marker_put_in_the_place_of_a_commit_before_it() -> None:
+    """3.7 compares nothing at a marker (``J-11``)."""
+    log = LogBuilder().commit(1).commit(2, producer=7, commit_timestamp=0).commit(3).end(7).commit(None).log
+    expected, found = removals_both_ways(log, 1, "modern-3.7", is_same_log=True)
+    assert found == expected
+    assert f"{TIME + 4} ms" in found["g", "t", 0].reason, "since the commit of the transaction"
 
 
 def test_removals_in_hostile_segments() -> None:

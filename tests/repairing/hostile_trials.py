@@ -290,7 +290,9 @@ class HostileTrials:
         self._differ(folder, "records", found.records, expected.records)
         self._differ(folder, "gaps", found.gaps, expected.gaps)
         self._differ(folder, "times", found.times - expected.times, set())
-        self._differ(folder, "complaints", set(found.complaints + told["indexes"]["errors"].splitlines()), set())
+        complaints = {*found.complaints, *told["indexes"]["errors"].splitlines()}
+        own = {line for line in complaints if line.startswith("log4j:")}  # that nobody told 3.9 where to log
+        self._differ(folder, "complaints", complaints - own, set())
 
 
 def report(trials: HostileTrials) -> Iterable[str]:

@@ -106,7 +106,7 @@ def group_record(group: str, offset: int, record_type: int, member_id: str, choi
 
 GROUPS = st.sampled_from(("g", "h"))
 PARTITIONS = st.integers(0, 1)
-PRODUCERS = st.sampled_from((-1, 0, 7))
+PRODUCERS = st.sampled_from((-1, 0, 7, 8))
 SHAPES = st.one_of(
     st.tuples(st.just(commit), GROUPS, PARTITIONS, PRODUCERS),
     st.tuples(st.just(tombstone), GROUPS, PARTITIONS, PRODUCERS),

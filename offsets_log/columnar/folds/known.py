@@ -37,7 +37,7 @@ CHECKED = {GROUP_METADATA_VALUE.name: {"group_instance_id": IS_DISTINCT, "subscr
 def rules_of(profile: Profile) -> int:
     """Return the profile as the bits that `offsets` tests."""
     return (
-        fold.LATEST_BY_RECORD * profile.latest_by_record
+        fold.LATEST_BY_MARKER * (profile.latest_by == "marker")
         | fold.ENDS_BY_RECORD * (profile.cancels_pending == "all")
         | fold.TOMBSTONE_SPARES_COMMITTED * profile.tombstone_spares_committed
         | fold.CANCELS_OWN * (profile.cancels_pending == "own")
@@ -122,17 +122,28 @@ def _is_plain(number: int, version: int, layout: Message, profile: Profile) -> b
     return verdict_on(Record(offset=0, key=raw_key, value=raw_value), decoded, None, profile) is Verdict.REPLAY
 
 
-def new_state(profile: Profile, more: dict[tuple[int, int | None], Program] = {}) -> State:  # noqa: B006
-    """Return arrays with the profile's programs, more of them and its rules, in which nothing is replayed."""
-    programs = plain_programs(profile) | more
-    state = State(scan_state_of(programs, seed=secrets.randbits(62)))
+def new_state(profile: Profile, release: Release | None = None, *, with_newer: bool) -> State:
+    """Return arrays with the profile's programs and its rules, in which nothing is replayed.
+
+    Args:
+        with_newer: with the programs of `newer_programs` too.
+    """
+    scan_state = _scan_state(profile, release, with_newer=with_newer).copy()
+    scan_state.seed = secrets.randbits(62)
+    return State(scan_state)
+
+
+@cache
+def _scan_state(profile: Profile, release: Release | None, *, with_newer: bool) -> a.ScanState:
+    programs = plain_programs(profile) | (newer_programs(profile, release) if with_newer else {})
+    scan_state = scan_state_of(programs, seed=0)
     for number in range(a.RECORD_TYPES):
         for version in range(a.VERSIONS):
             program = programs.get((number, version))
             shape = None if program is None or number >= a.KEY_TYPES else program.one_string
             # The version stands in two bytes before, the string's length in two behind them.
-            state.scan_state.one_string[number, version] = a.NOTHING if shape is None else shape[0] + 2
-            state.scan_state.around_string[number, version] = 0 if shape is None else sum(shape) + 4
-    state.scan_state.rules = rules_of(profile)
-    state.scan_state.by_bit = profile.transactions_by_bit
-    return state
+            scan_state.one_string[number, version] = a.NOTHING if shape is None else shape[0] + 2
+            scan_state.around_string[number, version] = 0 if shape is None else sum(shape) + 4
+    scan_state.rules = rules_of(profile)
+    scan_state.by_bit = profile.transactions_by_bit
+    return scan_state

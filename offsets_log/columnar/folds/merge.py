@@ -14,7 +14,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.newer_merge import link_member
 from offsets_log.columnar.folds.offsets import (
-    apply_value,
+    commit_value,
     end_values,
     mark,
     note_topic_id,
@@ -116,7 +116,7 @@ def join_rows(arrays: a.Arrays, right: a.Arrays, numbers: LongRows, values_befor
             batch, index = right_rows[i].batch, right_rows[i].index
             index += values_before if batch == a.SLOW_PATH else np.int64(0)
             place = a.Place(right_rows[i].record_offset, batch, index)
-            apply_value(arrays.rows, row, place, right_rows[i].applied_offset, arrays.scan_state.rules)
+            commit_value(arrays.rows, row, place, right_rows[i].applied_offset)
         more = more_at(right, i)
         high, low = more.topic_high, more.topic_low
         if high != 0 or low != 0:

@@ -24,28 +24,34 @@ from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, intern, inte
 from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
 
 # Bits of the rules: what `replay.profile.Profile` says.
-LATEST_BY_RECORD = 1
+LATEST_BY_MARKER = 1
 ENDS_BY_RECORD = 2
 TOMBSTONE_SPARES_COMMITTED = 4
 CANCELS_OWN = 8
 
 
 @inlined
-def apply_value(rows: Table[a.Row], number: Any, place: a.Place, applied_offset: Any, rules: Any) -> None:
-    """Apply a value, unless it is ended or a better one stands there."""
+def commit_value(rows: Table[a.Row], number: Any, place: a.Place, applied_offset: Any) -> None:
+    """Make a value the committed offset."""
     row, record_offset = U(number), place.record_offset
-    if (record_offset if rules & ENDS_BY_RECORD else applied_offset) < rows[row].tombstone_offset:
-        return
-    if rows[row].record_offset != a.NEVER:
-        if rules & LATEST_BY_RECORD:
-            if record_offset <= rows[row].record_offset:
-                return
-        elif applied_offset <= rows[row].applied_offset:
-            return
     rows[row].record_offset = record_offset
     rows[row].applied_offset = applied_offset
     rows[row].batch = place.batch
     rows[row].index = place.record_index
+
+
+@inlined
+def apply_value(rows: Table[a.Row], number: Any, place: a.Place, marker_offset: Any, rules: Any) -> None:
+    """Apply a value of a committed transaction, unless it is ended or a later one stands there (``J-11``, ``L-13``)."""
+    row, record_offset = U(number), place.record_offset
+    if (record_offset if rules & ENDS_BY_RECORD else marker_offset) < rows[row].tombstone_offset:
+        return
+    if rules & LATEST_BY_MARKER:
+        if marker_offset <= rows[row].applied_offset:
+            return
+    elif record_offset <= rows[row].record_offset:
+        return
+    commit_value(rows, row, place, marker_offset)
 
 
 @inlined
@@ -146,21 +152,24 @@ def note_topic_id(arrays: a.Arrays, row: Any, high: Any, low: Any, record_offset
 
 
 @inlined
-def replay_offset(arrays: a.Arrays, row: Any, is_value: Any, place: a.Place, producer: Any, rules: Any) -> Any:
+def replay_offset(
+    arrays: a.Arrays, row: Any, is_value: Any, place: a.Place, applied_offset: Any, producer: Any, rules: Any
+) -> Any:
     """Replay a record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); return False without room.
 
     Args:
+        applied_offset: where it stands among batches: at its offset, but for some that are read on the slow path.
         producer: the producer of the transaction it belongs to, else NOTHING.
     """
     rows = arrays.rows
     if is_value:
-        arrays.groups[U(rows[U(row)].group)].value_offset = place.record_offset
+        arrays.groups[U(rows[U(row)].group)].value_offset = applied_offset
         if producer < 0:
-            apply_value(rows, row, place, place.record_offset, rules)
+            commit_value(rows, row, place, applied_offset)
             return True
     else:
         if producer < 0 or not rules & TOMBSTONE_SPARES_COMMITTED:
-            end_values(rows, row, place.record_offset)
+            end_values(rows, row, applied_offset)
         if producer < 0 or not rules & CANCELS_OWN:
             return True
     return open_record(arrays, producer, row, place, np.int64(not is_value))
@@ -294,7 +303,7 @@ def flush(arrays: a.Arrays, staged: Table[a.Staged], data: Any) -> Any:
                 return oc.NEEDS_ROOM
             producer = staged[i].producer
             place = a.Place(record_offset, staged[i].batch, staged[i].index)
-            if not replay_offset(arrays, row, kind == a.VALUE, place, producer, rules):
+            if not replay_offset(arrays, row, kind == a.VALUE, place, record_offset, producer, rules):
                 return oc.NEEDS_ROOM
         scan_state.flushed = last
     scan_state.staged = 0

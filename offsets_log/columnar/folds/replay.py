@@ -2,8 +2,8 @@
 
 Every piece of a log is a run of batches with a `ColumnarState` of its own. A kernel takes batches until one is not
 plain; that one is read and replayed on the slow path, exactly as `pipeline.replay` does, and the kernel goes on behind
-it. Pieces are joined in log order, if the left one has really ended where the right one began; else the right one's
-work is thrown away and done again from there.
+it. Pieces are joined in log order, if the left one has really ended where the right one began, and no record had an
+offset out of its place; else the right one's work is thrown away and done again from there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from offsets_log.events import EVERYTHING, BatchStart, Event, LogEvent, Until
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import decode_key
-from offsets_log.replay.fold import replay_into
+from offsets_log.replay.fold import place_of, replay_into
 from offsets_log.replay.profile import Profile
 
 LEAST_PIECE = 1 << 24
@@ -82,6 +82,7 @@ class Piece(Reading):
                 self.state.saw_batch(event.base_offset)
             elif isinstance(event, Event):
                 self.scan_state.records += 1
+                self.state.is_out_of_place |= place_of(self.state, event) != event.record.offset
                 if self.scan_state.notes_activity:
                     self.state.note_activity(event)
             yield event
@@ -186,7 +187,12 @@ class Replay:
             part = other.result()
             if cursor.is_stopped:
                 break
-            if part.cursor is not None and part.state is not None and order.fits(cursor, part.begin):
+            if (
+                part.cursor is not None
+                and part.state is not None
+                and order.fits(cursor, part.begin)
+                and not (whole.is_out_of_place or part.state.is_out_of_place)
+            ):
                 order.note_gap_before(cursor.place, cursor, note)
                 for seen in part.notes:
                     note(seen)

@@ -18,7 +18,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import merge, newer, newer_merge
 from offsets_log.columnar.folds import offsets as fold
-from offsets_log.columnar.folds.known import Release, new_state, newer_layouts, newer_programs
+from offsets_log.columnar.folds.known import Release, new_state, newer_layouts
 from offsets_log.columnar.jit.compiled import kernel
 from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.jit.records import places
@@ -52,6 +52,7 @@ def _replay_one(
     row: Number,
     is_value: Number,
     record_offset: Number,
+    applied_offset: Number,
     index: Number,
     producer_id: Number,
     transactional: Number,
@@ -62,7 +63,7 @@ def _replay_one(
         if producer < 0:
             return False
     place = a.Place(record_offset, np.int64(a.SLOW_PATH), index)
-    return fold.replay_offset(arrays, row, is_value, place, producer, arrays.scan_state.rules)
+    return fold.replay_offset(arrays, row, is_value, place, applied_offset, producer, arrays.scan_state.rules)
 
 
 @kernel
@@ -103,6 +104,8 @@ class ColumnarState:
         arrays: see `arrays`; exchanged for larger ones when they are full.
         values: offsets read on the slow path, to which rows refer by index.
         events: group number → the group's timeline before what `arrays` knows of the group.
+        is_out_of_place: whether an old message was read whose offset leaves its batch (``records:M5``). Then runs must
+            be read one after the other, not joined.
         problems, names: what they are in `PartialState`; ``names`` are (record offset, topic id, name).
         newer: record type → layout of the newer kinds' records that `arrays` takes; all others are in ``events``.
         group_records: those of them that were read on the slow path, to which rows refer by index.
@@ -119,10 +122,11 @@ class ColumnarState:
         self.until = until
         self.release = release
         self.newer = newer_layouts(profile, release) if with_newer else {}
-        self.arrays = new_state(profile, newer_programs(profile, release) if with_newer else {})
+        self.arrays = new_state(profile, release, with_newer=with_newer)
         self.values: list[OffsetAndMetadata] = []
         self.group_records: list[GroupEvent] = []
         self.events: dict[int, list[GroupEvent | Pointer]] = {}
+        self.is_out_of_place = False
         self.problems: list[Problem] = []
         self.names: list[tuple[int, bytes, str]] = []
 
@@ -136,16 +140,18 @@ class ColumnarState:
 
     # ---------------------------------------------------------------------- records read on the slow path
 
-    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool, number: int | None = None) -> None:
         """Implement `PartialState.add_offset`."""
         self.values.append(value)
-        self._replay(value.key, True, value.record_offset, len(self.values) - 1, value.producer_id, transactional)
+        index, place = len(self.values) - 1, value.applied_offset
+        number = value.record_offset if number is None else number
+        self._replay(value.key, True, number, place, index, value.producer_id, transactional)
 
     def add_tombstone(
         self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
     ) -> None:
         """Implement `PartialState.add_tombstone`."""
-        self._replay(key, False, record_offset, 0, producer_id, transactional)
+        self._replay(key, False, record_offset, record_offset, 0, producer_id, transactional)
 
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """Implement `PartialState.add_marker`."""
@@ -270,13 +276,14 @@ class ColumnarState:
         key: GroupTopicPartition,
         is_value: bool,
         record_offset: int,
+        place: int,
         index: int,
         producer_id: int,
         transactional: bool,
     ) -> None:
         row = self._row(1, key)
         s = self.arrays
-        while not _replay_one(s.all, row, is_value, record_offset, index, producer_id, transactional):
+        while not _replay_one(s.all, row, is_value, record_offset, place, index, producer_id, transactional):
             self.grow()
 
     def group_number(self, name: str) -> int:

@@ -272,8 +272,9 @@ def note_offset(arrays: a.Arrays, history: History, key: Any, row: Any, record: 
     if is_back:
         lives[group, EXISTS] = 1
     if record.is_replayed:
-        place = a.Place(record.record_offset, np.int64(a.NOTHING), np.int64(a.NOTHING))
-        fold.replay_offset(arrays, row, is_value, place, producer, arrays.scan_state.rules)
+        offset, none = record.record_offset, np.int64(a.NOTHING)
+        place = a.Place(offset, none, none)
+        fold.replay_offset(arrays, row, is_value, place, offset, producer, arrays.scan_state.rules)
     if is_value and producer < 0 and rows[row].record_offset == record.record_offset:
         history.held[row, NOW] = record.committed
     if is_back:

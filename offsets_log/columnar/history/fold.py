@@ -11,6 +11,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.history import entries as e
+from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.columnar.history.state import HistoryState
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, ScanOrder, ScanPlace
@@ -19,7 +20,7 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.replay.fold import replay_into
+from offsets_log.replay.fold import place_of, replay_into
 from offsets_log.replay.topic_names import topic_names_in
 
 
@@ -72,6 +73,8 @@ class HistoryPiece(Piece):
                     for topic_id, name in topic_names_in(record):
                         history.add_topic_name(topic_id, name, event.record.offset)
                 case Event(decoded=CoordinatorRecord() as record) if record.is_offset_commit:
+                    if place_of(history, event) != event.record.offset:
+                        raise BeyondError
                     yield event
                     history.note_offset(event, record)
                 case Event(decoded=CoordinatorRecord() as record):

@@ -151,7 +151,7 @@ class HistoryState(ColumnarState):
 
     # ----------------------------------------------------------------------- what a replay asks of a state
 
-    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool, number: int | None = None) -> None:
         """Mark the record as replayed; `note_offset` does it."""
         self.is_replayed = True
 

@@ -132,7 +132,7 @@ def _flat(kinds: tuple[Kind, ...], arguments: tuple[Any, ...]) -> list[int]:
         assert array.dtype == kind.dtype
         assert array.ndim == kind.dimensions
         assert array.flags.c_contiguous
-        flat.append(array.__array_interface__["data"][0])
+        flat.append(array.ctypes.data)
         flat += array.shape
     return flat
 

@@ -34,9 +34,14 @@ def partial_state(layout: Layout, state: ColumnarState, scanner: Scanner) -> Par
     found, opened = find(state), list(iter_open(state))
     open_places = found.pending[:, [2, 3, 1, 1]]
     values = offsets_at(layout, state, scanner, np.concatenate([committed_places(state, found), open_places]))
-    tombstones = state.arrays.rows.column(a.Row.tombstone_offset)[found.committed].tolist()
-    for tombstone_offset, value in zip(tombstones, values, strict=False):  # the open ones follow
-        partial.keys[value.key] = KeyState(value, NO_OFFSET if tombstone_offset == a.NEVER else tombstone_offset)
+    rows = state.arrays.rows.of(found.committed)
+    facts = rows.columns(a.Row.tombstone_offset, a.Row.record_offset).tolist()
+    for (tombstone_offset, number), value in zip(facts, values, strict=False):  # the open ones follow
+        partial.keys[value.key] = KeyState(
+            value,
+            NO_OFFSET if tombstone_offset == a.NEVER else tombstone_offset,
+            None if number == value.record_offset else number,
+        )
     partial.keys.update(_ended(state))
     partial.producers = _producers(state)
     for (producer_id, *_), value in zip(opened, values, strict=True):

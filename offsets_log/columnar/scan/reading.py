@@ -117,10 +117,8 @@ class ScanOrder:
             position = int(_seek(data, cut.position))
         if position < 0:
             return None
-        batch = _batch_at(data, position)
-        try:
-            base_offset = batch.base_offset if batch.magic == bt.NEWEST_MAGIC else first_offset(batch)
-        except OffsetsLogError:
+        base_offset = _first_offset(_batch_at(data, position))
+        if base_offset is None:
             return None
         return Cursor(ScanPlace(cut.segment_index, position), base_offset - 1, base_offset)
 
@@ -138,7 +136,10 @@ class ScanOrder:
             return False
         items = self.layout.walk.items(begin.segment_index, begin.position, cursor.last_offset)
         item, _ = next(items, (None, 0))
-        return isinstance(item, RecordBatch) and item.position == begin.position
+        if not isinstance(item, RecordBatch) or item.position != begin.position:
+            return False
+        base_offset = _first_offset(item)
+        return base_offset is not None and base_offset > cursor.last_offset
 
     def note_begin(self, note: Note) -> None:
         """Note offsets that are missing before the log."""
@@ -300,6 +301,16 @@ class Reading(ABC):
     def int32_at(self, index: int, at: int) -> int:
         """Return a signed 32-bit integer of a segment."""
         return int.from_bytes(self.order.layout.data[index][at : at + 4].tobytes(), signed=True)
+
+
+def _first_offset(batch: RecordBatch) -> int | None:
+    """Return the least offset of a batch; None if only a message inside of it tells that, and cannot be read."""
+    if batch.magic == bt.NEWEST_MAGIC:
+        return batch.base_offset
+    try:
+        return min(first_offset(batch), batch.base_offset)
+    except OffsetsLogError:
+        return None
 
 
 def _batch_at(data: a.Bytes, position: int) -> RecordBatch:

@@ -170,7 +170,7 @@ def _offset_rows(layout: Layout, state: ColumnarState, scanner: Scanner) -> pa.T
     tombstones = np.concatenate([tombstone_offset[live], np.full(len(pending), a.NEVER, np.int64)])
     made = values | keys | {
         "kind": pa.array(["offset"] * len(live) + ["open"] * len(pending), pa.string()),
-        "record_offset": np.concatenate([committed[:, 2], pending[:, 2]]),
+        "record_offset": np.concatenate([_record_offsets(state, committed), pending[:, 2]]),
         "applied_offset": np.concatenate([committed[:, 3], pending[:, 3]]),
         "tombstone_offset": pa.array(tombstones, mask=tombstones == a.NEVER),
         "is_tombstone": pa.repeat(pa.scalar(False), number),
@@ -186,6 +186,14 @@ def _offset_rows(layout: Layout, state: ColumnarState, scanner: Scanner) -> pa.T
             columns["is_tombstone"] = pa.repeat(pa.scalar(True), len(cancels))
         tables.append(_table(columns, len(kinds)))
     return pa.concat_tables(tables)
+
+
+def _record_offsets(state: ColumnarState, places: a.Int64s) -> a.Int64s:
+    """Return the record offsets of values at places, which of the slow path's may have another number."""
+    record_offsets = places[:, 2].copy()
+    for at in np.flatnonzero(places[:, 0] == a.SLOW_PATH).tolist():
+        record_offsets[at] = state.values[places[at, 1]].record_offset
+    return record_offsets
 
 
 def _with_owners(producer_ids: Any, owners: Numbers, before: int) -> Numbers:

@@ -24,6 +24,8 @@ from offsets_log.errors import InputError
 from offsets_log.events import Until
 from offsets_log.log_format.partition_log import PartitionLog
 
+SPLIT = "Read with the option split=false, which takes each log in one piece"
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -40,6 +42,11 @@ class Bounds:
     next_first_offset: int | None
 
     @property
+    def are_of_whole_log(self) -> bool:
+        """Whether there are no other pieces."""
+        return self.last_offset < 0 and self.next_first_offset is None
+
+    @property
     def cursor(self) -> Cursor:
         """The cursor where reading begins."""
         return Cursor(self.begin, self.last_offset, self.last_offset + 1)
@@ -49,13 +56,15 @@ def replay_piece(replay: Replay, bounds: Bounds, note: Note) -> tuple[Layout, Co
     """Return the layout, the state and the last cursor of a piece of the log that ``replay`` reads.
 
     Raises:
-        InputError: the next piece does not fit after it.
+        InputError: the next piece does not fit after it, or the order of its records is not that of their offsets.
     """
     order, cursor = replay.order, bounds.cursor
     state = replay.new_state(with_newer=False)  # rows of partial states have no place for what `newer` keeps
     with Scanner() as scanner:
         replay.piece(order, cursor, scanner, note, state).run(bounds.end, lambda size_bytes: None)
     check_reach(order.log, bounds, cursor)
+    if state.is_out_of_place and not bounds.are_of_whole_log:
+        raise InputError(f"a message has an offset of batches around it. {SPLIT}", file=_file(order.log, bounds))
     return order.layout, state, cursor
 
 
@@ -83,6 +92,10 @@ def check_reach(log: PartitionLog, bounds: Bounds, reach: Cursor) -> None:
     if reach.place != bounds.end or reach.last_offset >= bounds.next_first_offset:
         raise InputError(
             f"what follows does not fit behind offset {reach.last_offset}: segments overlap, or lengths are damaged. "
-            "Read with the option split=false, which takes each log in one piece",
-            file=log.segments[bounds.begin.segment_index].file,
+            f"{SPLIT}",
+            file=_file(log, bounds),
         )
+
+
+def _file(log: PartitionLog, bounds: Bounds) -> str:
+    return log.segments[bounds.begin.segment_index].file
