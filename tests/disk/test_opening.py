@@ -285,6 +285,15 @@ def test_of_files_that_are_named_nothing_is_missing_unless_they_are_all(paths, i
         assert [log.selection is not None for log in disk.logs] == [is_chosen]
 
 
+def test_a_file_that_is_named_is_a_choice_where_the_others_cannot_be_listed(data, monkeypatch):
+    named = data / "__consumer_offsets-12" / name(0)
+    for is_forbidden in (False, True):
+        if is_forbidden:
+            forbid(monkeypatch, "__consumer_offsets-12")
+        with open_logs([str(named)]) as disk:
+            assert [log.selection is not None for log in disk.logs] == [is_forbidden]
+
+
 def test_a_segment_that_is_a_link_to_what_no_rule_looks_at_is_told(tmp_path):
     with tarfile.open(tmp_path / "a.tar", mode="w") as archive:
         info = tarfile.TarInfo(f"__consumer_offsets-3/{name(0)}")

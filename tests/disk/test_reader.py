@@ -1,9 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from offsets_log.disk.reader import open_logs
-from offsets_log.errors import InputError
+from offsets_log.errors import CorruptRecordError, Damage, InputError
 from offsets_log.log_format.partition_log import Checkpoints
 from tests.disk.logs import TOPIC_ID, name, names, numbers, offsets, partition, segment
 
@@ -245,3 +246,27 @@ def test_files_beside_segments_are_handed_over(data):
         beside = disk.logs[1].beside
         assert set(beside) == {f"{0:020}.index", "leader-epoch-checkpoint"}
         assert bytes(beside[f"{0:020}.index"]()) == bytes(8)
+
+
+def test_other_topics_alone_are_enough_where_that_is_said(tmp_path):
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    with pytest.raises(InputError, match="no segment"):
+        open_logs([str(tmp_path)], may_lack_offsets=True)
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / name(0)).write_bytes(segment(0))
+    with pytest.raises(InputError, match="other topics only"):
+        open_logs([str(tmp_path)])
+    with open_logs([str(tmp_path)], may_lack_offsets=True) as disk:
+        assert disk.logs == []
+        assert [one.topic for one in disk.user_partitions] == ["orders"]
+
+
+def test_damage_in_a_segment_of_a_dump_is_located_at_the_line_of_its_record(data):
+    with open_logs([str(data / "__consumer_offsets-3")]) as disk:
+        (log,) = disk.logs
+        disk.logs = [replace(log, segments=(replace(log.segments[0], lines={0: 7, 1: 9}), *log.segments[1:]))]
+        made, other = (part.file for part in log.segments)
+        for file, record_offset, expected in ((made, 1, 9), (made, 2, 70), (made, None, 70), (other, 1, 70)):
+            error = CorruptRecordError("bad", file=file, position=70, record_offset=record_offset)
+            disk.locate(Damage(error, b""))
+            assert error.position == expected

@@ -165,10 +165,10 @@ def test_what_a_source_does_not_tell_is_said_column_by_column() -> None:
         ({"filters": asked(3)}, ["nothing fits the filters and bounds"], []),
         (
             {"offsets": [row("g")], "topics": {"orders": 1}},
-            ["1 offset of 1 group on 1 topic", '"orders": 1'],
+            ["1 offset of 1 group on 1 topic", "---\n\nNothing.\n", '"orders": 1'],
             ["no committed"],
         ),
-        ({"doubts": ["one", "two"]}, ["- one\n- two"], []),
+        ({"doubts": ["one", "two"]}, ["- one\n- two"], ["Nothing."]),
         ({"groups": [group("g")]}, ["No group had members then"], ["stop all of them"]),
         ({"groups": [group("g", state="Stable")]}, ['These had some, and must be stopped first:\n\n  "g"'], []),
         ({"groups": [group("g", state=None)]}, ["which had some is not told: stop all of them first"], []),
