@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from offsets_log.coordinator.answers import NO_OFFSET, UNSTABLE, FetchedOffset
@@ -69,21 +71,23 @@ def test_transactions_of_several_producers_and_partitions_end_one_by_one() -> No
     assert cache.fetch_offsets("g", require_stable=True) == {("t", 0): FetchedOffset(7)}
 
 
-def test_a_fenced_producer_and_a_fenced_transaction_coordinator_are_refused() -> None:
+@pytest.mark.parametrize("producer_id", [0, 7])
+def test_a_fenced_producer_and_a_fenced_transaction_coordinator_are_refused(producer_id: int) -> None:
     """``W-3``, ``W-4``, ``B-10``; also after another load."""
     cache, log = with_log()
+    producer = partial(Producer, producer_id)
     partition = cache.partition_for("g")
-    cache.commit_transactional_offsets("g", Producer(7, 2), OFFSET)
-    assert commit_error(cache, producer=Producer(7, 1)) is Errors.INVALID_PRODUCER_EPOCH
-    assert cache.write_txn_marker(Producer(7, 1), commit=True) == {partition: Errors.INVALID_PRODUCER_EPOCH}
-    assert cache.write_txn_marker(Producer(7, 3), commit=True, coordinator_epoch=4) == {partition: Errors.NONE}
+    cache.commit_transactional_offsets("g", producer(2), OFFSET)
+    assert commit_error(cache, producer=producer(1)) is Errors.INVALID_PRODUCER_EPOCH
+    assert cache.write_txn_marker(producer(1), commit=True) == {partition: Errors.INVALID_PRODUCER_EPOCH}
+    assert cache.write_txn_marker(producer(3), commit=True, coordinator_epoch=4) == {partition: Errors.NONE}
     for again in (cache, started(log=log)):
-        assert commit_error(again, producer=Producer(7, 2)) is Errors.INVALID_PRODUCER_EPOCH
-        late = again.write_txn_marker(Producer(7, 3), commit=True, coordinator_epoch=3, partitions=[partition])
+        assert commit_error(again, producer=producer(2)) is Errors.INVALID_PRODUCER_EPOCH
+        late = again.write_txn_marker(producer(3), commit=True, coordinator_epoch=3, partitions=[partition])
         assert late == {partition: Errors.TRANSACTION_COORDINATOR_FENCED}
-        equal = again.write_txn_marker(Producer(7, 3), commit=True, coordinator_epoch=4, partitions=[partition])
+        equal = again.write_txn_marker(producer(3), commit=True, coordinator_epoch=4, partitions=[partition])
         assert equal == {partition: Errors.NONE}, "two equal markers in a row are legal"
-    assert cache.write_txn_marker(Producer(7, 3), commit=True, partitions=[99]) == {99: Errors.NOT_COORDINATOR}
+    assert cache.write_txn_marker(producer(3), commit=True, partitions=[99]) == {99: Errors.NOT_COORDINATOR}
 
 
 def test_a_producers_epoch_is_the_highest_in_the_log() -> None:
