@@ -33,6 +33,16 @@ def test_retention_is_a_day_up_to_1_1_and_a_week_from_2_0(release: str, days: in
     assert (config.offsets_load_buffer_size, config.offsets_topic_compression_codec) == (5 << 20, "none")
 
 
+def test_what_no_release_is_named_for_are_the_newest_ones_defaults() -> None:
+    """As Kafka's documentation of broker configs has them."""
+    config = OffsetConfig()
+    assert config == OffsetConfig.for_release("4.3")
+    assert config.offsets_topic_segment_bytes == 104_857_600
+    assert config.offsets_topic_replication_factor == 3
+    assert (config.offsets_commit_timeout_ms, config.offsets_commit_required_acks) == (5000, -1)
+    assert GroupConfig() == GroupConfig.for_release("4.3")
+
+
 @pytest.mark.parametrize(
     ("release", "max_session_ms", "delay_ms"),
     [

@@ -36,6 +36,7 @@ def test_a_transactional_commit_is_pending_until_its_marker(release: str, commit
     assert (data.is_transactional, data.base_sequence) == (True, 0)
     assert Producer(data.producer_id, data.producer_epoch) == producer
     assert (marker.is_control, marker.size_bytes) == (True, 78)
+    assert written(log, partition)[-1].control == ControlRecord("COMMIT" if commit else "ABORT", 0)
     expected = {("t", 0): FetchedOffset(9), ("t", 1): FetchedOffset(9)} if commit else {("t", 0): STABLE}
     assert cache.fetch_offsets("g", require_stable=True) == expected
     assert cache.write_txn_marker(producer, commit=commit) == {}, "no transaction is open"

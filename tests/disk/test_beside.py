@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from offsets_log.disk.beside import Beside
-from offsets_log.disk.folder import CHECKPOINTS, Folder, broken_checkpoints, matters_in
+from offsets_log.disk.folder import CHECKPOINTS, Folder, all_checkpoints, broken_checkpoints, matters_in
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.reader import open_logs
+from offsets_log.errors import InputError
 from tests.disk.logs import name, partition, segment
 
 
@@ -63,6 +64,16 @@ def test_each_checkpoint_is_told_of_that_says_nothing(file: str) -> None:
         Folder("data/__consumer_offsets-0/", "__consumer_offsets-0", above={file: lambda: b"1"})
     )
     assert said.startswith(f"data/{file} is broken")
+
+
+def test_a_checkpoint_that_cannot_be_read_says_nothing() -> None:
+    def refuse() -> bytes:
+        raise InputError("cannot be read: Permission denied")
+
+    above = dict.fromkeys(CHECKPOINTS.values(), refuse)
+    said = list(broken_checkpoints(Folder("data/__consumer_offsets-0/", "__consumer_offsets-0", above=above)))
+    assert said == [f"data/{file} says nothing: it cannot be read: Permission denied" for file in above]
+    assert all_checkpoints(above) == {}
 
 
 def test_files_of_a_packed_partition_are_read_wherever_they_lie() -> None:

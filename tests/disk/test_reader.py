@@ -1,3 +1,4 @@
+import base64
 from dataclasses import replace
 from pathlib import Path
 
@@ -259,6 +260,31 @@ def test_other_topics_alone_are_enough_where_that_is_said(tmp_path):
     with open_logs([str(tmp_path)], may_lack_offsets=True) as disk:
         assert disk.logs == []
         assert [one.topic for one in disk.user_partitions] == ["orders"]
+
+
+def test_topic_ids_are_those_of_files_that_tell_them(data):
+    """Whatever else lies there: another word, zeros, nothing."""
+    files = {
+        "told": b"version: 0\ntopic_id: " + TOPIC_ID + b"\n",
+        "zeros": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n",
+        "short": b"version: 0\ntopic_id: AAAA\n",
+        "empty": b"",
+    }
+    for topic, text in files.items():
+        (data / f"{topic}-0").mkdir()
+        (data / f"{topic}-0" / "partition.metadata").write_bytes(text)
+    with open_logs([str(data)]) as disk:
+        assert disk.topic_ids == {base64.urlsafe_b64decode(TOPIC_ID + b"=="): "told"}
+
+
+def test_what_a_copy_tells_of_ends_and_is_broken_is_damage(data):
+    with open_logs([str(data)]) as disk:
+        assert disk.told_ends[1] == []
+    (data / "log-ends.json").write_text("[]")
+    with open_logs([str(data)]) as disk:
+        (damage,) = disk.told_ends[1]
+        assert damage.error.file == f"{data}/log-ends.json"
+        assert damage.raw == b""
 
 
 def test_damage_in_a_segment_of_a_dump_is_located_at_the_line_of_its_record(data):
