@@ -6,6 +6,7 @@ import gzip
 import io
 import mmap
 import re
+import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
@@ -111,6 +112,19 @@ def test_partitions_in_a_data_directory_are_of_its_broker(tmp_path: Path) -> Non
         (copy,) = logs.chosen("orders")
         assert set(copy.above) == {"meta.properties"}
         assert [identity.node_id for identity in clusters.identities] == [4]
+
+
+def test_partitions_in_an_archive_are_found_beside_those_of_directories(tmp_path: Path) -> None:
+    for place, topic in (("packed", "orders"), ("data", "payments")):
+        (tmp_path / place / f"{topic}-0").mkdir(parents=True)
+        (tmp_path / place / f"{topic}-0" / "00000000000000000000.log").touch()
+        (tmp_path / place / "meta.properties").write_text("version=1\nnode.id=4\ncluster.id=c\n")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(tmp_path / "packed", "packed")
+    with ExitStack() as stack:
+        logs, _ = find_user_topics([str(tmp_path / "a.tar"), str(tmp_path / "data")], stack)
+        assert logs.topics == {"orders", "payments"}
+        assert [len(logs.chosen(topic)) for topic in ("orders", "payments")] == [1, 1]
 
 
 def test_of_a_packed_log_only_the_end_is_here(tmp_path: Path) -> None:
