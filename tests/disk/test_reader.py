@@ -241,6 +241,16 @@ def test_without_clean_shutdown_any_file_of_a_data_directory_tells_an_unclean_st
         assert disk.logs[0].checkpoints.stopped_cleanly is False
 
 
+def test_logs_without_a_segments_name_are_told_where_segments_should_be(data):
+    """Files of other kinds, and logs in other folders, are nobody's business; one that was named is read."""
+    folder = data / "__consumer_offsets-12"
+    (data / "server.log").write_text("a line\n")
+    for file in ("notes.txt", "old.log.gz", "copy.log"):
+        (folder / file).write_bytes(segment(0))
+    with open_logs([str(folder / name(0)), str(data)]) as disk:
+        assert disk.notes == [f"{folder}/copy.log is left out: no segment's name; name the file to read it"]
+
+
 def test_files_beside_segments_are_handed_over(data):
     (data / "__consumer_offsets-12" / f"{0:020}.index").write_bytes(bytes(8))
     with open_logs([str(data)]) as disk:
