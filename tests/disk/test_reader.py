@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from offsets_log.disk.reader import open_logs
+from offsets_log.disk.reader import NAMED, OTHER_TOPIC, open_logs
 from offsets_log.errors import CorruptRecordError, Damage, InputError
 from offsets_log.log_format.partition_log import Checkpoints
 from tests.disk.logs import TOPIC_ID, name, names, numbers, offsets, partition, segment
@@ -239,6 +239,15 @@ def test_without_clean_shutdown_any_file_of_a_data_directory_tells_an_unclean_st
     (data / "meta.properties").write_text("version=1\n")
     with open_logs([str(data)]) as disk:
         assert disk.logs[0].checkpoints.stopped_cleanly is False
+
+
+def test_why_nothing_is_missing_around_segments_of_another_topic_or_named_ones(data):
+    orders = (data / "__consumer_offsets-3").rename(data / "orders-3")
+    folder = data / "__consumer_offsets-12"
+    (folder / name(9)).write_bytes(segment(9))
+    for given, told in ((orders, OTHER_TOPIC), (orders / name(2), NAMED), (folder, None), (folder / name(9), NAMED)):
+        with open_logs([str(given)], as_partition=3) as disk:
+            assert [log.selection for log in disk.logs] == [told]
 
 
 def test_logs_without_a_segments_name_are_told_where_segments_should_be(data):
