@@ -53,6 +53,13 @@ def pending(name: str, **facts: Any) -> Row:
     return row(name) | {"outcome": None, "abort_command": None} | facts
 
 
+def share_offset(**facts: Any) -> Row:
+    """Where a share group starts, with three records above it that were done."""
+    done = [{"first_offset": 7, "last_offset": 8}, {"first_offset": 11, "last_offset": 11}]
+    told = {"group": "s", "topic": "t", "partition": 0, "start_offset": 5, "status": "initialized", "redelivered": done}
+    return told | facts
+
+
 ELSEWHERE = (HOME + 1) % 50
 PLANS: tuple[tuple[Row, list[str]], ...] = (
     ({}, []),
@@ -106,6 +113,14 @@ PLANS: tuple[tuple[Row, list[str]], ...] = (
         ["not theirs (1)"],
     ),
     ({"groups": [group("g", offsets_partition=ELSEWHERE)], "offsets_partitions": of(source="guess")}, ["is not known"]),
+    (
+        {"share_offsets": [share_offset(), share_offset(status="orphan")], "groups": [group("s", type="share")]},
+        [
+            "which are delivered again, as share-groups/delivered-twice.jsonl says: 3",
+            "share-groups/left-out.jsonl says: 1",
+        ],
+    ),
+    ({"share_offsets": [share_offset(redelivered=[])]}, []),
     ({"pending": [pending("g"), pending("g"), pending("h")]}, ['the values before them are taken: 3 of "g", "h"']),
     (
         {"pending": [pending("g", outcome=COMMITTED)]},
