@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from shutil import get_terminal_size
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -25,7 +27,8 @@ COLUMNS = (
 RULE_COLUMNS = ("id", "holds_for", "says")
 TYPE_COLUMNS = ("record_type", "record", "key", "value_versions")
 FIELD_COLUMNS = ("field", "type", "nullable", "tag", "default", "versions")
-WIDTH, MARGIN = 110, 17
+MOST_WIDTH, LEAST_WIDTH, MARGIN = 110, 40, 17
+"""How wide paragraphs are: as wide as a terminal within these bounds."""
 
 
 @click.command(
@@ -143,8 +146,14 @@ def _heading(row: Row) -> str:
 
 
 def _paragraph(title: str, text: str) -> str:
-    blank = " " * MARGIN
-    return textwrap.fill(text, WIDTH, initial_indent=title.ljust(MARGIN), subsequent_indent=blank) + "\n"
+    return _filled(text, title.ljust(MARGIN), " " * MARGIN) + "\n"
+
+
+def _filled(text: str, first: str, others: str) -> str:
+    width = min(MOST_WIDTH, max(LEAST_WIDTH, get_terminal_size().columns)) if sys.stdout.isatty() else MOST_WIDTH
+    return textwrap.fill(
+        text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _write_list(stream: IO[bytes], subjects: Sequence[Any]) -> None:

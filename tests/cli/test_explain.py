@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -33,6 +37,19 @@ def test_a_rule_is_told_with_what_it_means_and_what_to_do() -> None:
     assert (first["kind"], first["id"], second["id"]) == ("rule", "B-9", "records:Y3")
     assert first["says"] == rules()["B-9"].says
     assert "offsets_log/replay/refusal.py" in first["acts_in"]
+
+
+def test_rules_fit_a_terminal() -> None:
+    """All but what cannot be broken: names of tests."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "80"}
+    command = [sys.executable, "-c", "from cli.main import main; main()", "explain", "E-1", "B-9"]
+    with os.fdopen(theirs, "wb") as terminal:
+        subprocess.run(command, stdout=terminal, env=environment, check=True)
+    with os.fdopen(ours, "rb") as terminal:
+        lines = terminal.read1(1 << 16).decode().splitlines()
+    assert lines[0].startswith("E-1 ")
+    assert all(len(line) <= 80 for line in lines if not line.startswith("held by"))
 
 
 def test_every_rule_can_be_explained() -> None:

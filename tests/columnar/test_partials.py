@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState
@@ -125,12 +126,10 @@ def test_recordings_in_pieces(name: str, tables: Any, recording: Callable[[str],
 
 
 @EACH_PROFILE
-@examples(80)
-@given(steps=STEPS)
-def test_generated_logs_in_pieces(profile: Profile, steps: Any) -> None:
-    for pieces in (1, 2, 5):
-        for tables in (tables_of_pieces, tables_of_runs):
-            check(build(steps).log, profile, pieces, 3, tables)
+@examples(160)
+@given(steps=STEPS, pieces=st.sampled_from([1, 2, 5]), tables=st.sampled_from([tables_of_pieces, tables_of_runs]))
+def test_generated_logs_in_pieces(profile: Profile, steps: Any, pieces: int, tables: Callable[..., Any]) -> None:
+    check(build(steps).log, profile, pieces, 3, tables)
 
 
 def test_an_empty_log_and_one_of_a_marker_alone() -> None:
