@@ -11,7 +11,11 @@ from tools.mutants.subjects import ROOT, Subject, subjects
 @pytest.mark.parametrize("subject", subjects(), ids=lambda subject: subject.name)
 def test_a_subject_has_modules_and_tests(subject: Subject) -> None:
     assert subject.modules
-    assert all((ROOT / name.partition("::")[0]).exists() for name in subject.tests if name.startswith("tests/"))
+    for name in subject.tests:
+        path, _, test = name.partition("::")
+        if path.startswith("tests/"):
+            assert (ROOT / path).exists()
+            assert not test or f"\ndef {test}(" in (ROOT / path).read_text()
 
 
 @pytest.mark.parametrize("fault", equivalents(), ids=lambda fault: f"{fault.module.stem}-{fault.was}")

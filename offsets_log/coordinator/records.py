@@ -55,7 +55,7 @@ class Producer:
     @property
     def is_transactional(self) -> bool:
         """Whether there is a producer with a transaction at all."""
-        return self.producer_id != NO_PRODUCER_ID
+        return self.producer_id >= 0
 
 
 NO_PRODUCER = Producer()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import replace
+from operator import attrgetter
 
 from offsets_log.disk.folder import SEGMENT, Folder
 from offsets_log.disk.spool import Growing
@@ -83,7 +84,7 @@ class Dumps:
             if at is None:
                 joined.append(log)
             else:
-                segments = sorted((*joined[at].segments, *log.segments), key=lambda segment: segment.base_offset or 0)
+                segments = sorted((*joined[at].segments, *log.segments), key=attrgetter("base_offset"))
                 joined[at] = replace(joined[at], segments=tuple(segments))
         return joined
 

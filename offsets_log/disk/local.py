@@ -165,7 +165,7 @@ def _map(path: Path, stack: ExitStack, how_much: HowMuch) -> Buffer:
 def spool(stream: IO[bytes], stack: ExitStack) -> Buffer:
     """Read a pipe to its end, and map the contents from an unnamed temporary file."""
     with tempfile.TemporaryFile() as file:
-        shutil.copyfileobj(stream, file, 1 << 20)
+        shutil.copyfileobj(stream, file)
         file.flush()
         return _map_open(file, file.tell(), stack)
 

@@ -200,9 +200,8 @@ class Search:
         return end if length >= b.MIN_SIZE[0] and end <= len(self.view) else None
 
     def _is_batch(self, position: int) -> bool:
-        length = int.from_bytes(self.view[position + 8 : position + b.LOG_OVERHEAD], signed=True)
-        fits = position + b.LOG_OVERHEAD + length <= len(self.view)
-        self.bytes_to_check -= max(MIN_CANDIDATE_COST, length if fits else 0)
+        end = self._declared_end(position) or position
+        self.bytes_to_check -= max(MIN_CANDIDATE_COST, end - position)
         return isinstance(_entry_at(self.view, position, True), RecordBatch)
 
 

@@ -85,7 +85,7 @@ def varint(mask: int) -> Writer:
     def write_varint(value: int) -> bytes:
         if 0 <= value < 0x80:
             return ONE_BYTE[value]
-        if not 0 <= value <= mask:
+        if not 0x80 <= value <= mask:
             raise NotPlainError
         raw = bytearray()
         while value >= 0x80:

@@ -160,7 +160,7 @@ class NullableStruct(c.Construct):  # type: ignore[misc]
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
         marker = self.marker._parsereport(stream, context, path)
-        if marker == self.null or marker < 0:
+        if marker <= self.null:
             return None
         return self.struct._parsereport(stream, context, path)
 
@@ -175,7 +175,7 @@ class NullableStruct(c.Construct):  # type: ignore[misc]
 
         def read_nullable(data: bytes, at: int) -> tuple[dict[str, Any] | None, int]:
             found, at = marker(data, at)
-            return (None, at) if found == null or found < 0 else inner(data, at)
+            return (None, at) if found <= null else inner(data, at)
 
         return read_nullable
 

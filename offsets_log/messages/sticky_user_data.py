@@ -18,7 +18,7 @@ STICKY_USER_DATA = EmbeddedMessage(
     "StickyUserData",
     (
         Field("previous_assignment", ArrayOf(TOPIC_PARTITIONS)),
-        Field("generation", INT32, "1", default=-1),
+        Field("generation", INT32, "1"),
     ),
     versions="0-1",
     number=None,

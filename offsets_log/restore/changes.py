@@ -105,9 +105,9 @@ def kind_of(wanted: Committed | None, current: Committed | None) -> str:
         return "new"
     if wanted is None:
         return "deleted"
-    if wanted.committed_offset == current.committed_offset:
-        return "metadata"
-    return "advanced" if wanted.committed_offset > current.committed_offset else "rewound"
+    if wanted.committed_offset < current.committed_offset:
+        return "rewound"
+    return "advanced" if wanted.committed_offset > current.committed_offset else "metadata"
 
 
 class Note(Protocol):

@@ -170,8 +170,10 @@ def _problems(
         yield DENIED
     if start is None or end is None:
         yield NO_LOG
-    elif not start <= offset <= end:
-        yield BELOW if offset < start else BEYOND
+    elif offset < start:
+        yield BELOW
+    elif offset > end:
+        yield BEYOND
     if now.topic_id is not None and row.get("topic_id") not in (None, now.topic_id):
         yield OTHER_TOPIC
     if current is not None and current.committed_offset > offset:

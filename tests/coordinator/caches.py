@@ -25,7 +25,7 @@ PARTITIONS = 4
 SMALL = OffsetConfig(offsets_topic_num_partitions=PARTITIONS)
 JAVA_AND_SCALA = ("4.3", "3.9")
 
-FIRST, SECOND = Producer(7, 0), Producer(8, 0)
+FIRST, SECOND = Producer(7, 0), Producer(0, 0)
 
 
 class Clock:

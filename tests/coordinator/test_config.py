@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from offsets_log.coordinator.cache import GroupCoordinatorCache
-from offsets_log.coordinator.config import GroupConfig, OffsetConfig, retention_of
+from offsets_log.coordinator.config import GroupConfig, OffsetConfig, at, retention_of
 from offsets_log.coordinator.log import MemoryLog
 from offsets_log.coordinator.records import OffsetCommit
 from offsets_log.log_format.primitives import Uuid
@@ -16,6 +16,13 @@ DAY_MS = 24 * HOUR_MS
 TOPIC_ID = Uuid(bytes(range(16)))
 
 
+def test_a_version_has_the_last_row_that_begins_with_it_or_before() -> None:
+    table = (((2, 0), "first"), ((2, 3), "then"))
+    assert [at(table, version) for version in ((0, 9), (2, 0), (2, 2, 9), (2, 3), (2, 3, 1), (4,))] == [
+        *["first"] * 3, *["then"] * 3
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("release", "days"), [("0.8.2", 1), ("1.1", 1), ("2.0", 7), ("3.9", 7), ("4.3", 7)])
 def test_retention_is_a_day_up_to_1_1_and_a_week_from_2_0(release: str, days: int) -> None:
     """``E-2``, ``E-1``."""
@@ -24,6 +31,16 @@ def test_retention_is_a_day_up_to_1_1_and_a_week_from_2_0(release: str, days: in
     assert config.offsets_retention_check_interval_ms == 600_000
     assert (config.offset_metadata_max_bytes, config.offsets_topic_num_partitions) == (4096, 50)
     assert (config.offsets_load_buffer_size, config.offsets_topic_compression_codec) == (5 << 20, "none")
+
+
+def test_what_no_release_is_named_for_are_the_newest_ones_defaults() -> None:
+    """As Kafka's documentation of broker configs has them."""
+    config = OffsetConfig()
+    assert config == OffsetConfig.for_release("4.3")
+    assert config.offsets_topic_segment_bytes == 104_857_600
+    assert config.offsets_topic_replication_factor == 3
+    assert (config.offsets_commit_timeout_ms, config.offsets_commit_required_acks) == (5000, -1)
+    assert GroupConfig() == GroupConfig.for_release("4.3")
 
 
 @pytest.mark.parametrize(

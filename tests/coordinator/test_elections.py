@@ -40,7 +40,9 @@ def error_of(cache: GroupCoordinatorCache, group: str = "g") -> Errors:
 def test_nothing_is_answered_before_startup_and_after_shutdown() -> None:
     cache = GroupCoordinatorCache(MemoryLog(), Clock(), offset_config=SMALL)
     for partition in range(4):
+        assert cache.partition(partition).leader_epoch == -1
         cache.on_election(partition, 0)
+        assert cache.partition(partition).leader_epoch == 0
     assert error_of(cache) is Errors.COORDINATOR_NOT_AVAILABLE
     cache.startup()
     cache.commit_offsets("g", OFFSET)

@@ -98,6 +98,12 @@ def test_rescue_writes_where_share_groups_start_and_what_they_are_given_twice(
         ({}, "--to-datetime 1970-01-01T00:00:01.005"),
         ({"start_offset": 30}, "--to-latest"),
         ({"start_offset": 3}, "--to-earliest"),
+        ({"start_offset": 4, "log_start_offset": None}, "--to-datetime 1970-01-01T00:00:01.005"),
+        ({"start_offset": 29, "log_end_offset": None}, "--to-datetime 1970-01-01T00:00:01.005"),
+        ({"start_offset": 4}, "--to-datetime 1970-01-01T00:00:01.005"),
+        ({"start_offset": 29}, "--to-datetime 1970-01-01T00:00:01.005"),
+        ({"start_timestamp_ms": 0}, "--to-datetime 1970-01-01T00:00:00.000"),
+        ({"start_timestamp_ms": -1}, None),
         ({"start_timestamp_ms": None}, None),
         ({"start_timestamp_ms": 1 << 62}, None),
     ],
@@ -119,12 +125,21 @@ def plan_row(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"status": "orphan"}, {"topic": None}, {"start_offset": None}, {"topic": "a b"}, {"partition": -1}]
+    ("changes", "reason"),
+    [
+        ({"status": "orphan"}, "left over"),
+        ({"topic": None}, "topic of id x"),
+        ({"start_offset": None}, "no start offset was set"),
+        ({"group_base64": "/w=="}, "not UTF-8"),
+        ({"topic": "a b"}, "no broker can have"),
+        ({"partition": -1}, "no broker can have"),
+    ],
 )
-def test_what_no_client_can_set_is_left_out_with_the_reason(changes: dict[str, Any]) -> None:
-    files = {name: "".join(pieces) for name, pieces in share_groups.files([plan_row(**changes)])}
-    assert json.loads(files["share-groups/offsets.json"]) == {}
-    assert json.loads(files["share-groups/left-out.jsonl"])["reason"]
+def test_what_no_client_can_set_is_left_out_with_the_reason(changes: dict[str, Any], reason: str) -> None:
+    files = {name: "".join(pieces) for name, pieces in share_groups.files([plan_row(), plan_row(**changes)])}
+    assert json.loads(files["share-groups/offsets.json"]) == {"a b": {"t": {"0": 5}}}
+    (left,) = files["share-groups/left-out.jsonl"].splitlines()
+    assert reason in json.loads(left)["reason"]
 
 
 def test_a_state_that_no_group_has_is_an_orphan_if_all_groups_were_read(recorded: Recorded, tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from offsets_log.disk.beside import Beside
-from offsets_log.disk.folder import CHECKPOINTS, Folder, broken_checkpoints, matters_in
+from offsets_log.disk.folder import CHECKPOINTS, Folder, all_checkpoints, broken_checkpoints, matters_in
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.reader import open_logs
+from offsets_log.errors import InputError
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from tests.disk.logs import name, partition, segment
 
 
@@ -63,6 +65,47 @@ def test_each_checkpoint_is_told_of_that_says_nothing(file: str) -> None:
         Folder("data/__consumer_offsets-0/", "__consumer_offsets-0", above={file: lambda: b"1"})
     )
     assert said.startswith(f"data/{file} is broken")
+
+
+def test_a_checkpoint_that_cannot_be_read_says_nothing() -> None:
+    def refuse() -> bytes:
+        raise InputError("cannot be read: Permission denied")
+
+    above = dict.fromkeys(CHECKPOINTS.values(), refuse)
+    said = list(broken_checkpoints(Folder("data/__consumer_offsets-0/", "__consumer_offsets-0", above=above)))
+    assert said == [f"data/{file} says nothing: it cannot be read: Permission denied" for file in above]
+    assert all_checkpoints(above) == {}
+
+
+def test_a_copy_is_of_the_broker_that_its_directory_names_else_of_the_directory(tmp_path: Path) -> None:
+    for place in ("one", "other", "unnamed"):
+        partition(tmp_path / place, {"one": 1, "other": 2, "unnamed": 3}[place], {name(0): segment(0)})
+    for place in ("one", "other"):
+        (tmp_path / place / "meta.properties").write_text("version=1\nnode.id=4\ncluster.id=c\n")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(tmp_path / "unnamed" / "__consumer_offsets-3", "__consumer_offsets-4")
+    places = [str(tmp_path / place) for place in ("one", "other", "unnamed", "a.tar")]
+    with open_logs(places) as disk:
+        homes = [Beside(disk).home_of(log) for log in disk.logs]
+        alone = PartitionLog(0, (Segment(name(0), 0, b""),))
+        assert Beside(disk).home_of(alone) == ""
+    assert homes[0] == homes[1]
+    assert homes[2:] == places[2:]
+    assert homes[0] not in ("", *places)
+
+
+@pytest.mark.parametrize("asked", [(), (7,), (8,)])
+def test_of_an_absent_partition_the_most_that_a_directory_tells_is_missing(
+    asked: tuple[int, ...], tmp_path: Path
+) -> None:
+    for place, end in (("a", 5), ("b", 9), ("c", 7)):
+        partition(tmp_path / place, 3, {name(0): segment(0)})
+        (tmp_path / place / "replication-offset-checkpoint").write_text(
+            f"0\n2\n__consumer_offsets 3 1\n__consumer_offsets 7 {end}\n"
+        )
+    with open_logs([str(tmp_path)], partitions=(3, *asked) if asked else ()) as disk:
+        told = [(one.offsets_partition, one.first_offset, one.last_offset) for one in disk.absent]
+    assert told == ([] if asked == (8,) else [(7, 0, 8)])
 
 
 def test_files_of_a_packed_partition_are_read_wherever_they_lie() -> None:

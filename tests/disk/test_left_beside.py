@@ -10,6 +10,7 @@ import pytest
 
 from offsets_log.disk.left_beside import reached_beside
 from offsets_log.disk.reader import open_logs
+from offsets_log.errors import InputError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import batches_of
 from offsets_log.pipeline import iter_events
@@ -51,6 +52,17 @@ def test_how_far_a_log_reached(
     readers = {name: lambda data=data: data for name, data in beside.items()}
     found = reached_beside([name(0), name(5)], readers, high_watermark)
     assert (found and (found[0], found[1].partition(",")[0])) == expected
+
+
+def test_an_index_that_cannot_be_read_is_of_a_segment_with_records_unless_something_else_tells() -> None:
+    def refuse() -> bytes:
+        raise InputError("it cannot be read")
+
+    beside = {file(6, "index"): refuse, file(6, "timeindex"): refuse}
+    for high_watermark, expected in ((None, 7), (6, 6)):
+        found = reached_beside([name(0)], beside, high_watermark)
+        assert found is not None
+        assert found[0] == expected
 
 
 @pytest.mark.parametrize(

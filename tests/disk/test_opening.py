@@ -7,6 +7,7 @@ import resource
 import tarfile
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -96,6 +97,36 @@ def test_open_logs_forbidden_partition_is_an_error(data, monkeypatch):
         open_logs([str(data)])
 
 
+def test_another_topic_that_cannot_be_listed_is_not_said_to_be_there(tmp_path, monkeypatch):
+    for topic in ("orders", "payments"):
+        (tmp_path / f"{topic}-0").mkdir()
+        (tmp_path / f"{topic}-0" / name(0)).write_bytes(segment(0))
+    forbid(monkeypatch, "orders-0")
+    with pytest.raises(InputError, match=r"other topics only \(payments\)"):
+        open_logs([str(tmp_path)])
+
+
+def test_what_may_not_be_looked_at_is_no_file(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    assert local.is_file(tmp_path / "file")
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert not local.is_file(tmp_path / "file")
+
+
+def test_a_pipe_has_no_hole_at_its_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = Thread(target=(tmp_path / "pipe").write_bytes, args=(b"data" + bytes(9),))
+    writer.start()
+    with ExitStack() as stack:
+        buffer, zeros = local.map_data(tmp_path / "pipe", stack)
+        assert (bytes(buffer), zeros) == (b"data" + bytes(9), 0)
+    writer.join()
+
+
 @pytest.mark.parametrize("path", ["missing", "missing*", "", "a\0b", "loop", "dangling"])
 def test_open_logs_bad_path_is_input_error(tmp_path, monkeypatch, path):
     (tmp_path / "loop").symlink_to("loop")
@@ -110,8 +141,9 @@ def test_open_logs_bad_path_is_input_error(tmp_path, monkeypatch, path):
     [("missing", "no such file or directory"), *((path, "no file matches") for path in ("a*", "a?", "a[b]", "*?[b]"))],
 )
 def test_expand_of_nothing_says_whether_a_file_or_a_pattern_was_named(tmp_path, path, words):
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError) as caught:
         local.expand(str(tmp_path / path))
+    assert str(caught.value) == f"{tmp_path / path}: {words}"
 
 
 @pytest.mark.parametrize("files", [{}, {f"{0:020}.index": b"", name(0, ".deleted"): segment(0)}])
@@ -283,6 +315,15 @@ def test_of_files_that_are_named_nothing_is_missing_unless_they_are_all(paths, i
     named = [path.replace("0.log", name(0)).replace("2.log", name(2)) for path in paths]
     with open_logs([str(tmp_path / path) for path in named]) as disk:
         assert [log.selection is not None for log in disk.logs] == [is_chosen]
+
+
+def test_a_file_that_is_named_is_a_choice_where_the_others_cannot_be_listed(data, monkeypatch):
+    named = data / "__consumer_offsets-12" / name(0)
+    for is_forbidden in (False, True):
+        if is_forbidden:
+            forbid(monkeypatch, "__consumer_offsets-12")
+        with open_logs([str(named)]) as disk:
+            assert [log.selection is not None for log in disk.logs] == [is_forbidden]
 
 
 def test_a_segment_that_is_a_link_to_what_no_rule_looks_at_is_told(tmp_path):

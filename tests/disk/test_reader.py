@@ -1,9 +1,11 @@
+import base64
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from offsets_log.disk.reader import open_logs
-from offsets_log.errors import InputError
+from offsets_log.disk.reader import NAMED, OTHER_TOPIC, open_logs
+from offsets_log.errors import CorruptRecordError, Damage, InputError
 from offsets_log.log_format.partition_log import Checkpoints
 from tests.disk.logs import TOPIC_ID, name, names, numbers, offsets, partition, segment
 
@@ -239,9 +241,77 @@ def test_without_clean_shutdown_any_file_of_a_data_directory_tells_an_unclean_st
         assert disk.logs[0].checkpoints.stopped_cleanly is False
 
 
+def test_why_nothing_is_missing_around_segments_of_another_topic_or_named_ones(data):
+    orders = (data / "__consumer_offsets-3").rename(data / "orders-3")
+    folder = data / "__consumer_offsets-12"
+    (folder / name(9)).write_bytes(segment(9))
+    for given, told in ((orders, OTHER_TOPIC), (orders / name(2), NAMED), (folder, None), (folder / name(9), NAMED)):
+        with open_logs([str(given)], as_partition=3) as disk:
+            assert [log.selection for log in disk.logs] == [told]
+
+
+def test_logs_without_a_segments_name_are_told_where_segments_should_be(data):
+    """Files of other kinds, and logs in other folders, are nobody's business; one that was named is read."""
+    folder = data / "__consumer_offsets-12"
+    (data / "server.log").write_text("a line\n")
+    for file in ("notes.txt", "old.log.gz", "copy.log"):
+        (folder / file).write_bytes(segment(0))
+    with open_logs([str(folder / name(0)), str(data)]) as disk:
+        assert disk.notes == [f"{folder}/copy.log is left out: no segment's name; name the file to read it"]
+
+
 def test_files_beside_segments_are_handed_over(data):
     (data / "__consumer_offsets-12" / f"{0:020}.index").write_bytes(bytes(8))
     with open_logs([str(data)]) as disk:
         beside = disk.logs[1].beside
         assert set(beside) == {f"{0:020}.index", "leader-epoch-checkpoint"}
         assert bytes(beside[f"{0:020}.index"]()) == bytes(8)
+
+
+def test_other_topics_alone_are_enough_where_that_is_said(tmp_path):
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    with pytest.raises(InputError, match="no segment"):
+        open_logs([str(tmp_path)], may_lack_offsets=True)
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / name(0)).write_bytes(segment(0))
+    with pytest.raises(InputError, match="other topics only"):
+        open_logs([str(tmp_path)])
+    with open_logs([str(tmp_path)], may_lack_offsets=True) as disk:
+        assert disk.logs == []
+        assert [one.topic for one in disk.user_partitions] == ["orders"]
+
+
+def test_topic_ids_are_those_of_files_that_tell_them(data):
+    """Whatever else lies there: another word, zeros, nothing."""
+    files = {
+        "told": b"version: 0\ntopic_id: " + TOPIC_ID + b"\n",
+        "zeros": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n",
+        "short": b"version: 0\ntopic_id: AAAA\n",
+        "empty": b"",
+    }
+    for topic, text in files.items():
+        (data / f"{topic}-0").mkdir()
+        (data / f"{topic}-0" / "partition.metadata").write_bytes(text)
+    with open_logs([str(data)]) as disk:
+        assert disk.topic_ids == {base64.urlsafe_b64decode(TOPIC_ID + b"=="): "told"}
+
+
+def test_what_a_copy_tells_of_ends_and_is_broken_is_damage(data):
+    with open_logs([str(data)]) as disk:
+        assert disk.told_ends[1] == []
+    (data / "log-ends.json").write_text("[]")
+    with open_logs([str(data)]) as disk:
+        (damage,) = disk.told_ends[1]
+        assert damage.error.file == f"{data}/log-ends.json"
+        assert damage.raw == b""
+
+
+def test_damage_in_a_segment_of_a_dump_is_located_at_the_line_of_its_record(data):
+    with open_logs([str(data / "__consumer_offsets-3")]) as disk:
+        (log,) = disk.logs
+        disk.logs = [replace(log, segments=(replace(log.segments[0], lines={0: 7, 1: 9}), *log.segments[1:]))]
+        made, other = (part.file for part in log.segments)
+        for file, record_offset, expected in ((made, 1, 9), (made, 2, 70), (made, None, 70), (other, 1, 70)):
+            error = CorruptRecordError("bad", file=file, position=70, record_offset=record_offset)
+            disk.locate(Damage(error, b""))
+            assert error.position == expected

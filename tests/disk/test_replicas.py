@@ -1,6 +1,8 @@
+from types import SimpleNamespace
+
 import pytest
 
-from offsets_log.disk.reader import open_logs
+from offsets_log.disk.reader import leader_of, open_logs
 from offsets_log.disk.replicas import Leader, choose_replica, first_difference
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from tests.disk.logs import batch, name, offsets, partition, segment
@@ -171,3 +173,22 @@ def test_the_high_watermark_is_the_highest_that_a_replica_tells_and_all_else_the
     assert chosen.checkpoints == Checkpoints(high_watermark=highest, cleaned_until=0)
     assert (chosen.notes[0], len(chosen.notes)) == ("note 0", 3)
     assert choose_replica(logs[1:]) is logs[1], "of one there is no choice"
+
+
+def clusters_led_by(leader, epoch=5):
+    """Clusters whose metadata says who led partition 3 last; None if it does not know the partition."""
+    found = None if leader is None else SimpleNamespace(last_leader=leader, last_leader_epoch=epoch)
+    return SimpleNamespace(metadata=SimpleNamespace(partition=lambda topic, number: found))
+
+
+def test_the_last_leader_is_told_by_metadata_and_its_copies_by_their_directories():
+    logs = [PartitionLog(3, (Segment(file, 0, segment(0)),)) for file in "abc"]
+    of_broker = {"meta.properties": lambda: b"version=1\nnode.id=0\ncluster.id=c\n"}
+    above = {id(logs[0]): {}, id(logs[1]): of_broker}
+    assert leader_of(logs, above, clusters_led_by(0)) == Leader(0, 5, {1})
+    assert leader_of(logs, above, clusters_led_by(7)) == Leader(7, 5, set())
+    for others in (clusters_led_by(None), clusters_led_by(-1), SimpleNamespace(metadata=None)):
+        assert leader_of(logs, above, others) is None
+    assert leader_of(logs[1:2], above, clusters_led_by(0)) is None, "one copy is read, whoever led"
+    unknown = [PartitionLog(None, log.segments) for log in logs]
+    assert leader_of(unknown, above, clusters_led_by(0)) is None

@@ -48,13 +48,14 @@ def test_a_folder_or_its_file_is_a_partition(data_directory: Path) -> None:
             assert [log.offsets_partition for log in opened.logs] == [3]
 
 
-def test_a_topics_packed_segment_that_is_cut_off_is_damage(data_directory: Path) -> None:
-    folder = data_directory / f"{TOPIC}-3"
-    whole = gzip.compress((folder / f"{0:020}.log").read_bytes())
+def test_a_topics_packed_segments_that_are_cut_off_are_damage_told_by_number(data_directory: Path) -> None:
+    folders = [data_directory / f"{TOPIC}-3", data_directory / f"{TOPIC}-10"]
+    whole = gzip.compress((folders[0] / f"{0:020}.log").read_bytes())
     for packed, is_cut in ((whole, False), (whole[:-9], True)):
-        (folder / f"{1:020}.log.gz").write_bytes(packed)
+        for folder in folders:
+            (folder / f"{1:020}.log.gz").write_bytes(packed)
         with open_topic([str(data_directory)], TOPIC) as opened:
-            assert [Path(str(damage.error.file)).parent.name for damage in opened.damages] == [folder.name] * is_cut
+            assert [Path(str(damage.error.file)).parent for damage in opened.damages] == folders * is_cut
 
 
 def test_a_topics_checkpoint_that_cannot_be_read_is_told(data_directory: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import io
 import mmap
 import re
+import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
@@ -14,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from offsets_log.disk.ahead import ahead
+from offsets_log.disk.folder import Folder
 from offsets_log.disk.packed import Inflated, Problems
+from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.translating import SentPartition
-from offsets_log.disk.user_logs import find_user_topics, release
+from offsets_log.disk.user_logs import find_user_topics, release, whole
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import InputError
 
@@ -98,6 +101,37 @@ def test_partitions_are_folders_with_segments_of_topics_that_are_not_being_delet
         assert sorted(logs.partitions()) == [("orders", 0), ("orders", 3)]
     for number, base_offsets in ((0, [0, 9]), (1, []), (3, [5])):
         assert UserPartition("orders", number, tmp_path / f"orders-{number}", {}).base_offsets() == base_offsets
+
+
+def test_partitions_in_a_data_directory_are_of_its_broker(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=4\ncluster.id=c\n")
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / "00000000000000000000.log").touch()
+    with ExitStack() as stack:
+        logs, clusters = find_user_topics([str(tmp_path)], stack)
+        (copy,) = logs.chosen("orders")
+        assert set(copy.above) == {"meta.properties"}
+        assert [identity.node_id for identity in clusters.identities] == [4]
+
+
+def test_partitions_in_an_archive_are_found_beside_those_of_directories(tmp_path: Path) -> None:
+    for place, topic in (("packed", "orders"), ("data", "payments")):
+        (tmp_path / place / f"{topic}-0").mkdir(parents=True)
+        (tmp_path / place / f"{topic}-0" / "00000000000000000000.log").touch()
+        (tmp_path / place / "meta.properties").write_text("version=1\nnode.id=4\ncluster.id=c\n")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(tmp_path / "packed", "packed")
+    with ExitStack() as stack:
+        logs, _ = find_user_topics([str(tmp_path / "a.tar"), str(tmp_path / "data")], stack)
+        assert logs.topics == {"orders", "payments"}
+        assert [len(logs.chosen(topic)) for topic in ("orders", "payments")] == [1, 1]
+
+
+def test_of_a_packed_log_only_the_end_is_here(tmp_path: Path) -> None:
+    here = UserPartition("orders", 0, tmp_path, {})
+    assert whole(here) is here
+    with pytest.raises(InputError, match=r"^a.tar!orders-0: .*the ends only"):
+        whole(PackedPartition("orders", 0, Folder("a.tar!orders-0/", "orders-0")))
 
 
 @pytest.mark.parametrize(("moves", "expected"), [([0, 3], b"def"), ([3, 3], b"def"), ([2, 6], b""), ([5, 9], b"")])

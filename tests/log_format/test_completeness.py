@@ -126,6 +126,7 @@ BROKEN = segment(7)[:MAGIC_POSITION] + b"\x09" + segment(7)[MAGIC_POSITION + 1 :
         (7, BROKEN + segment(9, 10), False),
         (7, BROKEN + segment(8, 10), True),
         (7, segment(7) + bytes(90), False),
+        (5, build_batch([Record(offset=7, timestamp_ms=1, key=b"k", value=b"v")], compression="gzip"), True),
         (5, build_batch([Record(offset=7, timestamp_ms=1, key=b"k", value=b"v")], magic=1, compression="gzip"), False),
         (5, build_batch([Record(offset=7, timestamp_ms=1, key=b"k", value=b"v")], magic=1), True),
     ],

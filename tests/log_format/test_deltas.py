@@ -55,6 +55,11 @@ def test_numbers_as_long_as_they_can_be_are_read() -> None:
     assert deltas(bytes((size | 0x80, *3 * b"\x80", 0)) + numbers + rest, 1) == [(1, (1 << 63) - 1)]
 
 
+def test_a_record_may_end_behind_its_numbers() -> None:
+    """What follows them is not looked at."""
+    assert deltas(b"\6\0\4\2", 1) == [(1, 2)]
+
+
 def test_bytes_and_counts_that_do_not_fit_are_refused() -> None:
     body = body_of([Record(offset=at, timestamp_ms=at, key=b"k", value=b"v" * 40) for at in range(3)])
     assert deltas(b"", 0) == []

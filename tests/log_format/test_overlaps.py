@@ -80,6 +80,13 @@ def test_behind_a_gap_a_segments_first_batch_gives_way_to_what_fits_the_segment(
     assert read_log((100, data))[0] == read
 
 
+def test_a_batch_that_ends_before_it_begins_is_not_read() -> None:
+    odd = build_batch(records(5, 1), last_offset=4)
+    read, (damage,) = read_log((0, segment_of(0)[0] + odd))
+    assert read == [0]
+    assert "offsets 5 to 4 make no sense" in str(damage.error)
+
+
 def test_the_last_offset_of_a_segment_is_2_to_the_31_less_1_beyond_its_base() -> None:
     """An index holds the difference in 4 bytes with a sign."""
     last = (1 << 31) - 1

@@ -125,6 +125,16 @@ def test_any_bytes(table: tuple[Message, int], raw: bytes) -> None:
     agree(message.struct(version), raw)
 
 
+def test_where_a_struct_has_numbers_of_its_own() -> None:
+    """Nothing is told of one that a reader leaves to the construct."""
+    rows = (Field("a", INT32), Field("name", STRING), Field("rows", ArrayOf(INT64)), Field("b", INT64))
+    code = Message("", rows).struct(0)
+    raw = p.build(code, {"a": 5, "name": "two", "rows": [7], "b": 9}, "")
+    places = readers.number_places(code, b"\xff" + raw, 1)
+    assert [(name, one.unpack_from(raw, at - 1)) for name, one, at in places] == [("a", (5,)), ("b", (9,))]
+    assert readers.number_places(code, raw[:6], 0) == []
+
+
 TAGGED = Message(
     "Tagged",
     (Field("number", INT32), Field("name", STRING, nullable=True, tag=0), Field("rows", ArrayOf(INT64), tag=3)),

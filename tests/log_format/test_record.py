@@ -130,6 +130,8 @@ def test_later_versions_and_unknown_types_of_control_records_are_read() -> None:
     assert decode_control_record(replace(ONE, key=b"\0\0\0\x63", value=b"")) == ControlRecord("UNKNOWN", None)
     with pytest.raises(CorruptRecordError):
         decode_control_record(replace(ONE, key=b"\0\0\0\x01", value=b"\0\0\0"))
+    with pytest.raises(CorruptRecordError, match="the version is -1"):
+        decode_control_record(replace(ONE, key=b"\0\0\0\x01", value=b"\xff\xff\0\0\0\x08"))
 
 
 # --------------------------------------------------------------------------------------- magic 0 and 1
@@ -182,6 +184,13 @@ def test_a_compressed_message_has_a_value(magic: int, codec_id: int) -> None:
     raw = encode_legacy_message(magic=magic, offset=0, timestamp_ms=0, attributes=codec_id, key=None, value=None)
     error = damage_of(raw).error
     assert (error.field, error.problem) == ("value", "a compressed message has a null value")
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_zstd_inside_a_message_is_refused(magic: int) -> None:
+    raw = encode_legacy_message(magic=magic, offset=0, timestamp_ms=0, attributes=4, key=None, value=b"")
+    error = damage_of(raw).error
+    assert (error.field, error.problem) == ("attributes", f"a message of magic {magic} is compressed with zstd")
 
 
 @pytest.mark.parametrize("size", [-1, 0, b.MIN_SIZE[0] - 1])

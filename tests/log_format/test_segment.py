@@ -197,7 +197,7 @@ def test_unknown_magic_is_unsupported_and_skipped() -> None:
     (damage,) = problems(broken)
     assert isinstance(damage, Damage)
     assert isinstance(damage.error, UnsupportedMagicError)
-    assert damage.is_unsupported
+    assert (damage.error.field, damage.is_unsupported) == ("magic", True)
     assert offsets_read(broken) == [0, 1, 2, 6, 7, 8]
 
 
@@ -259,8 +259,9 @@ def test_later_bits_of_a_message_of_magic_0_and_1_mean_nothing(magic: int) -> No
 def test_an_entry_has_room_for_its_header(magic: int, least: int) -> None:
     """Magic 1 has a timestamp more than magic 0."""
     assert b.size_of_entry(least, magic) == b.LOG_OVERHEAD + least
-    with pytest.raises(CorruptBatchError, match=f"at least {least} are needed"):
+    with pytest.raises(CorruptBatchError, match=f"at least {least} are needed") as caught:
         b.size_of_entry(least - 1, magic)
+    assert caught.value.field == ("batch_length" if magic == 2 else "size")
 
 
 @pytest.mark.parametrize("kind", ["torn", "zeros"])

@@ -53,7 +53,7 @@ def test_the_bytes_are_those_of_the_construct(data: st.DataObject) -> None:
     code = message.struct(version)
     value = data.draw(fields_of(message.fields, version))
     expected = by_construct(code, value)
-    assert writers.write(code, value) in (expected, None)
+    assert writers.write(code, value) == (expected if writers.writer_of(code) else None)
     assert p.build(code, value, "") == expected
 
 

@@ -22,7 +22,8 @@ from offsets_log.messages.cluster_metadata.registry import (
 from offsets_log.messages.layouts import field_rows
 from offsets_log.messages.mirror_maker import OFFSET_SYNCS, decode_mirror_maker_record
 from offsets_log.messages.other_topic import is_of_another_topic, may_be_coordinators
-from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, RecordType
+from offsets_log.messages.schema import INT32, Field, Message
 from offsets_log.messages.state_topics import decode_topic_record, is_decoded_topic
 
 NULLABLE = {
@@ -145,3 +146,21 @@ def test_values_that_share_a_version_are_told_apart_by_release(record_type: int)
     values = {row.releases for row in rows if row.part == "value"}
     assert values == set(RELEASES_OF_LAYOUTS.get(record_type, [None]))
     assert {row.releases for row in rows if row.part == "key"} == {None}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "told"),
+    [
+        (None, (3, 7), "up to 3.7"),
+        ((3, 8), None, "3.8 and later"),
+        ((4, 0), (4, 0), "4.0"),
+        ((3, 9), (4, 10), "3.9 to 4.10"),
+        (None, None, None),
+    ],
+)
+def test_the_releases_of_a_layout_are_told(
+    first: tuple[int, int] | None, last: tuple[int, int] | None, told: str | None
+) -> None:
+    layout = Message("New", (Field("number", INT32),), releases=(first, last))
+    rows = list(field_rows(RecordType(99, "New", layout, (layout,))))
+    assert [(row.part, row.releases) for row in rows] == [("key", None), ("value", told)]

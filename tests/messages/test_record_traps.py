@@ -176,9 +176,10 @@ def test_unknown_tags_are_kept_wherever_they_stand() -> None:
 
 
 def test_unknown_tags_beside_a_known_one_keep_their_order() -> None:
-    value = bytes.fromhex("0000 00000005 02 00 08 0000000000000001 09 01 ff")
+    """Also one that stands there twice."""
+    value = bytes.fromhex("0000 00000005 03 00 08 0000000000000001 09 01 ff 09 01 aa")
     record = decode_coordinator_record(group_key(3), value)
-    assert record.unknown_tags() == [("value", 9, b"\xff")]
+    assert record.unknown_tags() == [("value", 9, b"\xff"), ("value", 9, b"\xaa")]
     assert encode_coordinator_record(record) == (group_key(3), value)
 
 

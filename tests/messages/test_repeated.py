@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from offsets_log.errors import CorruptRecordError, UnsupportedVersionError
-from offsets_log.log_format.readers import number_places
 from offsets_log.messages import repeated
-from offsets_log.messages.registry import RECORD_TYPES, decode_coordinator_record
+from offsets_log.messages.registry import decode_coordinator_record
 from tests.builders import record_bytes
 
 KEY = {"group": "g", "topic": "t", "partition": 0}
@@ -36,6 +35,13 @@ def test_records_of_one_key_say_what_they_would_alone(other: bytes | None) -> No
     records = repeated.RepeatedRecords()
     for value in (VALUE, other, VALUE, other, value_with(offset=5)):
         assert records.decode(AS_KEY, value) == decode_coordinator_record(AS_KEY, value)
+
+
+def test_bytes_behind_the_last_fields_are_those_of_each_record() -> None:
+    records = repeated.RepeatedRecords()
+    key = AS_KEY + b"more"
+    for value in (VALUE + b"left", value_with(offset=7) + b"left", value_with(offset=7) + b"over", VALUE):
+        assert records.decode(key, value) == decode_coordinator_record(key, value)
 
 
 def test_what_differs_in_numbers_only_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,13 +81,3 @@ def test_all_are_forgotten_where_they_are_too_many(monkeypatch: pytest.MonkeyPat
     other_key = record_bytes(1, KEY | {"partition": 1}, FIELDS, 3)[0]
     assert records.decode(other_key, VALUE) == decode_coordinator_record(other_key, VALUE)
     assert records.decode(AS_KEY, VALUE) is not first
-
-
-def test_only_numbers_of_a_struct_itself_have_places() -> None:
-    struct = next(RECORD_TYPES[1].layouts(3)).struct(3)
-    assert [(name, at) for name, _, at in number_places(struct, VALUE, 2)] == [
-        ("offset", 2),
-        ("leader_epoch", 10),
-        ("commit_timestamp", 14 + 2 + len("in sync")),
-    ]
-    assert number_places(struct, VALUE[:-1], 2) == []

@@ -53,6 +53,13 @@ def pending(name: str, **facts: Any) -> Row:
     return row(name) | {"outcome": None, "abort_command": None} | facts
 
 
+def share_offset(**facts: Any) -> Row:
+    """Where a share group starts, with three records above it that were done."""
+    done = [{"first_offset": 7, "last_offset": 8}, {"first_offset": 11, "last_offset": 11}]
+    told = {"group": "s", "topic": "t", "partition": 0, "start_offset": 5, "status": "initialized", "redelivered": done}
+    return told | facts
+
+
 ELSEWHERE = (HOME + 1) % 50
 PLANS: tuple[tuple[Row, list[str]], ...] = (
     ({}, []),
@@ -106,6 +113,14 @@ PLANS: tuple[tuple[Row, list[str]], ...] = (
         ["not theirs (1)"],
     ),
     ({"groups": [group("g", offsets_partition=ELSEWHERE)], "offsets_partitions": of(source="guess")}, ["is not known"]),
+    (
+        {"share_offsets": [share_offset(), share_offset(status="orphan")], "groups": [group("s", type="share")]},
+        [
+            "which are delivered again, as share-groups/delivered-twice.jsonl says: 3",
+            "share-groups/left-out.jsonl says: 1",
+        ],
+    ),
+    ({"share_offsets": [share_offset(redelivered=[])]}, []),
     ({"pending": [pending("g"), pending("g"), pending("h")]}, ['the values before them are taken: 3 of "g", "h"']),
     (
         {"pending": [pending("g", outcome=COMMITTED)]},
@@ -165,10 +180,10 @@ def test_what_a_source_does_not_tell_is_said_column_by_column() -> None:
         ({"filters": asked(3)}, ["nothing fits the filters and bounds"], []),
         (
             {"offsets": [row("g")], "topics": {"orders": 1}},
-            ["1 offset of 1 group on 1 topic", '"orders": 1'],
+            ["1 offset of 1 group on 1 topic", "---\n\nNothing.\n", '"orders": 1'],
             ["no committed"],
         ),
-        ({"doubts": ["one", "two"]}, ["- one\n- two"], []),
+        ({"doubts": ["one", "two"]}, ["- one\n- two"], ["Nothing."]),
         ({"groups": [group("g")]}, ["No group had members then"], ["stop all of them"]),
         ({"groups": [group("g", state="Stable")]}, ['These had some, and must be stopped first:\n\n  "g"'], []),
         ({"groups": [group("g", state=None)]}, ["which had some is not told: stop all of them first"], []),

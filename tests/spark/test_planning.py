@@ -193,6 +193,17 @@ def test_a_segment_is_cut_when_it_is_half_as_large_again_as_a_piece(count: int, 
     assert len(planned) == pieces
 
 
+def test_a_large_segment_is_cut_into_pieces_of_about_one_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing says how large pieces are to be."""
+    data = segment(*range(10, 50))
+    partition(tmp_path, 0, {name(0): data})
+    monkeypatch.setattr(planning, "SPLIT_BYTES", len(data) // 4)
+    pieces = plan_reading(SourceOptions(paths=(str(tmp_path),)))
+    sizes = [(piece.end or len(data)) - piece.position for piece in pieces]
+    assert len(sizes) == 4
+    assert all(abs(size - len(data) // 4) <= 2 * len(segment(10)) for size in sizes)
+
+
 def test_a_note_about_a_log_is_told_by_its_first_piece_only(tmp_path: Path) -> None:
     partition(tmp_path, 0, {name(0, ".swap"): segment(0, 1), name(2): segment(2), name(3): segment(3)})
     first, *others = plan_reading(SourceOptions(paths=(str(tmp_path),)))

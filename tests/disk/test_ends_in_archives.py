@@ -1,0 +1,70 @@
+"""Logs of other topics in archives, of which only the end is kept; and members that nothing reads."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from offsets_log.disk.archives import MAX_OFFSET, unpack
+from offsets_log.disk.folder import Folder
+from tests.disk.logs import batch, name, segment
+from tests.disk.test_archives import MAKERS, make_zip
+
+OF_TOPIC = {f"data/orders-0/{name(base)}": segment(base, base + 1) for base in (0, 2, 4, 6)}
+OFFSETS = {f"data/__consumer_offsets-3/{name(0)}": segment(0)}
+INDEXES = {f"data/{folder}/{0:020}.index": bytes(8) for folder in ("orders-0", "__consumer_offsets-3")}
+
+
+def folder_in(folders: object, topic: str) -> Folder:
+    assert isinstance(folders, list)
+    (found,) = (folder for folder in folders if folder.name.startswith(topic))
+    assert isinstance(found, Folder)
+    return found
+
+
+@pytest.mark.parametrize("maker", ["a.tar", "a.tar.gz", "a.tar.zst", "a.zip", "stored.zip"])
+def test_of_all_but_the_last_two_segments_only_the_names_count(maker: str) -> None:
+    """And their indexes are of no use, unless a segment lies unpacked in memory with all of its bytes."""
+    folders = unpack("a", MAKERS[maker](OF_TOPIC | OFFSETS | INDEXES))
+    orders = folder_in(folders, "orders")
+    assert {file: bytes(read()) for file, read in orders.files.items()} == {
+        name(base): segment(base, base + 1) if base in (4, 6) else b"" for base in (0, 2, 4, 6)
+    }
+    assert orders.kept_from == {name(0): MAX_OFFSET, name(2): MAX_OFFSET}
+    assert bool(orders.beside) is (maker in ("a.tar", "a.tar.zst"))
+    offsets = folder_in(folders, "__consumer_offsets")
+    assert (list(offsets.files), list(offsets.beside)) == ([name(0)], [f"{0:020}.index"])
+    assert offsets.kept_from == {}
+
+
+@pytest.mark.parametrize("maker", ["a.tar", "a.tar.gz", "stored.zip"])
+def test_the_end_of_a_large_segment_is_kept_from_a_batch_on(maker: str) -> None:
+    """Where it lies unpacked in memory it is there as it is."""
+    large = b"".join(batch(at, value=bytes(30_000)) for at in range(9))
+    orders = folder_in(unpack("a", MAKERS[maker](OFFSETS | {f"data/orders-0/{name(0)}": large})), "orders")
+    kept = bytes(orders.files[name(0)]())
+    assert large.endswith(kept)
+    if maker == "a.tar":
+        assert (kept, orders.kept_from) == (large, {})
+    else:
+        assert 60_000 < len(kept) < 130_000
+        assert orders.kept_from == {name(0): int.from_bytes(kept[:8])}
+
+
+@pytest.mark.parametrize(
+    ("flags", "method", "is_read"), [(0, 0, True), (1, 0, False), (0, 12, False), (0, 9, False), (8, 0, False)]
+)
+def test_in_a_zip_without_a_directory_what_no_size_tells_ends_the_reading(
+    flags: int, method: int, is_read: bool
+) -> None:
+    """Encrypted, packed in another way, or stored with its size behind it."""
+    content = make_zip(OFFSETS, 0)
+    first = content[: content.index(b"PK\1\2")]
+    second = bytearray(first.replace(b"offsets-3", b"offsets-4"))
+    struct.pack_into("<HH", second, 6, flags, method)
+    told: list[object] = []
+    folders = unpack("a.zip", first + bytes(second), on_damage=told.append)
+    assert isinstance(folders, list)
+    assert sorted(folder.name[-1] for folder in folders) == (["3", "4"] if is_read else ["3"])
+    assert len(told) == 1
