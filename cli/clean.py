@@ -139,7 +139,10 @@ def command(
     before it is written, to prove that it answers as before: for offsets, groups, members, open transactions and
     records at which a load fails.
 
-    Exit status 3 if a partition failed or aborted.
+    Where a broker's start would cut off the damaged end of a log, it is cut off here too, which is said; repair keeps
+    what can be read behind the damage.
+
+    Exit status 3 if a partition failed or aborted, if something was cut off, or if what was to be removed is not there.
     """
     from cli.session import open_session
     from offsets_log.broker.hand_over import of_topic
@@ -164,7 +167,7 @@ def command(
         cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack, folders)
         rows = [cleaning.clean(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
         changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})
-        folders.write_beside()
+        folders.write_beside(session.account)
         stack.close()
         tell(rows, CLEAN_COLUMNS, asked.output, {"kept": _kept_in_words})
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
@@ -274,7 +277,7 @@ class _Cleaning:
         else:
             kept = done.kept
             self._folders.write_others(partition, log, done)
-        self._folders.end(partition, checkpoints_after(log.checkpoints, done))
+        self._folders.end(partition, checkpoints_after(log.checkpoints, done), log)
         return done, kept
 
     def _checkpoints(self, log: PartitionLog) -> Checkpoints:

@@ -18,8 +18,10 @@ from cli.options import (
     gather,
     report_option,
 )
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
+    from cli.account import Account
     from offsets_log.cleaner.folder import FolderFile
     from offsets_log.cleaner.round import Round
     from offsets_log.disk.folders import Place
@@ -106,6 +108,7 @@ class PartitionFolders:
     def __init__(self, place: Place | None, topic_id: str | None) -> None:
         self.place, self._topic_id = place, topic_id
         self._told: list[tuple[int, Checkpoints]] = []
+        self._without_id: list[int] = []
 
     def folder(self, partition: int) -> Path | None:
         """Return where a partition's folder is made; None if nothing is written."""
@@ -130,22 +133,37 @@ class PartitionFolders:
             for file in other_files(log, done):
                 write(file)
 
-    def end(self, partition: int, checkpoints: Checkpoints) -> None:
-        """Note that a partition's folder is complete, and its lines for the checkpoints."""
-        self._told.append((partition, checkpoints))
+    def end(self, partition: int, checkpoints: Checkpoints, log: PartitionLog) -> None:
+        """Note that a partition's folder is complete, and its lines for the checkpoints.
 
-    def write_beside(self) -> None:
+        Args:
+            log: what it was made of.
+        """
+        from offsets_log.log_format.file_names import PARTITION_METADATA
+
+        self._told.append((partition, checkpoints))
+        if PARTITION_METADATA not in log.beside:
+            self._without_id.append(partition)
+
+    def write_beside(self, account: Account) -> None:
         """Write the checkpoints of a data directory, and how to put the folders under a broker."""
         from offsets_log.broker.hand_over import README, hand_over
         from offsets_log.cleaner.checkpoints import checkpoint_texts
         from offsets_log.disk.folder import CHECKPOINTS
+        from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
         if self.place is None:
             return
         for name, text in checkpoint_texts(CHECKPOINTS, self._told).items():
             self.place.write(name, [text.encode()])
         partitions = [partition for partition, _ in self._told]
-        self.place.write(README, [hand_over(partitions, self._topic_id).encode()])
+        self.place.write(README, [hand_over(partitions, self._topic_id, self._without_id).encode()])
+        if self._without_id:
+            account.say(
+                f"{counted(len(self._without_id), 'folder')} without partition.metadata, as the source has none: a "
+                "broker takes such a folder for a stray one and begins with an empty partition; give --topic-id, which "
+                f"kafka-topics.sh --describe --topic {OFFSETS_TOPIC} shows"
+            )
 
 
 def tell(

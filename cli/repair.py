@@ -97,7 +97,7 @@ def command(
         folders = PartitionFolders(None if asked.to is None else session.engine.place(asked.to, stack), asked.topic_id)
         repairing = _Repairing(session, drop_unloadable, folders)
         rows = [repairing.repair(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
-        folders.write_beside()
+        folders.write_beside(session.account)
         stack.close()
         tell(rows, REPAIR_COLUMNS, asked.output, {"left_out": _left_out_in_words})
         session.account.is_wrong |= any(row["left_out"] for row in rows)
@@ -156,7 +156,7 @@ class _Repairing:
                 advance=self._session.account.advance,
                 in_bulk=in_bulk,
             )
-            self._folders.end(partition, done.checkpoints())
+            self._folders.end(partition, done.checkpoints(), log)
             self._tell_of_undecodable(partition, done.undecodable)
             compared = None
             if self._release is not None and made is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from offsets_log.log_format.file_names import PARTITION_METADATA
@@ -24,20 +24,28 @@ def of_topic(log: PartitionLog, topic_id: str | None) -> PartitionLog:
     return replace(log, beside={**log.beside, PARTITION_METADATA: lambda: metadata})
 
 
-def hand_over(partitions: Sequence[int], topic_id: str | None) -> str:
+def hand_over(partitions: Sequence[int], topic_id: str | None, without_id: Collection[int] = ()) -> str:
     """Return the steps from a folder made anew to a broker that serves it (``CL-54``).
 
     Args:
         topic_id: what was asked to stand in every ``partition.metadata``; None for what stood there before.
+        without_id: the partitions whose folder has no ``partition.metadata``.
     """
     names = [f"{OFFSETS_TOPIC}-{partition}" for partition in sorted(partitions)]
     first = names[0] if names else f"{OFFSETS_TOPIC}-N"
-    identity = (
-        f"Every partition.metadata here says topic id {topic_id}, as asked for with --topic-id."
-        if topic_id
-        else "partition.metadata is that of the source. A source without one gives none: then make it anew with\n"
-        "   --topic-id, which is also the way to write for another cluster than that of the source."
-    )
+    if topic_id:
+        identity = f"Every partition.metadata here says topic id {topic_id}, as asked for with --topic-id."
+    elif without_id:
+        lacking = ", ".join(f"{OFFSETS_TOPIC}-{partition}" for partition in sorted(without_id))
+        identity = (
+            "THERE IS NO partition.metadata in the folders named below, as the source had none. Make them anew with\n"
+            f"   --topic-id ID before anything else: {lacking}"
+        )
+    else:
+        identity = (
+            "partition.metadata is that of the source. To write for another cluster than that of the source, make\n"
+            "   the folders anew with --topic-id."
+        )
     return TEXT.format(folders="\n".join(f"    {name}" for name in names), first=first, identity=identity)
 
 
@@ -59,9 +67,10 @@ replicas have in common: a record that ends every load, a log that no cleaner ge
 Before
 ------
 1. {identity}
-   A broker takes a folder with another id than its cluster's for a stray one: it renames it to
-   NAME.ID-stray and begins with an empty partition. The id of the cluster's own topic stands in the
-   partition.metadata of the folder that is there now, and in: kafka-topics.sh --describe --topic {topic}
+   A broker takes a folder with another id than its cluster's, or with none, for a stray one: it renames it to
+   NAME.ID-stray and begins with an empty partition: no group of it has an offset any more. The id of the cluster's
+   own topic stands in the partition.metadata of the folder that is there now, and in:
+   kafka-topics.sh --describe --topic {topic}
 2. What was committed after these files were copied is in no folder here. Take the copy from a stopped broker, or stop
    the consumers first. A replica that comes back beside a leader fetches from it what it does not have.
 3. Keep the old folders until all is well, but outside of every directory of log.dirs: a folder of any other name there
@@ -74,11 +83,14 @@ On one broker
    beside a new segment is believed, and old .cleaned, .swap and .deleted files take part in the next start.
    The same partition must not lie in a second directory of log.dirs.
 3. Copy the new folder to the place of the old one, with the owner and permissions of its neighbours.
-4. In the data directory, delete .kafka_cleanshutdown. In recovery-point-offset-checkpoint, delete the lines of these
-   partitions and lower the second line, the number of entries, by as many. The broker then reads these partitions from
-   the beginning and checks every byte, of the others only what is behind their recovery points.
-   Or leave .kafka_cleanshutdown there, and put the lines of the file here in the place of theirs: then the broker takes
-   the indexes and snapshots here as they are, and starts at once.
+4. In recovery-point-offset-checkpoint, put the lines of the file here in the place of those of these partitions, and
+   leave .kafka_cleanshutdown where it is: the broker takes the indexes and snapshots here as they are, and starts at
+   once.
+   Or let the broker read these partitions from the beginning and check every byte: delete .kafka_cleanshutdown, and in
+   recovery-point-offset-checkpoint the lines of these partitions; lower its second line, the number of entries, by as
+   many. Of all other partitions it then reads what is behind their recovery points. Where partitions have several
+   replicas, the controller then also takes this broker for one that ended uncleanly, in all topics: it leaves the
+   replicas that may lead, and where it was the last of them, it leads as after an unclean election.
 5. In log-start-offset-checkpoint, cleaner-offset-checkpoint and replication-offset-checkpoint, put the lines of the
    files here in the place of those of these partitions (no line where there is none here), and set the number of
    entries. A log start behind the end of a log deletes all of it. Never copy these files as a whole over the broker's.
@@ -95,7 +107,8 @@ counts. So go from broker to broker, one at a time:
    --under-replicated-partitions names none).
 2. The leader comes last. When it stops, a follower with the new folder becomes the leader and loads it.
 3. If no replica is whole, or the log here ends before those of the followers do, stop all brokers with a replica, put
-   the folder on all of them, and start first the one that is to lead: one with the old bytes would lead with them.
+   the folder on all of them, and start first the one that was stopped last: it was the last in sync, so it leads, and
+   the others wait for it without a leader. With the old bytes it would lead with them.
 A replica that keeps the old folder keeps what was left out: it fails again as soon as it becomes the leader.
 
 After

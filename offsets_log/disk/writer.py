@@ -100,8 +100,11 @@ def output_errors(path: str | Path) -> Iterator[None]:
         raise
     except OSError as error:
         above = Path(path).parent
-        is_absent = isinstance(error, FileNotFoundError) and not above.exists()
-        hint = f": there is no directory {above}, make it first" if is_absent else ""
+        hint = ""
+        if isinstance(error, FileNotFoundError) and not above.exists():
+            hint = f": there is no directory {above}, make it first"
+        elif error.errno == errno.EBUSY:
+            hint = ": it is a mount point, give a directory below it"
         raise OutputError(f"cannot be written: {error.strerror or error}{hint}", file=str(path)) from error
 
 

@@ -65,3 +65,16 @@ def test_messages_at_other_offsets_than_the_message_around_them_overlap_once_the
     ((severity, rule, problem),) = doubts(made)
     assert (severity, rule) == ("damage", "C-24")
     assert "offsets 54 to 55 are beyond the next batch's 3" in problem
+
+
+@pytest.mark.parametrize("command", ["clean", "repair"])
+def test_folders_that_a_broker_would_take_for_stray_ones_are_said(command: str, tmp_path: Path) -> None:
+    """``CL-51``: without the topic's id; with it nothing is to be said."""
+    given = tmp_path / "given" / "__consumer_offsets-0"
+    given.mkdir(parents=True)
+    (given / f"{0:020}.log").write_bytes(b"".join(LogBuilder().commit(1).batches))
+    said = run(command, given.parent, "--to", tmp_path / "none").stderr
+    assert "1 folder without partition.metadata" in said
+    assert "before anything else: __consumer_offsets-0\n" in (tmp_path / "none" / "README.txt").read_text()
+    said = run(command, given.parent, "--to", tmp_path / "told", "--topic-id", "HCJdBQf7Qv-GGlbH64RFkg").stderr
+    assert "partition.metadata" not in said

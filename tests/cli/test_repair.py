@@ -215,7 +215,7 @@ def test_a_run_that_is_ended_leaves_no_output(number: int, recording: Callable[[
     shutil.copytree(data, tmp_path / "data")
     wait = (
         "import time; from cli.partition_folders import PartitionFolders; from cli.main import run; "
-        "PartitionFolders.write_beside = lambda self: (print('made', flush=True), time.sleep(60)); run()"
+        "PartitionFolders.write_beside = lambda self, account: (print('made', flush=True), time.sleep(60)); run()"
     )
     words = ("repair", tmp_path / "data", "--to", tmp_path / "out", "--quarantine", kept, "-o", "csv")
     command = [sys.executable, "-c", wait, *map(str, words)]
