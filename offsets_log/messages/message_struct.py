@@ -124,10 +124,20 @@ class MessageStruct(p.PlainStruct):
         return writers.fields(self.subcons, _section_writer(self.tagged))
 
 
+def _behind_its_size(size: writers.Writer, write: writers.Writer) -> writers.Writer:
+    """Return the writer of bytes behind their number; null is for the inner writer."""
+
+    def write_both(value: Any) -> bytes:
+        raw = write(value)
+        return size(len(raw)) + raw
+
+    return write_both
+
+
 def _section_writer(tagged: dict[int, TaggedField]) -> writers.Writer:
     number = writers.part(p.UVARINT)
     rows = [
-        (field.name, field.default, number(tag), writers.sized(number, writers.part(field.code), nullable=False))
+        (field.name, field.default, number(tag), _behind_its_size(number, writers.part(field.code)))
         for tag, field in sorted(tagged.items())
     ]
 
