@@ -213,7 +213,7 @@ class _Cleaning:
         from offsets_log.cleaner.opening import check_is_left
         from offsets_log.cleaner.result import refused_row, result_row
         from offsets_log.cleaner.round import FAILED
-        from offsets_log.errors import OffsetsLogError
+        from offsets_log.errors import OffsetsLogError, OutputError
 
         partition = partition_of(log)
         given = log = replace(log, checkpoints=self._checkpoints(log))
@@ -231,6 +231,8 @@ class _Cleaning:
             if self._changes.are_some:
                 log, opened, done = self._changes.apply(self._session, log, opened, self._settings, self._stack)
             bounds = bounds_of(opened, log.checkpoints, self._settings)
+        except OutputError:
+            raise
         except OffsetsLogError as error:
             self._session.account.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
             return refused_row(log, FAILED, error)

@@ -6,14 +6,25 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterable
-from contextlib import ExitStack
-from typing import Any
+from contextlib import ExitStack, suppress
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from offsets_log.disk.writer import output_errors
 from offsets_log.log_format.segment import Buffer
+
+
+def _temporary_file(stack: ExitStack) -> IO[bytes]:
+    def close() -> None:
+        with suppress(OSError):  # nobody needs what a full disk did not take
+            file.close()
+
+    with output_errors(tempfile.gettempdir()):
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+    stack.callback(close)
+    return file
 
 
 def mapped(stack: ExitStack, pieces: Iterable[Buffer]) -> Buffer:
@@ -25,7 +36,7 @@ def mapped(stack: ExitStack, pieces: Iterable[Buffer]) -> Buffer:
     Raises:
         OutputError: they do not fit the folder for temporary files.
     """
-    file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    file = _temporary_file(stack)
     with output_errors(tempfile.gettempdir()):
         for piece in pieces:
             file.write(piece)
@@ -47,7 +58,7 @@ class Scratch:
     """
 
     def __init__(self, stack: ExitStack, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> None:
-        self._file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        self._file = _temporary_file(stack)
         self._dtype = np.dtype(dtype)
         self.array: Any = self._mapped(shape)
 
@@ -78,7 +89,7 @@ class Pieces:
     """
 
     def __init__(self, stack: ExitStack) -> None:
-        self._file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        self._file = _temporary_file(stack)
         self._places: list[tuple[int, tuple[int, ...]]] = []
         self._end = 0
 

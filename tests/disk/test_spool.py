@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -86,6 +88,14 @@ def test_values_on_a_shelf_come_back_in_their_order(monkeypatch: pytest.MonkeyPa
 def test_pieces_that_are_mapped_are_joined(pieces: list[bytes]) -> None:
     with ExitStack() as stack:
         assert bytes(mapped(stack, pieces)) == b"".join(pieces)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_a_full_folder_for_temporary_files_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the file is closed, which tries once more to write."""
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Path("/dev/full").open("w+b"))  # noqa: SIM115
+    with pytest.raises(OutputError, match=re.escape(tempfile.gettempdir())), ExitStack() as stack:
+        mapped(stack, [b"x" * 100])
 
 
 @pytest.mark.parametrize("reserves", [True, False])
