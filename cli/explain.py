@@ -146,14 +146,9 @@ def _heading(row: Row) -> str:
 
 
 def _paragraph(title: str, text: str) -> str:
-    return _filled(text, title.ljust(MARGIN), " " * MARGIN) + "\n"
-
-
-def _filled(text: str, first: str, others: str) -> str:
     width = min(MOST_WIDTH, max(LEAST_WIDTH, get_terminal_size().columns)) if sys.stdout.isatty() else MOST_WIDTH
-    return textwrap.fill(
-        text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
-    )
+    first, others = title.ljust(MARGIN), " " * MARGIN
+    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=others, break_long_words=False) + "\n"
 
 
 def _write_list(stream: IO[bytes], subjects: Sequence[Any]) -> None:

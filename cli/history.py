@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.bulk import processors
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.options import (
     PROFILE,
@@ -345,7 +344,7 @@ def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
     from offsets_log.investigate.history_lines import HistoryLines
 
     format_name = chosen_format(asking.output)
-    threads = asking.session.inputs.reading.threads or processors()
+    threads = asking.session.engine.threads.count
     if format_name == "parquet":
         from cli.parquet import write_history
         from offsets_log.investigate.history_tables import HistoryTables

@@ -12,7 +12,7 @@ from offsets_log.log_format.segment import Buffer
 from offsets_log.words import counted
 
 Opener = Callable[[], Buffer]
-"""What opens a file and gives its bytes; nothing is read until it is called."""
+"""Returns a file's whole contents; nothing is read before. Raises InputError."""
 
 LOCK = ".lock"
 FUTURE, STRAY = "future", "stray"

@@ -43,8 +43,6 @@ CHECKPOINTS = {
 IN_DATA_DIRECTORY = frozenset({*CHECKPOINTS.values(), CLEAN_SHUTDOWN, LOG_ENDS, META_PROPERTIES})
 """Files of a data directory itself that are read; a directory with any of them is a data directory."""
 
-"""Returns a file's whole contents. Raises InputError."""
-
 SEGMENT = re.compile(r"([0-9]{20})\.log(\.deleted|\.cleaned|\.swap)?(\.gz|\.zst)?")
 CLEANED = re.compile(r"([0-9]{20})\..*\.cleaned")
 _DIRECTORY = re.compile(r"(.+)-([0-9]+)(\.[^.]*-(?:delete|future|stray))?")

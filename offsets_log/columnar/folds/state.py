@@ -143,9 +143,8 @@ class ColumnarState:
     def add_offset(self, value: OffsetAndMetadata, transactional: bool, number: int | None = None) -> None:
         """Implement `PartialState.add_offset`."""
         self.values.append(value)
-        index, place = len(self.values) - 1, value.applied_offset
-        number = value.record_offset if number is None else number
-        self._replay(value.key, True, number, place, index, value.producer_id, transactional)
+        index, number = len(self.values) - 1, value.record_offset if number is None else number
+        self._replay(value.key, True, number, value.applied_offset, index, value.producer_id, transactional)
 
     def add_tombstone(
         self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
@@ -276,14 +275,14 @@ class ColumnarState:
         key: GroupTopicPartition,
         is_value: bool,
         record_offset: int,
-        place: int,
+        applied_offset: int,
         index: int,
         producer_id: int,
         transactional: bool,
     ) -> None:
         row = self._row(1, key)
         s = self.arrays
-        while not _replay_one(s.all, row, is_value, record_offset, place, index, producer_id, transactional):
+        while not _replay_one(s.all, row, is_value, record_offset, applied_offset, index, producer_id, transactional):
             self.grow()
 
     def group_number(self, name: str) -> int:

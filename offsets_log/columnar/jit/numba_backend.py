@@ -1,8 +1,8 @@
 """Compile kernels to machine code by numba: the only module that knows numba, imported only to compile.
 
 Processes that compile import it before any kernel: there the decorators of `compiled` return what numba makes of a
-part, and for an instruction its intrinsic. Only public names of numba and llvmlite are used, and one private option:
-``_nrt``.
+part, and for an instruction its intrinsic. Only public names of numba and llvmlite are used, one private option,
+``_nrt``, and one property of numba's named tuples is replaced, by which symbols are named.
 """
 
 from __future__ import annotations
