@@ -135,10 +135,12 @@ class Engine:
     def compile_first(self, largest: Kernel[Any]) -> None:
         """Report the wait if a kernel has to be compiled, and compile the smaller ones at the same time."""
         from offsets_log.columnar.jit.compiled import compile_beside, is_kept
+        from offsets_log.columnar.jit.sources import place_of
+        from offsets_log.columnar.warm import WITH
 
         if not is_kept(largest):
-            self.account.say("compiling for this machine, once: about ten seconds; the rest follows in the background")
-            compile_beside(but=largest)
+            self.account.say("compiling for this machine, once: less than a minute; the rest follows in the background")
+            compile_beside(but=largest, first=WITH[place_of(largest.function)])
 
     @property
     def threads(self) -> Threads:
@@ -267,8 +269,12 @@ class Engine:
 
     def rounds(self, settings: Settings) -> Rounds:
         """Return what opens and cleans partitions."""
-        from cli.clean_rounds import Rounds
+        from cli.clean_rounds import Rounds, is_bulk
 
+        if any(is_bulk(log) for log in self.inputs.logs):
+            from offsets_log.columnar.cleaning.sifting import sift
+
+            self.compile_first(sift)
         return Rounds(settings, self.account.advance)
 
     def place(self, to: str, stack: ExitStack) -> Place:

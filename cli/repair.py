@@ -137,6 +137,10 @@ class _Repairing:
 
     def __init__(self, session: Session, drop_unloadable: Release | None, folders: PartitionFolders) -> None:
         self._session, self._release, self._folders = session, drop_unloadable, folders
+        if any(is_large(log.bytes_to_read) for log in session.inputs.logs):
+            from offsets_log.columnar.cleaning.whole import whole
+
+            session.engine.compile_first(whole)
 
     def repair(self, log: PartitionLog) -> Row:
         """Repair one partition, and make its folder in the directory."""

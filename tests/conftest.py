@@ -190,7 +190,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Kernels that are not kept are compiled beside a run of many tests: by one process for all workers."""
     if len(session.items) < MANY or modes.IS_PYTHON or session.config.option.collectonly:
         return
-    compiled._BESIDE.append(kernels.compile_all())
+    compiled._BESIDE.append(compiled.Beside(kernels.compile_all(), first=("",)))
     if any(item.nodeid.startswith(MODES) for item in session.items) and not modes.IS_CHECKED:
         kernels.compile_all(checked=True, niceness=kernels.IN_THE_BACKGROUND)
 

@@ -23,7 +23,7 @@ import atexit
 import cli.engine
 from offsets_log.columnar.jit import compiled
 cli.bulk.BULK_FROM_BYTES = 0
-atexit.register(lambda: [process.kill() for process in compiled._BESIDE])  # no other kernels than those of the command
+atexit.register(lambda: [beside.process.kill() for beside in compiled._BESIDE])  # no kernels but the command's
 {PROGRAM}
 """
 PARTS = re.compile(r"<(?:style|script)>.*?</(?:style|script)>", re.DOTALL)

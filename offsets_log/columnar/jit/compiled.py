@@ -26,10 +26,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -141,9 +141,24 @@ def _flat(kinds: tuple[Kind, ...], arguments: tuple[Any, ...]) -> list[int]:
 
 WAIT_SECONDS = 0.02
 WARM = f"{PACKAGE}.warm"
-_BESIDE: list[subprocess.Popen[bytes]] = []
+
+
+class Beside(NamedTuple):
+    """Another process that compiles kernels."""
+
+    process: subprocess.Popen[bytes]
+    first: tuple[str, ...]
+    """How the places of the kernels begin that it compiles first: nobody waits for the others."""
+    but: str = ""
+    """The place of the one that it leaves out."""
+
+    def makes_soon(self, place: str) -> bool:
+        """Return whether it is still there, and a kernel is among those that it compiles first."""
+        return self.process.poll() is None and place.startswith(self.first) and place != self.but
+
+
+_BESIDE: list[Beside] = []
 """The process that compiles the smaller kernels, if it was started."""
-_BY_OURSELVES: list[Kernel[Any]] = []
 
 
 def is_kept(of: Kernel[Any]) -> bool:
@@ -155,7 +170,7 @@ def _linked(of: Kernel[Any]) -> Callable[..., int]:
     file = file_of(of.function)
     kept = read(file)
     if kept is None:
-        _wait_for(file, of)
+        _wait_for(file, place_of(of.function))
         with one_at_a_time(file):
             kept = read(file) or _compile(of, file)
     counts = [1 if kind is None else 1 + kind.dimensions for kind in leaves(of.kinds)]
@@ -204,21 +219,24 @@ def _environment() -> dict[str, str]:
     return {**os.environ, **ours, "PYTHONPATH": path}
 
 
-def compile_beside(but: Kernel[Any]) -> None:
+def compile_beside(but: Kernel[Any], first: Sequence[str]) -> None:
     """Start another process that compiles all kernels but one, which is about to be used.
 
     It begins with the kernels used together with that one. If this process ends earlier, the other continues, so that
     later commands need not wait.
+
+    Args:
+        first: how the places of those used together begin, as in `warm.WITH`.
     """
     if not _BESIDE:
-        nothing = subprocess.DEVNULL
-        command = [sys.executable, "-m", WARM, place_of(but.function)]
-        _BESIDE.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=_environment()))
-        _BY_OURSELVES.append(but)
+        nothing, place = subprocess.DEVNULL, place_of(but.function)
+        command = [sys.executable, "-m", WARM, place]
+        process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=_environment())
+        _BESIDE.append(Beside(process, tuple(first), place))
 
 
-def _wait_for(file: Path, of: Kernel[Any]) -> None:
-    """Wait for the code that the other process makes, but not beyond that process's end."""
-    for process in _BESIDE if of not in _BY_OURSELVES else ():
-        while process.poll() is None and not file.exists():
+def _wait_for(file: Path, place: str) -> None:
+    """Wait for the code that the other process makes soon, but not beyond that process's end."""
+    for other in _BESIDE:
+        while other.makes_soon(place) and not file.exists():
             time.sleep(WAIT_SECONDS)

@@ -1,0 +1,84 @@
+"""On a new machine a command compiles its largest kernel, another process those that go with it: none is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.engine import Engine
+from offsets_log.columnar.jit.compiled import Kernel
+from offsets_log.columnar.jit.sources import place_of
+from offsets_log.columnar.scan.reading import Threads
+from offsets_log.columnar.warm import WITH
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.record import Record
+from tests.cli.runs import SAMPLE, commit, run, write_partition
+from tests.conftest import BulkFrom
+
+COMMANDS = {
+    "compact SAMPLE": "folds.offsets.scan",
+    "groups SAMPLE": "folds.offsets.scan",
+    "info SAMPLE": "folds.offsets.scan",
+    "expire SAMPLE": "folds.offsets.scan",
+    "check SAMPLE --loads-on 4.3.0": "folds.offsets.scan",
+    "rebuild SAMPLE": "folds.offsets.scan",
+    "diff SAMPLE SAMPLE": "folds.offsets.scan",
+    "rescue SAMPLE --to out": "folds.offsets.scan",
+    "top SAMPLE": "folds.tally.scan",
+    "top SAMPLE --per client": "folds.tally.scan",
+    "report SAMPLE --to out": "folds.overview.scan",
+    "rebalances SAMPLE": "choose.choice.choose",
+    "decode SAMPLE -o jsonl": "events.kernels.fill",
+    "decode SAMPLE -o parquet --to out": "events.kernels.fill",
+    "history SAMPLE -g *": "history.kernels.scan",
+    "clean SEGMENTS --to out": "cleaning.sifting.sift",
+    "repair SAMPLE --to out": "cleaning.whole.whole",
+}
+"""What is asked → the largest kernel that it needs."""
+
+
+@pytest.fixture
+def segments(tmp_path: Path) -> Path:
+    """Return a partition of two segments, in the first of which one of two records gives way."""
+    first, second = (
+        [
+            Record(offset=offset, key=key, value=value)
+            for offset in offsets
+            for key, value in [commit("g", offset=offset)]
+        ]
+        for offsets in ((0, 1), (2,))
+    )
+    folder = write_partition(tmp_path / "segments", [build_batch(first)])
+    (folder / "__consumer_offsets-0" / f"{2:020}.log").write_bytes(build_batch(second))
+    return folder
+
+
+@pytest.mark.parametrize("asked", COMMANDS)
+def test_kernels_that_go_with_the_largest_are_named(
+    asked: str, segments: Path, monkeypatch: pytest.MonkeyPatch, bulk_from: BulkFrom, tmp_path: Path
+) -> None:
+    largest: list[str] = []
+    used: set[str] = set()
+    compile_first, call = Engine.compile_first, Kernel.__call__
+
+    def noted_first(engine: Engine, of: Kernel[Any]) -> None:
+        largest.append(place_of(of.function))
+        compile_first(engine, of)
+
+    def noted(of: Kernel[Any], *arguments: Any) -> Any:
+        used.add(place_of(of.function))
+        return call(of, *arguments)
+
+    monkeypatch.setattr(Engine, "compile_first", noted_first)
+    monkeypatch.setattr(Kernel, "__call__", noted)
+    monkeypatch.setattr(Engine, "threads", Threads(2, pieces=2))
+    bulk_from(0)
+    places = {"SAMPLE": SAMPLE, "SEGMENTS": str(segments), "out": str(tmp_path / "out")}
+    name, *rest = [places.get(word, word) for word in asked.split()]
+    assert run(name, *rest).exit_code == 0
+    assert {*largest} == {COMMANDS[asked]}
+    assert COMMANDS[asked] in used
+    lacking = [place for place in used if place not in largest and not place.startswith(WITH[largest[0]])]
+    assert lacking == []
