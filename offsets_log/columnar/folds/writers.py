@@ -20,7 +20,7 @@ from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import ONE_THREAD, Note, Threads
+from offsets_log.columnar.scan.reading import ONE_THREAD, Ahead, Note, Threads
 from offsets_log.events import EVERYTHING, Event, LogEvent, Until
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
@@ -327,7 +327,9 @@ def count_log(
     count.kind = kind
     count.per = (PER_OF_SOME if is_filtered else PER)[per]
     with ThreadPoolExecutor(threads.count) as pool:
-        parts = count.start(pool, threads.advance)
+        is_alone = pieces == 1 < threads.count
+        advance = Ahead(count.order.layout, pool, threads.advance) if is_alone else threads.advance
+        parts = count.start(pool, advance)
         try:
             state = count.join(parts, note)
         finally:

@@ -97,6 +97,7 @@ class Kernel(Generic[Parameters]):
         functools.update_wrapper(self, function)
         self.function = function
         self.kinds = kinds_of(function)
+        self._leaves = tuple(leaves(self.kinds))
         self._entry: Callable[..., int] | None = None
         self._lock = threading.Lock()
 
@@ -106,7 +107,7 @@ class Kernel(Generic[Parameters]):
         if IS_PYTHON:
             with np.errstate(over="ignore"):  # hashes are products that go over, as they do in machine code
                 return self.function(*arguments, **named)
-        return (self._entry or self.link())(*_flat(self.kinds, arguments))
+        return (self._entry or self.link())(*_flat(self._leaves, arguments))
 
     def link(self) -> Callable[..., int]:
         """Link its code, and compile it first if it is not kept."""
@@ -121,19 +122,23 @@ def kernel(function: Callable[Parameters, Any]) -> Kernel[Parameters]:
     return Kernel(function)
 
 
-def _flat(kinds: tuple[Kind, ...], arguments: tuple[Any, ...]) -> list[int]:
+def _flat(kinds: Sequence[Kind], arguments: tuple[Any, ...]) -> list[int]:
     """Return arguments as machine code takes them: for an array its address and dimensions."""
     flat: list[int] = []
-    for kind, argument in zip(leaves(kinds), leaves(arguments), strict=True):
+    for kind, argument in zip(kinds, leaves(arguments), strict=True):
         if kind is None:
             flat.append(int(argument))
-            continue
-        array = argument.rows if isinstance(argument, Record | Table) else argument
-        assert array.dtype == kind.dtype
-        assert array.ndim == kind.dimensions
-        assert array.flags.c_contiguous
-        flat.append(array.ctypes.data)
-        flat += array.shape
+        elif isinstance(argument, Record):
+            assert argument.dtype is kind.dtype
+            assert argument.numbers.flags.c_contiguous
+            flat.append(argument.numbers.ctypes.data)
+        else:
+            array = argument.rows if isinstance(argument, Table) else argument
+            assert array.dtype == kind.dtype
+            assert array.ndim == kind.dimensions
+            assert array.flags.c_contiguous
+            flat.append(array.ctypes.data)
+            flat += array.shape
     return flat
 
 
