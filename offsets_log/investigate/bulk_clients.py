@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +55,7 @@ class HeldWriters(WritersState):
                 self.arrays.groups[asked].now = version
             case nm.OF_COMMIT:
                 name = self.text[:asked].tobytes()
-                writer, number = self._sender(record, is_plain), self.number_of(name)
+                writer, (number,) = self._sender(record, is_plain), self.numbers_of([name])
                 self.arrays.groups[number].held_by = writer + 1
 
     def _content(self, content: int, record: CoordinatorRecord) -> int:
@@ -73,17 +73,18 @@ class HeldWriters(WritersState):
         if holders.only is None and not holders.by_name and not holders.by_id:
             return 0
         self._versions += 1
-        version = self.number_of(VERSION_NAME + self._versions.to_bytes(nm.NUMBER_SIZE))
+        name = VERSION_NAME + self._versions.to_bytes(nm.NUMBER_SIZE)
+        only = [] if holders.only is None else [holders.only]
+        version, *writers = self._numbers(group_id, [*only, *holders.by_name.values()], [name])
         self.arrays.groups[version].by_id = bool(holders.by_id)
-        if holders.only is not None:
-            only = self._writer(group_id, holders.only)
-            self.arrays.groups[version].only = only + 1
-        data, held = bytearray(), []
-        for (topic, partition), holder in holders.by_name.items():
+        if only:
+            self.arrays.groups[version].only = writers.pop(0) + 1
+        data, ends = bytearray(), []
+        for topic, partition in holders.by_name:
             raw = plain(topic).encode()
             data += len(raw).to_bytes(4)[2:] + raw + partition.to_bytes(4, signed=True)
-            held.append((len(data), self._writer(group_id, holder)))
-        self._hold(version, bytes(data), held)
+            ends.append(len(data))
+        self._hold(version, bytes(data), [*zip(ends, writers, strict=True)])
         return version
 
     def _hold(self, version: int, data: bytes, held: list[tuple[int, int]]) -> None:
@@ -94,20 +95,21 @@ class HeldWriters(WritersState):
                 return
             self.grow()
 
-    def _writer(self, group_id: str, holder: Holder) -> int:
-        """Return the writer's number for a holder."""
+    def _numbers(self, group_id: str, holders: Sequence[Holder], others: Sequence[bytes] = ()) -> list[int]:
+        """Return the numbers of other names, then for each holder the writer's."""
         group = [plain(group_id)] if self._per == "member" else []
-        name = *group, *name_of(holder, self._per)
-        if name not in self._writers:
-            self._writers[name] = self.number_of(nm.NOBODYS_NAME + json.dumps(name).encode())
-        return self._writers[name]
+        names = [(*group, *name_of(holder, self._per)) for holder in holders]
+        new = [*dict.fromkeys(name for name in names if name not in self._writers)]
+        numbers = self.numbers_of([*others, *(nm.NOBODYS_NAME + json.dumps(name).encode() for name in new)])
+        self._writers.update(zip(new, numbers[len(others) :], strict=True))
+        return [*numbers[: len(others)], *map(self._writers.__getitem__, names)]
 
     def _sender(self, record: CoordinatorRecord, is_plain: bool) -> int:
         """Return the number of the writer of a commit."""
         holder = self._clients.holder(record, is_plain=is_plain)
         if holder is not None:
-            return self._writer(record.group, holder)
-        return self.number_of(plain(record.group).encode()) if self._per == "member" else nm.NOBODY
+            return self._numbers(record.group, [holder])[0]
+        return self.numbers_of([plain(record.group).encode()])[0] if self._per == "member" else nm.NOBODY
 
     # ---------------------------------------------------------------------------------------- on the slow path
 

@@ -19,7 +19,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Number
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import find_name, has_room, intern_group, size_of
 from offsets_log.columnar.wire import batches as bt
@@ -319,6 +319,13 @@ def hold(arrays: a.Arrays, text: Bytes, data: Bytes, held: LongRows, version: Nu
 
 
 @kernel
-def number_of(arrays: a.Arrays, name: Bytes) -> Any:
-    """Return the number of a name; NEEDS_ROOM without room."""
-    return named(arrays, name, np.int64(0), np.int64(len(name)))
+def number(arrays: a.Arrays, names: Bytes, ends: Longs, numbers: Longs) -> Any:
+    """Number names, one behind the other, by where each ends; False without room."""
+    begin = np.int64(0)
+    for i in range(len(ends)):
+        found = named(arrays, names, begin, ends[i] - begin)
+        if found < 0:
+            return False
+        numbers[i] = found
+        begin = ends[i]
+    return True

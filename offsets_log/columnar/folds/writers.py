@@ -6,7 +6,7 @@ Pieces, threads and what is read on the slow path are those of a replay; only wh
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -165,7 +165,7 @@ class WritersState(TakesNothing, Counting):
     def __init__(self, profile: Profile, per: int, **how: Any) -> None:
         super().__init__(profile, per, **how)
         self.text = np.zeros(nm.MOST_NAME, np.uint8)
-        self.number_of(nm.NOBODYS_NAME)
+        self.numbers_of([nm.NOBODYS_NAME])
 
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
         """Implement `Counting.scan`."""
@@ -175,15 +175,15 @@ class WritersState(TakesNothing, Counting):
         self.accepted_bytes += int(s.scan_state.at) - before
         return int(outcome)
 
-    def number_of(self, name: bytes) -> int:
-        """Return the number of a name, new or known."""
-        data = np.frombuffer(name, np.uint8)
-        while True:
-            s = self.arrays
-            number = nm.number_of(s.all, data)
-            if number >= 0:
-                return int(number)
+    def numbers_of(self, names: Sequence[bytes]) -> list[int]:
+        """Return the numbers of names, new or known."""
+        if not names:
+            return []
+        data = np.frombuffer(b"".join(names), np.uint8)
+        ends, numbers = np.cumsum([len(name) for name in names]), np.zeros(len(names), np.int64)
+        while not nm.number(self.arrays.all, data, ends, numbers):
             self.grow()
+        return [int(number) for number in numbers]
 
     def answer(self, record: CoordinatorRecord, is_plain: bool) -> None:
         """Say what the kernel asks in ``counts`` before it counts a record.
