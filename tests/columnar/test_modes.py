@@ -55,8 +55,8 @@ MODES = {
 def test_both_engines_are_equal(mode: str) -> None:
     """Checked kernels are kept as others are.
 
-    Random logs are as many as elsewhere where indexes are checked; as plain Python, kernels are slow, and a quarter
-    shows that they mean there what they mean as machine code, which has all.
+    Random logs are as many as elsewhere where indexes are checked; as plain Python, kernels are slow, and fewer show
+    that they mean there what they mean as machine code.
     """
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *MODES[mode]]
     environment = {**os.environ, **KEPT_MEMORY, mode: "1"}
