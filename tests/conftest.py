@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import signal
 import tarfile
@@ -140,6 +141,17 @@ MANY = 100
 FAST_RECORDINGS = frozenset({"kafka-4.3-mixed", "kafka-lifetime"})
 
 
+KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 31)}
+"""glibc's settings for processes that run tests: the arrays of kernels, made anew for each log, are of memory that was
+used before, for the system takes longer to give new pages than kernels need to read a small log."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Workers begin with `KEPT_MEMORY`; `pytest_configure` hides it from the processes that tests start."""
+    os.environ.update(KEPT_MEMORY)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Files one by one, in the order of `pytest_collection_modifyitems`; a worker has all tests of a unit.
@@ -180,8 +192,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Processes that tests start do not ignore an interrupt, even where a shell runs the tests in the background."""
+    if hasattr(config, "workerinput"):
+        for name in KEPT_MEMORY:
+            os.environ.pop(name, None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

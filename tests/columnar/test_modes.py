@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from offsets_log.columnar.jit.modes import IS_CHECKED, IS_PYTHON
+from tests.conftest import KEPT_MEMORY
 
 EQUAL = "tests/columnar/test_equal_engines.py"
 WRITERS = "tests/columnar/test_writers.py"
@@ -54,11 +55,11 @@ MODES = {
 def test_both_engines_are_equal(mode: str) -> None:
     """Checked kernels are kept as others are.
 
-    Random logs are as many as elsewhere where indexes are checked; as plain Python, kernels are slow, and a quarter
-    shows that they mean there what they mean as machine code, which has all.
+    Random logs are as many as elsewhere where indexes are checked; as plain Python, kernels are slow, and fewer show
+    that they mean there what they mean as machine code.
     """
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *MODES[mode]]
-    environment = {**os.environ, mode: "1"}
+    environment = {**os.environ, **KEPT_MEMORY, mode: "1"}
     if mode == PLAIN_PYTHON:
         environment["OFFSETS_LOG_EXAMPLES"] = environment.get("OFFSETS_LOG_EXAMPLES") or "0.25"
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

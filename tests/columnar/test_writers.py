@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_lo
 from offsets_log.columnar.scan.reading import Threads
 from offsets_log.columnar.shuffle.counts import join_writers, writers_bytes, writers_of
 from offsets_log.errors import Damage
-from offsets_log.events import EVERYTHING, Event, Until
+from offsets_log.events import EVERYTHING, Event, LogEvent, Until
 from offsets_log.investigate.bulk_clients import HeldWriters
 from offsets_log.investigate.bulk_writers import BulkWriters
 from offsets_log.investigate.writers import Writers, count_writers, top_rows
@@ -48,6 +48,17 @@ FILTERS: tuple[Shows, ...] = (
 )
 
 
+@lru_cache(maxsize=8)
+def logs_of(directory: Path) -> list[PartitionLog]:
+    return list(read_partitions(directory).values())
+
+
+@lru_cache(maxsize=256)
+def events_of(log: PartitionLog, until: Until) -> tuple[LogEvent, ...]:
+    """What the construct path says of a log: the same for all that is counted in it."""
+    return tuple(iter_events(log, until=until))
+
+
 def by_construct(logs: list[PartitionLog], per: str, until: Until, shows: Shows) -> tuple[Any, int]:
     def is_shown(record: CoordinatorRecord | None) -> bool:
         if shows is None or record is None:
@@ -56,8 +67,7 @@ def by_construct(logs: list[PartitionLog], per: str, until: Until, shows: Shows)
 
     writers, damaged = Writers(per), 0
     for log in logs:
-        events = iter_events(log, until=until)
-        for event in count_writers(events, writers, log.offsets_partition, {}, shows=is_shown):
+        for event in count_writers(events_of(log, until), writers, log.offsets_partition, {}, shows=is_shown):
             damaged += isinstance(event, Damage) or (isinstance(event, Event) and event.damage is not None)
     writers.finish()
     return top_rows(writers, "bytes"), damaged
@@ -93,7 +103,7 @@ def assert_equal(
 @pytest.mark.parametrize("name", DISTINCT)
 def test_recordings(name: str, per: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
-        assert_equal(list(read_partitions(directory).values()), per, pieces=(1, 3))
+        assert_equal(logs_of(directory), per, pieces=(1, 3))
 
 
 @pytest.mark.parametrize("name", DISTINCT)
@@ -134,7 +144,7 @@ def test_a_commit_without_a_time_was_made_at_its_own() -> None:
 @EACH_PER
 @pytest.mark.parametrize("name", ["kafka-4.3-compressed", "kafka-lifetime"])
 def test_bounds_of_recordings(name: str, per: str, recording: Callable[[str], Path]) -> None:
-    logs = list(read_partitions(recording(name) / "log").values())
+    logs = logs_of(recording(name) / "log")
     for end in (0, 37, 90):
         assert_equal(logs, per, Until(record_offset=end), pieces=(1, 2))
 

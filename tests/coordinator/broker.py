@@ -6,6 +6,7 @@ Its jars come from Maven Central once, into ``$OFFSETS_LOG_KAFKA_DIR`` or the us
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,52 @@ def _archive(libs: Path) -> Path:
     return libs / f"classes-{Path(java).resolve().stat().st_mtime_ns if java else 0}.jsa"
 
 
+def compiled(libs: Path, source: Path) -> Path:
+    """The classes of a program beside the jars that it needs, compiled when a test first asks for them."""
+
+    def compile_to(folder: Path) -> None:
+        _run(ASK_SECONDS, "javac", "-cp", f"{libs}/*", "-d", str(folder), str(source))
+
+    return _kept(libs, f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}", compile_to)
+
+
+def format_data(libs: Path, data: Path) -> None:
+    """Make the data directory of a broker with node id 1 that has not started yet; all are in clusters of one id."""
+
+    def format_to(folder: Path) -> None:
+        properties = folder.with_suffix(".properties")
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": "1@127.0.0.1:9093",
+            "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": folder,
+        }
+        properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        tool = ("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties))
+        _run(START_SECONDS, "java", *quick(libs), "-cp", f"{libs}/*", *tool)
+
+    shutil.copytree(_kept(libs, "formatted", format_to), data)
+
+
+def _kept(libs: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder beside jars that is made once for all processes and runs: whoever comes second throws its own away."""
+    folder = libs / name
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(dir=libs) as beside:
+            made = Path(beside) / name
+            make(made)
+            with contextlib.suppress(OSError):
+                made.rename(folder)
+    return folder
+
+
+def _run(seconds: int, *command: str) -> None:
+    ran = subprocess.run(command, timeout=seconds, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def free_port() -> int:
     """A port of the loopback interface that nobody listens on."""
     with socket.socket() as listener:
@@ -100,7 +147,7 @@ class Broker:
     """One KRaft broker with its own folder."""
 
     def __init__(self, libs: Path, work: Path, partitions: int) -> None:
-        self.libs, self.work, self.classes = libs, work, work / "classes"
+        self.libs, self.work = libs, work
         self.data, self.properties, self.output = work / "data", work / "server.properties", work / "broker.log"
         self.port, controller = free_port(), free_port()
         settings: dict[str, Any] = {
@@ -123,14 +170,7 @@ class Broker:
             "share.coordinator.state.topic.min.isr": 1,
         }
         self.properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        self._java(60, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self.properties))
-
-    def _java(self, seconds: int, *arguments: str) -> None:
-        self._run(seconds, "java", *quick(self.libs), "-cp", f"{self.libs}/*{os.pathsep}{self.classes}", *arguments)
-
-    def _run(self, seconds: int, *command: str) -> None:
-        ran = subprocess.run(command, timeout=seconds, capture_output=True, text=True, check=False)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
+        format_data(libs, self.data)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -175,9 +215,8 @@ class Broker:
         asked, answered = self.work / "questions.json", self.work / "answers.json"
         asked.write_text(json.dumps(questions))
         told = [str(word) for commit in (commits or {}).items() for word in commit]
-        if not self.classes.exists():
-            self._run(ASK_SECONDS, "javac", "-cp", f"{self.libs}/*", "-d", str(self.classes), str(ASK))
-        self._java(ASK_SECONDS, ASK.stem, str(self.port), str(asked), str(answered), *told)
+        java = ("java", *quick(self.libs), "-cp", f"{self.libs}/*{os.pathsep}{compiled(self.libs, ASK)}")
+        _run(ASK_SECONDS, *java, ASK.stem, str(self.port), str(asked), str(answered), *told)
         answers: dict[str, Any] = json.loads(answered.read_bytes())
         return answers
 

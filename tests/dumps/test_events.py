@@ -19,14 +19,14 @@ from offsets_log.events import Event
 from offsets_log.pipeline import iter_events
 from offsets_log.rows.tables import decoded_row
 from tests.cli.runs import run
-from tests.conftest import read_partitions
+from tests.conftest import DISTINCT, read_partitions
 from tests.dumps.runs import rows, without
 from tests.sizes import examples
 from tests.test_build_recordings import DATA_FOLDERS
 
 Recordings = Callable[[str], Path]
 
-FOLDERS = [*DATA_FOLDERS, ("load-fails", "log")]
+FOLDERS = [*((name, variant) for name, variant in DATA_FOLDERS if name in DISTINCT), ("load-fails", "log")]
 OF_FILES = ("history", "problems", "end_offsets")
 """What is told of a log's files, and of pieces of them that are no records."""
 

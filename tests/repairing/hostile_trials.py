@@ -145,9 +145,6 @@ class HostileTrials:
         self._cases: list[Case] = []
         (work / "template").mkdir(parents=True)
         self._broker = broker.Broker(libs, work / "template", PARTITIONS)
-        self._classes = work / "classes"
-        command = ("javac", "-cp", f"{libs}/*", "-d", str(self._classes), str(SOURCE))
-        subprocess.run(command, timeout=SECONDS, check=True)
         self._java("load", [{"data": str(self._broker.data), "groups": ["nobody"]}], self._broker.properties)
 
     def add(self, seed: int, partitions: int = PARTITIONS, operations: Sequence[str] = tuple(OPERATIONS)) -> None:
@@ -234,7 +231,7 @@ class HostileTrials:
     def _java(self, mode: str, asked: Sequence[Any], *words: Path) -> list[dict[str, Any]]:
         questions, answers = self.work / f"{mode}.json", self.work / f"{mode}.jsonl"
         questions.write_text(json.dumps(asked))
-        path = f"{self.libs}/*{os.pathsep}{self._classes}"
+        path = f"{self.libs}/*{os.pathsep}{broker.compiled(self.libs, SOURCE)}"
         java = ("java", "-Xmx700m", *broker.quick(self.libs), "-cp", path, SOURCE.stem)
         with (self.work / f"{mode}.log").open("wb") as output:
             command = [*map(str, (*java, mode, *words, questions, answers))]

@@ -35,7 +35,7 @@ from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.replay.partition_for import partition_for
 from tests.conftest import json_lines
-from tests.coordinator.broker import free_port, quick
+from tests.coordinator.broker import compiled, format_data, free_port, quick
 from tests.repairing.trial_cases import Case, Difference, Given, Made, answers_of, ends_of_load, states_of
 from tests.repairing.under_broker import Answer, put_under, topic_id
 
@@ -65,7 +65,6 @@ class Trials:
         self._templates: dict[int, Path] = {}
         work.mkdir(parents=True, exist_ok=True)
         self._ports = [(free_port(), free_port()) for _ in range(AT_ONCE)]
-        _run("javac", "-cp", f"{libs}/*", "-d", str(work / "classes"), str(SOURCE))
 
     def add(self, folder: Path, rotations: Sequence[int]) -> None:
         """A log as it is, and in as many cases more: in each another operation made a partition."""
@@ -208,10 +207,9 @@ class Trials:
         if partitions in self._templates:
             return self._templates[partitions]
         data = self._data(partitions)
+        format_data(self.libs, data)
         properties = self._properties(data, partitions)
-        tool = ("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties))
         with (self.work / "template.log").open("ab") as output:
-            self._java(output, *tool)
             question = self.work / "template.json"
             question.write_text(json.dumps([{"data": str(data), "groups": ["nobody"], "commits": [], "ends": {}}]))
             self._java(output, "Trials", str(properties), str(question), str(self.work / "template.jsonl"))
@@ -252,17 +250,13 @@ class Trials:
         return properties
 
     def _java(self, output: Any, *arguments: str) -> None:
-        path = f"{self.libs}/*{os.pathsep}{self.work / 'classes'}"
+        path = f"{self.libs}/*{os.pathsep}{compiled(self.libs, SOURCE)}"
         command = ("java", "-Xmx700m", *quick(self.libs), "-cp", path, *arguments)
         subprocess.run(command, timeout=SECONDS, stdout=output, stderr=subprocess.STDOUT, cwd=self.work, check=True)
 
 
 def _differences(found: set[Answer], expected: set[Answer]) -> set[Difference]:
     return {("lacks", answer) for answer in expected - found} | {("has", answer) for answer in found - expected}
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, timeout=SECONDS, check=True)
 
 
 def report(trials: Trials) -> Iterable[str]:

@@ -32,7 +32,7 @@ from offsets_log.serving.log_reader import LogReader, ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
 from offsets_log.serving.state import Ends, Served, Topic
 from tests.conftest import read_json
-from tests.coordinator.broker import QUICK, NotAvailableError, jars
+from tests.coordinator.broker import NotAvailableError, jars, quick
 from tests.data_directories.copies import Recorded, data_directories
 from tests.serving.client import ADDRESS, LIST_OFFSETS, ask, frame_of, moments
 from tests.serving.test_tools import listening
@@ -317,7 +317,7 @@ def test_kafkas_own_consumer_reads_the_records_of_the_files(recorded: Recorded) 
         for record in iter_records(one)
         if isinstance(record, Record)
     ]
-    command = ["java", *QUICK, "-Dlog4j2.level=OFF", "-cp", f"{libs}/*"]
+    command = ["java", *quick(libs), "-Dlog4j2.level=OFF", "-cp", f"{libs}/*"]
     command += ["org.apache.kafka.tools.consumer.ConsoleConsumer", "--topic", "orders", "--partition", "0"]
     command += ["--offset", "earliest", "--max-messages", str(len(expected))]
     command += ["--timeout-ms", "60000", "--formatter-property", "print.offset=true"]

@@ -16,7 +16,7 @@ import pytest
 from offsets_log.cluster.server import Server
 from offsets_log.serving.answers import respond
 from offsets_log.serving.state import Served
-from tests.coordinator.broker import QUICK, NotAvailableError, jars
+from tests.coordinator.broker import NotAvailableError, compiled, jars, quick
 from tests.data_directories.copies import Recorded, recorded
 from tests.serving.client import moments
 
@@ -71,13 +71,12 @@ def test_tools_say_of_a_copy_what_they_said_of_its_broker(copy: str, tmp_path: P
     except NotAvailableError as error:
         pytest.skip(str(error))
     folder = recorded("kafka-4.3-one")
-    subprocess.run(["javac", "-cp", f"{libs}/*", "-d", str(tmp_path), str(TOOLS)], check=True, capture_output=True)
     with moments(folder / "copies" / copy / "data") as (asked, session), listening(asked.load(session)) as address:
         work = [
             "\t".join([f"{tmp_path}/{name}.txt", tool, "--bootstrap-server", address, *arguments])
             for name, (tool, *arguments) in QUESTIONS.items()
         ]
-        command = ["java", *QUICK, "-Dlog4j2.level=ERROR", "-cp", f"{tmp_path}:{libs}/*", "Tools"]
+        command = ["java", *quick(libs), "-Dlog4j2.level=ERROR", "-cp", f"{libs}/*:{compiled(libs, TOOLS)}", "Tools"]
         subprocess.run(command, input="\n".join([*work, ""]).encode(), check=True, timeout=120, capture_output=True)
     for name in QUESTIONS:
         told = (folder / "words" / copy / f"{name}.txt").read_text()

@@ -84,7 +84,7 @@ def of_recording(name: str, *, harm: bool = False) -> Callable[[Recording, Path]
 
 
 def of_generator(
-    *, harm: bool, size_bytes: int = 1 << 20, segment_bytes: int = 60_000
+    *, harm: bool, size_bytes: int = 1 << 19, segment_bytes: int = 30_000
 ) -> Callable[[Recording, Path], Path]:  # fmt: skip
     def made(recording: Recording, folder: Path) -> Path:
         options = Options(
