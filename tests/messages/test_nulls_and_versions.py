@@ -30,7 +30,7 @@ from offsets_log.messages.registry import (
     decode_value,
     encode_coordinator_record,
 )
-from offsets_log.messages.schema import INT32, Field, Message
+from offsets_log.messages.schema import INT32, ZEROS, Field, Message
 from offsets_log.messages.state_topics import decode_topic_record, is_decoded_topic
 
 NULLABLE = {
@@ -162,6 +162,20 @@ def test_what_json_leaves_out_of_an_offset_commit_is_kafkas_default() -> None:
     assert said[1]["expire_timestamp"] == -1
     assert said[3]["leader_epoch"] == said[4]["leader_epoch"] == -1
     assert said[4]["topic_id"] == ZERO_UUID
+
+
+def test_the_defaults_that_are_not_zeros_are_those_of_kafkas_schemas() -> None:
+    found = {
+        (number, field.name): field.default
+        for number, row in RECORD_TYPES.items()
+        for layout in row.values
+        for field in layout.fields
+        if field.default not in (None, 0, (), ZEROS, ZERO_UUID)
+    }
+    times = {(number, "expire_timestamp"): -1 for number in (0, 1)} | {(2, "current_state_timestamp"): -1}
+    timeouts = {(number, "rebalance_timeout_ms"): -1 for number in (5, 19)}
+    epochs = {(0, "leader_epoch"): -1, (1, "leader_epoch"): -1, (17, "validated_topology_epoch"): -1}
+    assert found == times | timeouts | epochs
 
 
 RELEASES_OF_LAYOUTS = {
