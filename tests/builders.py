@@ -157,3 +157,19 @@ class LogBuilder:
             f"{value.group}/{value.topic}/{value.partition}": value.committed_offset
             for value in self.load(profile).iter_served()
         }
+
+
+UNKNOWN = (b"\0\x63x", b"")
+"""A record of no known type: kernels leave its batch to the slow path."""
+
+
+class PartlySlow(LogBuilder):
+    """Of so many batches of records one is read on the slow path: it has a record of an unknown type, too."""
+
+    def __init__(self, every: int) -> None:
+        super().__init__()
+        self.every = every
+
+    def add(self, *records: tuple[bytes | None, bytes | None], **facts: Any) -> Self:
+        is_slow = self.every and len(self.batches) % self.every == 0
+        return super().add(*records, *[UNKNOWN] * bool(is_slow), **facts)

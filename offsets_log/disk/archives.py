@@ -322,7 +322,8 @@ def _zip_members_in_order(view: memoryview, wanted: Wanted, budget: Budget, prob
     while view[at : at + 4] == LOCAL_MAGIC and len(view) - at >= LOCAL_HEADER.size:
         _, _, flags, method, _, _, _, packed, size, name_size, extra_size = LOCAL_HEADER.unpack_from(view, at)
         begin = at + LOCAL_HEADER.size + name_size + extra_size
-        path = _normal(view[at + LOCAL_HEADER.size :][:name_size].tobytes().decode("utf-8", "surrogateescape"))
+        name = view[at + LOCAL_HEADER.size :][:name_size].tobytes().decode("utf-8", "surrogateescape")
+        path = _normal(name)
         if flags & ENCRYPTED or method not in (STORED, DEFLATED) or (method == STORED and flags & SIZE_FOLLOWS):
             break
         own = Problems()
@@ -335,7 +336,7 @@ def _zip_members_in_order(view: memoryview, wanted: Wanted, budget: Budget, prob
             data = budget.read(stream)
             end, is_whole = stream.packed_position, not own
         if (
-            not path.endswith("/")
+            not name.endswith("/")
             and _is_wanted_in_order(path, wanted)
             and (is_whole or SEGMENT.fullmatch(_place(path)[1]))
         ):

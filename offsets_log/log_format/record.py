@@ -146,9 +146,8 @@ def _iter_default(batch: RecordBatch, as_loaded: bool) -> Iterator[Record | Dama
                     field="offset_delta",
                 )
             least = record.offset + 1
-            if as_loaded and i + 1 == batch.records_count and at != len(body):
-                break
-            yield record
+            if not as_loaded or i + 1 < batch.records_count or at == len(body):
+                yield record
         except OffsetsLogError as error:
             # Its length is sound, so the records behind it can still be read.
             yield Damage(error.at(position=position, record_offset=batch.base_offset), raw)

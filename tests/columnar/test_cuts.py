@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.folds.replay import Replay
+from offsets_log.columnar.folds.replay import Replay, replay_logs
+from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import PAGE
 from offsets_log.columnar.scan.reading import PAUSE, Ahead, Cursor, ScanOrder, ScanPlace
+from offsets_log.columnar.state import State
 from offsets_log.events import EVERYTHING
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.replay.profile import MODERN, PROFILES, Profile
-from tests.builders import LogBuilder, record_bytes
+from tests.builders import LogBuilder, PartlySlow, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer
 from tests.columnar.test_equal_engines import CURRENT, STRINGS
 
@@ -161,10 +163,11 @@ SHORT_RUNS: tuple[Callable[[LogBuilder, int], LogBuilder], ...] = (
 )
 
 
+@pytest.mark.parametrize("every", [0, 1, 2, 3])
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-def test_every_short_run_of_one_key_and_producer_says_the_same_however_it_is_cut(profile: Profile) -> None:
+def test_every_short_run_of_one_key_and_producer_says_the_same_however_it_is_cut(profile: Profile, every: int) -> None:
     """All runs of three steps that begin with a value, side by side: step by step, so that cuts fall between them."""
-    log = LogBuilder()
+    log = PartlySlow(every)
     for steps in zip(*product(SHORT_RUNS[:2], SHORT_RUNS, SHORT_RUNS), strict=True):
         for run, step in enumerate(steps):
             step(log, run)
@@ -174,6 +177,49 @@ def test_every_short_run_of_one_key_and_producer_says_the_same_however_it_is_cut
 
 
 # ----------------------------------------------------------------------------------------------------------- growth
+
+
+def state_of(log: LogBuilder) -> ColumnarState:
+    return next(replay_logs([log.log], MODERN, note=lambda log: lambda seen: None)).state
+
+
+@pytest.mark.parametrize(("keys", "room"), [(1, 4), (2, 8), (3, 8)])
+def test_of_what_is_open_the_last_of_a_key_stays(keys: int, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is room for twice as many, and no more is taken however often they are committed."""
+    monkeypatch.setattr(a, "LEAST_KEYS", 4)
+    log = LogBuilder()
+    for number in range(40):
+        log.commit(number, partition=number % keys, producer=7)
+    state = state_of(log)
+    assert state.arrays.room()["opened"] == room
+    assert state.arrays.scan_state.open_count <= room
+    assert columnar_answer(log.log, MODERN) == construct_answer(log.log, MODERN)
+    ended = log.end(7).commit(3, producer=8)
+    assert columnar_answer(ended.log, MODERN) == construct_answer(ended.log, MODERN)
+
+
+def test_only_what_is_half_full_grows() -> None:
+    log = LogBuilder()
+    for number in range(a.LEAST_KEYS + 1):
+        log.commit(number, partition=number)
+    state = state_of(log)
+    grown = {name for name, room in state.arrays.room().items() if room > State(state.arrays.scan_state).room()[name]}
+    assert (len(state.arrays.rows), len(state.arrays.groups)) == (2 * a.LEAST_KEYS, a.LEAST_KEYS)
+    assert grown == {"more"}
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_a_member_may_take_more_partitions_than_there_is_room_for(pieces: int) -> None:
+    """``J-20``: each of them is its own."""
+    partitions = [*range(5 * a.LEAST_KEYS)]
+    for last in (partitions[-1], len(partitions)):
+        log = LogBuilder().newer(5, STRINGS, member_id="m").newer(5, STRINGS, member_id="n")
+        for member_id, taken in (("m", partitions), ("n", [last])):
+            assigned = [CURRENT["assigned_partitions"][0] | {"partitions": taken}]
+            log.newer(8, CURRENT | {"assigned_partitions": assigned}, member_id=member_id)
+        expected = construct_answer(log.log, MODERN)
+        assert bool(expected["problems"]) is (last in partitions)
+        assert columnar_answer(log.log, MODERN, pieces=pieces) == expected
 
 
 NO_MEMBERS = {"protocol_type": "consumer", "generation": 1, "protocol": None, "leader": None, "members": []}
@@ -187,6 +233,8 @@ def log_of_many_names() -> PartitionLog:
             group, producer = f"g{number % 30}", 100 + number
             log.commit(number, group=group, topic=f"t{number}", partition=turn, producer=producer)
             log.commit(None, group=group, topic=f"t{number - 1}", partition=turn, producer=producer)
+            named = {"topic_id": bytes(14) + bytes([turn, number]), "topic_name": f"t{number}", "num_partitions": 1}
+            log.newer(4, {"topics": [named | {"partition_metadata": []}]}, group="n0")
             log.newer(3, {"epoch": turn + 1}, group=f"n{number}")
             log.newer(5, STRINGS, group=f"n{number}", member_id="m")
             taken = [CURRENT["assigned_partitions"][0] | {"partitions": [number, number + 40]}]

@@ -19,7 +19,7 @@ from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.java_text import decode_java_utf8
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES
-from tests.builders import TIME, LogBuilder, member, record_bytes
+from tests.builders import TIME, LogBuilder, PartlySlow, member, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer
 from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
@@ -232,6 +232,16 @@ SELDOM = {
         .commit(None, topic="other")
         for ids in (b"\1\0\0", b"\0\1\0", b"\0\0\1", b"\1\0\1", b"\1\0\2")
     },
+    "topic ids that change behind a cut": LogBuilder()
+    .commit(1, metadata="m" * 500)
+    .commit(2, topic_id=bytes(15) + b"\1")
+    .commit(3, topic_id=bytes(15) + b"\2")
+    .commit(4, topic_id=bytes(15) + b"\3"),
+    "an offset of its wrapper's for the second time": LogBuilder()
+    .wrap((0, RAW[0]), (6, (b"\0\1\0\1g\0\1t" + bytes(4), OFFSET_VALUE)))
+    .skip(5)
+    .commit(5, producer=7)
+    .end(7),
     "a member with a byte too few": a_member_with_a_byte_too_few(),
     "compressed batches, some of no use": compressed_batches_of_which_some_are_of_no_use(),
     "members that are null": a_list_that_is_null(),
@@ -242,7 +252,7 @@ SELDOM = {
     .add((b"\0\1\0\1h\0\1t" + bytes(4), OFFSET_VALUE), odd, (b"\0\1\0\1i\0\1t" + bytes(4), None), compression=codec)
     .commit(2)
     for number, odd in enumerate(RAW)
-    for codec in ("none", "gzip")
+    for codec in ("none", "gzip", "zstd")
 }
 
 
@@ -307,12 +317,11 @@ OF_ONE_GROUP = ("commit", "pending", "classic", "removed", *(f"{n}{sign}" for n 
 
 def all_runs(steps: tuple[str, ...], length: int, before: tuple[str, ...] = ()) -> PartitionLog:
     """All runs of so many steps."""
-    return log_of_runs([(*before, *run) for run in product(steps, repeat=length)])
+    return log_of_runs([(*before, *run) for run in product(steps, repeat=length)], LogBuilder())
 
 
-def log_of_runs(runs: Sequence[Sequence[str]]) -> PartitionLog:
+def log_of_runs(runs: Sequence[Sequence[str]], log: LogBuilder) -> PartitionLog:
     """Runs, each of a group and a producer of its own: first the first step of each, and so on."""
-    log = LogBuilder()
     for turn in range(len(runs[0])):
         for number, run in enumerate(runs):
             take_step(log, run[turn], f"g{number}", number)
@@ -343,13 +352,14 @@ def test_every_run_of_three_records_of_members() -> None:
         assert columnar_answer(log, PROFILES["modern"], pieces=pieces) == expected
 
 
-def test_many_longer_runs_of_records_of_one_group() -> None:
+@pytest.mark.parametrize(("count", "every"), [(500, 0), (100, 3)])
+def test_many_longer_runs_of_records_of_one_group(count: int, every: int) -> None:
     """Most are of members as coordinators write them, for a group with anything else in it is read again."""
     dice, leaving = random.Random(7), ("8-", "7-", "5-")
     steps = [*[("3+",), ("6+",), ("7+",), ("8+",)] * 2, ("5+", "8+"), ("n5+", "n8+"), leaving, ("n8-", "n7-", "n5-")]
     steps += [(step,) for step in (*OF_ONE_GROUP, "n5-", "n7+", "n8+")]
-    runs = [list(chain.from_iterable(dice.choices(steps, k=9)))[:9] for _ in range(so_many(500))]
-    log = log_of_runs(runs)
+    runs = [list(chain.from_iterable(dice.choices(steps, k=9)))[:9] for _ in range(so_many(count))]
+    log = log_of_runs(runs, PartlySlow(every))
     expected = construct_answer(log, PROFILES["modern"])
     for pieces in (1, 3, 7):
         assert columnar_answer(log, PROFILES["modern"], pieces=pieces) == expected

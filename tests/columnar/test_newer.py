@@ -17,7 +17,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
-from tests.builders import LogBuilder, record_bytes
+from tests.builders import UNKNOWN, LogBuilder, record_bytes
 from tests.builders import member as classic_member
 from tests.columnar.engines import columnar_answer, construct_answer
 from tests.sizes import examples
@@ -99,19 +99,16 @@ def test_a_group_is_read_again_where_the_next_piece_has_a_record_of_a_classic_on
     assert columnar_answer(log.log, MODERN, pieces=2) == expected
 
 
+@pytest.mark.parametrize("pieces", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["share", "streams"])
-def test_what_a_classic_group_refused_is_told_though_it_ends_in_the_next_piece(kind: str) -> None:
+def test_what_a_classic_group_refused_is_told_though_it_ends_behind(kind: str, pieces: int) -> None:
     """``J-19``: by then a later record stands for those of its key that were refused."""
     current = LIFE[kind][2]
     log = LogBuilder().group().add(record(current, "g", "m", 2)).add(record(current, "g", "m", 3)).group(gone=True)
     log.add(*leaving(kind, "g", "m"))
     expected = construct_answer(log.log, MODERN)
     assert [problem.rule for problem in expected["problems"]] == ["J-19", "J-19"]
-    assert columnar_answer(log.log, MODERN, pieces=2) == expected
-
-
-UNKNOWN = (b"\0\x63x", b"")
-"""A record of no known type: its batch is read on the slow path."""
+    assert columnar_answer(log.log, MODERN, pieces=pieces) == expected
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 3])
@@ -174,25 +171,27 @@ def test_generated_logs(profile: str, steps: list[Any], pieces: int) -> None:
 
 
 def plain_log() -> PartitionLog:
-    """Groups of all kinds whose members come, go and give partitions to each other, and one of classic members."""
+    """Groups of all kinds whose members come, go and give partitions to each other, and one of classic members.
+
+    What ``m`` gives back ``n`` takes, again and again.
+    """
     log = LogBuilder()
     for kind, types in KINDS.items():
         head = [number for number in types if number not in LIFE[kind]]
         for turn in range(1, 6):
             log.add(*(record(number, kind, "r", turn) for number in head))
-            for member in ("m", "n"):
-                choice = 2 * turn + (member == "n")
+            for member, choice in (("m", turn + 1), ("n", turn)):
                 log.add(*(record(number, kind, member, choice) for number in LIFE[kind]))
             log.commit(turn, group=kind)
         log.add(*leaving(kind, kind, "n"))
-        log.add(*(record(number, kind, "o", 11) for number in LIFE[kind]))
+        log.add(*(record(number, kind, "o", 5) for number in LIFE[kind]))
     for version in range(5):
         members = classic_member("m"), classic_member("n", group_instance_id="one")
         log.group(*members, group="classic", version=version)
     return log.log
 
 
-@pytest.mark.parametrize("pieces", [1, 2, 5])
+@pytest.mark.parametrize("pieces", range(1, 9))
 def test_plain_records_need_no_hand(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What coordinators write is taken by the kernel, and no group is read again."""
 
@@ -209,6 +208,24 @@ def test_plain_records_need_no_hand(pieces: int, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(columnar.Piece, "take", slow_path)
     monkeypatch.setattr(timelines, "read_again", none_again)
     assert columnar_answer(log, MODERN, pieces=pieces) == expected
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+def test_a_classic_group_is_not_read_again_for_being_read_on_the_slow_path(
+    pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = LogBuilder()
+    for generation in range(6):
+        value = {"protocol_type": "consumer", "generation": generation, "members": []}
+        log.add(record_bytes(2, {"group": f"g{generation % 2}"}, value, 3), UNKNOWN)
+    expected = construct_answer(log.log, MODERN)
+
+    def none_again(layout: object, state: object, scanner: object, names: list[str]) -> dict[str, Any]:
+        assert not names
+        return {}
+
+    monkeypatch.setattr(timelines, "read_again", none_again)
+    assert columnar_answer(log.log, MODERN, pieces=pieces) == expected
 
 
 def test_all_types_are_known() -> None:

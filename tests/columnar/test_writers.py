@@ -30,7 +30,7 @@ from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.profile import MODERN
 from offsets_log.rows.activity import Activity
-from tests.builders import TIME, LogBuilder, member, record_bytes
+from tests.builders import TIME, UNKNOWN, LogBuilder, member, record_bytes
 from tests.columnar import test_newer
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
 from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
@@ -117,6 +117,16 @@ def test_last_activity_in_hostile_logs() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
     for data in islice(hostile_segments(seeds, 19), so_many(200)):
         assert_activity(PartitionLog(0, (Segment("fuzz.log", 0, data),)))
+
+
+def test_last_activity_of_small_logs() -> None:
+    """A tombstone is none; of several records the latest counts, which need not be the last."""
+    log = LogBuilder().commit(1, group="g").skip(5).commit(2, group="h").commit(3, group="g", producer=7)
+    log.group(group="i").commit(None, group="i").group(group="h", gone=True).commit(None, group="j").end(7)
+    log.batches.append(log.offset.to_bytes(8) + log.batches[0][8:])  # in a time before
+    log.skip(1).add(UNKNOWN, record_bytes(2, {"group": "k"}, {"protocol_type": ""}, 3))
+    activity = assert_activity(log.log)
+    assert {group: at - TIME for group, at in activity.last_ms.items()} == {"g": 7, "h": 6, "i": 8, "k": 14}
 
 
 def assert_activity(log: PartitionLog) -> Activity:

@@ -136,6 +136,13 @@ def test_open_logs_bad_path_is_input_error(tmp_path, monkeypatch, path):
         open_logs([path])
 
 
+def test_what_the_system_refuses_without_a_number_is_told_in_its_words(tmp_path):
+    for opens in (open_pieces, lambda path: local.map_file(Path(path), ExitStack())):
+        with pytest.raises(InputError) as caught:
+            opens(f"{tmp_path}/a\0b")
+        assert str(caught.value) == f"{tmp_path}/a\0b: cannot be read: embedded null byte"
+
+
 @pytest.mark.parametrize(
     ("path", "words"),
     [("missing", "no such file or directory"), *((path, "no file matches") for path in ("a*", "a?", "a[b]", "*?[b]"))],

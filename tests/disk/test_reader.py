@@ -65,6 +65,16 @@ def test_open_logs_directory_behind_link_takes_the_name_that_tells(data, tmp_pat
         assert numbers(disk.logs) == [3, 7]
 
 
+def test_a_data_directory_given_by_two_names_is_one(data, tmp_path):
+    (data / "meta.properties").write_bytes(b"version=1\nnode.id=1\ncluster.id=c\n")
+    (data / "orders-0").mkdir()
+    (tmp_path / "link").symlink_to(data)
+    with open_logs([str(data), str(tmp_path / "link"), f"{data}/"]) as disk:
+        assert [one.node_id for one in disk.clusters.identities] == [1]
+        assert sorted(one.partition for one in disk.user_partitions) == [0, 3, 12]
+        assert disk.notes == []
+
+
 @pytest.mark.parametrize("leftover", ["0a1b-delete", "0a1b-future", "0a1b-stray"])
 def test_open_logs_leftover_directory_is_read_where_it_is_named(data, leftover, monkeypatch):
     """The checkpoints beside a leftover directory describe another partition."""

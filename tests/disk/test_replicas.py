@@ -105,6 +105,16 @@ def led(leader, *contents):
     return chosen.segments[0].file[0], chosen.notes[0].partition("; ")[2]
 
 
+@pytest.mark.parametrize(
+    ("file", "base_offset", "place"),
+    [("d/a.log", 0, "d"), ("d/dump", None, "d/dump"), ("a.log", 0, "a.log"), ("dump", None, "dump")],
+)
+def test_a_replica_is_told_by_its_folder_or_by_the_file_that_was_named(file, base_offset, place):
+    other = PartitionLog(3, (Segment("b/x", 0, segment(0)),))
+    chosen = choose_replica([PartitionLog(3, (Segment(file, base_offset, segment(0, 1)),)), other])
+    assert chosen.notes[0] == f"2 replicas: {place} is read, its whole batches end before offset 2"
+
+
 OLD, NEW = {"leader_epoch": 4}, {"leader_epoch": 5}
 
 

@@ -81,6 +81,8 @@ def test_paths_have_a_topic_if_all_are_of_the_same_that_can_be_decoded(data_dire
         None, None, "__share_group_state"
     ]  # fmt: skip
     assert topic_of([str(data_directory)]) is None
+    (data_directory / f"{TOPIC}-3" / "logs").mkdir()
+    assert topic_of([f"{ours[0]}/logs"]) is None, "only of a file the folder around it tells the topic"
 
 
 def test_where_nothing_is_found_three_places_are_named(data_directory: Path) -> None:

@@ -235,6 +235,13 @@ def test_left_beside_names_what_a_killed_run_left_of_this_output(tmp_path):
     assert left_beside(tmp_path / "none") == left_beside(tmp_path / "no" / "out") == []
 
 
+@pytest.mark.parametrize("made", [atomic_output, atomic_directory])
+def test_left_beside_names_what_is_being_written(made, tmp_path):
+    with made(tmp_path / "out"):
+        assert [str(found) for found in left_beside(tmp_path / "out")] == [str(tmp_path / listing(tmp_path)[0])]
+    assert left_beside(tmp_path / "out") == []
+
+
 @pytest.mark.parametrize("modified_ms", [None, 1_700_000_000_123])
 def test_write_file_joins_pieces_under_a_new_name_with_their_time(tmp_path, monkeypatch, modified_ms):
     monkeypatch.setattr(folders, "WRITTEN_AT_ONCE", 3)
@@ -261,10 +268,11 @@ def test_write_file_joins_pieces_under_a_new_name_with_their_time(tmp_path, monk
         ("copy/__consumer_offsets-1/out", "copy/__consumer_offsets-1/x.log", True),
         ("copy/out", "copy/__consumer_offsets-1/x.log", False),
         ("own/out", "own/x.log", False),
+        ("own/x.log", "own/x.log", False),
     ],
 )
 def test_an_output_inside_of_inputs_is_refused(tmp_path, target, given, is_refused):
-    """Inside of a directory that was named, of a partition's, or of the data directory around that."""
+    """Inside of a directory that was named, of a partition's, or of the data directory around that; a file is none."""
     for folder in ("data/__consumer_offsets-1", "copy/__consumer_offsets-1", "own"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "x.log").touch()

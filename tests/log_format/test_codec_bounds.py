@@ -6,6 +6,7 @@ import gzip
 import random
 import struct
 
+import cramjam
 import pytest
 import xxhash
 
@@ -24,6 +25,16 @@ def test_bytes_that_no_codec_makes_smaller_are_given_back(name: str) -> None:
     packed = codec.compress(RANDOM, 2)
     assert codec.decompress(packed, 2) == RANDOM
     assert len(packed) <= len(RANDOM) + 100
+
+
+@pytest.mark.parametrize("zeros", [6, 7, 8])
+def test_a_block_of_lz4_that_becomes_no_smaller_is_stored(zeros: int) -> None:
+    """With so many zeros among other bytes it becomes a byte larger, as long, and a byte smaller."""
+    plain = RANDOM[:50] + bytes(zeros) + RANDOM[50:100]
+    block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+    assert len(block) - len(plain) == 7 - zeros
+    stored = struct.pack("<I", len(plain) | compression.LZ4_STORED) + plain
+    assert LZ4.compress(plain, 2)[7:] == (stored if zeros < 8 else struct.pack("<I", len(block)) + block) + bytes(4)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -97,6 +97,18 @@ def test_one_bad_record_inside_a_batch_leaves_the_others_readable() -> None:
     assert damage.error.position == b.BATCH_HEADER_SIZE + size
 
 
+def test_a_byte_behind_the_last_field_of_a_record_is_damage_of_that_record() -> None:
+    batch = decode_batch_header(build_batch([ONE, replace(ONE, offset=5)]))
+    size, *body = batch.raw[b.BATCH_HEADER_SIZE :]
+    first, others = body[: size // 2], body[size // 2 :]
+    changed = decode_batch_header(encode_batch(batch, bytes((size + 2, *first, 0, *others))))
+    damage, record = iter_records(changed)
+    assert isinstance(damage, Damage)
+    assert damage.error.problem == "1 bytes are left over after the last field"
+    assert (damage.error.field, damage.error.position) == ("record", b.BATCH_HEADER_SIZE)
+    assert record.offset == 5
+
+
 @pytest.mark.parametrize("count", [-1, 0, 1, 3, 2**31 - 1])
 def test_wrong_record_count_is_damage(count: int) -> None:
     batch = replace(decode_batch_header(build_batch([ONE, replace(ONE, offset=5)])), records_count=count)

@@ -22,8 +22,15 @@ from offsets_log.messages.cluster_metadata.registry import (
 from offsets_log.messages.layouts import field_rows
 from offsets_log.messages.mirror_maker import OFFSET_SYNCS, decode_mirror_maker_record
 from offsets_log.messages.other_topic import is_of_another_topic, may_be_coordinators
-from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, RecordType
-from offsets_log.messages.schema import INT32, Field, Message
+from offsets_log.messages.registry import (
+    RECORD_TYPES,
+    CoordinatorRecord,
+    RecordType,
+    decode_coordinator_record,
+    decode_value,
+    encode_coordinator_record,
+)
+from offsets_log.messages.schema import INT32, ZEROS, Field, Message
 from offsets_log.messages.state_topics import decode_topic_record, is_decoded_topic
 
 NULLABLE = {
@@ -49,6 +56,32 @@ def test_a_tagged_field_says_null_or_is_not_there(api_key: int, name: str) -> No
     assert absent[-1] == 0
     assert decode_metadata_record(absent).fields[name] is None
     assert decode_metadata_record(said).fields[name] is None
+
+
+def test_a_tagged_struct_says_null_by_a_byte_that_is_zero_and_no_other() -> None:
+    """``classicMemberMetadata`` of a consumer group's member: the only one."""
+    row = RECORD_TYPES[5]
+    layout = next(row.layouts(0))
+    fields = layout.zeros(0) | {"instance_id": None, "rack_id": None, "subscribed_topic_regex": None}
+    key = row.key.zeros(0)
+    there = fields["classic_member_metadata"] | {"session_timeout_ms": 5}
+    for metadata, said in ((None, b"\0"), (there, b"\1" + bytes((0, 0, 0, 5)) + b"\1\0")):
+        value = fields | {"classic_member_metadata": metadata}
+        record = CoordinatorRecord(record_type=5, key=key, layout=layout, value_version=0, value=value)
+        encoded = encode_coordinator_record(record)
+        assert encoded[1] is not None
+        assert encoded[1].endswith(b"\1\0" + bytes((len(said),)) + said), metadata
+        assert decode_coordinator_record(*encoded).value == value
+        assert layout.struct(0).parse(encoded[1][2:]) == value
+        assert layout.struct(0).build(value) == encoded[1][2:]
+
+
+def test_what_a_release_would_read_is_asked_only_where_it_is_known() -> None:
+    for number in (5, 8):
+        row = RECORD_TYPES[number]
+        for layout in row.layouts(0):
+            value = bytes(2) + layout.struct(0).build(layout.zeros(0))
+            assert decode_value(row, value, only_release=True) == decode_value(row, value)
 
 
 @pytest.mark.parametrize("version", [-1, -2, -0x8000])
@@ -129,6 +162,20 @@ def test_what_json_leaves_out_of_an_offset_commit_is_kafkas_default() -> None:
     assert said[1]["expire_timestamp"] == -1
     assert said[3]["leader_epoch"] == said[4]["leader_epoch"] == -1
     assert said[4]["topic_id"] == ZERO_UUID
+
+
+def test_the_defaults_that_are_not_zeros_are_those_of_kafkas_schemas() -> None:
+    found = {
+        (number, field.name): field.default
+        for number, row in RECORD_TYPES.items()
+        for layout in row.values
+        for field in layout.fields
+        if field.default not in (None, 0, (), ZEROS, ZERO_UUID)
+    }
+    times = {(number, "expire_timestamp"): -1 for number in (0, 1)} | {(2, "current_state_timestamp"): -1}
+    timeouts = {(number, "rebalance_timeout_ms"): -1 for number in (5, 19)}
+    epochs = {(0, "leader_epoch"): -1, (1, "leader_epoch"): -1, (17, "validated_topology_epoch"): -1}
+    assert found == times | timeouts | epochs
 
 
 RELEASES_OF_LAYOUTS = {

@@ -139,6 +139,11 @@ CASES: list[tuple[str, LogBuilder, dict[str, int], dict[str, int], dict[str, int
         {K: 60, LAST_KEY: 1}, {K: 5, LAST_KEY: 1}, {K: 60, LAST_KEY: 1},
     ),
     (
+        "L-9 J-9 records:M5: of two records with one offset the later one is no later",
+        log().wrap((0, LAST), (6, commit(60))).skip(5).commit(5, producer=7).end(7),
+        {K: 60, LAST_KEY: 1}, {K: 5, LAST_KEY: 1}, {K: 5, LAST_KEY: 1},
+    ),
+    (
         "L-18 J-12 records:M5: a tombstone beyond its wrapper's offset ends nothing behind it",
         log().wrap((0, commit(60)), (6, commit(None))).commit(5, producer=7).end(7),
         {K: 5}, {K: 5}, {K: 5},

@@ -245,7 +245,7 @@ def test_a_streams_member_without_a_record_of_its_own_ends_the_load_where_it_has
     value = {"member_epoch": 1, "previous_member_epoch": 0, "state": state} | NO_TASKS
     own = RECORD_TYPES[19].values[0].zeros(0) | {"user_endpoint": None}
     built = log().newer(17, {"epoch": 1, "metadata_hash": 0}).newer(22, value, member_id="m")
-    built.newer(22, value, member_id="m").newer(22, value | {"state": 1}, member_id="other")
+    built.newer(22, value, member_id="m").newer(22, value | {"state": 1}, member_id="other").commit(5)
     for release, knows in {"4.0": False, "4.1": True, "4.2": True, "4.3": True}.items():
         failure = built.load(RELEASES[release]).failure
         assert (failure and (failure.rule, failure.record_offset)) == (("J-25", 2) if knows and state == 2 else None)
@@ -274,8 +274,10 @@ def test_states_of_consumer_share_and_streams_groups() -> None:
     streams.newer(22, {"member_epoch": 1, "previous_member_epoch": 0, "state": 1} | NO_TASKS, member_id="m")
     streams.newer(20, {"assignment_epoch": 1, "assignment_timestamp": 0})
     assert streams.load(MODERN).groups["g"].state(MODERN) == "NotReady"
-    streams.newer(23, {"epoch": 1, "subtopologies": []})
-    assert streams.load(MODERN).groups["g"].state(MODERN) == "NotReady", "another epoch of the topology was validated"
+    for other in (1, -1):
+        streams.newer(23, {"epoch": other, "subtopologies": []})
+        state = streams.load(MODERN).groups["g"].state(MODERN)
+        assert state == "NotReady", "another epoch of the topology was validated"
     streams.newer(23, {"epoch": 0, "subtopologies": []})
     assert streams.load(MODERN).groups["g"].state(MODERN) == "Stable"
 

@@ -58,6 +58,7 @@ class FakeCluster:
         return Denied(groups={"secret", "locked"} & {*groups}, topics={"hidden"} & {*topics})
 
     def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, str]:
+        assert None not in offsets.values(), "what is to be deleted cannot be committed"
         if not offsets:
             return {}
         if group == "breaks":

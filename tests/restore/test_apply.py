@@ -209,6 +209,7 @@ def test_other_names() -> None:
     [
         (["x=y"], "--rename-group x=y: OLD is no name of the plan; it takes OLD=NEW"),
         (["a"], "--rename-group a: OLD is no name of the plan; it takes OLD=NEW"),
+        (["ax=y"], "--rename-group ax=y: OLD is no name of the plan; it takes OLD=NEW"),
         (["a=b=c"], "--rename-group a=b=c: the plan has several such OLD; it takes OLD=NEW"),
         (["a="], "--rename-group a=: NEW is empty; it takes OLD=NEW"),
         (["a=x", "a=y"], "--rename-group a=y: a cannot have two names"),

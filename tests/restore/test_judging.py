@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from offsets_log.data_directory.log_ends import LogEnds
+from offsets_log.replay.profile import MODERN
+from offsets_log.restore.copied_target import CopiedTarget
 from offsets_log.restore.judging import PROBLEMS, in_words, judge
 from offsets_log.restore.plan import as_offset
 from offsets_log.restore.target import Committed, PartitionNow
 from offsets_log.rows.tables import Row
+from tests.builders import LogBuilder, member
 from tests.conftest import read_json, read_json_lines
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.restore.fake_cluster import FakeCluster
@@ -145,6 +151,28 @@ def test_a_copy_of_the_target(data: Path, tmp_path: Path) -> None:
     assert not any("ahead" in found["problems"] for found in judged)
     assert any(doubt.startswith("in the copy of the target: ") for doubt in plan["doubts"])
     assert "target.jsonl" in (tmp_path / "rescued" / "README.txt").read_text()
+
+
+def test_what_the_coordinators_of_a_copied_target_served_is_what_the_groups_have_there() -> None:
+    """Not what is pending there; of all partitions of the offsets topic."""
+    logs: Any = SimpleNamespace(
+        find=lambda wanted: None,
+        ends=lambda *_: LogEnds(log_start_offset=0, log_end_offset=9),
+        topic_id=lambda *_: None,
+    )
+    states = [
+        LogBuilder().commit(6, group="ahead").commit(4, group="behind").load(MODERN),
+        LogBuilder().commit(6, group="pending", producer=7).group(member("m"), group="held").load(MODERN),
+    ]
+    starts = [("ahead", ("t", 1), 7)]
+    target = CopiedTarget("c", {"t": 2}, logs, states, MODERN, starts)
+    assert target.offsets("ahead") == {("t", 0): Committed(6, None, "")}
+    rows = [*(row(group, "t") for group in ("ahead", "behind", "held", "pending")), share("ahead", 6, "t", 1)]
+    assert [(found["group"], found.get("is_share"), found["problems"]) for found in judge(target, rows)] == [
+        ("ahead", None, ["ahead"]),
+        ("held", None, ["members"]),
+        ("ahead", True, ["ahead"]),
+    ]
 
 
 def test_topics_of_a_copied_target_that_were_made_anew(data: Path, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ class Subject:
 
     Attributes:
         tests: arguments of pytest.
-        plain_python: whether kernels run as the Python that they are written in.
+        plain_python: whether kernels run as the Python that they are written in; random tests then have a fifth of
+            their examples.
     """
 
     name: str
