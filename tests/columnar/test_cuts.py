@@ -194,7 +194,8 @@ def test_of_what_is_open_the_last_of_a_key_stays(keys: int, room: int, monkeypat
     assert columnar_answer(ended.log, MODERN) == construct_answer(ended.log, MODERN)
 
 
-def test_only_what_is_half_full_grows() -> None:
+def test_only_what_is_half_full_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(a, "LEAST_KEYS", 32)
     log = LogBuilder()
     for number in range(a.LEAST_KEYS + 1):
         log.commit(number, partition=number)
@@ -205,8 +206,9 @@ def test_only_what_is_half_full_grows() -> None:
 
 
 @pytest.mark.parametrize("pieces", [1, 2])
-def test_a_member_may_take_more_partitions_than_there_is_room_for(pieces: int) -> None:
+def test_a_member_may_take_more_partitions_than_there_is_room_for(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """``J-20``: each of them is its own."""
+    monkeypatch.setattr(a, "LEAST_KEYS", 8)
     partitions = [*range(5 * a.LEAST_KEYS)]
     for last in (partitions[-1], len(partitions)):
         log = LogBuilder().newer(5, STRINGS, member_id="m").newer(5, STRINGS, member_id="n")
