@@ -194,11 +194,16 @@ def test_of_what_is_open_the_last_of_a_key_stays(keys: int, room: int, monkeypat
     assert state.arrays.room()["opened"] == room
     assert state.arrays.scan_state.open_count <= room
     assert columnar_answer(log.log, MODERN) == construct_answer(log.log, MODERN)
-    ended = log.end(7).commit(3, producer=8)
-    assert columnar_answer(ended.log, MODERN) == construct_answer(ended.log, MODERN)
+    log.commit(3, producer=8).end(7)
+    for number in range(40):
+        log.commit(number, partition=number % 5, producer=8 + number % 2)
+    log.end(8)
+    for pieces in (1, 2, 3):
+        assert columnar_answer(log.log, MODERN, pieces=pieces) == construct_answer(log.log, MODERN)
 
 
-def test_only_what_is_half_full_grows() -> None:
+def test_only_what_is_half_full_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(a, "LEAST_KEYS", 32)
     log = LogBuilder()
     for number in range(a.LEAST_KEYS + 1):
         log.commit(number, partition=number)
@@ -209,8 +214,9 @@ def test_only_what_is_half_full_grows() -> None:
 
 
 @pytest.mark.parametrize("pieces", [1, 2])
-def test_a_member_may_take_more_partitions_than_there_is_room_for(pieces: int) -> None:
+def test_a_member_may_take_more_partitions_than_there_is_room_for(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """``J-20``: each of them is its own."""
+    monkeypatch.setattr(a, "LEAST_KEYS", 8)
     partitions = [*range(5 * a.LEAST_KEYS)]
     for last in (partitions[-1], len(partitions)):
         log = LogBuilder().newer(5, STRINGS, member_id="m").newer(5, STRINGS, member_id="n")

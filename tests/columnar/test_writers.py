@@ -124,7 +124,7 @@ def test_last_activity_of_small_logs() -> None:
     log = LogBuilder().commit(1, group="g").skip(5).commit(2, group="h").commit(3, group="g", producer=7)
     log.group(group="i").commit(None, group="i").group(group="h", gone=True).commit(None, group="j").end(7)
     log.batches.append(log.offset.to_bytes(8) + log.batches[0][8:])  # in a time before
-    log.skip(1).add(UNKNOWN, record_bytes(2, {"group": "k"}, {"protocol_type": ""}, 3))
+    log.skip(1).add(UNKNOWN, record_bytes(2, {"group": "k"}, {"protocol_type": "", "generation": 1, "members": []}, 3))
     activity = assert_activity(log.log)
     assert {group: at - TIME for group, at in activity.last_ms.items()} == {"g": 7, "h": 6, "i": 8, "k": 14}
 

@@ -22,7 +22,7 @@ from typing import Any
 VERSION = "4.3.0"
 ASK = Path(__file__).with_name("Ask.java")
 DOWNLOAD_SECONDS = 300
-START_SECONDS = 60
+START_SECONDS = 180
 ASK_SECONDS = 120
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For processes that live for seconds."""

@@ -9,7 +9,7 @@ import pytest
 
 from offsets_log.disk.archives import MAX_OFFSET, unpack
 from offsets_log.disk.folder import Folder
-from offsets_log.disk.tails import TAIL_BYTES, read_tail
+from offsets_log.disk.tails import CHUNK_BYTES, read_tail
 from tests.disk.logs import batch, name, segment
 from tests.disk.test_archives import MAKERS, make_zip
 
@@ -56,13 +56,14 @@ def test_the_end_of_a_large_segment_is_kept_from_a_batch_on(maker: str) -> None:
 
 @pytest.mark.parametrize("more", [-1, 0, 1, 1 << 20])
 def test_behind_a_batch_that_is_longer_than_its_segment_no_more_than_an_end_is_kept(more: int) -> None:
-    """However much follows; a batch that ends with the segment is kept whole."""
-    last = batch(2, value=bytes(3 * TAIL_BYTES))
+    """However much follows; a batch that ends with the segment, or before, is kept whole."""
+    last = batch(2, value=bytes(2 * CHUNK_BYTES))
     size = len(last) - 12 + more
     data = batch(0) + batch(1) + last[:8] + size.to_bytes(4) + last[12:]
     tail = read_tail(io.BytesIO(data), len(data))
     assert tail.size_bytes == len(data)
-    assert len(tail.data) == (len(data) if more <= 0 else TAIL_BYTES + 2 * len(batch(0)))
+    assert data.startswith(tail.data) is (more > 0)
+    assert len(tail.data) == (len(data) - len(batch(0)) if more <= 0 else CHUNK_BYTES)
 
 
 @pytest.mark.parametrize(

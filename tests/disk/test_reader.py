@@ -291,6 +291,16 @@ def test_other_topics_alone_are_enough_where_that_is_said(tmp_path):
         assert [one.topic for one in disk.user_partitions] == ["orders"]
 
 
+@pytest.mark.parametrize(("count", "shown"), [(1, "a"), (3, "a, b, c"), (4, "a, b, c, …")])
+def test_open_logs_nothing_found_names_three_other_topics(count, shown, tmp_path):
+    for topic in "abcd"[:count]:
+        (tmp_path / f"{topic}-0").mkdir()
+        (tmp_path / f"{topic}-0" / name(0)).write_bytes(segment(0))
+    with pytest.raises(InputError) as caught:
+        open_logs([str(tmp_path)])
+    assert f"Here are other topics only ({shown}): " in str(caught.value)
+
+
 def test_topic_ids_are_those_of_files_that_tell_them(data):
     """Whatever else lies there: another word, zeros, nothing."""
     files = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import re
@@ -114,6 +115,17 @@ def test_an_array_keeps_its_values_when_it_grows(
         assert scratch.array.shape == (2 * shape[0], *shape[1:])
         assert (scratch.array[: shape[0]] == 7).all()
         assert not scratch.array[shape[0] :].any()
+
+
+def test_an_array_has_its_room_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mapping of a file with holes ends the process where the disk is full."""
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with ExitStack() as stack, pytest.raises(OutputError, match="No space left on device"):
+        Scratch(stack, np.int64, (1,))
 
 
 def test_arrays_are_read_again_and_replaced() -> None:

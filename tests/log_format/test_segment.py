@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -242,6 +243,19 @@ def test_delete_horizon_is_bit_6_and_moves_no_timestamp(recording: Callable[[str
                     assert isinstance(record, Record)
                     assert record.timestamp_ms <= batch.max_timestamp_ms < batch.delete_horizon_ms
     assert seen
+
+
+def test_every_field_of_a_header_is_read_from_its_place() -> None:
+    """In Kafka's order: each of them another number here, and the same again where the batch is written anew."""
+    written = struct.pack(">qiiBIhiqqqhii", 1 << 40, 49, 3, 2, 4, 0x50, 5, 6, 7, 8, 9, 10, 0)
+    batch = b.decode_batch_header(written, 11)
+    assert batch == RecordBatch(
+        position=11, raw=written, magic=2, crc=4, attributes=0x50, base_offset=1 << 40, last_offset=(1 << 40) + 5,
+        partition_leader_epoch=3, base_timestamp_ms=6, max_timestamp_ms=7, producer_id=8, producer_epoch=9,
+        base_sequence=10, records_count=0,
+    )  # fmt: skip
+    again = b.encode_batch(batch, b"")
+    assert (again[:17], again[21:]) == (written[:17], written[21:]), "all but the checksum"
 
 
 @pytest.mark.parametrize("magic", [0, 1])
