@@ -10,7 +10,7 @@ import pytest
 from offsets_log.errors import CorruptRecordError
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.primitives import ZERO_UUID
+from offsets_log.log_format.primitives import INT16, ZERO_UUID, PlainStruct
 from offsets_log.log_format.record import Record
 from offsets_log.messages.cluster_metadata.control import CONTROL_MESSAGES, decode_control_message
 from offsets_log.messages.cluster_metadata.registry import (
@@ -20,6 +20,7 @@ from offsets_log.messages.cluster_metadata.registry import (
     encode_metadata_record,
 )
 from offsets_log.messages.layouts import field_rows
+from offsets_log.messages.message_struct import NullableStruct
 from offsets_log.messages.mirror_maker import OFFSET_SYNCS, decode_mirror_maker_record
 from offsets_log.messages.other_topic import is_of_another_topic, may_be_coordinators
 from offsets_log.messages.registry import (
@@ -74,6 +75,17 @@ def test_a_tagged_struct_says_null_by_a_byte_that_is_zero_and_no_other() -> None
         assert decode_coordinator_record(*encoded).value == value
         assert layout.struct(0).parse(encoded[1][2:]) == value
         assert layout.struct(0).build(value) == encoded[1][2:]
+
+
+@pytest.mark.parametrize(("marker", "is_null"), [(0x80, True), (0xFE, True), (0xFF, True), (0, False), (0x7F, False)])
+def test_a_struct_is_null_behind_any_byte_below_zero(marker: int, is_null: bool) -> None:
+    """Both ways to read it; inside of a tagged field only 0 is null."""
+    plain, tagged = (NullableStruct(PlainStruct("number" / INT16), tagged=is_tagged) for is_tagged in (False, True))
+    value = None if is_null else {"number": 5}
+    data = bytes((marker, 0, 5))
+    assert plain.reader()(data, 0) == (value, 1 if is_null else 3)
+    assert plain.parse(data) == value
+    assert (tagged.parse(bytes((marker & 0x7F, 0, 5))) is None) is (marker & 0x7F == 0)
 
 
 def test_what_a_release_would_read_is_asked_only_where_it_is_known() -> None:
