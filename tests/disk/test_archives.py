@@ -323,17 +323,6 @@ def test_of_a_zip_without_a_directory_nothing_is_taken_behind_what_is_no_member(
     assert len(told) == 1
 
 
-def test_of_a_zip_that_is_cut_behind_a_member_the_member_is_whole_and_a_folder_is_no_member():
-    checkpoint = "cleaner-offset-checkpoint"
-    for cut in (0, 1):
-        content = make_zip(FILES_BEFORE | {checkpoint: FILES[f"data/{checkpoint}"]}, zipfile.ZIP_STORED)
-        folder, *_ = unpack("a.zip", content[: content.index(b"PK\1\2") - cut], on_damage=lambda damage: None)
-        assert list(folder.above) == [checkpoint] * (not cut)
-    content = make_zip(FILES_BEFORE | {f"__consumer_offsets-3/{name(1)}/": b""}, zipfile.ZIP_STORED)
-    (folder,) = unpack("a.zip", content[: content.index(b"PK\1\2")], on_damage=lambda damage: None)
-    assert list(folder.files) == [name(0)]
-
-
 @pytest.mark.parametrize("file", ["a.tar", "a.tar.gz", "a.zip", "x.log.zst", "a.tar.xz"])
 @pytest.mark.parametrize("content", [b"", bytes(10240), b"\0garbage" * 100])
 def test_open_logs_archive_name_over_other_bytes_is_refused(tmp_path, file, content):

@@ -1,9 +1,10 @@
-"""Logs of other topics in archives, of which only the end is kept; and members that nothing reads."""
+"""Logs of other topics in archives, of which only the end is kept; members that nothing reads; zips that are cut."""
 
 from __future__ import annotations
 
 import io
 import struct
+import zipfile
 
 import pytest
 
@@ -11,7 +12,7 @@ from offsets_log.disk.archives import MAX_OFFSET, unpack
 from offsets_log.disk.folder import Folder
 from offsets_log.disk.tails import CHUNK_BYTES, read_tail
 from tests.disk.logs import batch, name, segment
-from tests.disk.test_archives import MAKERS, make_zip
+from tests.disk.test_archives import FILES, FILES_BEFORE, MAKERS, make_zip
 
 OF_TOPIC = {f"data/orders-0/{name(base)}": segment(base, base + 1) for base in (0, 2, 4, 6)}
 OFFSETS = {f"data/__consumer_offsets-3/{name(0)}": segment(0)}
@@ -82,3 +83,14 @@ def test_in_a_zip_without_a_directory_what_no_size_tells_ends_the_reading(
     assert isinstance(folders, list)
     assert sorted(folder.name[-1] for folder in folders) == (["3", "4"] if is_read else ["3"])
     assert len(told) == 1
+
+
+def test_of_a_zip_that_is_cut_behind_a_member_the_member_is_whole_and_a_folder_is_no_member() -> None:
+    checkpoint = "cleaner-offset-checkpoint"
+    for cut in (0, 1):
+        content = make_zip(FILES_BEFORE | {checkpoint: FILES[f"data/{checkpoint}"]}, zipfile.ZIP_STORED)
+        folder, *_ = unpack("a.zip", content[: content.index(b"PK\1\2") - cut], on_damage=lambda damage: None)
+        assert list(folder.above) == [checkpoint] * (not cut)
+    content = make_zip(FILES_BEFORE | {f"__consumer_offsets-3/{name(1)}/": b""}, zipfile.ZIP_STORED)
+    (folder,) = unpack("a.zip", content[: content.index(b"PK\1\2")], on_damage=lambda damage: None)
+    assert list(folder.files) == [name(0)]
