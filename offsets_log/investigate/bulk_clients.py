@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -73,12 +73,12 @@ class HeldWriters(WritersState):
         if holders.only is None and not holders.by_name and not holders.by_id:
             return 0
         self._versions += 1
-        name = VERSION_NAME + self._versions.to_bytes(nm.NUMBER_SIZE)
-        only = [] if holders.only is None else [holders.only]
-        version, *writers = self._numbers(group_id, [*only, *holders.by_name.values()], [name])
+        (version,) = self.numbers_of([VERSION_NAME + self._versions.to_bytes(nm.NUMBER_SIZE)])
         self.arrays.groups[version].by_id = bool(holders.by_id)
-        if only:
-            self.arrays.groups[version].only = writers.pop(0) + 1
+        if holders.only is not None:
+            (only,) = self._numbers(group_id, [holders.only])
+            self.arrays.groups[version].only = only + 1
+        writers = self._numbers(group_id, holders.by_name.values())
         data, ends = bytearray(), []
         for topic, partition in holders.by_name:
             raw = plain(topic).encode()
@@ -95,14 +95,14 @@ class HeldWriters(WritersState):
                 return
             self.grow()
 
-    def _numbers(self, group_id: str, holders: Sequence[Holder], others: Sequence[bytes] = ()) -> list[int]:
-        """Return the numbers of other names, then for each holder the writer's."""
+    def _numbers(self, group_id: str, holders: Iterable[Holder]) -> list[int]:
+        """Return the writers' numbers for holders."""
         group = [plain(group_id)] if self._per == "member" else []
         names = [(*group, *name_of(holder, self._per)) for holder in holders]
         new = [*dict.fromkeys(name for name in names if name not in self._writers)]
-        numbers = self.numbers_of([*others, *(nm.NOBODYS_NAME + json.dumps(name).encode() for name in new)])
-        self._writers.update(zip(new, numbers[len(others) :], strict=True))
-        return [*numbers[: len(others)], *map(self._writers.__getitem__, names)]
+        numbers = self.numbers_of([nm.NOBODYS_NAME + json.dumps(name).encode() for name in new])
+        self._writers.update(zip(new, numbers, strict=True))
+        return [self._writers[name] for name in names]
 
     def _sender(self, record: CoordinatorRecord, is_plain: bool) -> int:
         """Return the number of the writer of a commit."""

@@ -12,9 +12,7 @@ from offsets_log.columnar.jit.compiled import Kernel
 from offsets_log.columnar.jit.sources import place_of
 from offsets_log.columnar.scan.reading import Threads
 from offsets_log.columnar.warm import WITH
-from offsets_log.log_format.building import build_batch
-from offsets_log.log_format.record import Record
-from tests.cli.runs import SAMPLE, commit, run, write_partition
+from tests.cli.runs import SAMPLE, batch_of, commit, run, write_partition
 from tests.conftest import BulkFrom
 
 COMMANDS = {
@@ -42,16 +40,8 @@ COMMANDS = {
 @pytest.fixture
 def segments(tmp_path: Path) -> Path:
     """Return a partition of two segments, in the first of which one of two records gives way."""
-    first, second = (
-        [
-            Record(offset=offset, key=key, value=value)
-            for offset in offsets
-            for key, value in [commit("g", offset=offset)]
-        ]
-        for offsets in ((0, 1), (2,))
-    )
-    folder = write_partition(tmp_path / "segments", [build_batch(first)])
-    (folder / "__consumer_offsets-0" / f"{2:020}.log").write_bytes(build_batch(second))
+    folder = write_partition(tmp_path / "segments", [batch_of(commit("g", offset=1), commit("g", offset=2))])
+    (folder / "__consumer_offsets-0" / f"{2:020}.log").write_bytes(batch_of(commit("g", offset=3), first=2))
     return folder
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
 from dataclasses import replace
 from itertools import accumulate, combinations, pairwise, product
-from typing import Any
 
-import numpy as np
 import pytest
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.replay import Replay, replay_logs
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.scan.layout import PAGE
-from offsets_log.columnar.scan.reading import PAUSE, Ahead, Cursor, ScanOrder, ScanPlace
+from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
 from offsets_log.columnar.state import State
 from offsets_log.events import EVERYTHING
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -271,57 +267,3 @@ def test_batches_of_any_size_decompressed(count: int) -> None:
     value = {"offset": 5, "metadata": "m" * 32000, "commit_timestamp": 1, "expire_timestamp": -1, "leader_epoch": 3}
     log = LogBuilder().commit(1).add(*[record_bytes(1, key, value, 3)] * count, compression="gzip").commit(2, group="h")
     assert columnar_answer(log.log, MODERN) == construct_answer(log.log, MODERN)
-
-
-class _AtOnce(Executor):
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        function(*arguments, **named)
-        return Future()
-
-
-def test_pages_are_asked_for_once_and_before_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a thread that has nothing else to do, for the only one that reads a log."""
-    layout = order_of(bytes(3 * PAGE), bytes(2 * PAGE)).layout
-    read, asked = list[int](), list[tuple[int, int]]()
-    touch = layout.touch
-
-    def noted(begin: int, end: int) -> None:
-        asked.append((begin, end))
-        touch(begin, end)
-
-    monkeypatch.setattr(layout, "touch", noted)
-    ahead = Ahead(layout, _AtOnce(), read.append)
-    for size_bytes in (5, PAUSE, 7):
-        ahead(size_bytes)
-    assert read == [5, PAUSE, 7]
-    assert asked[0][0] >= PAUSE + 5  # beyond what is being read
-    assert all(before[1] == after[0] for before, after in pairwise(asked))
-    assert sum(end - begin for begin, end in asked) == sum(read)
-
-
-class _Touched:
-    """Bytes of a segment that note which are read."""
-
-    def __init__(self, size_bytes: int) -> None:
-        self.size_bytes, self.places = size_bytes, list[int]()
-
-    def __getitem__(self, stretch: slice) -> a.Bytes:
-        self.places += range(*stretch.indices(self.size_bytes))
-        return np.zeros(0, np.uint8)
-
-
-@pytest.mark.parametrize(
-    ("begin", "end", "places"),
-    [
-        (0, 1, [[0], [], []]),
-        (PAGE, 4 * PAGE, [[PAGE, 2 * PAGE], [], [0]]),
-        (3 * PAGE - 1, 3 * PAGE + 1, [[3 * PAGE - 1], [], [0]]),
-        (4 * PAGE, 99 * PAGE, [[], [], [PAGE]]),
-    ],
-)
-def test_a_byte_of_each_page_is_touched(begin: int, end: int, places: list[list[int]]) -> None:
-    layout = order_of(bytes(3 * PAGE), b"", bytes(2 * PAGE)).layout
-    noted = [_Touched(len(data)) for data in layout.data]
-    layout.data = noted  # type: ignore[assignment]
-    layout.touch(begin, end)
-    assert [segment.places for segment in noted] == places

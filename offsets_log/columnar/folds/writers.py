@@ -20,7 +20,7 @@ from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import ONE_THREAD, Ahead, Note, Threads
+from offsets_log.columnar.scan.reading import ONE_THREAD, Note, Threads
 from offsets_log.events import EVERYTHING, Event, LogEvent, Until
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
@@ -183,7 +183,7 @@ class WritersState(TakesNothing, Counting):
         ends, numbers = np.cumsum([len(name) for name in names]), np.zeros(len(names), np.int64)
         while not nm.number(self.arrays.all, data, ends, numbers):
             self.grow()
-        return [int(number) for number in numbers]
+        return numbers.tolist()
 
     def answer(self, record: CoordinatorRecord, is_plain: bool) -> None:
         """Say what the kernel asks in ``counts`` before it counts a record.
@@ -327,9 +327,7 @@ def count_log(
     count.kind = kind
     count.per = (PER_OF_SOME if is_filtered else PER)[per]
     with ThreadPoolExecutor(threads.count) as pool:
-        is_alone = pieces == 1 < threads.count
-        advance = Ahead(count.order.layout, pool, threads.advance) if is_alone else threads.advance
-        parts = count.start(pool, advance)
+        parts = count.start(pool, threads.advance)
         try:
             state = count.join(parts, note)
         finally:

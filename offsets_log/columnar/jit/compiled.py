@@ -97,7 +97,7 @@ class Kernel(Generic[Parameters]):
         functools.update_wrapper(self, function)
         self.function = function
         self.kinds = kinds_of(function)
-        self._leaves = tuple(leaves(self.kinds))
+        self.leaves = tuple(leaves(self.kinds))
         self._entry: Callable[..., int] | None = None
         self._lock = threading.Lock()
 
@@ -107,7 +107,7 @@ class Kernel(Generic[Parameters]):
         if IS_PYTHON:
             with np.errstate(over="ignore"):  # hashes are products that go over, as they do in machine code
                 return self.function(*arguments, **named)
-        return (self._entry or self.link())(*_flat(self._leaves, arguments))
+        return (self._entry or self.link())(*_flat(self.leaves, arguments))
 
     def link(self) -> Callable[..., int]:
         """Link its code, and compile it first if it is not kept."""
@@ -178,7 +178,7 @@ def _linked(of: Kernel[Any]) -> Callable[..., int]:
         _wait_for(file, place_of(of.function))
         with one_at_a_time(file):
             kept = read(file) or _compile(of, file)
-    counts = [1 if kind is None else 1 + kind.dimensions for kind in leaves(of.kinds)]
+    counts = [1 if kind is None else 1 + kind.dimensions for kind in of.leaves]
     pointer = ctypes.c_void_p
     prototype: Any = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *[ctypes.c_int64] * sum(counts))
     entry = prototype(address_of(*kept))

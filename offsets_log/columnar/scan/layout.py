@@ -21,8 +21,6 @@ from offsets_log.log_format.partition_log import LogWalk, PartitionLog
 STAGED = 1 << 12
 WINDOW = 1 << 20
 WINDOW_BATCHES = 1 << 13
-PAGE = 4096
-"""Bytes that are mapped at once, or a part of them."""
 MOST_WINDOW = 1 << 25
 """Maximum number of bytes that one batch may decompress to in a kernel; a larger one is read on the slow path."""
 
@@ -51,11 +49,6 @@ class Layout:
     def stand_behind(self, size_bytes: int) -> None:
         """Shift the beginning of the log by the size of preceding segments that are not here."""
         self.begins = [size_bytes + begin for begin in self.begins]
-
-    def touch(self, begin: int, end: int) -> None:
-        """Have the system map the pages of a stretch of the log, without Python's lock."""
-        for data, at in zip(self.data, self.begins, strict=True):
-            data[max(0, begin - at) : max(0, end - at) : PAGE].max(initial=0)
 
 
 class Scanner:

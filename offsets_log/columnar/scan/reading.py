@@ -10,7 +10,6 @@ import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,19 +83,6 @@ class Cursor:
     entered: int | None = None
     is_broken: bool = False
     is_stopped: bool = False
-
-
-class Ahead:
-    """Asks for pages before the only thread that reads a log needs them; called as `Threads.advance`."""
-
-    def __init__(self, layout: Layout, pool: Executor, advance: Advance) -> None:
-        self._layout, self._pool, self._advance = layout, pool, advance
-        self._asked_to = 2 * PAUSE
-
-    def __call__(self, size_bytes: int) -> None:
-        self._advance(size_bytes)
-        self._pool.submit(self._layout.touch, self._asked_to, self._asked_to + size_bytes)
-        self._asked_to += size_bytes
 
 
 class ScanOrder:
