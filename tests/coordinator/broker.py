@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -135,12 +136,19 @@ def _run(seconds: int, *command: str) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+_ports = itertools.count(10_000 + 1_000 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 20))
+
+
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A port of the loopback interface that nobody listens on, another with each call.
+
+    Each worker has ports of its own, below those that the system gives to connections: none is taken meanwhile.
+    """
+    for port in _ports:
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("all ports are taken")
 
 
 class Broker:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,15 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.generate import Options, generate
+from tests.coordinator.broker import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_SECONDS = 600
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @dataclass
