@@ -1,7 +1,8 @@
 # offsets-log in a container, without root:
 #   docker build -t offsets-log .
 #   docker run --rm -v /var/lib/kafka/data:/data:ro offsets-log compact /data
-# Kernels for large logs are compiled for the processor they run on; --volume offsets-log:/home/reader/.cache keeps them.
+# Kernels for large logs are in the image; for processors older than x86-64-v3, or others, they are compiled where it runs,
+# and --volume offsets-log:/home/reader/.cache keeps them.
 # With Spark and a JVM: docker build --build-arg EXTRAS=spark -t offsets-log:spark .
 ARG PYTHON=3.12
 
@@ -11,6 +12,8 @@ COPY pyproject.toml README.md LICENSE ./
 COPY offsets_log offsets_log
 COPY spark_jobs spark_jobs
 COPY cli cli
+COPY tools/shipped_kernels.py tools/
+RUN pip install --no-cache-dir . && python -m tools.shipped_kernels
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:${PYTHON}-slim

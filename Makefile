@@ -9,7 +9,7 @@ MUTANTS ?= 10
 SEED ?= 1
 SUBJECTS ?=
 
-.PHONY: help demo test test-fast check docs fuzz mutants bench java browser clean
+.PHONY: help demo test test-fast check docs wheel fuzz mutants bench java browser clean
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-fast  what says most in little time: no Java, no browser, few recordings"
 	@echo "make check  formatting, lint, types, import contracts, dead code"
 	@echo "make docs   write the generated pages of docs/ and what sessions print, and build the site"
+	@echo "make wheel  build dist/*.whl with compiled kernels in it, so that the first large log waits for none"
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments (WHAT=segments, engines, lines, repair, clean, data-directory, requests)"
 	@echo "make mutants put small faults in, MUTANTS=$(MUTANTS) a subject, and tell which no test notices (SEED=$(SEED))"
 	@echo "make bench  measure the commands and others on a generated log"
@@ -56,6 +57,10 @@ docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "the site is in build/site; open build/site/index.html"
 
+wheel: $(VENV)/.installed-dev
+	$(BIN)/python -m tools.shipped_kernels
+	$(BIN)/python -m build --wheel
+
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.fuzz --what $(WHAT) --inputs $(INPUTS)
 
@@ -92,4 +97,4 @@ browser:
 	@command -v chromium >/dev/null || ./tools/apt-install chromium || echo "without a browser its tests are skipped" >&2
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist offsets_log/columnar/shipped .pytest_cache .mypy_cache .ruff_cache .hypothesis

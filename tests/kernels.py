@@ -67,4 +67,4 @@ def stop() -> None:
 
 if __name__ == "__main__":
     os.nice(int(sys.argv[1]))
-    os.execve(sys.executable, (sys.executable, "-m", compiled.WARM), compiled._environment())
+    os.execve(sys.executable, (sys.executable, "-m", compiled.WARM), compiled.environment())

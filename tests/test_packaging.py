@@ -15,6 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from offsets_log.columnar import warm
+from offsets_log.columnar.jit.sources import common_stamp_of, place_of
+from offsets_log.columnar.warm import kernels
+from tools.shipped_kernels import FOLDER, ship
+
 ROOT = Path(__file__).parent.parent
 SAMPLE = str(ROOT / "samples" / "kafka-4.3-mixed" / "log")
 PROGRAM = "from cli.main import run; run()"
@@ -26,6 +31,7 @@ cli.bulk.BULK_FROM_BYTES = 0
 atexit.register(lambda: [beside.process.kill() for beside in compiled._BESIDE])  # no kernels but the command's
 {PROGRAM}
 """
+HAS_COMMON = common_stamp_of(warm.__name__) is not None
 PARTS = re.compile(r"<(?:style|script)>.*?</(?:style|script)>", re.DOTALL)
 
 
@@ -38,9 +44,17 @@ def lowest() -> list[str]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of both distributions, the wheel made from the other's contents."""
-    folder = tmp_path_factory.mktemp("made")
-    subprocess.run([sys.executable, "-m", "build", "--outdir", folder, ROOT], check=True, capture_output=True)
+    """The folder of both distributions, the wheel made from the other's contents, with the kernels of `history`."""
+    folder, unpacked = (tmp_path_factory.mktemp(name) for name in ("made", "unpacked"))
+    build = [sys.executable, "-m", "build", "--outdir", folder]
+    subprocess.run([*build, "--sdist", ROOT], check=True, capture_output=True)
+    with tarfile.open(next(folder.glob("*.tar.gz"))) as opened:
+        opened.extractall(unpacked, filter="data")
+    (source,) = unpacked.iterdir()
+    if HAS_COMMON:
+        some = (one for one in kernels() if place_of(one.function).startswith("history."))
+        ship(some, source / FOLDER.relative_to(ROOT))
+    subprocess.run([*build, "--wheel", source], check=True, capture_output=True)
     return folder
 
 
@@ -113,6 +127,17 @@ def test_the_version_names_what_reads_large_logs(python: str, tmp_path: Path) ->
     numba = next(name for name in lowest() if name.startswith("numba"))
     assert numba.replace("==", " ") in said
     assert "pyarrow 17.0.0" in said
+
+
+@pytest.mark.skipif(not HAS_COMMON, reason="kernels of this processor are for no others")
+def test_kernels_that_the_wheel_brings_are_not_compiled(python: str, tmp_path: Path) -> None:
+    """Whatever version of numba has compiled them."""
+    words = ("history", SAMPLE, "-g", "metrics-*", "-o", "jsonl")
+    here = run(sys.executable, *words, folder=tmp_path, program=IN_BULK)
+    there = run(python, *words, folder=tmp_path, program=IN_BULK, OFFSETS_LOG_CACHE=str(tmp_path))
+    assert (there.returncode, there.stdout, there.stderr) == (here.returncode, here.stdout, here.stderr)
+    assert there.stdout
+    assert list((tmp_path / "offsets-log" / "kernels").iterdir()) == []
 
 
 def test_the_source_distribution_can_be_tested(made: Path) -> None:

@@ -113,6 +113,12 @@ DAMAGES: dict[str, tuple[Harm, str, str, int, list[tuple[int, int]]]] = {
 """What is done to a copy of which recording, and the offsets of a partition that are missing then."""
 
 
+EACH = [
+    (command, [*DAMAGES][(turn + shift) % len(DAMAGES)]) for turn, command in enumerate(COMMANDS) for shift in (0, 3)
+]
+"""Every command with two of the damages, every damage with four commands or more: all learn of them from one place."""
+
+
 @pytest.fixture(params=DAMAGES)
 def damaged(request: pytest.FixtureRequest, recording: Recording, tmp_path: Path) -> tuple[Path, list[str]]:
     """A copy with damage, and how the line on each missing part begins."""
@@ -130,7 +136,7 @@ def begins(lines: list[str], expected: list[str]) -> bool:
     return len(lines) == len(expected) and all(map(str.startswith, lines, expected))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(("command", "damaged"), EACH, indirect=["damaged"])
 def test_lost_log_is_told_once_with_status_3(command: str, damaged: tuple[Path, list[str]], tmp_path: Path) -> None:
     log, expected = damaged
     result = run(command, log, to=tmp_path / "out")
@@ -149,7 +155,7 @@ def test_nothing_of_these_copies_is_missing_before_the_damage(
         assert (result.exit_code, told(result)) == (0, []), result.stderr
 
 
-@pytest.mark.parametrize("command", ["compact", "rebuild", "decode -o parquet", "top", "groups", "diff", "report"])
+@pytest.mark.parametrize(("command", "damaged"), EACH[::3], indirect=["damaged"])
 def test_in_bulk_the_same_is_told(
     command: str, damaged: tuple[Path, list[str]], tmp_path: Path, bulk_from: BulkFrom
 ) -> None:

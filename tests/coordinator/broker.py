@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -136,13 +137,14 @@ def _run(seconds: int, *command: str) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-_ports = itertools.count(10_000 + 1_000 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 20))
+_ports = itertools.count(random.SystemRandom().randrange(10_000, 30_000))
 
 
 def free_port() -> int:
     """A port of the loopback interface that nobody listens on, another with each call.
 
-    Each worker has ports of its own, below those that the system gives to connections: none is taken meanwhile.
+    It is below those that the system gives to connections, and far from those of other processes: none takes it
+    meanwhile.
     """
     for port in _ports:
         with socket.socket() as listener, contextlib.suppress(OSError):

@@ -106,7 +106,7 @@ def thin(samples: Samples, shift: int, most: int, *, first_shift: int = FIRST_SH
         samples = samples[: len(kept)]
     if not len(samples):
         return 0, shift
-    lines, times, offsets = _small(samples[:, TAG] >> LINE_AT), samples[:, TIME], samples[:, RECORD_OFFSET]
+    lines, times, offsets = _small(samples[:, TAG] >> LINE_AT), samples[:, TIME].copy(), samples[:, RECORD_OFFSET]
     order = _small(_by_line(lines))
     is_other, settled = _steps(lines[order]), lines[order] <= LINE_MASK
     in_time = times[order]
@@ -119,7 +119,7 @@ def thin(samples: Samples, shift: int, most: int, *, first_shift: int = FIRST_SH
         in_time = times[order]
     begins = np.flatnonzero(_begins(is_other, in_time >> shift))
     del lines, in_time, is_other, settled
-    records = np.add.reduceat(samples[order, RECORDS], begins)
+    records = np.add.reduceat(samples[:, RECORDS].take(order), begins)
     _keep(samples, order[np.append(begins[1:], len(order)) - 1])
     samples[: len(begins), RECORDS] = records
     return len(begins), shift
@@ -148,9 +148,8 @@ def _width(is_other: Flags, times: Samples, settled: Flags, shift: int, most: in
 
 
 def _keep(samples: Samples, places: Numbers) -> None:
-    """Move rows to the front, column by column: no second copy of them all is made."""
-    for column in range(COLUMNS):
-        samples[: len(places), column] = samples[places, column]
+    """Move samples to the front: as rows, for one by one their columns take four times as long."""
+    samples[: len(places)] = samples.take(places, axis=0)
 
 
 def _steps(values: Numbers) -> Flags:

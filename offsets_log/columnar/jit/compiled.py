@@ -3,7 +3,7 @@
 Kernels are written as plain Python. `numba_backend` compiles them, in a process of its own and once on a machine: the
 code is kept on disk and linked from there without numba, whose import costs more than the work on a small log. It is
 compiled again when the text of its module or of a module imported there changes, or numba or the processor; what is
-compiled while one is edited is not kept.
+compiled while one is edited is not kept. A wheel may bring code of kernels for most processors (``make wheel``).
 
 kernel        what Python calls; its arguments are arrays in C order, records, numbers and named tuples of these, as
               its annotations say (`kinds`)
@@ -33,12 +33,22 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from offsets_log.columnar.jit.keeping import Kept, cache_base, file_of, keep, one_at_a_time, packed, read, unpacked
+from offsets_log.columnar.jit.keeping import (
+    Kept,
+    cache_base,
+    file_of,
+    keep,
+    one_at_a_time,
+    packed,
+    read,
+    shipped,
+    unpacked,
+)
 from offsets_log.columnar.jit.kinds import Kind, kinds_of, leaves
 from offsets_log.columnar.jit.linking import address_of
 from offsets_log.columnar.jit.modes import IS_CHECKED, IS_COMPILING, IS_PYTHON, LEVEL
 from offsets_log.columnar.jit.records import Longs, Of, Record, Table
-from offsets_log.columnar.jit.sources import MACHINE, PACKAGE, check_sources, place_of
+from offsets_log.columnar.jit.sources import MACHINE, PACKAGE, check_sources, place_of, processor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Parameters = ParamSpec("Parameters")
@@ -168,12 +178,12 @@ _BESIDE: list[Beside] = []
 
 def is_kept(of: Kernel[Any]) -> bool:
     """Return whether a kernel's code is on disk, so that nothing must be compiled."""
-    return IS_PYTHON or IS_CHECKED or file_of(of.function).exists()
+    return IS_PYTHON or IS_CHECKED or file_of(of.function).exists() or shipped(of.function) is not None
 
 
 def _linked(of: Kernel[Any]) -> Callable[..., int]:
     file = file_of(of.function)
-    kept = read(file)
+    kept = shipped(of.function) or read(file)
     if kept is None:
         _wait_for(file, place_of(of.function))
         with one_at_a_time(file):
@@ -206,22 +216,24 @@ def _compile(of: Kernel[Any], file: Path) -> Kept:
             keep(file, packed(*made))
         return made
     command = (MACHINE, of.function.__module__, of.function.__name__, str(file))
-    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, env=_environment(), check=False)
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, env=environment(), check=False)
     found = unpacked(done.stdout)
     if done.returncode or found is None:
         raise RuntimeError(f"a kernel cannot be compiled: {done.stderr.decode(errors='replace')[-2000:]}")
     return found
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the environment of a process that compiles.
 
     Levels above 2 take half as long again and gain nothing here. Code whose every index is checked is for tests, which
     compile it longer than they run it; below 1 it would need functions that count references.
     """
     path = os.pathsep.join(sys.path)
+    name, features = processor()
     ours = {"OFFSETS_LOG_CACHE": str(cache_base()), "OFFSETS_LOG_COMPILES": "1", "NUMBA_OPT": str(LEVEL)}
-    return {**os.environ, **ours, "PYTHONPATH": path}
+    target = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
+    return {**os.environ, **ours, **target, "PYTHONPATH": path}
 
 
 def compile_beside(but: Kernel[Any], first: Sequence[str]) -> None:
@@ -236,7 +248,7 @@ def compile_beside(but: Kernel[Any], first: Sequence[str]) -> None:
     if not _BESIDE:
         nothing, place = subprocess.DEVNULL, place_of(but.function)
         command = [sys.executable, "-m", WARM, place]
-        process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=_environment())
+        process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=environment())
         _BESIDE.append(Beside(process, tuple(first), place))
 
 

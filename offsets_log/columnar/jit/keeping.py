@@ -1,4 +1,4 @@
-"""The user's folder of machine code that is kept."""
+"""Machine code that is kept: the user's folder of it, and the package's, which wheels may have."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from offsets_log.columnar.jit.sources import place_of, stamp_of
+from offsets_log.columnar.jit.sources import PACKAGE, common_stamp_of, place_of, stamp_of
 
 Kept = tuple[str, bytes]
 """The name of a kernel's entry, and its code."""
+SHIPPED = "shipped"
+"""The folder beside the rooms of kernels that ``make wheel`` fills."""
 
 
 @functools.cache
@@ -38,6 +41,22 @@ def cache_base() -> Path:
 
 def file_of(function: Callable[..., Any]) -> Path:
     return cache_base() / "offsets-log" / "kernels" / f"{place_of(function)}-{stamp_of(function.__module__)}"
+
+
+def shipped_name(function: Callable[..., Any]) -> str | None:
+    """Return the name of a kernel's file in the package's folder; None where such code does not run."""
+    stamp = common_stamp_of(function.__module__)
+    return stamp and f"{place_of(function)}-{stamp}"
+
+
+def shipped(function: Callable[..., Any]) -> Kept | None:
+    """Return the code of a kernel that came with the package."""
+    name = shipped_name(function)
+    if name is None:
+        return None
+    with suppress(OSError, KeyError):
+        return unpacked(resources.files(PACKAGE).joinpath(SHIPPED, name).read_bytes())
+    return None
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from offsets_log.columnar.jit.keeping import keep, packed
 from offsets_log.columnar.jit.kinds import Kind, leaves
 from offsets_log.columnar.jit.linking import C_FUNCTIONS
 from offsets_log.columnar.jit.modes import IS_CHECKED, LEVEL
-from offsets_log.columnar.jit.sources import MACHINE, ChangedError, check_sources, stamp_of
+from offsets_log.columnar.jit.sources import MACHINE, ChangedError, check_sources, processor, stamp_of
 
 _LOCK = threading.Lock()
 _JIT: Any = numba.njit
@@ -259,10 +259,8 @@ def _object_of(name: str, assembly: str) -> tuple[str, bytes]:
     for item in module.functions:
         if not item.is_declaration and item.name != entry.name:
             item.linkage = "internal"
-    features = llvm.get_host_cpu_features().flatten()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=LEVEL, jit=True
-    )
+    cpu, features = processor()
+    machine = llvm.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=LEVEL, jit=True)
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_dead_arg_elimination_pass()  # parts take whole bundles, and of each array what numba knows of it

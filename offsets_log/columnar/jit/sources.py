@@ -1,9 +1,10 @@
-"""The texts that the code of kernels is made of: whether they are still those that it was made of."""
+"""What the code of kernels is made of, texts and a processor: whether they are still those that it was made for."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import platform
 import re
 import sys
 from collections.abc import Callable
@@ -18,6 +19,12 @@ from offsets_log.columnar.jit.modes import IS_CHECKED
 PACKAGE = "offsets_log.columnar"
 MACHINE = f"{PACKAGE}.jit.numba_backend"
 """What compiles: all code depends on it."""
+COMMON = "x86-64-v3"
+"""The kind of processors that kernels are compiled for where it fits: most servers are of it or newer."""
+COMMON_FEATURES = (
+    "avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt",
+    "sahf", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave",
+)  # fmt: skip
 IMPORT, NAME = re.compile(rb"^from (offsets_log[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE), re.compile(rb"\w+")
 
 
@@ -31,9 +38,30 @@ def stamp_of(module: str) -> str:
     """Return a hash of everything that the code of a module's kernels depends on, as it was when this was asked."""
     import llvmlite.binding as llvm
 
-    processor = (llvm.get_host_cpu_name(), sorted(llvm.get_host_cpu_features().items()))
-    facts = (_sources(module), processor, sys.version_info[:2], _compiler(), llvm.llvm_version_info, IS_CHECKED)
+    facts = (_sources(module), processor(), sys.version_info[:2], _compiler(), llvm.llvm_version_info, IS_CHECKED)
+    return _hash(facts)
+
+
+@functools.cache
+def common_stamp_of(module: str) -> str | None:
+    """Return the same of code that runs wherever processors are `COMMON`, whoever compiled it; None elsewhere."""
+    is_common = processor() == (COMMON, "") and sys.platform == "linux" and not IS_CHECKED
+    return _hash((_sources(module), COMMON, sys.platform)) if is_common else None
+
+
+def _hash(facts: object) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def processor() -> tuple[str, str]:
+    """Return for what processor kernels are compiled, and with which features of it, as LLVM takes them."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    if platform.machine().lower() in ("x86_64", "amd64") and all(map(features.get, COMMON_FEATURES)):
+        return COMMON, ""
+    return llvm.get_host_cpu_name(), features.flatten()
 
 
 def _compiler() -> list[str]:
