@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +53,19 @@ def jars() -> Path:
     return Path(pyspark.__file__).parent / "jars"
 
 
+def submit_args(settings: Mapping[str, str]) -> str:
+    """``PYSPARK_SUBMIT_ARGS`` of a process whose session has settings beside its own."""
+    told = [f"{name}={value}" for name, value in {"spark.ui.enabled": "false", **settings}.items()]
+    return shlex.join([*chain.from_iterable(("--conf", one) for one in told), "pyspark-shell"])
+
+
 @pytest.fixture(scope="session", autouse=True)
 def environment() -> None:
     """Workers run this interpreter, everything stays on this machine, and Java does not compile for hours to come."""
     options = " ".join(quick(jars()))
     os.environ.pop("SPARK_CONF_DIR", None)  # a folder of settings among its paths, and Java takes no kept classes
     os.environ["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_DAEMON_JAVA_OPTS"] = options
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--conf 'spark.executor.extraJavaOptions={options}' pyspark-shell"
+    os.environ["PYSPARK_SUBMIT_ARGS"] = submit_args({"spark.executor.extraJavaOptions": options})
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
