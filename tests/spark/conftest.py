@@ -26,7 +26,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 HERE_ONLY = re.compile(
     r"has no effect: (all logs end|the log ends) before$|of open transactions (is|are) not among these"
@@ -94,6 +94,5 @@ def spark(environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     if keeps:
         java = SparkContext._gateway.proc
         java.stdin.close()  # so that it ends
-        java.wait(PATIENCE_S)
-        if made.exists():
+        if java.wait(PATIENCE_S) >= 0 and made.exists():  # no signal cut it off
             made.replace(archive)
