@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import pickle
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+import cramjam
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
@@ -49,7 +49,7 @@ RUN_ITEMS, RUN_BYTES = 1 << 12, 1 << 20
 MOST_PIECE_BYTES = 1 << 27
 """Maximum size of a piece, since its result comes to the driver as a whole."""
 FAST = 1
-"""Level of zlib: most results are texts, and tables with unused room."""
+"""Level of zstd: most results are texts, and tables with unused room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Made:
 
     def _read(self) -> Iterator[tuple[PieceFiles, Any]]:
         for number, data in self._rows.toLocalIterator(prefetchPartitions=True):
-            yield self._pieces[number], pickle.loads(zlib.decompress(data))
+            yield self._pieces[number], pickle.loads(cramjam.zstd.decompress(data))
 
 
 def _task(reading: SourceOptions, work: Work) -> Callable[[tuple[int, PieceFiles]], Iterator[tuple[int, bytes]]]:
@@ -136,7 +136,7 @@ def _task(reading: SourceOptions, work: Work) -> Callable[[tuple[int, PieceFiles
     def run(numbered: tuple[int, PieceFiles]) -> Iterator[tuple[int, bytes]]:
         number, piece = numbered
         for made in _made(piece, reading, work):
-            yield number, zlib.compress(pickle.dumps(made, pickle.HIGHEST_PROTOCOL), FAST)
+            yield number, bytes(cramjam.zstd.compress(pickle.dumps(made, pickle.HIGHEST_PROTOCOL), FAST))
 
     return run
 

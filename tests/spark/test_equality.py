@@ -65,11 +65,10 @@ def by_spark(spark: Any, folder: Path, profile: str, names: dict[bytes, str], **
     return document
 
 
-def at_once(spark: Any, folder: Path, profile: str, names: dict[bytes, str]) -> Json:
+def at_once(spark: Any, folder: Path, profile: str, names: dict[bytes, str], **options: Any) -> Json:
     """The same in one job, from the joined rows themselves."""
-    rows = memory(
-        read(spark, SourceOptions(paths=(str(folder),), level="partials", profile=profile)), profile
-    ).toArrow()
+    reading = SourceOptions(paths=(str(folder),), level="partials", profile=profile, **options)
+    rows = memory(read(spark, reading), profile).toArrow()
     of_kind: dict[str, list[Json]] = {}
     for row in rows.to_pylist():
         of_kind.setdefault(row["kind"], []).append(row)
@@ -154,8 +153,8 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log of two offsets partitions in many small segments, with transactions across them."""
     folder = tmp_path_factory.mktemp("generated")
     options = Options(
-        bytes=6 << 20, groups=40, partitions=6, transactions=0.2, tombstones=0.05, offsets_partitions=2,
-        segment_bytes=400_000, codec="lz4",
+        bytes=2 << 20, groups=40, partitions=6, transactions=0.2, tombstones=0.05, offsets_partitions=2,
+        segment_bytes=130_000, codec="lz4",
     )  # fmt: skip
     generate(folder / "log", options)
     return folder / "log"
@@ -178,8 +177,7 @@ def test_any_cutting_partitioning_and_planning(profile: str, plans: Any, generat
         finally:
             spark.conf.set("spark.sql.shuffle.partitions", "2")
             spark.conf.set("spark.sql.adaptive.enabled", "true")
-    whole = by_spark(spark, generated, profile, {}, split=False)
-    assert_same(whole, expected)
+    assert_same(at_once(spark, generated, profile, {}, split=False), expected)
 
 
 def test_large_segments_are_cut_at_batches(tmp_path: Path, spark: Any) -> None:

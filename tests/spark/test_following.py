@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -86,17 +87,18 @@ def test_tables_of_a_log_that_grows_is_damaged_and_cut_off(spark: Any, mixed: Pa
 
 
 def workers() -> list[int]:
-    """Processes of Python below this session's daemon."""
-    found = []
+    """Processes of Python below the daemons of this session: those that plan, and those that run tasks."""
+    parents, daemons = {}, set()
     for path in Path("/proc").iterdir():
         try:
-            if path.name.isdecimal() and b"pyspark.daemon" in (path / "cmdline").read_bytes():
-                parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-                if b"pyspark.daemon" in Path(f"/proc/{parent}/cmdline").read_bytes():
-                    found.append(int(path.name))
+            if path.name.isdecimal():
+                parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+                if re.search(rb"\0(pyspark|spark_jobs)\.daemon\0", (path / "cmdline").read_bytes()):
+                    daemons.add(int(path.name))
         except OSError:
             continue
-    return found
+    java = {pid for pid, parent in parents.items() if parent == os.getpid()}
+    return [pid for pid in daemons if parents[pid] in daemons and parents.get(parents[pid]) in java]
 
 
 def test_workers_that_are_killed(spark: Any, mixed: Path, tmp_path: Path) -> None:

@@ -20,7 +20,9 @@ from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
 from spark_jobs.options import SourceOptions, as_options, parse
+from spark_jobs.run import DAEMON
 from tests.conftest import BulkFrom
+from tests.spark.conftest import submit_args
 from tests.spark.stores import s3_server
 from tools.sessions import blocks
 
@@ -220,9 +222,11 @@ def test_the_readme_on_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_sample_runs(spark: Any) -> None:
+    settings = submit_args({"spark.sql.shuffle.partitions": "2", DAEMON: "spark_jobs.daemon"})
     done = subprocess.run(
         [sys.executable, "samples/top_committers.py", "samples/kafka-4.3-mixed/log"],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=300,
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_SUBMIT_ARGS": settings},
+        capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert "Stable" in done.stdout
