@@ -81,11 +81,11 @@ def download(folder: Path, artifacts: Sequence[tuple[str, str, str]]) -> None:
 
 def quick(libs: Path) -> tuple[str, ...]:
     """Options of Java for processes that live for seconds: classes are taken as the first broker has left them."""
-    archive = class_archive(libs)
+    archive = _archive(libs)
     return (*QUICK, f"-XX:SharedArchiveFile={archive}") if archive.exists() else QUICK
 
 
-def class_archive(libs: Path) -> Path:
+def _archive(libs: Path) -> Path:
     """Where classes of Kafka are kept as this machine's Java has read and verified them: half the time of a start."""
     java = shutil.which("java")
     return libs / f"classes-{Path(java).resolve().stat().st_mtime_ns if java else 0}.jsa"
@@ -185,7 +185,7 @@ class Broker:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """The broker up, and surely down afterwards."""
-        archive = class_archive(self.libs)
+        archive = _archive(self.libs)
         made = archive.with_name(f".{archive.name}-{self.port}")
         keeps = () if archive.exists() else ("-XX:+IgnoreUnrecognizedVMOptions", f"-XX:ArchiveClassesAtExit={made}")
         java = ("java", "-Xmx512m", *quick(self.libs), *keeps)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.coordinator.broker import class_archive, quick
+from tests.coordinator.broker import QUICK
 
 HERE = Path(__file__).parent
 NO_JAVA = "there is no java on this machine: Spark is not tested"
@@ -26,7 +26,6 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }
-PATIENCE_S = 300
 
 HERE_ONLY = re.compile(
     r"has no effect: (all logs end|the log ends) before$|of open transactions (is|are) not among these"
@@ -46,13 +45,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=NO_JAVA))
 
 
-def jars() -> Path:
-    """The folder of Spark's jars."""
-    import pyspark
-
-    return Path(pyspark.__file__).parent / "jars"
-
-
 def submit_args(settings: Mapping[str, str]) -> str:
     """``PYSPARK_SUBMIT_ARGS`` of a process whose session has settings beside its own."""
     told = [f"{name}={value}" for name, value in {"spark.ui.enabled": "false", **settings}.items()]
@@ -62,8 +54,7 @@ def submit_args(settings: Mapping[str, str]) -> str:
 @pytest.fixture(scope="session", autouse=True)
 def environment() -> None:
     """Workers run this interpreter, everything stays on this machine, and Java does not compile for hours to come."""
-    options = " ".join(quick(jars()))
-    os.environ.pop("SPARK_CONF_DIR", None)  # a folder of settings among its paths, and Java takes no kept classes
+    options = " ".join(QUICK)
     os.environ["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_DAEMON_JAVA_OPTS"] = options
     os.environ["PYSPARK_SUBMIT_ARGS"] = submit_args({"spark.executor.extraJavaOptions": options})
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -72,17 +63,13 @@ def environment() -> None:
 
 @pytest.fixture(scope="session")
 def spark(environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session of two threads; the first one on a machine leaves the classes that Java has read to later ones."""
-    from pyspark import SparkContext
+    """A session of two threads."""
     from pyspark.sql import SparkSession
 
     from spark_jobs.run import DAEMON
 
-    archive = class_archive(jars())
-    made = archive.with_name(f".{archive.name}-{os.getpid()}")
-    keeps = "" if archive.exists() else f"-XX:ArchiveClassesAtExit={made} -Xlog:disable"
     builder = SparkSession.builder.master("local[2]").appName("tests")
-    for name, value in (SETTINGS | {DAEMON: "spark_jobs.daemon", "spark.driver.extraJavaOptions": keeps}).items():
+    for name, value in (SETTINGS | {DAEMON: "spark_jobs.daemon"}).items():
         builder = builder.config(name, value)
     session = builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark"))).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -91,8 +78,3 @@ def spark(environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     spark_jobs.register(session)
     yield session
     session.stop()
-    if keeps:
-        java = SparkContext._gateway.proc
-        java.stdin.close()  # so that it ends
-        if java.wait(PATIENCE_S) >= 0 and made.exists():  # no signal cut it off
-            made.replace(archive)
