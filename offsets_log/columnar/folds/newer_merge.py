@@ -195,7 +195,7 @@ def join_newer(arrays: a.Arrays, right: a.Arrays, numbers: LongRows, records_bef
         is_new = groups[group].newer_kind == 0
         join_newer_groups(groups, group, right_groups, np.int64(i))
         is_taken = is_new or groups[group].anchor_offset == right_groups[i].anchor_offset
-        if right_groups[i].newer_kind != 0 and is_taken and groups[group].anchor_batch == a.SLOW_PATH:
+        if is_taken and groups[group].anchor_batch == a.SLOW_PATH:
             groups[group].anchor_index += records_before
     _mark_turns(arrays, right, numbers, True)
     join_owned(arrays, right, numbers)

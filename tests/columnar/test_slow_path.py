@@ -1,0 +1,48 @@
+"""Records that the slow path hands to kernels: more of them than there was room for, and what kernels leave to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offsets_log.columnar import arrays as a
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.replay.profile import MODERN
+from tests.builders import LogBuilder, record_bytes
+from tests.columnar.engines import columnar_answer, construct_answer
+
+TOPIC = Uuid(bytes(15) + b"\1")
+WITHOUT_KEY = (None, b"")
+"""A record by which a batch is not even looked at by kernels."""
+
+
+def member(number: int, **facts: Any) -> tuple[bytes, Any]:
+    """A record of a consumer group's member."""
+    layout = next(RECORD_TYPES[number].layouts(0))
+    value = layout.zeros(0) | {row.name: None for row in layout.fields if row.nullable and row.tag is None}
+    return record_bytes(number, {"group_id": "g", "member_id": "m"}, value | facts, 0)
+
+
+def test_open_transactions_of_more_producers_than_there_was_room_for() -> None:
+    log = LogBuilder()
+    key = {"group": "g", "topic": "t", "partition": 0}  # no more keys than one, for all tables grow together
+    for producer in range(a.LEAST_KEYS + 3):
+        value = {"offset": producer, "leader_epoch": -1, "metadata": "", "commit_timestamp": 1}
+        log.add(record_bytes(1, key, value, 3), WITHOUT_KEY, **LogBuilder.transaction(producer))
+    expected = construct_answer(log.log, MODERN)
+    assert columnar_answer(log.log, MODERN) == expected
+
+
+@pytest.mark.parametrize("partitions", [[3, 3], [3, 4, 3]])
+def test_a_member_that_is_given_a_partition_twice(partitions: list[int]) -> None:
+    """``J-20``: its own record has it already; a later one has it once, and stands for both."""
+    log = LogBuilder().add(member(5))
+    for epoch, given in ((1, partitions), (2, [3])):
+        rows = [{"topic_id": TOPIC, "partitions": given, "assignment_epochs": []}]
+        log.add(member(8, member_epoch=epoch, assigned_partitions=rows))
+    expected = construct_answer(log.log, MODERN)
+    assert [problem.rule for problem in expected["problems"]] == ["J-20"]
+    for pieces in (1, 2):
+        assert columnar_answer(log.log, MODERN, pieces=pieces) == expected
