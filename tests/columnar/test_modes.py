@@ -61,7 +61,7 @@ def test_both_engines_are_equal(mode: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *MODES[mode]]
     environment = {**os.environ, **KEPT_MEMORY, mode: "1"}
     if mode == PLAIN_PYTHON:
-        environment["OFFSETS_LOG_EXAMPLES"] = environment.get("OFFSETS_LOG_EXAMPLES") or "0.25"
+        environment["OFFSETS_LOG_EXAMPLES"] = environment.get("OFFSETS_LOG_EXAMPLES") or "0.2"
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.returncode}: {done.stdout[-3000:]}\n{done.stderr[-6000:]}"
     assert " passed" in done.stdout

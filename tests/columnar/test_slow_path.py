@@ -1,4 +1,4 @@
-"""Records that the slow path hands to kernels: more of them than there was room for, and what kernels leave to it."""
+"""Records that the slow path hands to kernels, and what kernels leave to it: at the edges of their tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds.replay import replay_logs
+from offsets_log.columnar.scan.reading import Threads
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.replay.profile import MODERN
@@ -46,3 +48,16 @@ def test_a_member_that_is_given_a_partition_twice(partitions: list[int]) -> None
     assert [problem.rule for problem in expected["problems"]] == ["J-20"]
     for pieces in (1, 2):
         assert columnar_answer(log.log, MODERN, pieces=pieces) == expected
+
+
+def test_names_are_told_once_though_a_piece_ends_with_their_tombstone() -> None:
+    """Of a record that names topics the names are kept where a later one of its key stands for it."""
+    topics = [{"topic_id": TOPIC, "topic_name": "t", "num_partitions": 1, "partition_metadata": []}]
+    named, gone = (record_bytes(4, {"group_id": "g"}, value, 0) for value in ({"topics": topics}, None))
+    log = LogBuilder().add(named).add(gone).add(named).add(gone)
+    replayed = [
+        next(replay_logs([log.log], MODERN, note=lambda log: lambda seen: None, threads=Threads(pieces=pieces)))
+        for pieces in (1, 2)
+    ]
+    assert [int(one.state.arrays.scan_state.told) for one in replayed] == [2, 2]
+    assert columnar_answer(log.log, MODERN, pieces=2) == construct_answer(log.log, MODERN)
