@@ -44,7 +44,7 @@ def lowest() -> list[str]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of both distributions, the wheel made from the other's contents, with the kernels of `history`."""
+    """The folder of both distributions, the wheel made from the other's contents, with the kernels of `rebalances`."""
     folder, unpacked = (tmp_path_factory.mktemp(name) for name in ("made", "unpacked"))
     build = [sys.executable, "-m", "build", "--outdir", folder]
     subprocess.run([*build, "--sdist", ROOT], check=True, capture_output=True)
@@ -52,7 +52,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         opened.extractall(unpacked, filter="data")
     (source,) = unpacked.iterdir()
     if HAS_COMMON:
-        some = (one for one in kernels() if place_of(one.function).startswith("history."))
+        some = (one for one in kernels() if place_of(one.function).startswith("choose."))
         ship(some, source / FOLDER.relative_to(ROOT))
     subprocess.run([*build, "--wheel", source], check=True, capture_output=True)
     return folder
@@ -132,7 +132,7 @@ def test_the_version_names_what_reads_large_logs(python: str, tmp_path: Path) ->
 @pytest.mark.skipif(not HAS_COMMON, reason="kernels of this processor are for no others")
 def test_kernels_that_the_wheel_brings_are_not_compiled(python: str, tmp_path: Path) -> None:
     """Whatever version of numba has compiled them."""
-    words = ("history", SAMPLE, "-g", "metrics-*", "-o", "jsonl")
+    words = ("rebalances", SAMPLE, "-o", "jsonl")
     here = run(sys.executable, *words, folder=tmp_path, program=IN_BULK)
     there = run(python, *words, folder=tmp_path, program=IN_BULK, OFFSETS_LOG_CACHE=str(tmp_path))
     assert (there.returncode, there.stdout, there.stderr) == (here.returncode, here.stdout, here.stderr)
