@@ -48,7 +48,7 @@ CONSUMER_GROUP_METADATA_VALUE = Message(
     "ConsumerGroupMetadataValue",
     (
         Field("epoch", INT32),
-        Field("metadata_hash", INT64, tag=0, default=0),
+        Field("metadata_hash", INT64, tag=0, since=(4, 1), default=0),
     ),
     flexible="0+",
 )
@@ -92,7 +92,7 @@ CONSUMER_GROUP_MEMBER_METADATA_VALUE = Message(
     "ConsumerGroupMemberMetadataValue",
     (
         *MEMBER_FIELDS,
-        Field("classic_member_metadata", CLASSIC_MEMBER_METADATA, nullable=True, tag=0, default=ZEROS),
+        Field("classic_member_metadata", CLASSIC_MEMBER_METADATA, nullable=True, tag=0, since=(3, 8), default=ZEROS),
     ),
     flexible="0+",
     releases=SINCE_3_8,
@@ -120,7 +120,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = Message(
     "ConsumerGroupTargetAssignmentMetadataValue",
     (
         Field("assignment_epoch", INT32),
-        Field("assignment_timestamp", INT64, tag=0, default=0),
+        Field("assignment_timestamp", INT64, tag=0, since=(4, 3), default=0),
     ),
     flexible="0+",
 )
@@ -147,7 +147,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_3_7 = Message(
 CURRENT_TOPIC_PARTITIONS = Struct(
     (
         *TOPIC_PARTITIONS.fields,
-        Field("assignment_epochs", ArrayOf(INT32), nullable=True, tag=0, default=()),
+        Field("assignment_epochs", ArrayOf(INT32), nullable=True, tag=0, since=(4, 3), default=()),
     )
 )
 

@@ -26,7 +26,7 @@ OFFSET_COMMIT_VALUE = Message(
         Field("metadata", STRING),
         Field("commit_timestamp", INT64),
         Field("expire_timestamp", INT64, "1", default=-1),
-        Field("topic_id", UUID, "4+", tag=0, default=ZERO_UUID),
+        Field("topic_id", UUID, "4+", tag=0, since=(4, 1), default=ZERO_UUID),
     ),
     versions="0-4",
     flexible="4+",

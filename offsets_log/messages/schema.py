@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -87,6 +87,7 @@ class Field:
         default: the value of a missing tag (``records:P2``); for a nullable field it is not always null: a ``"default":
             null`` of the schema is an empty list or object in Kafka's class (``MessageDataGenerator``).
         tag: number of a tagged field, None for a plain one.
+        since: first release (major, minor) that knows a tagged field; None for all that know the struct.
         secret: given the fields around it, whether its value must never be shown; None for one that always may.
     """
 
@@ -96,6 +97,7 @@ class Field:
     nullable: bool = False
     default: Any = None
     tag: int | None = None
+    since: tuple[int, int] | None = None
     secret: Callable[[Mapping[str, Any]], bool] | None = None
 
     @property
@@ -143,6 +145,15 @@ class Message:
     def struct(self, version: int) -> c.Construct:
         """Return the construct codec of one version."""
         return _struct_of(self, version)
+
+    def has_later_tags(self, version: int, release: tuple[int, int]) -> bool:
+        """Whether a version has tagged fields that a release does not know: it goes by their sizes (``records:P6``)."""
+        fields = self.fields_of(version)
+        return self.is_flexible(version) and _known_to(fields, release) != fields
+
+    def struct_known_to(self, release: tuple[int, int], version: int) -> c.Construct:
+        """Return the codec of one version without the tagged fields that a release does not know."""
+        return _struct_known_to(self, release, version)
 
     def to_json(self, value: dict[str, Any], version: int) -> dict[str, Any]:
         """Return a parsed message as Kafka's JSON converters write it: names, uuids and bytes as text, no secrets."""
@@ -199,6 +210,32 @@ def _zero(type_: WireType) -> Any:
 @cache
 def _struct_of(message: Message, version: int) -> c.Construct:
     return _struct(message.fields, version, message.is_flexible(version))
+
+
+@cache
+def _struct_known_to(message: Message, release: tuple[int, int], version: int) -> c.Construct:
+    return _struct(_known_to(message.fields, release), version, message.is_flexible(version))
+
+
+@cache
+def _known_to(fields: tuple[Field, ...], release: tuple[int, int]) -> tuple[Field, ...]:
+    """Return fields without the tagged ones that a release does not know; the same ones where it knows all."""
+    known = (row for row in fields if row.since is None or row.since <= release)
+    types = [(row, _type_known_to(row.type, release)) for row in known]
+    return tuple(row if known_type is row.type else replace(row, type=known_type) for row, known_type in types)
+
+
+def _type_known_to(wire_type: WireType, release: tuple[int, int]) -> WireType:
+    match wire_type:
+        case Struct(fields):
+            known = _known_to(fields, release)
+            return wire_type if known == fields else Struct(known)
+        case ArrayOf(element, is_repeated):
+            inner = _type_known_to(element, release)
+            assert not isinstance(inner, ArrayOf)
+            return wire_type if inner is element else ArrayOf(inner, is_repeated)
+        case _:
+            return wire_type
 
 
 def _struct(fields: tuple[Field, ...], version: int, flexible: bool) -> c.Construct:

@@ -66,7 +66,7 @@ SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = Message(
     "ShareGroupTargetAssignmentMetadataValue",
     (
         Field("assignment_epoch", INT32),
-        Field("assignment_timestamp", INT64, tag=0, default=0),
+        Field("assignment_timestamp", INT64, tag=0, since=(4, 3), default=0),
     ),
     flexible="0+",
 )

@@ -25,8 +25,8 @@ STREAMS_GROUP_METADATA_VALUE = Message(
     (
         Field("epoch", INT32),
         Field("metadata_hash", INT64),
-        Field("validated_topology_epoch", INT32, tag=0, default=-1),
-        Field("last_assignment_configs", ArrayOf(KEY_VALUE), nullable=True, tag=1, default=()),
+        Field("validated_topology_epoch", INT32, tag=0, since=(4, 2), default=-1),
+        Field("last_assignment_configs", ArrayOf(KEY_VALUE), nullable=True, tag=1, since=(4, 2), default=()),
     ),
     flexible="0+",
 )
@@ -51,7 +51,7 @@ STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = Message(
     "StreamsGroupTargetAssignmentMetadataValue",
     (
         Field("assignment_epoch", INT32),
-        Field("assignment_timestamp", INT64, tag=0, default=0),
+        Field("assignment_timestamp", INT64, tag=0, since=(4, 3), default=0),
     ),
     flexible="0+",
 )
@@ -60,7 +60,7 @@ TASK_IDS = Struct((Field("subtopology_id", STRING), Field("partitions", ArrayOf(
 CURRENT_TASK_IDS = Struct(
     (
         *TASK_IDS.fields,
-        Field("assignment_epochs", ArrayOf(INT32), nullable=True, tag=0, default=()),
+        Field("assignment_epochs", ArrayOf(INT32), nullable=True, tag=0, since=(4, 2), default=()),
     )
 )
 

@@ -11,8 +11,10 @@ from enum import Enum
 
 from offsets_log.errors import CorruptRecordError, OffsetsLogError, UnsupportedVersionError
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.primitives import parse_prefix
 from offsets_log.log_format.record import Record
-from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_value, record_type_of
+from offsets_log.messages.registry import INT16, RECORD_TYPES, CoordinatorRecord, decode_value, record_type_of
+from offsets_log.messages.schema import Message
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import Timeline
@@ -86,10 +88,14 @@ def verdict_on(
 def is_told_by_kind(record: CoordinatorRecord, profile: Profile) -> bool:
     """Whether a record's type, value version and layout alone decide if the release refuses it.
 
-    A value in a layout of another release may be read in the release's own one, or not: its bytes decide (``B-9``).
+    A value in a layout of another release may be read in the release's own one, or not: its bytes decide (``B-9``), as
+    they do where it has a tag that the release does not know (``records:P6``).
     """
-    layout = record.layout
-    return layout is None or record.record_type not in profile.known_types or layout.is_written_by(profile.release)
+    layout, version = record.layout, record.value_version
+    if layout is None or record.record_type not in profile.known_types:
+        return True
+    has_later_tags = version is not None and layout.has_later_tags(version, profile.release)
+    return layout.is_written_by(profile.release) and not has_later_tags
 
 
 def _is_read_as_newest(record: Record, number: int, profile: Profile) -> bool:
@@ -117,4 +123,15 @@ def _refused_value(record: Record, decoded: CoordinatorRecord, profile: Profile)
             decode_value(RECORD_TYPES[decoded.record_type], record.value, profile.release, only_release=True)
         except CorruptRecordError as error:
             return "B-9", f"the value has the layout of another release: {error.problem}"
+    return _refused_tag(record.value, decoded.layout, version, profile)
+
+
+def _refused_tag(value: bytes, layout: Message | None, version: int, profile: Profile) -> tuple[str, str] | None:
+    """Return why a release that goes by the size of a tag cannot read what later ones read by its type."""
+    if layout is None or not layout.has_later_tags(version, profile.release):
+        return None
+    try:
+        parse_prefix(layout.struct_known_to(profile.release, version), value[INT16.size :], "value")
+    except CorruptRecordError as error:
+        return "records:P6", f"a tagged field that the release does not know has not its size: {error.problem}"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, encode_coordinator_record
-from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
+from offsets_log.replay.profile import CLASSIC, MODERN, PROFILES, RELEASES
 from offsets_log.replay.refusal import is_told_by_kind
 from offsets_log.replay.releases import release_named
 from tests.builders import LogBuilder, record_bytes
@@ -187,3 +187,18 @@ def test_a_release_has_another_coordinator_from_3_7_to_3_9() -> None:
     names = ("3.6.2", "3.7", "3.7-java", "3.9.1", "3.9.1-java", "4.0")
     others = [release_named(name).other_coordinator for name in names]
     assert others == [None, "3.7-java", "3.7", "3.9.1-java", "3.9.1", None]
+
+
+@pytest.mark.parametrize("release", [*JAVA[2:], "3.9"])
+@pytest.mark.parametrize(("size", "fits"), [(b"\x10", True), (b"\x00", True), (b"\x30", False)])
+def test_a_release_goes_by_the_size_of_a_tag_that_it_does_not_know(release: str, size: bytes, fits: bool) -> None:
+    """``records:P6``: the topic id of a commit came with 4.1; what is left over behind a size is not looked at."""
+    value = {"offset": 1, "metadata": "", "leader_epoch": -1, "commit_timestamp": 1, "topic_id": b"\1" * 16}
+    key, raw = record_bytes(1, {"group": "g", "topic": "t", "partition": 0}, value, 4)
+    assert raw is not None
+    assert raw.endswith(b"\1\0\x10" + b"\1" * 16)
+    profile = {**PROFILES, **RELEASES}[release if release != "3.9" else "classic"]
+    built = LogBuilder().add((key, raw[:-17] + size + raw[-16:]))
+    failure = built.load(profile).failure
+    knows = profile.release >= (4, 1)
+    assert (failure and failure.rule) == (None if knows or fits else "records:P6")
