@@ -30,6 +30,9 @@ from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import OFFSET_AND_GROUP_TYPES, Profile, way_of
 from offsets_log.replay.refusal import without_skipped
 
+BEFORE_ALL = (0, 0)
+"""A release that knows no tagged field which came later than its struct."""
+
 
 class Way(NamedTuple):
     """How a release reads a log; the attributes are those of `Profile`."""
@@ -264,8 +267,10 @@ def _kind_of(event: LogEvent) -> tuple[int, int | None] | None:
     """Return what alone decides whether a release refuses a record; None if more may decide it."""
     match event:
         case Event(damage=None, decoded=decoded) if decoded is not None:
-            if decoded.record_type in OFFSET_AND_GROUP_TYPES:
-                return decoded.record_type, decoded.value_version
+            layout, version = decoded.layout, decoded.value_version
+            has_tags = layout is not None and version is not None and layout.has_later_tags(version, BEFORE_ALL)
+            if decoded.record_type in OFFSET_AND_GROUP_TYPES and not has_tags:
+                return decoded.record_type, version
     return None
 
 
