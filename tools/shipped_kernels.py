@@ -18,7 +18,7 @@ import click
 
 import offsets_log.columnar
 from offsets_log.columnar.jit.compiled import WARM, Kernel, environment
-from offsets_log.columnar.jit.keeping import SHIPPED, file_of, keep, shipped_name
+from offsets_log.columnar.jit.keeping import SHIPPED, file_of, keep, packed, read, shipped, shipped_name
 from offsets_log.columnar.warm import kernels
 
 FOLDER = Path(offsets_log.columnar.__file__).parent / SHIPPED
@@ -31,15 +31,17 @@ def ship(some: Iterable[Kernel[Any]], folder: Path) -> int:
     for one in some:
         if name := shipped_name(one.function):
             one.link()
-            keep(folder / name, file_of(one.function).read_bytes())
+            kept = shipped(one.function) or read(file_of(one.function))
+            assert kept is not None
+            keep(folder / name, packed(*kept))
             count += 1
     return count
 
 
 def main(folder: Path = FOLDER) -> None:
-    subprocess.run([sys.executable, "-m", WARM], env=environment(), check=True)  # all in one process
-    for path in folder.glob("*"):
+    for path in folder.glob("*"):  # first, for what is there need not be compiled
         path.unlink()
+    subprocess.run([sys.executable, "-m", WARM], env=environment(), check=True)  # all in one process
     click.echo(f"{folder}: {ship(kernels(), folder)} kernels", err=True)
 
 

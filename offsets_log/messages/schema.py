@@ -151,9 +151,9 @@ class Message:
         fields = self.fields_of(version)
         return self.is_flexible(version) and _known_to(fields, release) != fields
 
-    def struct_known_to(self, release: tuple[int, int], version: int) -> c.Construct:
+    def struct_known_to(self, version: int, release: tuple[int, int]) -> c.Construct:
         """Return the codec of one version without the tagged fields that a release does not know."""
-        return _struct_known_to(self, release, version)
+        return _struct_known_to(self, version, release)
 
     def to_json(self, value: dict[str, Any], version: int) -> dict[str, Any]:
         """Return a parsed message as Kafka's JSON converters write it: names, uuids and bytes as text, no secrets."""
@@ -213,7 +213,7 @@ def _struct_of(message: Message, version: int) -> c.Construct:
 
 
 @cache
-def _struct_known_to(message: Message, release: tuple[int, int], version: int) -> c.Construct:
+def _struct_known_to(message: Message, version: int, release: tuple[int, int]) -> c.Construct:
     return _struct(_known_to(message.fields, release), version, message.is_flexible(version))
 
 

@@ -131,7 +131,7 @@ def _refused_tag(value: bytes, layout: Message | None, version: int, profile: Pr
     if layout is None or not layout.has_later_tags(version, profile.release):
         return None
     try:
-        parse_prefix(layout.struct_known_to(profile.release, version), value[INT16.size :], "value")
+        parse_prefix(layout.struct_known_to(version, profile.release), value[INT16.size :], "value")
     except CorruptRecordError as error:
         return "records:P6", f"a tagged field that the release does not know has not its size: {error.problem}"
     return None
