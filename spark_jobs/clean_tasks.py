@@ -131,7 +131,7 @@ class KeysWork:
 
         Then the runs of batches that were entered in bulk, or the error that ends pass 1.
         """
-        transactions = pickle.loads(pickle.dumps(self.transactions))
+        transactions = self.transactions.copy()
         with closing(new_offset_map(self.settings, in_bulk=self.in_bulk)) as found:
             found.notes_others = True
             try:

@@ -41,7 +41,7 @@ from offsets_log.cleaner.round import (
     old_tombstones_until,
 )
 from offsets_log.cleaner.settings import Settings
-from offsets_log.cleaner.steps import Steps, begins_of, take_steps
+from offsets_log.cleaner.steps import Steps, begins_in, begins_of, take_steps
 from offsets_log.cleaner.transactions import Transactions, aborted_between
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
@@ -238,7 +238,13 @@ class _OneRound:
         ]
         begins = begins_of(entry for file in done.opened.files.values() for entry in file.aborted.entries)
         files = {file.base_offset: _stored(file) for file in cleaned}
-        works = [StepsWork(files[base_offset].bare(), start, begins, self.in_bulk) for base_offset, start in places]
+        ends = dict(pairwise(files))
+        works = [
+            StepsWork(
+                files[base_offset].bare(), start, begins_in(begins, base_offset, ends.get(base_offset)), self.in_bulk
+            )
+            for base_offset, start in places
+        ]
         steps: dict[tuple[int, int], Steps] = dict(zip(places, self.cluster.run(works), strict=True))
         if not _are_rising([steps[file.base_offset, 0] for file in cleaned]):
             return False
@@ -259,11 +265,13 @@ class _OneRound:
         transactions = Transactions()
         transactions.expect(aborted_between(opened.files.values(), bounds.log_start, first, end))
         works = []
-        for number, part in enumerate(parts):
+        ends = [*(part[0][0].base_offset for part in parts[1:]), end]
+        for number, (part, part_end) in enumerate(zip(parts, ends, strict=True)):
             segments = [(file, starts.get(file.base_offset)) for group in part for file in group]
             bare = [(file.bare(), start) for file, start in segments]
+            coming = [entry for entry in transactions.coming if entry.first_offset < part_end]
             works.append(
-                KeysWork(number, bare, first, transactions.copy(), self.done.settings, self.in_bulk)
+                KeysWork(number, bare, first, transactions.copy(coming), self.done.settings, self.in_bulk)
             )  # fmt: skip
             for file, start in segments:
                 if start is not None:

@@ -6,12 +6,13 @@
 
 Between two aborts of a producer, and while none of its aborted transactions begins, three of its batches do the same
 as all of them: the first and the last with data, and the last marker of a commit. Data is noted once, and after a
-commit again; nothing else is made of it (``CL-16``, ``CL-17``).
+commit again; nothing else is made of it (``CL-16``, ``CL-17``). What a producer did before an abort is forgotten once
+it commits behind it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -39,6 +40,20 @@ def begins_of(entries: Iterable[AbortedTransaction]) -> Begins:
     for entry in entries:
         found.setdefault(entry.producer_id, set()).add(entry.first_offset)
     return {producer_id: sorted(offsets) for producer_id, offsets in found.items()}
+
+
+def begins_in(begins: Begins, first: int, end: int | None) -> Begins:
+    """Return what matters of them to batches between two offsets: those there, and the last one before.
+
+    Args:
+        end: None if there is none.
+    """
+    found = {}
+    for producer_id, offsets in begins.items():
+        before = max(bisect_right(offsets, first) - 1, 0)
+        if some := offsets[before : None if end is None else bisect_left(offsets, end)]:
+            found[producer_id] = some
+    return found
 
 
 @dataclass(slots=True)

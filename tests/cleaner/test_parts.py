@@ -16,8 +16,8 @@ from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bulk import KeyTable, packed
 from offsets_log.cleaner.bulk_steps import StepNotes
 from offsets_log.cleaner.offset_map import NOT_ENTERED, OffsetMap, enter_segment
-from offsets_log.cleaner.steps import Begins, Steps, begins_of, steps_of, take_steps
-from offsets_log.cleaner.transactions import Transactions
+from offsets_log.cleaner.steps import Begins, Steps, begins_in, begins_of, steps_of, take_steps
+from offsets_log.cleaner.transactions import Transactions, control_kind
 from offsets_log.columnar.arrays import SIZE_BYTES
 from offsets_log.columnar.cleaning.indexing import NEWEST
 from offsets_log.columnar.cleaning.table import PackedKeys
@@ -86,11 +86,44 @@ def test_steps_do_what_all_batches_do(steps_in: Callable[[LogFile, Begins], Step
         )  # fmt: skip
 
 
-def test_kernels_choose_what_is_chosen_of_all() -> None:
+def test_kernels_choose_what_is_chosen_of_all_but_for_what_is_forgotten() -> None:
+    """Of a producer that aborts and then commits, nothing before that abort."""
     for seed in range(60):
         file, entries = written(seed)
         begins = begins_of(entries)
-        assert in_bulk(file, begins) == steps_of(file, 0, begins)
+        found, every = in_bulk(file, begins), steps_of(file, 0, begins)
+        forgotten = forgotten_in(file)
+        expected = [step for step in every.taken if step[0] not in forgotten]
+        assert (found.taken, found.last_offset, found.is_rising) == (expected, every.last_offset, every.is_rising)
+
+
+def test_steps_are_the_same_by_the_begins_around_the_segment() -> None:
+    for seed in range(60):
+        file, entries = written(seed)
+        end = 100 + 3 * 300
+        around = [
+            AbortedTransaction(0, one.producer_id, one.first_offset + by, end, end)
+            for one in entries
+            for by in (-95, 950)
+        ]
+        begins = begins_of((*entries, *around))
+        some = begins_in(begins, file.base_offset, end)
+        assert steps_of(file, 0, some) == steps_of(file, 0, begins)
+        assert all(sum(at < file.base_offset for at in each) <= 1 and each[-1] < end for each in some.values())
+
+
+def forgotten_in(file: LogFile) -> set[int]:
+    """Where the batches are that have an abort of their producer behind them, and a commit behind that."""
+    forgotten, before = set[int](), dict[int, tuple[list[int], list[int]]]()
+    for each in batches(file):
+        earlier, aborted = before.setdefault(each.producer_id, ([], []))
+        kind = control_kind(each) if each.is_control else None
+        if kind == "ABORT":
+            aborted[:] = earlier
+        elif kind == "COMMIT":
+            forgotten.update(aborted)
+        earlier.append(each.position)
+    return forgotten
 
 
 def keys_in(packed: PackedKeys) -> dict[bytes, int]:
