@@ -27,11 +27,8 @@ from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.fold import FoundProblems, replay_into
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
-from offsets_log.replay.profile import OFFSET_AND_GROUP_TYPES, Profile, way_of
-from offsets_log.replay.refusal import without_skipped
-
-BEFORE_ALL = (0, 0)
-"""A release that knows no tagged field which came later than its struct."""
+from offsets_log.replay.profile import RELEASES, Profile, way_of
+from offsets_log.replay.refusal import Kind, is_told_by_kind, kind_of, without_skipped
 
 
 class Way(NamedTuple):
@@ -213,7 +210,7 @@ class HeldByProfiles:
     def __init__(self, profiles: Iterable[Profile]) -> None:
         self._problems = {profile: FoundProblems(profile) for profile in profiles}
         self._states = {way: PartialState(way) for way in map(way_of, self._problems)}
-        self._kinds: set[tuple[int, int | None]] = set()
+        self._told: dict[Kind, bool] = {}
         self._finished: dict[Profile, CoordinatorState] = {}
 
     def replay(self, events: Iterable[LogEvent]) -> None:
@@ -233,11 +230,15 @@ class HeldByProfiles:
         All batches are among them, for their offsets may go back, and the lowest one is told.
         """
         for event in piece:
-            kind = _kind_of(event)
-            if kind is None or kind not in self._kinds:
+            record = event.decoded if isinstance(event, Event) and event.damage is None else None
+            kind = None if record is None else kind_of(record)
+            if record is None or kind is None:
                 yield event
-            if kind is not None:
-                self._kinds.add(kind)
+            elif kind not in self._told:
+                self._told[kind] = all(is_told_by_kind(record, profile) for profile in RELEASES.values())
+                yield event
+            elif not self._told[kind]:
+                yield event
 
     def fail_as(self, whole: HeldByProfiles) -> None:
         """Take over what a load leaves that went on behind this one, where something ended it there."""
@@ -261,17 +262,6 @@ class HeldByProfiles:
             state.problems, state.end_offset = self._problems[profile].problems, shared.end_offset
             self._finished[profile] = finish(state)
         return self._finished[profile]
-
-
-def _kind_of(event: LogEvent) -> tuple[int, int | None] | None:
-    """Return what alone decides whether a release refuses a record; None if more may decide it."""
-    match event:
-        case Event(damage=None, decoded=decoded) if decoded is not None:
-            layout, version = decoded.layout, decoded.value_version
-            has_tags = layout is not None and version is not None and layout.has_later_tags(version, BEFORE_ALL)
-            if decoded.record_type in OFFSET_AND_GROUP_TYPES and not has_tags:
-                return decoded.record_type, version
-    return None
 
 
 def replay_all(loadings: Sequence[Loading], in_bulk: ReplayInBulk | None = None) -> list[ReplayedLoad]:

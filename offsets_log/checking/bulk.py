@@ -29,14 +29,14 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import iter_batches
 from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.replay import refusal
 from offsets_log.replay.fold import FoundProblems, replay_into
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
-from offsets_log.replay.refusal import is_told_by_kind
 from offsets_log.replay.releases import Release
 
-_Kind = tuple[str | int, int | None, int | None]
-"""The compression of a batch; or the type, the value version and the layout of a record."""
+_Kind = refusal.Kind | str
+"""That of a record; or the compression of a batch."""
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class CheckedState(InspectedState):
         self.asked: dict[int, list[Profile]] = {}
         for number, layout in self.newer.items():
             record = CoordinatorRecord(record_type=number, key={}, layout=layout)
-            self.asked[number] = [profile for profile in profiles if not is_told_by_kind(record, profile)]
+            self.asked[number] = [profile for profile in profiles if not refusal.is_told_by_kind(record, profile)]
         self._ask_less()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class CheckedState(InspectedState):
             self.judged[kind] = sum(
                 1 << number
                 for number, profile in enumerate(self.profiles)
-                if record is not None and not is_told_by_kind(record, profile)
+                if record is not None and not refusal.is_told_by_kind(record, profile)
             )
             return everybody
         return self.judged[kind]
@@ -231,9 +231,9 @@ def _kind_of(event: LogEvent) -> _Kind | None:
     """
     match event:
         case BatchStart(batch=batch) if batch.magic == NEWEST_MAGIC:
-            return batch.compression, None, None
+            return batch.compression
         case Event(damage=None, decoded=record) if record is not None and event.batch.magic == NEWEST_MAGIC:
-            return record.record_type, record.value_version, id(record.layout)
+            return refusal.kind_of(record)
     return None
 
 

@@ -85,8 +85,17 @@ def verdict_on(
     return Problem(record.offset, rule, problem, group)
 
 
+Kind = tuple[int, int | None, int]
+"""The type of a record, the version of its value, and its layout as an object."""
+
+
+def kind_of(record: CoordinatorRecord) -> Kind:
+    """Return what a record has in common with others, of which the first one may tell a release's verdict."""
+    return record.record_type, record.value_version, id(record.layout)
+
+
 def is_told_by_kind(record: CoordinatorRecord, profile: Profile) -> bool:
-    """Whether a record's type, value version and layout alone decide if the release refuses it.
+    """Whether a record's kind alone decides if the release refuses it.
 
     A value in a layout of another release may be read in the release's own one, or not: its bytes decide (``B-9``), as
     they do where it has a tag that the release does not know (``records:P6``).
