@@ -12,10 +12,10 @@ import shutil
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
+
+from click.testing import CliRunner
 
 from benchmarks.commands import offsets_in
 from benchmarks.inputs import Log, generated_log
@@ -89,8 +89,8 @@ def _clean_line(name: str, log: Log, spark: Any, repeat: int, work: Path) -> str
     words = ["clean", str(log.folder), "--now", CLEANED_AT, "-o", "jsonl", "--quiet", "--to"]
 
     def on_spark() -> None:
-        with redirect_stdout(StringIO()):
-            command([*words, str(there), "--engine", "spark"], standalone_mode=False)
+        result = CliRunner().invoke(command, [*words, str(there), "--engine", "spark"])
+        assert result.exit_code == 0, result.output
 
     times, shuffled = [], 0
     for _ in range(repeat + 1):

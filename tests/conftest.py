@@ -52,6 +52,7 @@ TOGETHER = tuple(
         "missing_log",
         "translate",
         "daemon",
+        "benchmark",
     )
 )
 """Files whose tests share a session of Spark, which takes long to start: one worker runs all of them."""
