@@ -112,14 +112,14 @@ def _tells_all_commits(path: Path, truth: dict[str, Any]) -> bool:
 
 def _shows_all_commits(path: Path, truth: dict[str, Any]) -> bool:
     with path.open("rb") as lines:
-        return sum(b" commit " in line for line in lines) == int(truth["offset_commits"])
+        return bool(sum(b" commit " in line for line in lines) == truth["offset_commits"])
 
 
 def _has_all_commits(path: Path, truth: dict[str, Any]) -> bool:
     from pyarrow import parquet
 
     events = parquet.read_table(path, columns=["event"])["event"].to_pylist()
-    return events.count("commit") == int(truth["offset_commits"])
+    return bool(events.count("commit") == truth["offset_commits"])
 
 
 def _tells_generations(path: Path, truth: dict[str, Any]) -> bool:
@@ -131,7 +131,7 @@ def _serves_each(path: Path, truth: dict[str, Any]) -> bool:
 
 
 def _tells_some(path: Path, truth: dict[str, Any]) -> bool:
-    return 0 < rows_in(path) < truth["records"]
+    return bool(0 < rows_in(path) < truth["records"])
 
 
 # ------------------------------------------------------------------------------------------ commands

@@ -17,6 +17,7 @@ import click
 import numpy as np
 
 from benchmarks import generator_kernels as k
+from benchmarks.generator_bytes import HEADER_SIZE, NO_VALUE, Array
 from benchmarks.generator_content import Group, content, groups
 from benchmarks.generator_formats import Written, compressed, damaged, old
 from offsets_log.log_format.compression import CODEC_NAMED
@@ -153,14 +154,14 @@ def _largest_batch(made: k.Content, chances: k.Chances) -> int:
     newer = made.newer
     sizes = newer[:, k.NEWER_KEY_END] - newer[:, k.NEWER_KEY] + newer[:, k.NEWER_VALUE_END] - newer[:, k.NEWER_VALUE]
     record = max(commit, int(sizes.max(initial=0)) + around)
-    return k.HEADER_SIZE + max(group, record * (int(chances.lengths.max()) + LEAVING))
+    return HEADER_SIZE + max(group, record * (int(chances.lengths.max()) + LEAVING))
 
 
 def _first_state(count: int, made: k.Content, longest: int, options: Options, partition: int) -> k.State:
     choice = np.random.SeedSequence([options.seed, partition])
     counts = np.zeros(k.COUNTS, np.int64)
     counts[k.NOW], counts[k.NEXT_MARKER] = START_MS, k.NEVER
-    keys = np.full((count * made.group_size, k.KEY_COLUMNS), k.NO_VALUE, np.int64)
+    keys = np.full((count * made.group_size, k.KEY_COLUMNS), NO_VALUE, np.int64)
     keys[:, k.NEWEST] = choice.generate_state(len(keys), np.uint32) % MAX_FIRST_OFFSET
     producers = np.zeros((k.PRODUCERS + 1, k.PRODUCER_COLUMNS), np.int64)
     producers[:, k.ID] = np.arange(k.PRODUCERS + 1) + FIRST_PRODUCER_ID
@@ -195,8 +196,8 @@ def _summary(state: k.State) -> dict[str, Any]:
     }
 
 
-def _answer(offsets: k.Array) -> dict[str, int]:
-    held = offsets[offsets != k.NO_VALUE]
+def _answer(offsets: Array) -> dict[str, int]:
+    held = offsets[offsets != NO_VALUE]
     return {"keys": len(held), "sum": int(held.sum())}
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import generator_kernels as k
+from benchmarks.generator_bytes import ATTRIBUTES_POSITION, HEADER_SIZE, Array
 from benchmarks.generator_messages import as_messages
 from offsets_log.log_format.compression import CODEC_NAMED
 
@@ -38,9 +39,9 @@ class Written:
         broken: how many of them nobody can read.
     """
 
-    data: k.Array
-    starts: k.Array
-    base_offsets: k.Array
+    data: Array
+    starts: Array
+    base_offsets: Array
     plain_bytes: int
     broken: int = 0
 
@@ -50,11 +51,11 @@ class Written:
         return len(self.starts) - 1 - self.broken
 
 
-Form = Callable[[k.Array, k.Array], Written]
+Form = Callable[[Array, Array], Written]
 """Batches of magic 2, and where each begins and the last one ends → what is written for them."""
 
 
-def _base_offsets(plain: k.Array, starts: k.Array) -> k.Array:
+def _base_offsets(plain: Array, starts: Array) -> Array:
     heads = plain[starts[:-1, None] + np.arange(8)]
     return heads.copy().view(">i8").reshape(-1).astype(np.int64)
 
@@ -66,7 +67,7 @@ def compressed(codec_name: str) -> Form:
     """The batches with their records compressed."""
     codec = CODEC_NAMED[codec_name]
 
-    def form(plain: k.Array, starts: k.Array) -> Written:
+    def form(plain: Array, starts: Array) -> Written:
         base_offsets, size = _base_offsets(plain, starts), int(starts[-1])
         if codec.id == 0:
             return Written(plain, starts, base_offsets, size)
@@ -77,7 +78,7 @@ def compressed(codec_name: str) -> Form:
         ]
         packed_starts = np.zeros(len(starts), np.int64)
         np.cumsum([len(part) for part in parts], out=packed_starts[1:])
-        out = np.empty(int(packed_starts[-1]) + k.HEADER_SIZE * len(parts), np.uint8)
+        out = np.empty(int(packed_starts[-1]) + HEADER_SIZE * len(parts), np.uint8)
         out_starts = np.zeros(len(starts), np.int64)
         k.wrap(plain, starts, np.frombuffer(b"".join(parts), np.uint8), packed_starts, codec.id, out, out_starts)
         return Written(out, out_starts, base_offsets, size)
@@ -89,7 +90,7 @@ def _iter_records(data: bytes, starts: list[int]) -> Iterator[tuple[bytes, int]]
     """The records and the lower attributes of each batch."""
     for i in range(len(starts) - 1):
         start = starts[i]
-        yield data[start + k.HEADER_SIZE : starts[i + 1]], data[start + k.ATTRIBUTES_POSITION + 1]
+        yield data[start + HEADER_SIZE : starts[i + 1]], data[start + ATTRIBUTES_POSITION + 1]
 
 
 # ---------------------------------------------------------------------------------- of an older magic
@@ -104,7 +105,7 @@ def old(codec_name: str) -> Form:
     codecs = [CODEC_NAMED[name] for name in (OLD_CODECS if codec_name == "none" else (codec_name,))]
     batches = 0
 
-    def form(plain: k.Array, starts: k.Array) -> Written:
+    def form(plain: Array, starts: Array) -> Written:
         nonlocal batches
         runs, plain_bytes = [], 0
         for first in range(0, len(starts) - 1, RUN):
@@ -135,7 +136,7 @@ def old(codec_name: str) -> Form:
     return form
 
 
-def _messages(plain: k.Array, starts: k.Array, magic: int, codec_id: int) -> tuple[k.Array, k.Array, k.Array, k.Array]:
+def _messages(plain: Array, starts: Array, magic: int, codec_id: int) -> tuple[Array, Array, Array, Array]:
     """The records as messages: their bytes, where each begins and the last one ends, the same of what was a batch, and
     their offsets."""
     size = int(starts[-1] - starts[0])
@@ -148,7 +149,7 @@ def _messages(plain: k.Array, starts: k.Array, magic: int, codec_id: int) -> tup
     return data[: message_starts[count]], message_starts[: count + 1], batch_starts, offsets[:count]
 
 
-def _inner(batch_starts: k.Array, message_starts: k.Array, offsets: k.Array) -> Iterator[tuple[int, int, int]]:
+def _inner(batch_starts: Array, message_starts: Array, offsets: Array) -> Iterator[tuple[int, int, int]]:
     """Where the messages of each batch begin and end, and the last one's offset."""
     ends = np.searchsorted(message_starts, batch_starts[1:])
     yield from zip(batch_starts[:-1].tolist(), batch_starts[1:].tolist(), offsets[ends - 1].tolist(), strict=True)
@@ -171,7 +172,7 @@ def damaged(codec_name: str) -> Form:
     """The batches, and one in `BREAK_EVERY` once more before itself, broken: by its records, its length or its end."""
     whole, batches = compressed(codec_name), 0
 
-    def form(plain: k.Array, starts: k.Array) -> Written:
+    def form(plain: Array, starts: Array) -> Written:
         nonlocal batches
         made = whole(plain, starts)
         first = -(batches + 1) % BREAK_EVERY
@@ -196,17 +197,17 @@ def damaged(codec_name: str) -> Form:
     return form
 
 
-def _with_other_records(batch: k.Array) -> k.Array:
+def _with_other_records(batch: Array) -> Array:
     batch[-1] ^= 0xFF
     return batch
 
 
-def _with_other_length(batch: k.Array) -> k.Array:
+def _with_other_length(batch: Array) -> Array:
     batch[10] ^= 0x40
     return batch
 
 
-def _cut_off(batch: k.Array) -> k.Array:
+def _cut_off(batch: Array) -> Array:
     return batch[: len(batch) // 2]
 
 

@@ -11,7 +11,7 @@ from benchmarks.generator_kernels import FIRST_TIMESTAMP_POSITION
 
 
 def _crc32_table() -> Array:
-    table = np.arange(256, dtype=np.uint32)
+    table: Array = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = table >> 1 ^ np.where(table & 1, np.uint32(0xEDB88320), np.uint32(0))
     return table

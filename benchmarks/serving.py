@@ -30,7 +30,8 @@ Address = tuple[str, int]
 @contextmanager
 def serving(folder: Path) -> Iterator[Address]:
     """A server over a log, in a process of its own. Raises NotMeasuredError if it does not come up."""
-    command = [Path(sys.executable).with_name("offsets-log"), "serve", folder, "--listen", "127.0.0.1:0", "--quiet"]
+    program = str(Path(sys.executable).with_name("offsets-log"))
+    command = [program, "serve", str(folder), "--listen", "127.0.0.1:0", "--quiet"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -95,7 +96,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             see_samples(Path(folder))
             text = page.read_text(encoding="utf-8")
-            page.write_text(written_anew(text, lambda command, at=Path(folder): run(command, at)), encoding="utf-8")
+            page.write_text(written_anew(text, partial(run, folder=Path(folder))), encoding="utf-8")
 
 
 if __name__ == "__main__":
