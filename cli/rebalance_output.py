@@ -49,7 +49,7 @@ def write_timelines(
             write_rows(stream, (_without_empty(with_verdict(it, short_row(it))) for it in entries), short, format_name)
             return
         names = [column.name for column in columns]
-        names += sorted({name for entry in entries for name in raw_names(entry)})
+        names += sorted({name for entry in {it.group_id: it for it in entries}.values() for name in raw_names(entry)})
         rows = (with_verdict(entry, rebalance_row(entry)) for entry in entries)
         if format_name == "parquet":
             import pyarrow.parquet as pq

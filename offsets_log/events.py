@@ -129,43 +129,42 @@ class Passed(NamedTuple):
 
 
 class BareRecord(NamedTuple):
-    """No more of a record of data than this; as in `Record`."""
+    """No more of a record of data than this, what was passed by before it, and where its batch is; as in `Record`.
+
+    Attributes:
+        since: offset of the first record of a run that was passed by and ends before it; its own without one.
+        has_holes: whether offsets between that and its own are left out.
+        batch_begin, batch_end: the place of its batch in the segment.
+    """
 
     offset: int
     timestamp_ms: int
     key: bytes
     value: bytes | None
+    since: int
+    has_holes: bool
+    batch_begin: int
+    batch_end: int
 
 
 Wants = Callable[[Record | BareRecord], bool]
 """Says whether to decode a record of data."""
 
 
-class BareBatch(NamedTuple):
-    """A batch begins; its records follow, as far as they were asked for.
-
-    Attributes:
-        begin, end: its place in the segment.
-    """
-
-    begin: int
-    end: int
-
-
 class BareBatches(NamedTuple):
     """Whole batches of which no more was asked for than some records, and nothing is damaged.
 
     Attributes:
-        seen: these batches, their records and what was passed by in between, whole batches too; to be read once.
+        seen: their records, and what was passed by behind the last one of a batch; to be read once.
         decoder: says what records say, none of which is damaged.
-        read: reads one of the batches.
+        read: reads the batch of a record.
     """
 
     offsets_partition: int | None
     segment: Segment
-    seen: Iterator[BareBatch | BareRecord | Passed]
+    seen: Iterator[BareRecord | Passed]
     decoder: RepeatedRecords
-    read: Callable[[BareBatch], RecordBatch]
+    read: Callable[[BareRecord], RecordBatch]
 
 
 LogEvent = Event | BatchStart | BatchEnd | Passed | BareBatches | Damage | Missing | TailFound | LogEnd

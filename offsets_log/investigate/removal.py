@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.errors import OffsetsLogError, ReplayError
-from offsets_log.events import BareBatch, BareBatches, BareRecord, Event, LogEvent, Passed, Wants
+from offsets_log.events import BareBatches, BareRecord, Event, LogEvent, Passed, Wants
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record, decode_key
@@ -236,24 +236,21 @@ class _Search:
 
     def _watch_bare(self, bare: BareBatches) -> Iterator[LogEvent]:
         """Do as `watch` with the records of batches."""
-        place = BareBatch(0, 0)
         batch: RecordBatch | None = None
         for seen in bare.seen:
-            if isinstance(seen, BareBatch):
-                place, batch = seen, None
-                continue
             if isinstance(seen, Passed) or seen.offset < self.start:
                 continue
             decoded = bare.decoder.decode(seen.key, seen.value) if self.wants(seen) else None
             if decoded is None and ((asked := self._asked(seen)) is None or asked.key is None):
                 continue
-            batch = batch or bare.read(place)
+            if batch is None or batch.position != seen.batch_begin:
+                batch = bare.read(seen)
             event = Event(
                 segment=bare.segment,
                 offsets_partition=bare.offsets_partition,
                 batch=batch,
                 batch_base_offset=batch.base_offset,
-                record=Record(**seen._asdict()),
+                record=Record(offset=seen.offset, timestamp_ms=seen.timestamp_ms, key=seen.key, value=seen.value),
                 decoded=decoded,
             )
             if self._matters(event):

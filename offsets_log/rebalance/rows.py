@@ -108,8 +108,8 @@ def numbers_of_row(entry: Generation) -> dict[str, int]:
 
 def kind_of_row(entry: Generation) -> Hashable:
     """Return what decides a row of `rebalance_row` beside `numbers_of_row`, while the entry is kept."""
-    is_null = entry.timestamp_ms is None, entry.number is None, entry.duration_ms is None
-    if any(is_null) or entry.skipped or entry.flapping or raw_names(entry):
+    numbers = entry.timestamp_ms, entry.number, entry.duration_ms
+    if None in numbers or entry.skipped or entry.flapping:
         return id(entry)
     return (
         entry.group_id, entry.kind, entry.offsets_partition, entry.state, entry.protocol_type, entry.protocol,

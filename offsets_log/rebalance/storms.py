@@ -56,11 +56,11 @@ class StormWatch:
                     if each.is_storm:
                         break  # as all before it
                     each.is_storm = True
+        if entry.held is entry.held_before:
+            return
         change = entry.change
-        if change.left:
-            self._gone.update(map(_who, change.left))
-        if change.joined:
-            entry.flapping = tuple([member for member in change.joined if self._flaps(member, entry.timestamp_ms)])
+        self._gone.update(map(_who, change.left))
+        entry.flapping = tuple([member for member in change.joined if self._flaps(member, entry.timestamp_ms)])
 
     def _flaps(self, member: GenerationMember, timestamp_ms: int | None) -> bool:
         """Return whether a member that joins has come back too often."""

@@ -30,7 +30,8 @@ from offsets_log.rows.groups import assignor_of
 Kept = TypeVar("Kept")
 EPOCHS = frozenset({3, 11, 17})
 TARGET_EPOCHS = frozenset({6, 12, 20})
-NOT_REPEATED = "", None
+BY_TOPIC_ID = frozenset({CONSUMER, SHARE})
+"""Kinds of groups whose records call topics by id."""
 MAX_SKIPPED = 1000
 """No more skipped numbers are listed: a hostile log may skip two thousand million."""
 
@@ -58,7 +59,8 @@ class Timelines:
         known: Named = {}
         for entries in self.generations.values():
             for entry in entries:
-                entry.held = with_names(entry, names, known)
+                if entry.kind in BY_TOPIC_ID:
+                    entry.held = with_names(entry, names, known)
 
     def __iter__(self) -> Iterator[Generation]:
         """Yield the generations group by group, ordered by name, each in log order."""
@@ -103,16 +105,18 @@ class Timelines:
 
     def _read_bare(self, reader: PartitionReader, batches: BareBatches) -> None:
         """Read batches, of which records of classic groups that repeat are not decoded."""
-        decoder = batches.decoder
+        decoder, batch = batches.decoder, 0
         for seen in batches.seen:
-            if isinstance(seen, BareRecord):
-                if not reader.read_again(seen, decoder):
-                    decoded = decoder.decode(seen.key, seen.value) if self.wants(seen) else None
-                    self._saw(reader, batches.offsets_partition, seen, decoded)
-            elif isinstance(seen, Passed):
+            if isinstance(seen, Passed):
                 reader.passed(seen)
-            else:
+                continue
+            if batch != seen.batch_begin:
                 reader.end_batch()
+                batch = seen.batch_begin
+            if not reader.read_again(seen, decoder):
+                reader.passed(Passed(seen.since, seen.offset, seen.has_holes))
+                decoded = decoder.decode(seen.key, seen.value) if self.wants(seen) else None
+                self._saw(reader, batches.offsets_partition, seen, decoded)
         reader.end_batch()
 
     def _saw(
@@ -159,7 +163,7 @@ class PartitionReader:
         self._holes = 0
         self._holes_at: dict[str, int] = {}
         self._number: dict[str, int | None] = {}
-        self._repeated: dict[bytes | None, tuple[str, Group]] = {}  # by the raw key of classic groups' last records
+        self._repeated: dict[bytes | None, tuple[GroupFold, Group]] = {}  # of classic groups by raw keys
         self._units: dict[str, dict[bytes, list[Unit] | None]] = {}  # by protocol type and bytes, which logs repeat
         self._made_of: dict[str, list[dict[str, Any]]] = {}  # rows of a classic group's last entry
         self._targets: dict[str, dict[str, tuple[dict[str, Any], list[Unit]]]] = {}  # by group and member, likewise
@@ -201,24 +205,27 @@ class PartitionReader:
 
     def read_again(self, record: BareRecord, decoder: RepeatedRecords) -> bool:
         """Read a record that says of a classic group all but numbers as its last one did; return whether it does."""
-        group_id, group = self._repeated.get(record.key, NOT_REPEATED)
-        if group is None or self._folds[group_id].group is not group:
+        offset, timestamp_ms, key, value, since, has_holes, _, _ = record
+        known = self._repeated.get(key)
+        if known is None or known[0].group is not known[1]:
             return False
-        numbers = decoder.numbers(record.key, record.value)
+        numbers = decoder.numbers(key, value)
         if numbers is None:
             return False
-        self._holes += record.offset > self._next_offset
-        self._next_offset = record.offset + 1
+        self._holes += (since > self._next_offset) + has_holes
+        self._next_offset = offset + 1
+        group, number = known[1], numbers["generation"]
+        group_id = group.group_id
         self.changed.add(group_id)
-        entries, number = self._generations[group_id], numbers["generation"]
+        entries = self._generations[group_id]
         group.generation, last = number, entries[-1]
         entry = Generation(
             group_id=group_id,
             kind=CLASSIC,
             offsets_partition=last.offsets_partition,
-            record_offset=record.offset,
+            record_offset=offset,
             number=number,
-            timestamp_ms=record.timestamp_ms if record.timestamp_ms >= 0 else None,
+            timestamp_ms=timestamp_ms if timestamp_ms >= 0 else None,
             state=last.state,
             protocol_type=last.protocol_type,
             protocol=last.protocol,
@@ -260,7 +267,7 @@ class PartitionReader:
             held = Held(members, dict(self._classic_assignment(group)))
         entry = self._open(place, group, group.generation, held)
         entry.protocol_type, entry.protocol, entry.leader = group.protocol_type, group.protocol, group.leader
-        self._repeated[place.record.key] = group.group_id, group
+        self._repeated[place.record.key] = self._folds[group.group_id], group
 
     def _classic_assignment(self, group: Group) -> Iterator[tuple[str, list[Unit]]]:
         units = self._units.setdefault(group.protocol_type or "", {})
@@ -403,7 +410,7 @@ def with_names(entry: Generation, names: TopicNames, known: Named) -> Held:
         known: what was named before with these names.
     """
     held = entry.held
-    if entry.kind not in (CONSUMER, SHARE):
+    if entry.kind not in BY_TOPIC_ID:
         return held
     if id(held) not in known:
         named = {

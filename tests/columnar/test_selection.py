@@ -19,7 +19,6 @@ from offsets_log.columnar.folds.known import plain_programs
 from offsets_log.errors import Damage
 from offsets_log.events import (
     EVERYTHING,
-    BareBatch,
     BareBatches,
     BareRecord,
     Event,
@@ -256,8 +255,9 @@ def test_bare_batches_are_told_by_their_records() -> None:
     selection = Selection(only("a"), record_types=frozenset({GROUP_METADATA}), is_bare=True)
     batches = [event for event in selected_events(log.log, selection) if isinstance(event, BareBatches)]
     seen = [(it, event) for event in batches for it in event.seen]
-    assert [event.read(it).base_offset for it, event in seen if isinstance(it, BareBatch)] == [1, 3]
     found = [(it, event.decoder) for it, event in seen if isinstance(it, BareRecord)]
+    assert [event.read(it).base_offset for it, event in seen if isinstance(it, BareRecord)] == [1, 3]
+    assert (found[1][0].since, found[1][0].has_holes) == (2, False)
     expected = [event for event in iter_events(log.log) if isinstance(event, Event) and event.record.offset in (1, 3)]
     assert [decoder.decode(it.key, it.value) for it, decoder in found] == [event.decoded for event in expected]
     facts = ("offset", "timestamp_ms", "key", "value")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offsets_log.events import BareBatch, BareBatches, BareRecord, LogEvent, Passed
+from offsets_log.events import BareBatches, BareRecord, LogEvent, Passed
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
@@ -18,16 +18,20 @@ SEGMENT = Segment("made.log", 0, b"")
 
 def chosen(offset: int, record: CoordinatorRecord) -> BareRecord:
     key, value = encode_coordinator_record(record)
-    return BareRecord(offset, 10 * offset, key, value)
+    return bare_record(offset, key, value)
+
+
+def bare_record(offset: int, key: bytes, value: bytes | None) -> BareRecord:
+    return BareRecord(offset, 10 * offset, key, value, since=offset, has_holes=False, batch_begin=0, batch_end=1)
 
 
 def bare(*records: Passed | BareRecord) -> BareBatches:
     """A batch of offsets partition 3 that nobody needs whole."""
 
-    def whole(batch: BareBatch) -> RecordBatch:
+    def whole(record: BareRecord) -> RecordBatch:
         raise AssertionError("it is asked for nothing more")
 
-    return BareBatches(3, SEGMENT, iter([BareBatch(0, 0), *records]), RepeatedRecords(), whole)
+    return BareBatches(3, SEGMENT, iter(records), RepeatedRecords(), whole)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +72,7 @@ def test_what_a_batch_comes_to_is_known_at_its_end() -> None:
 
 
 def test_records_that_are_not_wanted_leave_no_hole() -> None:
-    commit = BareRecord(1, 0, b"\0\1", b"")
+    commit = bare_record(1, b"\0\1", b"")
     timelines = Timelines()
     events = [bare(chosen(0, generation(1, "a")), commit, chosen(2, generation(3, "a")))]
     timelines.read(events, lambda damage: None)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +25,6 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.events import (
     EVERYTHING,
-    BareBatch,
     BareBatches,
     BareRecord,
     BatchStart,
@@ -72,12 +73,13 @@ class Bare(NamedTuple):
     Attributes:
         segment_index: index of their segment in the log.
         chosen: the batches, see `choice`.
-        told: their records that are wanted, from that of number ``first`` on; ``copied`` holds their keys and values.
+        told: their records that are wanted, of which that of number ``first`` is the first; ``copied`` holds their keys
+            and values.
     """
 
     segment_index: int
-    chosen: Sequence[list[int]]
-    told: Sequence[list[int]]
+    chosen: a.Int64s
+    told: a.Int64s
     first: int
     copied: bytes
 
@@ -85,30 +87,46 @@ class Bare(NamedTuple):
         """Return them as an event."""
         data, segment = order.layout.data[self.segment_index], order.log.segments[self.segment_index]
 
-        def read(batch: BareBatch) -> RecordBatch:
-            return decode_batch_header(data[batch.begin : batch.end].tobytes(), batch.begin)
+        def read(record: BareRecord) -> RecordBatch:
+            return decode_batch_header(data[record.batch_begin : record.batch_end].tobytes(), record.batch_begin)
 
         return BareBatches(order.log.offsets_partition, segment, self.seen(), order.decoder, read)
 
-    def seen(self) -> Iterator[BareBatch | BareRecord | Passed]:
-        """Yield the batches, their records, and what is passed by between them."""
-        copied, told, number = self.copied, self.told, self.first
-        for *run, begin, size, _, behind in self.chosen:
-            yield BareBatch(begin, begin + size)
-            while number < behind:
-                first, following, has_holes, offset, time_ms, time_delta, at, key_size, value_size = told[number]
-                if first != a.NOTHING:
-                    yield Passed(first, following, bool(has_holes))
-                value_at = at + key_size
-                value = copied[value_at : value_at + value_size] if value_size >= 0 else None
-                yield BareRecord(offset, time_ms + time_delta, copied[at:value_at], value)
-                number += 1
-            yield from _passed(run)
+    def seen(self) -> Iterator[BareRecord | Passed]:
+        """Yield the records, and what is passed by behind the last one of a batch."""
+        records, ends = self._records(), self.chosen[:, ch.TOLD_END] - self.first
+        begin = 0
+        for number in np.flatnonzero(self.chosen[:, ch.RUN_FIRST] != a.NOTHING).tolist():
+            yield from records[begin : ends[number]]
+            yield from _passed(self.chosen[number])
+            begin = int(ends[number])
+        yield from records[begin:]
+
+    def _records(self) -> list[BareRecord]:
+        copied, ends = self.copied, self.chosen[:, ch.TOLD_END]
+        first, following, has_holes, offset, time_ms, time_delta, at, key_size, value_size = self.told.T
+        is_behind = first != a.NOTHING
+        begins, batch_sizes = self.chosen[:, ch.BATCH_AT], self.chosen[:, ch.BATCH_SIZE]
+        counts = np.diff(ends, prepend=self.first)
+        places = zip(at.tolist(), (at + key_size).tolist(), value_size.tolist(), strict=True)
+        keys_and_values = [
+            (copied[key:value], copied[value : value + size] if size >= 0 else None) for key, value, size in places
+        ]
+        columns = (
+            offset.tolist(),
+            map(add, time_ms.tolist(), time_delta.tolist()),  # those of hostile ones need more than 64 bits
+            *zip(*keys_and_values, strict=True),
+            np.where(is_behind, first, offset).tolist(),
+            (is_behind & ((has_holes != 0) | (following != offset))).tolist(),
+            np.repeat(begins, counts).tolist(),
+            np.repeat(begins + batch_sizes, counts).tolist(),
+        )
+        return list(map(BareRecord._make, zip(*columns, strict=True)))
 
 
-def _passed(run: Sequence[int]) -> Sequence[Passed]:
-    """Return a run of records as `choice` tells it; nothing where it is empty."""
-    first, following, has_holes = run
+def _passed(row: a.Int64s) -> Sequence[Passed]:
+    """Return the run of records that a row of `choice` tells; nothing where it is empty."""
+    first, following, has_holes = row[: ch.RUN_HAS_HOLES + 1].tolist()
     return () if first == a.NOTHING else (Passed(first, following, bool(has_holes)),)
 
 
@@ -316,22 +334,23 @@ class _SelectedReading(_ItemReading):
                     return outcome
 
     def _take_chosen(self, index: int, data: a.Bytes) -> None:
-        told = self.told[: self.counts[ch.TOLD]].tolist()
+        told = self.told[: self.counts[ch.TOLD]].copy()
         copied = self.copied[: self.counts[ch.USED]].tobytes()
-        begin, bare = 0, list[list[int]]()
-        for row in self.chosen[: self.counts[ch.CHOSEN]].tolist():
-            *run, at, size, is_chosen, end = row
-            if is_chosen and end > begin:
-                if not bare:
-                    self.ready.append(Bare(index, bare, told, begin, copied))
-                bare.append(row)
-                begin = end
+        chosen = self.chosen[: self.counts[ch.CHOSEN]].copy()
+        begins = np.concatenate([[0], chosen[:, ch.TOLD_END]])
+        is_bare = (chosen[:, ch.IS_CHOSEN] != 0) & (np.diff(begins) > 0)
+        cuts = np.flatnonzero(np.diff(is_bare)) + 1
+        for first, behind in pairwise(sorted({0, *cuts.tolist(), len(chosen)})):
+            if is_bare[first]:
+                begin = int(begins[first])
+                self.ready.append(Bare(index, chosen[first:behind], told[begin : begins[behind]], begin, copied))
                 continue
-            bare = []
-            self.ready += _passed(run)
-            if at != a.NOTHING:
-                batch = decode_batch_header(data[at : at + size].tobytes(), at)
-                self.ready.append(Taken(index, batch, bool(is_chosen)))
+            for row in chosen[first:behind]:
+                self.ready += _passed(row)
+                at, size, is_chosen = row[ch.BATCH_AT : ch.TOLD_END].tolist()
+                if at != a.NOTHING:
+                    batch = decode_batch_header(data[at : at + size].tobytes(), at)
+                    self.ready.append(Taken(index, batch, bool(is_chosen)))
 
     def take(self, index: int, batch: RecordBatch) -> None:
         super().take(index, batch)
