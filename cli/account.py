@@ -13,6 +13,7 @@ import click
 
 from cli.inputs import WHAT_TO_GIVE, Inputs
 from cli.progress import progress
+from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.writer import atomic_output, output_errors
 from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
 from offsets_log.events import BatchEnd, Event, LogEvent, TailFound
@@ -62,9 +63,10 @@ class Account:
         self.tells_brokers = False
         self.inputs = inputs
         self._reading = reading = inputs.reading
-        self._quarantine = (
-            stack.enter_context(atomic_output(reading.quarantine, inputs=inputs.files)) if reading.quarantine else None
-        )
+        self._quarantine = None
+        if reading.quarantine is not None:
+            refuse_inside_inputs(reading.quarantine, (), inputs.files)
+            self._quarantine = stack.enter_context(atomic_output(reading.quarantine, inputs=inputs.files))
         self._bytes_to_read = sum(log.bytes_to_read for log in inputs.logs)
         shown = progress(self._bytes_to_read, say, is_wanted=shows_progress, is_quiet=reading.quiet)
         self.advance = stack.enter_context(shown)

@@ -17,7 +17,6 @@ from cli.options import whose_rules
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
 from offsets_log.data_directory.lag_columns import lag_table
-from offsets_log.disk.writer import atomic_directory
 from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
 from offsets_log.words import counted
@@ -191,7 +190,7 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
     from offsets_log.columnar.events.export import Destination
     from offsets_log.columnar.events.tables import TableChunk
 
-    with atomic_directory(to) as directory:
+    with session.new_directory(to) as directory:
         files = _EventFiles(directory)
         records = (
             session.engine.export_in_bulk(Destination(files.write), is_filtered=True, chunk=TableChunk)

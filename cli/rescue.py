@@ -78,7 +78,6 @@ def command(
     from cli.session import open_session
     from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
-    from offsets_log.disk.writer import atomic_directory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.directory import rescue_files
     from offsets_log.restore.plan import rows_of
@@ -88,7 +87,7 @@ def command(
     check_usage(reading, decide.decide, as_broker=broker.as_broker)
     with (
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
-        atomic_directory(to) as directory,
+        session.new_directory(to) as directory,
     ):
         logs = lag_logs(session, lag)
         memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))

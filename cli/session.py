@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,8 +17,9 @@ from cli.account import EXIT_ERROR, Account, fail
 from cli.engine import Engine
 from cli.inputs import Inputs
 from cli.options import Output, ReadOptions
+from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.reader import open_logs
-from offsets_log.disk.writer import ensure_place
+from offsets_log.disk.writer import atomic_directory, ensure_place
 from offsets_log.errors import OffsetsLogError
 
 
@@ -28,6 +30,13 @@ class Session:
     inputs: Inputs
     account: Account
     engine: Engine
+
+    @contextmanager
+    def new_directory(self, to: str) -> Iterator[Path]:
+        """Make a directory outside of the inputs, as `atomic_directory`."""
+        refuse_inside_inputs(to, self.inputs.reading.paths, self.inputs.files)
+        with atomic_directory(to) as directory:
+            yield directory
 
     def bounded(self, until_offset: tuple[tuple[int | None, int], ...] = (), until_time: int | None = None) -> Session:
         """Return a session over the same logs with other bounds, whose reports and counts are not this run's."""
@@ -60,6 +69,7 @@ def open_session(
             session = _opened(reading, stack, internal_topic, columns)
             session.inputs.check(needs)
             if output is not None and output.to not in (None, "-") and reading.engine == "local":
+                refuse_inside_inputs(output.to, (), session.inputs.files)
                 ensure_place(output.to, session.inputs.files)
             for words in session.inputs.notes:
                 session.account.say(words)

@@ -73,7 +73,6 @@ def command(
     from cli.rescue import write_files
     from cli.session import open_session
     from cli.translate_run import Translation
-    from offsets_log.disk.writer import atomic_directory
     from offsets_log.restore.directory import rescue_files
     from offsets_log.restore.plan import rows_of
     from offsets_log.restore.rows import counted_rows
@@ -86,7 +85,7 @@ def command(
         translation = Translation(asked)
     with (
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
-        atomic_directory(to) as directory,
+        session.new_directory(to) as directory,
         translation,
     ):
         translation.connect(session.account.say)

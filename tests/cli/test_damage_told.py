@@ -150,7 +150,7 @@ def test_an_input_is_no_quarantine(tmp_path: Path) -> None:
     before = path.read_bytes()
     result = run("compact", folder, "--quarantine", path)
     assert result.exit_code == 1
-    assert "one of the inputs" in result.stderr
+    assert "is an input: write elsewhere" in result.stderr
     assert path.read_bytes() == before
 
 
