@@ -15,6 +15,7 @@ from offsets_log.restore.policy import Policy
 from offsets_log.restore.target import Committed
 from offsets_log.restore.undo import undo
 from offsets_log.rows.tables import Row
+from tests.conftest import json_lines
 from tests.restore.fake_cluster import FakeCluster
 from tests.restore.plans import row
 
@@ -29,7 +30,8 @@ class Text:
         self.text = ""
 
     def append(self, text: str, is_durable: bool) -> None:
-        assert is_durable or '"before"' not in text.split('"group"')[0], "announced before it is done"
+        events = {row["event"] for row in json_lines(text)}
+        assert not text or is_durable is (events != {"after"}), "a run and what it announces are kept before it is done"
         self.text += text
 
     def note(self, *, undo: bool = False) -> JournalNote:
