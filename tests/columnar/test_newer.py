@@ -81,6 +81,42 @@ def test_what_a_member_took_again_is_its_own_in_all_pieces_behind(pieces: int) -
     assert columnar_answer(log.log, MODERN, pieces=pieces) == expected
 
 
+def holds(member: str, *partitions: int) -> tuple[bytes, Any]:
+    """A member's record of what it has, each partition of a topic of its own or of one with others."""
+    layout = next(RECORD_TYPES[8].layouts(0))
+    value = layout.zeros(0) | {row.name: None for row in layout.fields if row.nullable and row.tag is None}
+    lists = [{"topic_id": IDS[n % 2], "partitions": [n], "assignment_epochs": []} for n in partitions]
+    return record_bytes(8, {"group_id": "g", "member_id": member}, value | {"assigned_partitions": lists}, 0)
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize("which", range(5))
+def test_of_many_partitions_each_has_an_owner_of_its_own(
+    which: int, pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``J-20``: one that is held is refused though all others were given back, and one given back is taken though all
+    others are held; the last records of keys would not tell the former."""
+    joined = [record(5, "g", member, 1) for member in "01234n"] + [holds(str(n), n) for n in range(5)]
+    others = [holds(str(n)) for n in range(5) if n != which]
+    held, free = LogBuilder(), LogBuilder()
+    for step in (*joined, *others, holds("n", which), holds(str(which)), holds("n", which)):
+        held.add(step)
+    for step in (*joined, holds(str(which)), holds("n", which)):
+        free.add(step)
+    expected = construct_answer(held.log, MODERN)
+    assert [problem.rule for problem in expected["problems"]] == ["J-20"]
+    assert columnar_answer(held.log, MODERN, pieces=pieces) == expected
+
+    def none_again(layout: object, state: object, scanner: object, names: list[str]) -> dict[str, Any]:
+        assert not names
+        return {}
+
+    expected = construct_answer(free.log, MODERN)
+    assert not expected["problems"]
+    monkeypatch.setattr(timelines, "read_again", none_again)
+    assert columnar_answer(free.log, MODERN, pieces=pieces) == expected
+
+
 @pytest.mark.parametrize("is_removed", [True, False])
 def test_a_group_is_read_again_where_the_next_piece_has_a_record_of_a_classic_one(is_removed: bool) -> None:
     """``J-22``: in a batch that is read on the slow path, for it has a record of an unknown type; both pieces are as
