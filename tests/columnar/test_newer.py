@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from offsets_log.columnar.materialize import timelines
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.messages.schema import INT32, UUID, ArrayOf, Field, Struct
 from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
 from tests.builders import UNKNOWN, LogBuilder, record_bytes
 from tests.builders import member as classic_member
@@ -268,6 +270,38 @@ def test_all_types_are_known() -> None:
     """Those of 4.3 that it replays, under the layouts that it writes."""
     assert set(newer_layouts(MODERN, None)) == MODERN.known_types - {0, 1, 2}
     assert (newer.TYPES[sorted(newer_layouts(MODERN, None)), newer.ACTION] >= 0).all()
+
+
+ASSIGNED, PENDING = newer.OWNED_NOTES
+NUMBER = Field("more", INT32)
+ROWS = Field("topic_id", UUID), Field("partitions", ArrayOf(INT32))
+OWNED = ArrayOf(Struct(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("second", "is_taken"),
+    [
+        ([Field(PENDING, OWNED)], True),
+        ([Field(PENDING, OWNED), NUMBER], True),
+        ([Field(PENDING, ArrayOf(Struct((*ROWS, replace(NUMBER, tag=0, default=0)))))], True),
+        ([], False),
+        ([Field(PENDING, OWNED, nullable=True)], False),
+        ([Field(PENDING, OWNED, tag=0, default=())], False),
+        ([Field(PENDING, ArrayOf(INT32))], False),
+        ([Field(PENDING, ArrayOf(Struct((*ROWS, NUMBER))))], False),
+        ([Field(PENDING, ArrayOf(Struct(ROWS[::-1])))], False),
+        ([Field(PENDING, ArrayOf(Struct((ROWS[0], replace(ROWS[1], nullable=True)))))], False),
+    ],
+)
+def test_what_members_have_is_taken_in_the_layout_that_kernels_read_only(
+    second: list[Field], is_taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another one the records are read one by one; a field beside the lists is none of theirs."""
+    plain = next(RECORD_TYPES[8].layouts(0))
+    for flexible in (plain.flexible, None):
+        layout = replace(plain, fields=(Field(ASSIGNED, OWNED), *second), flexible=flexible)
+        monkeypatch.setitem(RECORD_TYPES, 8, replace(RECORD_TYPES[8], values=(layout,)))
+        assert (8 in newer_layouts.__wrapped__(MODERN, None)) is (is_taken and flexible is not None)
 
 
 def test_memory_is_by_keys() -> None:

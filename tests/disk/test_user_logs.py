@@ -103,6 +103,18 @@ def test_partitions_are_folders_with_segments_of_topics_that_are_not_being_delet
         assert UserPartition("orders", number, tmp_path / f"orders-{number}", {}).base_offsets() == base_offsets
 
 
+def test_the_greatest_base_offset_is_that_of_a_64_bit_number_here_and_in_archives(tmp_path: Path) -> None:
+    """What is being cleaned, deleted or packed is no segment of a log that users write to."""
+    greatest = (1 << 63) - 1
+    names = [f"{base:020}.log" for base in (greatest + 1, greatest, 10**20 - 1, 3, 0)]
+    names += [f"{5:020}.log{suffix}" for suffix in (".cleaned", ".swap", ".deleted", ".gz", ".zst", ".old")]
+    for name in names:
+        (tmp_path / name).touch()
+    packed = Folder("a.tar!t-0/", "t-0", dict.fromkeys(names, bytes))
+    for found in (UserPartition("t", 0, tmp_path, {}), PackedPartition("t", 0, packed)):
+        assert found.base_offsets() == [0, 3, greatest]
+
+
 def test_partitions_in_a_data_directory_are_of_its_broker(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=4\ncluster.id=c\n")
     (tmp_path / "orders-0").mkdir()

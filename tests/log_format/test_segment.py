@@ -278,6 +278,13 @@ def test_an_entry_has_room_for_its_header(magic: int, least: int) -> None:
     assert caught.value.field == ("batch_length" if magic == 2 else "size")
 
 
+def test_magics_are_0_to_2_of_which_a_new_batch_has_the_last() -> None:
+    for magic in set(range(-128, 128)) - {0, 1, 2}:
+        with pytest.raises(UnsupportedMagicError, match=f"unknown magic {magic}"):
+            b.size_of_entry(1 << 20, magic)
+    assert b.NEWEST_MAGIC == b.decode_batch_header(build_batch(records(0))).magic == 2
+
+
 @pytest.mark.parametrize("kind", ["torn", "zeros"])
 def test_recorded_damaged_ends_are_tails(kind: str, recording: Callable[[str], Path]) -> None:
     folder = recording("kafka-4.3-live-copy")
