@@ -35,6 +35,15 @@ def test_varints_at_the_edges_of_their_bytes(code: c.Construct) -> None:
         assert read(raw + b"\xff", 0) == (number, len(raw))
 
 
+def test_a_byte_of_yes_or_no_is_no_at_0_only_and_keeps_any_number_but_1() -> None:
+    for byte in range(256):
+        value = {0: False, 1: True}.get(byte, byte)
+        for found in (readers.read(p.BOOL, bytes((byte, 9))), by_construct(p.BOOL, bytes((byte, 9)))):
+            assert found == (value, 1)
+            assert type(found[0]) is type(value)
+        assert p.build(p.BOOL, value, "answer") == bytes((byte,))
+
+
 def tables() -> Iterator[tuple[Message, int]]:
     """Every table with each of its versions."""
     messages = [row.key for row in RECORD_TYPES.values()]
