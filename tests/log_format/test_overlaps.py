@@ -9,7 +9,7 @@ import pytest
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import build_batch
-from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
+from offsets_log.log_format.partition_log import PartitionLog, Segment, batches_of, iter_log
 from offsets_log.log_format.segment import Tail
 from tests.log_format.test_segment import records, segment_of
 
@@ -126,9 +126,10 @@ def test_only_the_last_segment_of_a_log_may_end_in_the_middle_of_a_batch(torn: i
         for i, base in enumerate((0, 6, 12))
     ]
     segments[torn] = replace(segments[torn], zeros_behind=zeros_behind)
-    items = [(segment.file, item) for segment, item in iter_log(PartitionLog(0, tuple(segments)))]
-    assert [item.base_offset for _, item in items if isinstance(item, RecordBatch)] == [
-        base for base in range(0, 18, 3) if base != 6 * torn + 3
-    ]
+    log = PartitionLog(0, tuple(segments))
+    items = [(segment.file, item) for segment, item in iter_log(log)]
+    read = [item for _, item in items if isinstance(item, RecordBatch)]
+    assert [batch.base_offset for batch in read] == [base for base in range(0, 18, 3) if base != 6 * torn + 3]
+    assert list(batches_of(log)) == read
     odd = [(file, type(item)) for file, item in items if not isinstance(item, RecordBatch)]
     assert odd == [(f"{6 * torn}.log", Tail if torn == 2 else Damage)]

@@ -216,6 +216,21 @@ def test_an_error_names_its_field(code: c.Construct, raw: bytes) -> None:
     assert caught.value.path == "(parsing) -> name"
 
 
+@pytest.mark.parametrize(
+    ("path", "root", "field"),
+    [
+        ("(parsing) -> members[2] -> client_id", "value", "value.members[2].client_id"),
+        ("(building) -> epoch", "", "epoch"),
+        ("(parsing)", "key", "key"),
+        (None, "key", "key"),
+        ("(parsing)", "", ""),
+        (None, "", ""),
+    ],
+)
+def test_a_field_is_named_below_its_root(path: str | None, root: str, field: str) -> None:
+    assert p.field_of(path, root) == field
+
+
 def test_no_more_is_remembered_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is behind them is read anew, also after bytes from the middle of others; what it is found by counts, too."""
     monkeypatch.setattr(readers, "MOST_BYTES_REMEMBERED", 12)
