@@ -76,6 +76,25 @@ def test_each_problem_and_none() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("planned", "there", "is_other"),
+    [
+        ("here", "here", False),
+        ("here", "there", True),
+        ("here", None, False),
+        (None, "there", False),
+        (None, None, False),
+    ],
+)
+def test_a_topic_is_another_one_if_both_ids_are_told_and_differ(
+    planned: str | None, there: str | None, is_other: bool
+) -> None:
+    cluster = FakeCluster()
+    cluster.logs["orders", 0] = PartitionNow(0, 100, 0, there)
+    found = [found["problems"] for found in judge(cluster, [row("g", topic_id=planned)])]
+    assert found == ([["another topic"]] if is_other else [])
+
+
 def test_a_group_that_cannot_be_asked() -> None:
     cluster = FakeCluster()
     cluster.denied = lambda groups, topics: FakeCluster.denied(cluster, [], [])  # type: ignore[method-assign]
