@@ -16,7 +16,7 @@ from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.materialize import timelines
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.messages.registry import RECORD_TYPES, decode_coordinator_record
 from offsets_log.messages.schema import INT32, UUID, ArrayOf, Field, Struct
 from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
 from tests.builders import UNKNOWN, LogBuilder, record_bytes
@@ -270,6 +270,24 @@ def test_all_types_are_known() -> None:
     """Those of 4.3 that it replays, under the layouts that it writes."""
     assert set(newer_layouts(MODERN, None)) == MODERN.known_types - {0, 1, 2}
     assert (newer.TYPES[sorted(newer_layouts(MODERN, None)), newer.ACTION] >= 0).all()
+
+
+@pytest.mark.parametrize("choice", [0, 1], ids=["tombstone", "value"])
+@pytest.mark.parametrize("release", [None, (3, 7), (4, 3)])
+def test_of_a_record_in_another_layout_or_behind_no_offset_the_group_is_read_again(
+    release: tuple[int, int] | None, choice: int
+) -> None:
+    """Whatever its type: those of 3.7 are in layouts that 4.3 does not write."""
+    for number in sorted(MODERN.known_types - {0, 1, 2}):
+        made = decode_coordinator_record(*record(number, "g", "m", choice), release)
+        for offset in (-1, 0, 5):
+            state = ColumnarState(MODERN, release=release, with_newer=True)
+            state.add_group_record(made, offset)
+            layout = state.newer.get(number)
+            is_taken = offset >= 0 and layout is not None and made.layout in (None, layout)
+            assert len(state.group_records) == is_taken
+            if not is_taken:
+                assert state.arrays.groups[state.group_number("g")].newer_flags & newer.WHOLE
 
 
 ASSIGNED, PENDING = newer.OWNED_NOTES
