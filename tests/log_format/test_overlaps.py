@@ -133,3 +133,10 @@ def test_only_the_last_segment_of_a_log_may_end_in_the_middle_of_a_batch(torn: i
     assert list(batches_of(log)) == read
     odd = [(file, type(item)) for file, item in items if not isinstance(item, RecordBatch)]
     assert odd == [(f"{6 * torn}.log", Tail if torn == 2 else Damage)]
+
+
+@pytest.mark.parametrize("zeros", [1, (1 << 16) - 1, 1 << 16, 3 << 16])
+def test_zeros_before_any_other_byte_are_no_tail(zeros: int) -> None:
+    read, (damage,) = read_log((0, segment_of(0, 3)[0] + bytes(zeros) + b"x"))
+    assert read == [0, 3]
+    assert damage.raw == bytes(zeros) + b"x"

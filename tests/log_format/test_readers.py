@@ -44,6 +44,27 @@ def test_a_byte_of_yes_or_no_is_no_at_0_only_and_keeps_any_number_but_1() -> Non
         assert p.build(p.BOOL, value, "answer") == bytes((byte,))
 
 
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        (p.UUID, p.Uuid(range(16))),
+        (p.BOOL, True),
+        (p.FLOAT64, 0.5),
+        (p.INT64, -5),
+        (p.VARLONG, -(1 << 40)),
+        (p.string(p.COMPACT, nullable=False), "größe"),
+        (p.Array(p.INT32, p.INT16), [1, 2]),
+        (p.Array(p.COMPACT, p.UUID), [p.Uuid(16)]),
+    ],
+)
+def test_what_is_cut_off_anywhere_is_refused(code: c.Construct, value: Any) -> None:
+    raw = p.build(code, value, "part")
+    assert readers.read(code, b"before" + raw, 6) == (value, 6 + len(raw))
+    for end in range(len(raw)):
+        assert by_construct(code, raw[:end]) is None
+        assert readers.read(code, raw[:end]) is None
+
+
 def tables() -> Iterator[tuple[Message, int]]:
     """Every table with each of its versions."""
     messages = [row.key for row in RECORD_TYPES.values()]
