@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -117,6 +118,34 @@ def test_of_many_partitions_each_has_an_owner_of_its_own(
     assert not expected["problems"]
     monkeypatch.setattr(timelines, "read_again", none_again)
     assert columnar_answer(free.log, MODERN, pieces=pieces) == expected
+
+
+def cut_into(*parts: list[tuple[bytes, Any]]) -> PartitionLog:
+    """A log with parts that are as long as each other, so that its pieces begin where they do."""
+    log, part_bytes = LogBuilder(), 4000
+    for number, part in enumerate(parts, 1):
+        for step in part:
+            log.add(step)
+        left = number * part_bytes - sum(map(len, log.batches))
+        for more in range(left):
+            filled = deepcopy(log).commit(number, group="filler", metadata="x" * (left - 100 - more))
+            if sum(map(len, filled.batches)) == number * part_bytes:
+                break
+        log = filled
+    assert sum(map(len, log.batches)) == len(parts) * part_bytes
+    return log.log
+
+
+@pytest.mark.parametrize("again", [0, 1, 2])
+@pytest.mark.parametrize("is_given_back", [False, True])
+def test_what_a_member_has_is_known_in_pieces_that_say_nothing_of_it(again: int, is_given_back: bool) -> None:
+    """``J-20``: another takes it, and then the member leaves."""
+    joined = [record(5, "g", "m", 1), record(7, "g", "m", 1), record(8, "g", "m", 1), record(5, "g", "n", 1)]
+    parts = [joined, *[[record(8, "g", "m", 1)]] * again, [holds("m")] if is_given_back else [], TAKE, LEAVE]
+    log = cut_into(*parts)
+    expected = construct_answer(log, MODERN)
+    assert [problem.rule for problem in expected["problems"]] == ([] if is_given_back else ["J-20"])
+    assert columnar_answer(log, MODERN, pieces=len(parts)) == expected
 
 
 @pytest.mark.parametrize("is_removed", [True, False])
