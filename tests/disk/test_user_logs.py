@@ -50,7 +50,8 @@ def test_bytes_are_there_again_after_a_release_and_at_the_end_there_is_none(tmp_
         file = stack.enter_context((tmp_path / "log").open("rb"))
         mapping = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         buffer = stack.enter_context(memoryview(mapping))
-        release(memoryview(data), 0, len(data))  # of bytes that are in no file nothing is given back
+        for held in (data, bytearray(data), memoryview(data)):
+            release(held, 0, len(data))  # of bytes that are in no file nothing is given back
         for begin, end in ((0, len(data)), (5, mmap.PAGESIZE), (7, 9), (len(data), len(data))):
             release(buffer, begin, end)
         assert bytes(buffer) == data
