@@ -163,6 +163,35 @@ def test_generated_newer_groups(steps: list[Any], pieces: int) -> None:
     assert_equal(test_newer.build(steps).log, pieces=(pieces,))
 
 
+@pytest.mark.parametrize("joins_behind", [False, True])
+@pytest.mark.parametrize("was_there", [False, True])
+@pytest.mark.parametrize(("number", "choice"), [(5, 0), (7, 0), (7, 1), (8, 0), (8, 1)])
+def test_what_needs_its_member_is_told_whatever_comes_behind(
+    number: int, choice: int, was_there: bool, joins_behind: bool
+) -> None:
+    """``J-18``: up to 3.9, of what a member is and has; one that joins behind it makes the last records look right."""
+    left = [*((of_n, "n", 1) for of_n in (5, 7, 8)), *((of_n, "n", 0) for of_n in (8, 7, 5))]
+    steps = [(3, "", 1), (5, "m", 1)] + left * was_there
+    steps += [(number, "n", choice)] + [(5, "n", 1)] * joins_behind
+    log = LogBuilder()
+    for record_type, member, value in steps:
+        log.add(test_newer.record(record_type, "g", member, value))
+    assert_equal(log.log, [release_named("3.9-java"), release_named("4.3.0")], pieces=(1, 2))
+
+
+@pytest.mark.parametrize(("skipped", "other"), [(16, 7), (16, 5), (16, 6), (9, 10), (9, 13)])
+@pytest.mark.parametrize("comes", ["a tombstone", "an offset"])
+def test_a_group_may_begin_with_a_record_that_some_releases_skip(skipped: int, other: int, comes: str) -> None:
+    """``J-18``, ``J-19``: for those it is not there yet when the next record comes."""
+    log = LogBuilder().add(test_newer.record(skipped, "g", "r", 1))
+    if comes == "an offset":
+        log.commit(5)
+    else:
+        log.add(test_newer.record(other, "g", "n", 0))
+    log.add(test_newer.record(other, "g", "n", 1)).add(test_newer.record(skipped, "g", "r", 2))
+    assert_equal(log.log, [release_named(name) for name in ("3.9-java", "4.0", "4.3.0")], pieces=(1, 2))
+
+
 @pytest.mark.parametrize("pieces", [1, 2, 5])
 def test_plain_newer_groups_need_no_hand(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     log = test_newer.plain_log()

@@ -116,6 +116,16 @@ def test_the_greatest_base_offset_is_that_of_a_64_bit_number_here_and_in_archive
         assert found.base_offsets() == [0, 3, greatest]
 
 
+def test_an_index_that_is_not_there_has_no_bytes_and_a_segment_must_be(tmp_path: Path) -> None:
+    partition = UserPartition("t", 0, tmp_path, {})
+    (tmp_path / f"{5:020}.index").write_bytes(b"12345678")
+    for base_offset, size_bytes in ((0, 0), (5, 8)):
+        with partition.open_index(base_offset) as pieces:
+            assert pieces.size_bytes == size_bytes
+    with pytest.raises(InputError, match="cannot be read"), partition.open_segment(5):
+        pass
+
+
 def test_partitions_in_a_data_directory_are_of_its_broker(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=4\ncluster.id=c\n")
     (tmp_path / "orders-0").mkdir()
