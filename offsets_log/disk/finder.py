@@ -111,8 +111,9 @@ class Finder:
         Args:
             known: partitions of which there are some.
         """
-        without = [(folder, DirectoryName.parse(folder.name)) for folder in self._folders.values() if not folder.files]
-        emptied = [folder for folder, name in without if name.is_offsets and not name.leftover]
+        parsed = [(folder, DirectoryName.parse(folder.name)) for folder in self._folders.values()]
+        without = [(folder, name) for folder, name in parsed if name.is_offsets and name.partition not in known]
+        emptied = [folder for folder, name in without if not name.leftover]
         above = [one.files for one in self.data_directories]
         return absent_partitions(above, emptied, self.leftovers.union(known), self._partitions)
 

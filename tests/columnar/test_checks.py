@@ -9,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,8 +19,11 @@ from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.checking.bulk_loads import replay_loads
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import merge, offsets
 from offsets_log.columnar.folds.inspected import InspectedPiece
+from offsets_log.columnar.jit.modes import IS_PYTHON
 from offsets_log.columnar.materialize import timelines
+from offsets_log.columnar.scan import interner
 from offsets_log.columnar.scan.reading import Threads
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Until
@@ -27,9 +31,11 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.partition_count import PartitionCount
+from offsets_log.replay.profile import MODERN
 from offsets_log.replay.releases import Release, known_releases, release_named
+from tests.builders import LogBuilder, record_bytes
 from tests.columnar import test_newer
-from tests.columnar.engines import what
+from tests.columnar.engines import columnar_answer, construct_answer, what
 from tests.columnar.test_cuts import log_of_many_names
 from tests.columnar.test_equal_engines import CRASHERS, GROUPS, PARTITIONS, PRODUCERS, SEEDS, STEPS, build
 from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
@@ -157,6 +163,35 @@ def test_generated_newer_groups(steps: list[Any], pieces: int) -> None:
     assert_equal(test_newer.build(steps).log, pieces=(pieces,))
 
 
+@pytest.mark.parametrize("joins_behind", [False, True])
+@pytest.mark.parametrize("was_there", [False, True])
+@pytest.mark.parametrize(("number", "choice"), [(5, 0), (7, 0), (7, 1), (8, 0), (8, 1)])
+def test_what_needs_its_member_is_told_whatever_comes_behind(
+    number: int, choice: int, was_there: bool, joins_behind: bool
+) -> None:
+    """``J-18``: up to 3.9, of what a member is and has; one that joins behind it makes the last records look right."""
+    left = [*((of_n, "n", 1) for of_n in (5, 7, 8)), *((of_n, "n", 0) for of_n in (8, 7, 5))]
+    steps = [(3, "", 1), (5, "m", 1)] + left * was_there
+    steps += [(number, "n", choice)] + [(5, "n", 1)] * joins_behind
+    log = LogBuilder()
+    for record_type, member, value in steps:
+        log.add(test_newer.record(record_type, "g", member, value))
+    assert_equal(log.log, [release_named("3.9-java"), release_named("4.3.0")], pieces=(1, 2))
+
+
+@pytest.mark.parametrize(("skipped", "other"), [(16, 7), (16, 5), (16, 6), (9, 10), (9, 13)])
+@pytest.mark.parametrize("comes", ["a tombstone", "an offset"])
+def test_a_group_may_begin_with_a_record_that_some_releases_skip(skipped: int, other: int, comes: str) -> None:
+    """``J-18``, ``J-19``: for those it is not there yet when the next record comes."""
+    log = LogBuilder().add(test_newer.record(skipped, "g", "r", 1))
+    if comes == "an offset":
+        log.commit(5)
+    else:
+        log.add(test_newer.record(other, "g", "n", 0))
+    log.add(test_newer.record(other, "g", "n", 1)).add(test_newer.record(skipped, "g", "r", 2))
+    assert_equal(log.log, [release_named(name) for name in ("3.9-java", "4.0", "4.3.0")], pieces=(1, 2))
+
+
 @pytest.mark.parametrize("pieces", [1, 2, 5])
 def test_plain_newer_groups_need_no_hand(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     log = test_newer.plain_log()
@@ -186,3 +221,19 @@ def test_hostile_segments_in_a_row() -> None:
 @pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)
 def test_inputs_that_once_broke_something(path: Path) -> None:
     assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, path.read_bytes()),)))
+
+
+@pytest.mark.skipif(not IS_PYTHON, reason="machine code has the hash in it")
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_keys_are_told_apart_where_one_hash_is_used_for_all(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than a block of records has, and each written in several."""
+    for module in (offsets, merge, interner):
+        monkeypatch.setattr(module, "hash_bytes", lambda *_: np.int64(5))
+    log = LogBuilder()
+    for turn in range(5):
+        value = {"offset": turn, "metadata": "", "commit_timestamp": turn}
+        for group in ("g", "h", "gh"):
+            keys = [{"group": group, "topic": "t", "partition": number} for number in range(turn, 8)]
+            log.add(*(record_bytes(1, key, value, 1) for key in keys))
+    log.commit(None, partition=3).commit(7, partition=4, producer=9).end(9)
+    assert columnar_answer(log.log, MODERN, pieces=pieces) == construct_answer(log.log, MODERN)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +17,8 @@ from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.materialize import timelines
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.messages.registry import RECORD_TYPES, decode_coordinator_record
+from offsets_log.messages.schema import INT32, UUID, ArrayOf, Field, Struct
 from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
 from tests.builders import UNKNOWN, LogBuilder, record_bytes
 from tests.builders import member as classic_member
@@ -79,6 +82,70 @@ def test_what_a_member_took_again_is_its_own_in_all_pieces_behind(pieces: int) -
     expected = construct_answer(log.log, MODERN)
     assert [problem.rule for problem in expected["problems"]] == ["J-20"]
     assert columnar_answer(log.log, MODERN, pieces=pieces) == expected
+
+
+def holds(member: str, *partitions: int) -> tuple[bytes, Any]:
+    """A member's record of what it has, each partition of a topic of its own or of one with others."""
+    layout = next(RECORD_TYPES[8].layouts(0))
+    value = layout.zeros(0) | {row.name: None for row in layout.fields if row.nullable and row.tag is None}
+    lists = [{"topic_id": IDS[n % 2], "partitions": [n], "assignment_epochs": []} for n in partitions]
+    return record_bytes(8, {"group_id": "g", "member_id": member}, value | {"assigned_partitions": lists}, 0)
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize("which", range(5))
+def test_of_many_partitions_each_has_an_owner_of_its_own(
+    which: int, pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``J-20``: one that is held is refused though all others were given back, and one given back is taken though all
+    others are held; the last records of keys would not tell the former."""
+    joined = [record(5, "g", member, 1) for member in "01234n"] + [holds(str(n), n) for n in range(5)]
+    others = [holds(str(n)) for n in range(5) if n != which]
+    held, free = LogBuilder(), LogBuilder()
+    for step in (*joined, *others, holds("n", which), holds(str(which)), holds("n", which)):
+        held.add(step)
+    for step in (*joined, holds(str(which)), holds("n", which)):
+        free.add(step)
+    expected = construct_answer(held.log, MODERN)
+    assert [problem.rule for problem in expected["problems"]] == ["J-20"]
+    assert columnar_answer(held.log, MODERN, pieces=pieces) == expected
+
+    def none_again(layout: object, state: object, scanner: object, names: list[str]) -> dict[str, Any]:
+        assert not names
+        return {}
+
+    expected = construct_answer(free.log, MODERN)
+    assert not expected["problems"]
+    monkeypatch.setattr(timelines, "read_again", none_again)
+    assert columnar_answer(free.log, MODERN, pieces=pieces) == expected
+
+
+def cut_into(*parts: list[tuple[bytes, Any]]) -> PartitionLog:
+    """A log with parts that are as long as each other, so that its pieces begin where they do."""
+    log, part_bytes = LogBuilder(), 4000
+    for number, part in enumerate(parts, 1):
+        for step in part:
+            log.add(step)
+        left = number * part_bytes - sum(map(len, log.batches))
+        for more in range(left):
+            filled = deepcopy(log).commit(number, group="filler", metadata="x" * (left - 100 - more))
+            if sum(map(len, filled.batches)) == number * part_bytes:
+                break
+        log = filled
+    assert sum(map(len, log.batches)) == len(parts) * part_bytes
+    return log.log
+
+
+@pytest.mark.parametrize("again", [0, 1, 2])
+@pytest.mark.parametrize("is_given_back", [False, True])
+def test_what_a_member_has_is_known_in_pieces_that_say_nothing_of_it(again: int, is_given_back: bool) -> None:
+    """``J-20``: another takes it, and then the member leaves."""
+    joined = [record(5, "g", "m", 1), record(7, "g", "m", 1), record(8, "g", "m", 1), record(5, "g", "n", 1)]
+    parts = [joined, *[[record(8, "g", "m", 1)]] * again, [holds("m")] if is_given_back else [], TAKE, LEAVE]
+    log = cut_into(*parts)
+    expected = construct_answer(log, MODERN)
+    assert [problem.rule for problem in expected["problems"]] == ([] if is_given_back else ["J-20"])
+    assert columnar_answer(log, MODERN, pieces=len(parts)) == expected
 
 
 @pytest.mark.parametrize("is_removed", [True, False])
@@ -232,6 +299,56 @@ def test_all_types_are_known() -> None:
     """Those of 4.3 that it replays, under the layouts that it writes."""
     assert set(newer_layouts(MODERN, None)) == MODERN.known_types - {0, 1, 2}
     assert (newer.TYPES[sorted(newer_layouts(MODERN, None)), newer.ACTION] >= 0).all()
+
+
+@pytest.mark.parametrize("choice", [0, 1], ids=["tombstone", "value"])
+@pytest.mark.parametrize("release", [None, (3, 7), (4, 3)])
+def test_of_a_record_in_another_layout_or_behind_no_offset_the_group_is_read_again(
+    release: tuple[int, int] | None, choice: int
+) -> None:
+    """Whatever its type: those of 3.7 are in layouts that 4.3 does not write."""
+    for number in sorted(MODERN.known_types - {0, 1, 2}):
+        made = decode_coordinator_record(*record(number, "g", "m", choice), release)
+        for offset in (-1, 0, 5):
+            state = ColumnarState(MODERN, release=release, with_newer=True)
+            state.add_group_record(made, offset)
+            layout = state.newer.get(number)
+            is_taken = offset >= 0 and layout is not None and made.layout in (None, layout)
+            assert len(state.group_records) == is_taken
+            if not is_taken:
+                assert state.arrays.groups[state.group_number("g")].newer_flags & newer.WHOLE
+
+
+ASSIGNED, PENDING = newer.OWNED_NOTES
+NUMBER = Field("more", INT32)
+ROWS = Field("topic_id", UUID), Field("partitions", ArrayOf(INT32))
+OWNED = ArrayOf(Struct(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("second", "is_taken"),
+    [
+        ([Field(PENDING, OWNED)], True),
+        ([Field(PENDING, OWNED), NUMBER], True),
+        ([Field(PENDING, ArrayOf(Struct((*ROWS, replace(NUMBER, tag=0, default=0)))))], True),
+        ([], False),
+        ([Field(PENDING, OWNED, nullable=True)], False),
+        ([Field(PENDING, OWNED, tag=0, default=())], False),
+        ([Field(PENDING, ArrayOf(INT32))], False),
+        ([Field(PENDING, ArrayOf(Struct((*ROWS, NUMBER))))], False),
+        ([Field(PENDING, ArrayOf(Struct(ROWS[::-1])))], False),
+        ([Field(PENDING, ArrayOf(Struct((ROWS[0], replace(ROWS[1], nullable=True)))))], False),
+    ],
+)
+def test_what_members_have_is_taken_in_the_layout_that_kernels_read_only(
+    second: list[Field], is_taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another one the records are read one by one; a field beside the lists is none of theirs."""
+    plain = next(RECORD_TYPES[8].layouts(0))
+    for flexible in (plain.flexible, None):
+        layout = replace(plain, fields=(Field(ASSIGNED, OWNED), *second), flexible=flexible)
+        monkeypatch.setitem(RECORD_TYPES, 8, replace(RECORD_TYPES[8], values=(layout,)))
+        assert (8 in newer_layouts.__wrapped__(MODERN, None)) is (is_taken and flexible is not None)
 
 
 def test_memory_is_by_keys() -> None:

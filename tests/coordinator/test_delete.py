@@ -74,9 +74,12 @@ def test_offsets_of_an_empty_group_are_deleted_by_tombstones_of_type_1(release: 
 @pytest.mark.parametrize("release", JAVA_AND_SCALA)
 def test_a_consumer_group_with_members_keeps_the_offsets_it_is_subscribed_to(release: str) -> None:
     """``E-20``, ``E-12``."""
-    cache, _ = loaded(release, classic_group("g", [member_row("m", "t")]))
+    cache, log = loaded(release, classic_group("g", [member_row("m", "t")]))
+    cache.commit_offsets("g", THREE, who=MemberIdentity("m", None, 3))
     answers = cache.delete_offsets("g", [("t", 0), ("u", 0)])
     assert answers == {("t", 0): Errors.GROUP_SUBSCRIBED_TO_TOPIC, ("u", 0): Errors.NONE}
+    assert last_batch(cache, log) == [(1, ("u", 0))]
+    assert list(cache.fetch_offsets("g")) == [("t", 0), ("t", 1)]
 
 
 @pytest.mark.parametrize("release", JAVA_AND_SCALA)
@@ -86,14 +89,18 @@ def test_where_a_subscription_cannot_be_read_every_topic_is_subscribed(release: 
     assert group.value is not None
     group.value["protocol"] = None
     cache, _ = loaded(release, group)
-    assert set(cache.delete_offsets("g", [("t", 0), ("u", 0)]).values()) == {Errors.GROUP_SUBSCRIBED_TO_TOPIC}
+    cache.commit_offsets("g", THREE, who=MemberIdentity("m", None, 3))
+    assert set(cache.delete_offsets("g", THREE).values()) == {Errors.GROUP_SUBSCRIBED_TO_TOPIC}
+    assert list(cache.fetch_offsets("g")) == list(THREE)
 
 
 def test_a_group_of_a_newer_kind_keeps_the_offsets_that_its_members_read_and_itself() -> None:
     """``E-20``, ``E-19``; without members it is subscribed to nothing."""
     asked = [("read", 0), ("u", 0)]
     cache, _ = loaded("4.3", *newer_group("g", member_id="m"))
+    cache.commit_offsets("g", dict.fromkeys(asked, OffsetCommit(1)), who=MemberIdentity("m", None, 5))
     assert [*cache.delete_offsets("g", asked).values()] == [Errors.GROUP_SUBSCRIBED_TO_TOPIC, Errors.NONE]
+    assert list(cache.fetch_offsets("g")) == [("read", 0)]
     with pytest.raises(CoordinatorError, match="NON_EMPTY_GROUP: 'g' has 1 member"):
         cache.delete_group("g")
     cache, _ = loaded("4.3", *newer_group("g"))

@@ -74,6 +74,7 @@ def test_an_index_that_cannot_be_read_is_of_a_segment_with_records_unless_someth
         ({file(0, "index"): INDEX, file(4, "snapshot"): b""}, (0, 8)),
         ({file(0, "index"): b"", file(0, "timeindex"): b""}, None),
         ({name(0, ".swap"): segment(0, 1), file(0, "index"): INDEX}, None),
+        ({name(0, ".cleaned"): segment(0, 1), file(4, "snapshot"): b""}, (0, 3)),
     ],
 )
 def test_what_is_missing_by_it(files: dict[str, bytes], expected: tuple[int, int] | None, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import base64
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -289,6 +290,21 @@ def test_other_topics_alone_are_enough_where_that_is_said(tmp_path):
     with open_logs([str(tmp_path)], may_lack_offsets=True) as disk:
         assert disk.logs == []
         assert [one.topic for one in disk.user_partitions] == ["orders"]
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_partitions_of_a_data_directory_are_its_folders_of_such_names(is_packed, data, tmp_path):
+    """Whatever else lies there: one that a broker deletes or moves is none, nor is one in another folder."""
+    for path in ("orders-0", "orders-1.0a1b-delete", "a-b-12", "lost+found", "orders", "backup/orders-2"):
+        (data / path).mkdir(parents=True)
+        (data / path / name(0)).write_bytes(segment(0))
+    given = tmp_path / "a.tar"
+    if is_packed:
+        with tarfile.open(given, "w") as archive:
+            archive.add(data, "data")
+    with open_logs([str(given if is_packed else data)]) as disk:
+        found = sorted((one.topic, one.partition) for one in disk.user_partitions)
+    assert found == [("__consumer_offsets", 3), ("__consumer_offsets", 12), ("a-b", 12), ("orders", 0)]
 
 
 @pytest.mark.parametrize(("count", "shown"), [(1, "a"), (3, "a, b, c"), (4, "a, b, c, …")])

@@ -50,7 +50,8 @@ def test_bytes_are_there_again_after_a_release_and_at_the_end_there_is_none(tmp_
         file = stack.enter_context((tmp_path / "log").open("rb"))
         mapping = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         buffer = stack.enter_context(memoryview(mapping))
-        release(memoryview(data), 0, len(data))  # of bytes that are in no file nothing is given back
+        for held in (data, bytearray(data), memoryview(data)):
+            release(held, 0, len(data))  # of bytes that are in no file nothing is given back
         for begin, end in ((0, len(data)), (5, mmap.PAGESIZE), (7, 9), (len(data), len(data))):
             release(buffer, begin, end)
         assert bytes(buffer) == data
@@ -101,6 +102,28 @@ def test_partitions_are_folders_with_segments_of_topics_that_are_not_being_delet
         assert sorted(logs.partitions()) == [("orders", 0), ("orders", 3)]
     for number, base_offsets in ((0, [0, 9]), (1, []), (3, [5])):
         assert UserPartition("orders", number, tmp_path / f"orders-{number}", {}).base_offsets() == base_offsets
+
+
+def test_the_greatest_base_offset_is_that_of_a_64_bit_number_here_and_in_archives(tmp_path: Path) -> None:
+    """What is being cleaned, deleted or packed is no segment of a log that users write to."""
+    greatest = (1 << 63) - 1
+    names = [f"{base:020}.log" for base in (greatest + 1, greatest, 10**20 - 1, 3, 0)]
+    names += [f"{5:020}.log{suffix}" for suffix in (".cleaned", ".swap", ".deleted", ".gz", ".zst", ".old")]
+    for name in names:
+        (tmp_path / name).touch()
+    packed = Folder("a.tar!t-0/", "t-0", dict.fromkeys(names, bytes))
+    for found in (UserPartition("t", 0, tmp_path, {}), PackedPartition("t", 0, packed)):
+        assert found.base_offsets() == [0, 3, greatest]
+
+
+def test_an_index_that_is_not_there_has_no_bytes_and_a_segment_must_be(tmp_path: Path) -> None:
+    partition = UserPartition("t", 0, tmp_path, {})
+    (tmp_path / f"{5:020}.index").write_bytes(b"12345678")
+    for base_offset, size_bytes in ((0, 0), (5, 8)):
+        with partition.open_index(base_offset) as pieces:
+            assert pieces.size_bytes == size_bytes
+    with pytest.raises(InputError, match="cannot be read"), partition.open_segment(5):
+        pass
 
 
 def test_partitions_in_a_data_directory_are_of_its_broker(tmp_path: Path) -> None:

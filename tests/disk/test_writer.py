@@ -7,7 +7,7 @@ import pytest
 
 from offsets_log.disk import folders
 from offsets_log.disk.folders import DiskPlace
-from offsets_log.disk.writer import atomic_directory, atomic_output, ensure_place, left_beside
+from offsets_log.disk.writer import atomic_directory, atomic_output, ensure_place, left_beside, output_errors
 from offsets_log.errors import OutputError
 
 
@@ -280,3 +280,13 @@ def test_an_output_inside_of_inputs_is_refused(tmp_path, target, given, is_refus
     files = [str(tmp_path / given)] if given.endswith(".log") else []
     with pytest.raises(OutputError, match="which is an input") if is_refused else nullcontext():
         folders.refuse_inside_inputs(str(tmp_path / target), [str(tmp_path / given)], files)
+
+
+def test_a_file_where_a_directory_should_be_is_no_directory_to_make(tmp_path):
+    (tmp_path / "file").touch()
+    for below in ("x", "x/y"):
+        with (
+            pytest.raises(OutputError, match=r"cannot be written: Not a directory$"),
+            output_errors(tmp_path / "file" / below),
+        ):
+            (tmp_path / "file" / below).write_text("")

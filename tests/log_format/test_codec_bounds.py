@@ -10,13 +10,25 @@ import cramjam
 import pytest
 import xxhash
 
-from offsets_log.errors import CorruptBatchError
+from offsets_log.errors import CorruptBatchError, UnsupportedCompressionTypeError
 from offsets_log.log_format import compression
-from offsets_log.log_format.compression import CODEC_NAMED, LZ4_MAGIC
+from offsets_log.log_format.compression import CODEC_NAMED, LZ4_MAGIC, codec_name, codec_of
 
 NAMES = [name for name in CODEC_NAMED if name != "none"]
 RANDOM = random.Random(1).randbytes(150_000)
 LZ4 = CODEC_NAMED["lz4"]
+
+
+@pytest.mark.parametrize("other_bits", [0, 0x08, 0x38, 0xFFF8])
+def test_the_lowest_three_bits_of_attributes_are_the_codec_whatever_the_others(other_bits: int) -> None:
+    """``CompressionType``: five of the eight numbers have one."""
+    for codec_id, name in enumerate(("none", "gzip", "snappy", "lz4", "zstd")):
+        assert codec_name(codec_id | other_bits) == codec_of(codec_id | other_bits).name == name
+        assert codec_of(codec_id | other_bits) is CODEC_NAMED[name]
+    for codec_id in (5, 6, 7):
+        assert codec_name(codec_id | other_bits) == f"unknown({codec_id})"
+        with pytest.raises(UnsupportedCompressionTypeError, match=f"unknown compression type {codec_id}"):
+            codec_of(codec_id | other_bits)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -93,6 +93,12 @@ def test_a_partition_that_never_held_anything_is_not_missing() -> None:
     (found,) = missing_partition(3, Checkpoints(high_watermark=9, recovery_point=4, log_start_offset=2))
     assert (found.first_offset, found.last_offset, found.is_lost) == (2, 8, True)
     assert "replication-offset-checkpoint" in found.in_words()
+    assert found.count == 7
+    assert "offsets partition 3: offsets 2 to 8 are missing (7 of the log)" in found.in_words()
+    assert (
+        replace(found, last_offset=2, offsets_partition=None).in_words().startswith("offsets partition ?: offsets 2 to")
+    )
+    assert replace(found, last_offset=2).count == 1
 
 
 def test_damage_is_no_hole() -> None:

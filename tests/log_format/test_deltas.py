@@ -52,7 +52,9 @@ def test_numbers_as_long_as_they_can_be_are_read() -> None:
     numbers = b"\0" + b"\xfe" + 8 * b"\xff" + b"\1" + b"\x82" + 3 * b"\x80" + b"\0"
     rest = b"\1\1\0"
     size = 2 * len(numbers + rest)
-    assert deltas(bytes((size | 0x80, *3 * b"\x80", 0)) + numbers + rest, 1) == [(1, (1 << 63) - 1)]
+    head = bytes((size | 0x80, *3 * b"\x80", 0)) + numbers
+    assert deltas(head + rest, 1) == [(1, (1 << 63) - 1)]
+    assert len(head) == RECORD_HEAD_BYTES
 
 
 def test_a_record_may_end_behind_its_numbers() -> None:

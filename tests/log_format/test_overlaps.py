@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import build_batch
-from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
+from offsets_log.log_format.partition_log import PartitionLog, Segment, batches_of, iter_log
+from offsets_log.log_format.segment import Tail
 from tests.log_format.test_segment import records, segment_of
 
 
@@ -112,3 +115,28 @@ def test_behind_a_gap_the_last_batch_of_a_segment_ends_before_the_next_segment_b
     nameless = PartitionLog(0, (Segment("0.log", 0, first), Segment("x", None, second)))
     items = [item for _, item in iter_log(nameless)]
     assert [item.base_offset for item in items if isinstance(item, RecordBatch)] == [0, 10, 15]
+
+
+@pytest.mark.parametrize("zeros_behind", [0, 7])
+@pytest.mark.parametrize("torn", [0, 1, 2])
+def test_only_the_last_segment_of_a_log_may_end_in_the_middle_of_a_batch(torn: int, zeros_behind: int) -> None:
+    """Which is its tail, as is what was never written behind it; in those before it something is gone."""
+    segments = [
+        Segment(f"{base}.log", base, segment_of(base, base + 3)[0][: -10 if i == torn else None])
+        for i, base in enumerate((0, 6, 12))
+    ]
+    segments[torn] = replace(segments[torn], zeros_behind=zeros_behind)
+    log = PartitionLog(0, tuple(segments))
+    items = [(segment.file, item) for segment, item in iter_log(log)]
+    read = [item for _, item in items if isinstance(item, RecordBatch)]
+    assert [batch.base_offset for batch in read] == [base for base in range(0, 18, 3) if base != 6 * torn + 3]
+    assert list(batches_of(log)) == read
+    odd = [(file, type(item)) for file, item in items if not isinstance(item, RecordBatch)]
+    assert odd == [(f"{6 * torn}.log", Tail if torn == 2 else Damage)]
+
+
+@pytest.mark.parametrize("zeros", [1, (1 << 16) - 1, 1 << 16, 3 << 16])
+def test_zeros_before_any_other_byte_are_no_tail(zeros: int) -> None:
+    read, (damage,) = read_log((0, segment_of(0, 3)[0] + bytes(zeros) + b"x"))
+    assert read == [0, 3]
+    assert damage.raw == bytes(zeros) + b"x"

@@ -35,6 +35,36 @@ def test_varints_at_the_edges_of_their_bytes(code: c.Construct) -> None:
         assert read(raw + b"\xff", 0) == (number, len(raw))
 
 
+def test_a_byte_of_yes_or_no_is_no_at_0_only_and_keeps_any_number_but_1() -> None:
+    for byte in range(256):
+        value = {0: False, 1: True}.get(byte, byte)
+        for found in (readers.read(p.BOOL, bytes((byte, 9))), by_construct(p.BOOL, bytes((byte, 9)))):
+            assert found == (value, 1)
+            assert type(found[0]) is type(value)
+        assert p.build(p.BOOL, value, "answer") == bytes((byte,))
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        (p.UUID, p.Uuid(range(16))),
+        (p.BOOL, True),
+        (p.FLOAT64, 0.5),
+        (p.INT64, -5),
+        (p.VARLONG, -(1 << 40)),
+        (p.string(p.COMPACT, nullable=False), "größe"),
+        (p.Array(p.INT32, p.INT16), [1, 2]),
+        (p.Array(p.COMPACT, p.UUID), [p.Uuid(16)]),
+    ],
+)
+def test_what_is_cut_off_anywhere_is_refused(code: c.Construct, value: Any) -> None:
+    raw = p.build(code, value, "part")
+    assert readers.read(code, b"before" + raw, 6) == (value, 6 + len(raw))
+    for end in range(len(raw)):
+        assert by_construct(code, raw[:end]) is None
+        assert readers.read(code, raw[:end]) is None
+
+
 def tables() -> Iterator[tuple[Message, int]]:
     """Every table with each of its versions."""
     messages = [row.key for row in RECORD_TYPES.values()]
@@ -205,6 +235,21 @@ def test_an_error_names_its_field(code: c.Construct, raw: bytes) -> None:
     with pytest.raises(c.ConstructError) as caught:
         ("name" / code).parse(raw)
     assert caught.value.path == "(parsing) -> name"
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "field"),
+    [
+        ("(parsing) -> members[2] -> client_id", "value", "value.members[2].client_id"),
+        ("(building) -> epoch", "", "epoch"),
+        ("(parsing)", "key", "key"),
+        (None, "key", "key"),
+        ("(parsing)", "", ""),
+        (None, "", ""),
+    ],
+)
+def test_a_field_is_named_below_its_root(path: str | None, root: str, field: str) -> None:
+    assert p.field_of(path, root) == field
 
 
 def test_no_more_is_remembered_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

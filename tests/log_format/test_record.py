@@ -109,11 +109,15 @@ def test_a_byte_behind_the_last_field_of_a_record_is_damage_of_that_record() -> 
     assert record.offset == 5
 
 
-@pytest.mark.parametrize("count", [-1, 0, 1, 3, 2**31 - 1])
+@pytest.mark.parametrize("count", [-(2**31), -1, 0, 1, 3, 2**31 - 1])
 def test_wrong_record_count_is_damage(count: int) -> None:
     batch = replace(decode_batch_header(build_batch([ONE, replace(ONE, offset=5)])), records_count=count)
     body = encode_records(batch, [ONE, replace(ONE, offset=5)])
     assert isinstance(damage_of(encode_batch(batch, body)).error, CorruptBatchError | CorruptRecordError)
+    if count < 0:
+        for left in (body, b""):
+            error = damage_of(encode_batch(batch, left)).error
+            assert (error.field, error.problem) == ("records_count", f"the count is {count}")
 
 
 # ---------------------------------------------------------------------------------------- control records
@@ -343,6 +347,21 @@ def test_any_bytes_decompress_or_are_one_error(data: bytes, name: str, magic: in
             codec.decompress(candidate, magic)
 
 
+@pytest.mark.parametrize("timestamp_type", ["create", "log_append"])
+@pytest.mark.parametrize(("magic", "name"), [(m, n) for m in (0, 1, 2) for n in CODEC_NAMED if m == 2 or n != "zstd"])
+def test_attributes_tell_the_codec_and_of_the_rest_what_the_magic_knows(
+    magic: int, name: str, timestamp_type: str
+) -> None:
+    """Magic 0 has no times, whoever would give them (``LegacyRecord.computeAttributes``)."""
+    of_producers = {"is_transactional": True, "is_control": True} if magic == 2 else {}
+    batch = decode_batch_header(
+        build_batch([ONE], magic=magic, compression=name, timestamp_type=timestamp_type, **of_producers)
+    )
+    assert (batch.compression, batch.timestamp_type) == (name, timestamp_type if magic else "none")
+    append_time = 8 if magic and timestamp_type == "log_append" else 0
+    assert batch.attributes == CODEC_NAMED[name].id | append_time | (0x30 if of_producers else 0)
+
+
 KEYS = st.none() | st.binary(max_size=12)
 
 
@@ -369,5 +388,12 @@ def test_built_batches_are_read_back_whatever_the_records(
     batch = decode_batch_header(raw)
     assert isinstance(batch, RecordBatch)
     assert batch.is_valid()
+    assert batch.last_offset == records[-1].offset
+    assert batch.max_timestamp_ms == max(record.timestamp_ms for record in records)
+    assert (batch.base_offset, batch.base_timestamp_ms, batch.records_count) == (
+        (records[0].offset, records[0].timestamp_ms, len(records))
+        if magic == 2
+        else (batch.last_offset, batch.max_timestamp_ms, 1)
+    )
     got = [(record.offset, record.timestamp_ms, record.key, record.value) for record in read(raw)]
     assert got == [(record.offset, record.timestamp_ms, record.key, record.value) for record in records]

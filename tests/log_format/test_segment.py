@@ -191,6 +191,30 @@ def test_search_behind_damage_checks_a_bounded_number_of_bytes(monkeypatch: pyte
     assert checked <= (segment.SEARCH_FACTOR + 2) * 2 * len(data)
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_the_search_ends_where_its_bytes_are_used_up(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each place that turns out to be no batch costs some."""
+    odd = bytes(8) + b"\x07\xff\xff\xff" + bytes(4) + b"\2" + b"\xff" * 9
+    data = b"\xff" * 20 + odd * count + build_batch(records(5))
+    assert sum(1 for _ in segment.PLAUSIBLE.finditer(data, 0, 20 + len(odd) * count)) == count
+    monkeypatch.setattr(segment, "SEARCH_FACTOR", 0)
+    for more, found in ((-1, []), (0, []), (1, [5, 6, 7])):
+        monkeypatch.setattr(segment, "MIN_SEARCH_BYTES", count * segment.MIN_CANDIDATE_COST + more)
+        assert offsets_read(data) == found
+
+
+@pytest.mark.parametrize(("more", "found"), [(-1, [5, 6, 7]), (0, [3, 4]), (1, [3, 4])])
+def test_behind_damage_a_large_batch_gives_way_to_one_inside_it(
+    more: int, found: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What looks like a large batch is seldom one; without another in it it is read."""
+    inner = build_batch(records(5))
+    for value in (inner, bytes(len(inner))):
+        outer = build_batch([Record(offset=at, timestamp_ms=1, key=b"k", value=value) for at in (3, 4)])
+        monkeypatch.setattr(segment, "LARGE_BATCH", len(outer) + more)
+        assert offsets_read(b"\xff" * 20 + outer)[:3] == (found if value == inner else [3, 4])
+
+
 def test_unknown_magic_is_unsupported_and_skipped() -> None:
     data, positions = segment_of(0, 3, 6)
     at = positions[1] + b.MAGIC_POSITION
@@ -276,6 +300,13 @@ def test_an_entry_has_room_for_its_header(magic: int, least: int) -> None:
     with pytest.raises(CorruptBatchError, match=f"at least {least} are needed") as caught:
         b.size_of_entry(least - 1, magic)
     assert caught.value.field == ("batch_length" if magic == 2 else "size")
+
+
+def test_magics_are_0_to_2_of_which_a_new_batch_has_the_last() -> None:
+    for magic in set(range(-128, 128)) - {0, 1, 2}:
+        with pytest.raises(UnsupportedMagicError, match=f"unknown magic {magic}"):
+            b.size_of_entry(1 << 20, magic)
+    assert b.NEWEST_MAGIC == b.decode_batch_header(build_batch(records(0))).magic == 2
 
 
 @pytest.mark.parametrize("kind", ["torn", "zeros"])

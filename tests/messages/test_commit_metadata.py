@@ -99,6 +99,8 @@ def test_parallel_consumers_offsets_come_back(done: list[bool], letter: str, bas
      text_of(b"o" + struct.pack(">i3B", 8, 1, 0, 0)), text_of(b"o" + struct.pack(">i2B", 8, 1, 1)),
      text_of(b"e" + struct.pack(">3i", 2, 0, 1)), text_of(b"e" + struct.pack(">2i", 2, -1)),
      text_of(b"e" + struct.pack(">i", -1)), text_of(b"e" + struct.pack(">2ix", 0, 1)),
+     text_of(b"e" + struct.pack(">2i", -1, 5)), text_of(b"e" + struct.pack(">4i", 2, 3, 0, 1)),
+     text_of(b"n" + struct.pack(">2h", -1, 5)), text_of(b"n" + struct.pack(">3h", 2, -1, 5)),
      text_of(b"\1" + struct.pack(">q", -2)), text_of(b"\2" + struct.pack(">q", -2)),
      text_of(b"\2" + bytes(8) + struct.pack(">ii", 1, -1) + bytes(8)),
      text_of(b"\2" + bytes(8) + struct.pack(">ii", 1, 1) + bytes(8))],

@@ -52,11 +52,32 @@ def test_connect_assignment_version_0_may_not() -> None:
         connect.decode_assignment(b"\0\0" + CONNECT_HEAD)
 
 
-def test_connect_assignment_with_a_hole_cannot_be_built() -> None:
-    message = connect.decode_assignment(b"\0\1" + CONNECT_HEAD + CONNECT_ROW * 2)
-    del message.fields["assignment"]
-    with pytest.raises(CorruptRecordError, match="missing"):
-        encode_embedded(message)
+@pytest.mark.parametrize(
+    ("name", "may_be_last"),
+    [
+        ("error", False), ("leader", False), ("leader_url", False), ("config_offset", False),
+        ("assignment", True), ("revoked", True), ("delay", True),
+    ],
+)  # fmt: skip
+def test_connect_assignment_is_built_without_its_last_fields_and_with_no_hole(name: str, may_be_last: bool) -> None:
+    raw = b"\0\1" + CONNECT_HEAD + CONNECT_ROW * 2 + b"\0\0\0\5"
+    message = connect.decode_assignment(raw)
+    whole = dict(message.fields)
+    names = list(whole)
+    for row in names[names.index(name) :]:
+        del message.fields[row]
+    if may_be_last:
+        short = encode_embedded(message)
+        assert raw.startswith(short)
+        assert connect.decode_assignment(short).fields == message.fields
+    else:
+        with pytest.raises(CorruptRecordError, match="missing"):
+            encode_embedded(message)
+    message.fields.clear()
+    message.fields.update({row: value for row, value in whole.items() if row != name})
+    if name != names[-1]:
+        with pytest.raises(CorruptRecordError, match="missing"):
+            encode_embedded(message)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import INT16, ZERO_UUID, PlainStruct
 from offsets_log.log_format.record import Record
+from offsets_log.messages import other_topic
 from offsets_log.messages.cluster_metadata.control import CONTROL_MESSAGES, decode_control_message
 from offsets_log.messages.cluster_metadata.registry import (
     METADATA_RECORDS,
@@ -31,7 +34,7 @@ from offsets_log.messages.registry import (
     decode_value,
     encode_coordinator_record,
 )
-from offsets_log.messages.schema import INT32, ZEROS, Field, Message
+from offsets_log.messages.schema import INT32, ZEROS, ArrayOf, Field, Message, Struct
 from offsets_log.messages.state_topics import decode_topic_record, is_decoded_topic
 
 NULLABLE = {
@@ -137,6 +140,18 @@ def test_a_log_is_of_another_topic_where_no_key_may_be_a_coordinators(key: bytes
     assert not is_of_another_topic(log(key, producer_id=7, is_control=True))
     assert not is_of_another_topic(log())
     assert is_of_another_topic(log(*[b"orders"] * 100, b"\0\2\0\1g"))
+    assert not is_of_another_topic(log(*[b"orders"] * 99, b"\0\2\0\1g"))
+
+
+def test_of_a_log_so_many_batches_are_looked_at_and_damage_is_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(other_topic, "BATCHES_LOOKED_AT", 3)
+    foreign = [Record(offset=at, timestamp_ms=0, key=b"orders", value=b"v") for at in range(4)]
+    coordinators = [replace(record, key=b"\0\2\0\1g") for record in foreign]
+    for at in range(4):
+        parts = [build_batch([one]) for one in (*foreign[:at], coordinators[at], *foreign[at + 1 :])]
+        parts[0] = parts[0][:-1] + b"?"
+        log = PartitionLog(0, (Segment("0.log", 0, b"".join(parts)),))
+        assert is_of_another_topic(log) is (at in (0, 3))
 
 
 @pytest.mark.parametrize("number", RECORD_TYPES)
@@ -223,3 +238,26 @@ def test_the_releases_of_a_layout_are_told(
     layout = Message("New", (Field("number", INT32),), releases=(first, last))
     rows = list(field_rows(RecordType(99, "New", layout, (layout,))))
     assert [(row.part, row.releases) for row in rows] == [("key", None), ("value", told)]
+
+
+def releases_of_tags(fields: tuple[Field, ...]) -> Iterator[tuple[int, int]]:
+    """The first releases that know tagged fields of a struct, and of those in it."""
+    for row in fields:
+        if row.since is not None:
+            yield row.since
+        element = row.type.element if isinstance(row.type, ArrayOf) else row.type
+        if isinstance(element, Struct):
+            yield from releases_of_tags(element.fields)
+
+
+@pytest.mark.parametrize("release", [(3, 6), (3, 7), (3, 8), (4, 0), (4, 1), (4, 2), (4, 3), (4, 4)])
+def test_a_release_knows_a_tagged_field_from_the_one_on_that_it_came_with(release: tuple[int, int]) -> None:
+    """``records:P6``: of a struct as of those in its lists."""
+    tables = [layout for row in RECORD_TYPES.values() for layout in row.values]
+    for table, version in ((table, version) for table in tables for version in range(9) if table.has_version(version)):
+        fields = table.fields_of(version)
+        is_later = any(since > release for since in releases_of_tags(fields))
+        assert table.has_later_tags(version, release) is (table.is_flexible(version) and is_later)
+        known = {row.name for row in fields if row.tag is not None and (row.since is None or row.since <= release)}
+        tagged = table.struct_known_to(version, release).tagged
+        assert {field.name for field in (tagged or {}).values()} == (known if table.is_flexible(version) else set())

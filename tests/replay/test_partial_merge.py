@@ -175,6 +175,20 @@ def test_what_a_producer_cancels_without_a_marker_is_told_on_to_the_run_before()
     assert [value.key for value in finish(first.merge(second.merge(third))).committed] == [("g", "t", 1)]
 
 
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_a_tombstone_with_an_offset_of_batches_before_it_ends_what_the_run_before_has(profile: Profile) -> None:
+    """``records:M5``: an old message in a wrapper may have any offset, 0 too."""
+    for offset, value_producer, tombstone_producer in product((0, 1, 5, 9), (-1, 7), (-1, 7)):
+        steps = [
+            commit("g", 0, 5, value_producer),
+            tombstone("g", 0, offset, tombstone_producer),
+            marker(10, 7, True),
+        ]
+        whole = facts_of(finish(run(profile, steps)))
+        for at in (1, 2):
+            assert facts_of(finish(run(profile, steps[:at]).merge(run(profile, steps[at:])))) == whole
+
+
 OF_ONE_KEY: tuple[Callable[[int], Step], ...] = (
     lambda at: commit("g", 0, at, -1),
     lambda at: commit("g", 0, at, 7),

@@ -18,6 +18,7 @@ class FakeCluster:
         refuses: partition → why it takes no commit.
         lost_after: commits and deletions that it still takes; the next one is lost, with or without effect.
         loses: the effect of what is lost.
+        share_groups: where share groups start; the same cluster unless it is given another.
     """
 
     def __init__(self, states: Mapping[str, str] = {}, **offsets: dict[TopicPartition, Committed]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from cli.main import main
 from offsets_log.data_directory.log_ends import LogEnds
 from offsets_log.replay.profile import MODERN
 from offsets_log.restore.copied_target import CopiedTarget
-from offsets_log.restore.judging import PROBLEMS, in_words, judge
+from offsets_log.restore.judging import PROBLEMS, Denied, in_words, judge
 from offsets_log.restore.plan import as_offset
 from offsets_log.restore.target import Committed, PartitionNow
 from offsets_log.rows.tables import Row
@@ -75,10 +76,49 @@ def test_each_problem_and_none() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("planned", "there", "is_other"),
+    [
+        ("here", "here", False),
+        ("here", "there", True),
+        ("here", None, False),
+        (None, "there", False),
+        (None, None, False),
+    ],
+)
+def test_a_topic_is_another_one_if_both_ids_are_told_and_differ(
+    planned: str | None, there: str | None, is_other: bool
+) -> None:
+    cluster = FakeCluster()
+    cluster.logs["orders", 0] = PartitionNow(0, 100, 0, there)
+    found = [found["problems"] for found in judge(cluster, [row("g", topic_id=planned)])]
+    assert found == ([["another topic"]] if is_other else [])
+
+
 def test_a_group_that_cannot_be_asked() -> None:
     cluster = FakeCluster()
     cluster.denied = lambda groups, topics: FakeCluster.denied(cluster, [], [])  # type: ignore[method-assign]
     assert [found["problems"] for found in judge(cluster, [row("secret")])] == [["not answered"]]
+
+
+def test_whether_the_user_may_not_read_the_group_or_the_topic_is_told_beside_all_else() -> None:
+    """Once, where both are so; of a topic that is not there nobody is asked."""
+    cluster = FakeCluster({"locked": "Stable"})
+    asked = []
+
+    def denied(groups: Sequence[str], topics: Sequence[str]) -> Denied:
+        asked.append((groups, topics))
+        return Denied(groups={"locked"}, topics={"orders"})
+
+    cluster.denied = denied  # type: ignore[method-assign]
+    beyond = [row("free", offset=101), row("free", topic="gone"), row("locked", offset=101), share("free", 101)]
+    assert [found["problems"] for found in judge(cluster, beyond)] == [
+        ["denied", "beyond end"],
+        ["no topic"],
+        ["denied", "members", "beyond end"],
+        ["denied", "beyond end"],
+    ]
+    assert asked == [(["free", "locked"], ["orders"])]
 
 
 def test_where_share_groups_start_is_judged_likewise() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from offsets_log.errors import InputError
 from offsets_log.replay.partition_for import partition_for
-from offsets_log.restore.plan import decode_plan, encode_plan
+from offsets_log.restore import share_groups
+from offsets_log.restore.plan import as_offset, decode_plan, encode_plan, rows_of, settable_shares
 from offsets_log.restore.rescue import PartitionCount, settle_duplicates
 from tests.restore.plans import plan_of, row
 
@@ -93,6 +94,35 @@ def test_malformed_starts_of_share_groups_are_one_clear_error(rows: Any, problem
     with pytest.raises(InputError) as caught:
         decode_plan(json.dumps(plan_of(share_offsets=rows)).encode(), "plan.json")
     assert str(caught.value) == f"plan.json: field {problem}"
+
+
+SETTABLE = {"group": "s", "topic": "orders", "partition": 2, "start_offset": 7, "status": "initialized"}
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"partition": 0, "start_offset": 0, "topic_id": "id"}, None),
+        ({"status": "orphan"}, "no group has this state"),
+        ({"topic": None, "topic_id": "id"}, "nothing names the topic of id id"),
+        ({"start_offset": None}, "no start offset was set"),
+        ({"group_base64": "Z/8="}, "the group's name is not UTF-8"),
+        ({"partition": -1}, "no broker can have such a partition"),
+        ({"topic": "a/b"}, "no broker can have such a partition"),
+    ],
+)
+def test_starts_of_share_groups_that_no_client_can_set_are_no_rows_of_a_plan(
+    other: dict[str, Any], why: str | None
+) -> None:
+    one = SETTABLE | other
+    refused = share_groups.refusal(one)
+    assert refused is None if why is None else str(refused).startswith(why)
+    plan = plan_of(row("g"), share_offsets=[one, SETTABLE])
+    taken = [SETTABLE] if why else [one, SETTABLE]
+    assert settable_shares(plan) == taken
+    expected = [row("g"), *map(as_offset, taken)]
+    assert rows_of(plan) == decode_plan(json.dumps(plan).encode(), "plan.json") == expected
+    assert settable_shares(plan_of(row("g"))) == []
 
 
 def test_starts_of_share_groups_come_behind_the_offsets() -> None:

@@ -11,10 +11,12 @@ from offsets_log.errors import ClusterLostError, InputError
 from offsets_log.restore.apply import restore
 from offsets_log.restore.changes import Change
 from offsets_log.restore.journal import JournalNote, read_journal, whole_lines
+from offsets_log.restore.plan import as_offset
 from offsets_log.restore.policy import Policy
 from offsets_log.restore.target import Committed
 from offsets_log.restore.undo import undo
 from offsets_log.rows.tables import Row
+from tests.conftest import json_lines
 from tests.restore.fake_cluster import FakeCluster
 from tests.restore.plans import row
 
@@ -29,7 +31,8 @@ class Text:
         self.text = ""
 
     def append(self, text: str, is_durable: bool) -> None:
-        assert is_durable or '"before"' not in text.split('"group"')[0], "announced before it is done"
+        events = {row["event"] for row in json_lines(text)}
+        assert not text or is_durable is (events != {"after"}), "a run and what it announces are kept before it is done"
         self.text += text
 
     def note(self, *, undo: bool = False) -> JournalNote:
@@ -163,6 +166,32 @@ def test_a_group_that_may_not_be_asked_is_not_put_back_and_says_why() -> None:
     journal.text = journal.text.replace('"group":"d"', '"group":"secret"')
     changes = {change.group: change.reason for change in put_back(cluster, journal)}
     assert changes == {"a": None, "b": None, "c": None, "secret": "not allowed"}
+
+
+def test_starts_of_share_groups_are_set_and_put_back_by_their_own_requests() -> None:
+    """Nothing of them is asked or set where offsets are committed, whatever is there, and the other way round."""
+    cluster, journal = fresh(), Text()
+    cluster.groups["s"] = {("orders", 0): Committed(8, None, "no start")}
+    at = {"s": {("orders", 0): Committed(2, None, "")}, "d": {("orders", 0): Committed(1, None, "no offset")}}
+    cluster.share_groups = FakeCluster(**{name: dict(own) for name, own in at.items()})
+    places = [("s", 0), ("s", 1), ("t", 0)]
+    starts = [
+        as_offset({"group": group, "topic": "orders", "partition": number, "start_offset": 6})
+        for group, number in places
+    ]
+    assert [change.kind for change in do(cluster, journal, [row("d", offset=7), *starts])] == [
+        "rewound", "advanced", "new", "new",
+    ]  # fmt: skip
+    six = Committed(6, None, "")
+    assert left(cluster.share_groups) == at | {
+        "s": {("orders", 0): six, ("orders", 1): six},
+        "t": {("orders", 0): six},
+    }
+    assert cluster.groups["d"] == {("orders", 0): Committed(7, None, "")}
+    assert cluster.groups["s"] == {("orders", 0): Committed(8, None, "no start")}
+    assert [change.kind for change in put_back(cluster, journal)] == ["advanced", "rewound", "deleted", "deleted"]
+    assert left(cluster.share_groups) == at
+    assert left(cluster) == BEFORE | {"s": {("orders", 0): Committed(8, None, "no start")}}
 
 
 def test_another_policy_is_another_wish_for_what_nobody_moved() -> None:
