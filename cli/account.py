@@ -94,6 +94,11 @@ class Account:
             self.lost.append(seen)
             self.say(f"missing: {seen.in_words()}")
 
+    def has_read_all_of(self, log: PartitionLog) -> bool:
+        """Return whether nothing of a log is missing or damaged but a torn end."""
+        is_lost = any(missing.offsets_partition == log.offsets_partition for missing in self.lost)
+        return not is_lost and id(log) not in self.damaged_logs - self.torn_logs
+
     def _harm(self, log: PartitionLog) -> None:
         self.damaged_logs.add(id(log))
         self.torn_logs.discard(id(log))

@@ -28,6 +28,12 @@ LOADS_COLUMNS = (
 )  # fmt: skip
 MISSING = "D-10"
 """The rule of findings of missing log."""
+SCALA, JAVA = "3.4.1", "3.9-java"
+"""The rules of the two coordinators of 3.9."""
+RANGES = (
+    f"{SCALA} stands for all releases up to 3.9 with their default coordinator, the Scala one, and 3.7-java to {JAVA} "
+    "for the preview of the Java one; --loads-on 3.9.1 asks for one release"
+)
 FINDINGS_COLUMNS = (
     "severity", "offsets_partition", "record_offset", "group", "rule", "releases", "problem", "file", "position",
 )  # fmt: skip
@@ -123,6 +129,8 @@ def command(
         failing, wrong = found.failing(judged), found.wrong(judged)
         say_of_lag(session, lag_logs(session, lag))
         session.account.is_wrong = bool(failing or wrong)
+        if not asked and any((SCALA in load["releases"]) != (JAVA in load["releases"]) for load in found.loads):
+            session.account.say(RANGES)
         for release in asked.values():
             if (other := release.other_coordinator) is not None:
                 session.account.say(_coordinator_in_words(release, other))
@@ -134,6 +142,8 @@ def command(
                 "--as-partition N says which"
             )
         for words in _of_nothing_left(session, checks):
+            session.account.say(words)
+        for words in _of_all_served(found.loads, judged):
             session.account.say(words)
         for words in _of_nothing_served(found.loads, judged):
             session.account.is_wrong = True
@@ -191,6 +201,17 @@ def _of_nothing_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:
                 f"offsets partition {name}: on {', '.join(releases)} the load{when} does not fail, but nothing is "
                 "served of what can be read here" + (f": {load['problem']}" if load["problem"] else "")
             )
+
+
+def _of_all_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:
+    """Yield a sentence for each load that fails and serves everything all the same."""
+    from offsets_log.rows.tables import partition_name
+
+    for load in loads:
+        releases = [name for name in load["releases"] if name in judged]
+        if releases and load["ok"] is False and load["served"] == "all":
+            name = partition_name(load["offsets_partition"])
+            yield f"offsets partition {name}: {', '.join(releases)} logs that the load failed, and serves all of it"
 
 
 def _coordinator_in_words(release: Release, other: str) -> str:

@@ -339,12 +339,11 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> _Answ
 def _removals(
     comparison: _Comparison, part: ComparedPartition, gone: set[GroupTopicPartition], retention: int | None
 ) -> dict[GroupTopicPartition, Removal]:
-    from offsets_log.investigate.removal import removals
+    from offsets_log.investigate.removal import of_damaged_log, removals
     from offsets_log.replay.expiry import ERAS
 
     if not gone:
         return {}
-    before, after = part.before.state, part.after.state
     session = comparison.session
     if (end_offset := part.after.end_offset) is not None:
         session = session.bounded(((None, end_offset),))
@@ -359,7 +358,8 @@ def _removals(
             yield from session.engine.selected(log, selection, wants, start)
 
     era, release = ERAS[comparison.profile], session.inputs.reading.kafka
-    return removals(read, before, after, part.start, gone, era, retention, release)
+    found = removals(read, part.before.state, part.after.state, part.start, gone, era, retention, release)
+    return found if all(map(comparison.session.account.has_read_all_of, part.after.logs)) else of_damaged_log(found)
 
 
 # ------------------------------------------------------------------------------------ groups and members

@@ -89,7 +89,7 @@ def command(
     expired_only: bool,
     broker: BrokerOptions,
 ) -> None:
-    """Show what expiry would remove: offsets and groups, when, and by which rule.
+    """Show when expiry would remove each offset and group, and by which rule; `expired` tells what is due.
 
     One row for each offset and each group; a group comes after its offsets. expires_at_ms is the first moment at which
     an expiry check removes it, or null if none does while the group stays as it is in the log. With -t only offsets are

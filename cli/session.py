@@ -71,7 +71,7 @@ def open_session(
             if output is not None and output.to not in (None, "-") and reading.engine == "local":
                 refuse_inside_inputs(output.to, (), session.inputs.files)
                 ensure_place(output.to, session.inputs.files)
-            for words in session.inputs.notes:
+            for words in (*session.inputs.notes, *_of_ending(output)):
                 session.account.say(words)
             for damage in session.inputs.damages:
                 session.account.on_damage(damage)
@@ -111,6 +111,18 @@ def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None, 
     account = Account(inputs, stack, shows_progress=reading.progress)
     return Session(inputs, account, Engine(inputs, account))
 
+
+def _of_ending(output: Output | None) -> Iterator[str]:
+    """Yield a sentence about a file whose name ends as if it were in a format that was not asked for."""
+    if output is None or output.output is not None or output.to is None:
+        return
+    ending = Path(output.to).suffix.removeprefix(".")
+    if ending in FORMATS_ASKED_FOR:
+        yield f"{output.to} holds JSON all the same, for no -o {ending} was given"
+
+
+FORMATS_ASKED_FOR = ("csv", "parquet")
+"""Formats that are written only if -o names them."""
 
 _HANDLERS: list[Any] = []
 

@@ -91,8 +91,9 @@ def written_anew(text: str, answer: Callable[[str], str]) -> str:
 
 
 def main() -> None:
-    """Write the outputs of all pages."""
-    for page in pages():
+    """Write the outputs of all pages, or of those that are named: ``python -m tools.sessions README.md``."""
+    named = {Path(name).resolve() for name in sys.argv[1:]}
+    for page in named or pages():
         with tempfile.TemporaryDirectory() as folder:
             see_samples(Path(folder))
             text = page.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import GroupTopicPartition
-from offsets_log.replay.problem import Problem
+from offsets_log.replay.problem import NOT_LOADED, SERVED, Problem
 from offsets_log.replay.profile import Profile
 
 NOT_COORDINATOR = "not_coordinator"
@@ -74,7 +74,8 @@ class Outcome:
         if not self.ends:
             return "loads this partition for ever, and none behind it (D-7)"
         if self.failure is not None:
-            return f"would not load it: record offset {self.failure.record_offset}{why}{at}"
+            what = SERVED if self.failure.is_served else NOT_LOADED
+            return f"{what}: record offset {self.failure.record_offset}{why}{at}"
         if self.answers is not None:
             return f"loads it and answers every request for its groups with {self.answers} (D-13)"
         if (beyond := self.opened.index_beyond) is not None:

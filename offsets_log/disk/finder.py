@@ -269,6 +269,8 @@ class Finder:
                 self.user_partitions.append(UserPartition(name.topic, name.partition, child, own))
             if name.is_offsets or (not is_data_directory and depth < MAX_DEPTH):
                 self._walk(child, depth + 1)
+            elif not name.topic and child.name.startswith(OFFSETS_TOPIC):
+                self.notes.append(f"{child} is left out: no name of a partition's directory; name it to read it")
             elif name.is_foreign and is_file(child / PARTITION_METADATA):
                 # few are read, of thousands
                 self._add_metadata(name, partial(self._read_once, child / PARTITION_METADATA))

@@ -38,7 +38,7 @@ FOLLOWING = {
     "committed_offset": {"offsets", "pending"},
     "is_transactional": {"pending"},
 }
-"""A column of `compact` or `decode` that a source lacks → the columns here that depend on it."""
+"""A column of `compact`, `decode` or `rebuild` that a source lacks → the columns here that depend on it."""
 
 
 def groups_rows(

@@ -17,7 +17,7 @@ tombstone itself was compacted away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
@@ -98,6 +98,12 @@ def removals(
             else Removal(None, None, False, False, None, "not known: no tombstone of it is in the log")
         )
     return search.found
+
+
+def of_damaged_log(removals: Mapping[GroupTopicPartition, Removal]) -> dict[GroupTopicPartition, Removal]:
+    """Return what is known of removals if part of the log is missing or damaged: only what records there show."""
+    unknown = Removal(None, None, False, False, None, "not known: part of the log is missing or damaged")
+    return {key: unknown if removal.record_offset is None else removal for key, removal in removals.items()}
 
 
 def _may_matter(keys: Set[GroupTopicPartition], groups: Set[str], raw: bytes) -> bool:

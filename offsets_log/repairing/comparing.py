@@ -18,7 +18,7 @@ class Compared:
     Attributes:
         offsets: keys of committed and pending offsets that changed or are gone.
         groups: groups that changed or are gone.
-        problem: what still ends the load, if anything does.
+        problem: what still ends the load, or is an error behind it, if anything is.
     """
 
     offsets: tuple[GroupTopicPartition, ...]
@@ -40,7 +40,7 @@ def compare(before: PartitionLog, after: PartitionLog, profile: Profile, *, in_b
         in_bulk: whether to use kernels, which is worth their start for a large log.
     """
     read, made = (Answers.of(log, (profile,), passes_damage=True, in_bulk=in_bulk) for log in (before, after))
-    problem = next((problem for problem in made.states[0].problems if not problem.is_served), None)
+    problem = min(made.states[0].problems, key=lambda problem: problem.is_served, default=None)
     found = differences(_without_problems(read), _without_problems(made))
     return Compared(tuple(sorted(found.keys)), tuple(sorted(found.groups)), problem)
 

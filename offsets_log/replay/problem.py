@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NOT_LOADED, SERVED = "would not load it", "logs an error once it has loaded it, and serves it"
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -24,7 +26,8 @@ class Problem:
 
     def in_words(self, profile_name: str, offsets_partition: str) -> str:
         """Return a sentence for people."""
+        what = SERVED if self.is_served else NOT_LOADED
         return (
-            f"offsets partition {offsets_partition}: a {profile_name} coordinator would not load it: "
+            f"offsets partition {offsets_partition}: a {profile_name} coordinator {what}: "
             f"record offset {self.record_offset}, {self.rule}: {self.problem}"
         )

@@ -132,7 +132,7 @@ def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -
 def count_of(memory: Memory, told: PartitionCount | None) -> PartitionCount:
     """Return the given number of offsets partitions, or the number that all groups of the log suggest.
 
-    Groups count even if a filter hides them.
+    Groups count even if a filter hides them; without any, the number is a guess.
     """
     if told is not None:
         return told
@@ -141,7 +141,8 @@ def count_of(memory: Memory, told: PartitionCount | None) -> PartitionCount:
         if part.log.offsets_partition is not None:
             names = groups.setdefault(part.log.offsets_partition, set())
             names.update(part.state.groups, part.state.hidden_groups)
-    return partition_count(groups)
+    count = partition_count(groups)
+    return count if any(groups.values()) else count._replace(source="guess")
 
 
 def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[Row], list[Row]]:

@@ -37,3 +37,14 @@ def test_no_folder_inside_of_a_folder_that_is_read(tmp_path: Path) -> None:
     result = run("rescue", tmp_path / "copy", "--to", tmp_path / "copy" / "rescued")
     assert result.exit_code == 1
     assert "which is an input: write elsewhere" in result.stderr
+
+
+@pytest.mark.parametrize(("words", "is_told"), [(("--to", "x.csv"), True), (("-o", "csv", "--to", "x.csv"), False)])
+def test_a_name_that_promises_another_format(
+    words: tuple[str, ...], is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Path("samples/kafka-4.3-mixed/log").resolve()
+    monkeypatch.chdir(tmp_path)
+    result = run("compact", log, *words)
+    assert ("x.csv holds JSON all the same, for no -o csv was given" in result.stderr) is is_told
+    assert (tmp_path / "x.csv").exists()

@@ -351,3 +351,12 @@ def test_damage_in_a_segment_of_a_dump_is_located_at_the_line_of_its_record(data
             error = CorruptRecordError("bad", file=file, position=70, record_offset=record_offset)
             disk.locate(Damage(error, b""))
             assert error.position == expected
+
+
+def test_open_logs_a_renamed_partition_in_a_data_directory_is_told(data):
+    copy = data / "__consumer_offsets-4.bak"
+    copy.mkdir()
+    (copy / name(0)).write_bytes(segment(0))
+    with open_logs([str(data)]) as disk:
+        assert numbers(disk.logs) == [3, 12]
+        assert disk.notes == [f"{copy} is left out: no name of a partition's directory; name it to read it"]

@@ -1,4 +1,4 @@
-"""What `test_new_fields` does in a program whose offset commits have one more field, ``committer``."""
+"""What `test_new_fields` does in a program whose offset commits have one more field, ``not_in_kafka``."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.builders import LogBuilder
 from tests.columnar.test_events import assert_equal
 from tests.dumps.test_events import answer
 
-COMMITTER = OFFSET_COMMIT_VALUE.fields[-1]
-VALUES = ["", "me", "ü"] if COMMITTER.default == "" else [0, 7, -1]
+NOT_IN_KAFKA = OFFSET_COMMIT_VALUE.fields[-1]
+VALUES = ["", "me", "ü"] if NOT_IN_KAFKA.default == "" else [0, 7, -1]
 
 
 def main(what: str, *paths: str) -> None:
@@ -31,7 +31,7 @@ def main(what: str, *paths: str) -> None:
     {"keeps": keeps, "reads": reads, "commits": commits}[what](*map(Path, paths))
 
 
-def committed(committer: Any, version: int) -> tuple[bytes, bytes | None]:
+def committed(not_in_kafka: Any, version: int) -> tuple[bytes, bytes | None]:
     """Return the record of an offset commit with this field, if the version has it."""
     value = {field.name: default_of(field) for field in OFFSET_COMMIT_VALUE.fields}
     value |= {"offset": 5, "leader_epoch": 2, "metadata": "m", "commit_timestamp": 7}
@@ -40,7 +40,7 @@ def committed(committer: Any, version: int) -> tuple[bytes, bytes | None]:
             record_type=1,
             key={"group": "g", "topic": "t", "partition": 0},
             value_version=version,
-            value=value | {"committer": committer},
+            value=value | {"not_in_kafka": not_in_kafka},
         )
     )
 
@@ -54,7 +54,7 @@ def keeps(directory: Path) -> None:
     assert_equal(built.log)
     rows = [event_row(event) for event in iter_events(built.log) if isinstance(event, Event)]
     for row, ((version, value), record) in zip(rows, records.items(), strict=True):
-        is_told = value == COMMITTER.default or COMMITTER not in OFFSET_COMMIT_VALUE.fields_of(version)
+        is_told = value == NOT_IN_KAFKA.default or NOT_IN_KAFKA not in OFFSET_COMMIT_VALUE.fields_of(version)
         assert (row.get("key"), row.get("value")) == ((None, None) if is_told else record)
     pq.write_table(table_of_events(rows), directory / "rows.parquet")
     again = build_segments("x", (directory / "rows.parquet").read_bytes(), "parquet")
@@ -76,4 +76,4 @@ def commits() -> None:
     record = offset_record(writes, ("g", "t", 0), OffsetCommit(committed_offset=5), 7, None)
     value = decode_coordinator_record(*encode_coordinator_record(record)).value
     assert value is not None
-    assert value["committer"] == COMMITTER.default
+    assert value["not_in_kafka"] == NOT_IN_KAFKA.default

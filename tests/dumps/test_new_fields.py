@@ -26,7 +26,7 @@ NEWER_PROGRAM = """
 from offsets_log.messages import offset_commit
 from offsets_log.messages.schema import INT32, STRING, Field, Message
 
-fields = (*offset_commit.OFFSET_COMMIT_VALUE.fields, Field("committer", {field}))
+fields = (*offset_commit.OFFSET_COMMIT_VALUE.fields, Field("not_in_kafka", {field}))
 offset_commit.OFFSET_COMMIT_VALUE = Message("OffsetCommitValue", fields, versions="0-5", flexible="4+")
 
 import sys

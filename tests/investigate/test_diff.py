@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -301,3 +302,17 @@ def test_times_bound_both_states(tmp_path: Path) -> None:
     log = LogBuilder().commit(1).commit(2).commit(3).commit(4)
     found = rows(write(log, tmp_path), "--from-time", TIME, "--until-time", TIME + 2)
     assert [(row["from_offset"], row["to_offset"]) for row in found] == [(1, 3)]
+
+
+def test_what_is_in_a_missing_segment_gets_no_rule(tmp_path: Path) -> None:
+    log = Path("samples/kafka-lifetime/log")
+    copy = shutil.copytree(log, tmp_path / "copy")
+    (copy / "__consumer_offsets-1" / "00000000000000000100.log").unlink()
+    result = run(log, copy, "--why", "-o", "jsonl")
+    gone = [row for row in json_lines(result.stdout) if row["change"] == "deleted"]
+    assert result.exit_code == 3
+    assert gone
+    assert {(row["rule"], row["reason"]) for row in gone} == {
+        (None, "not known: part of the log is missing or damaged")
+    }
+    assert f"whether {len(gone)} of the deleted offsets expired" in result.stderr

@@ -152,6 +152,14 @@ def test_filters_say_nothing_else_of_the_offsets_partitions(ten_partitions: Path
     assert plan["offsets_partitions"] == {"count": PARTITIONS, "source": "data", "absent": [3]}
 
 
+def test_where_a_group_lives_is_not_guessed_from_no_group(tmp_path: Path) -> None:
+    """``records:H2``: a bound that leaves no group leaves nothing that would confirm the number of partitions."""
+    words = ("-g", "metrics-sticky-9", "--until-time", "2026-11-20", "--to", tmp_path / "rescued")
+    result = run("samples/kafka-4.3-mixed/log", *words)
+    assert "lives in" not in result.stderr
+    assert "how many partitions __consumer_offsets has is not known" in result.stderr
+
+
 def test_what_a_guess_cannot_tell_is_not_said(ten_partitions: Path, tmp_path: Path) -> None:
     plan = rescue(tmp_path / "one", ten_partitions / "__consumer_offsets-7")
     assert plan["offsets_partitions"]["source"] == "guess"
