@@ -129,7 +129,8 @@ def command(
         failing, wrong = found.failing(judged), found.wrong(judged)
         say_of_lag(session, lag_logs(session, lag))
         session.account.is_wrong = bool(failing or wrong)
-        if not asked and any((SCALA in load["releases"]) != (JAVA in load["releases"]) for load in found.loads):
+        scala, java = ({row["offsets_partition"] for row in found.failing({name})} for name in (SCALA, JAVA))
+        if not asked and scala != java:
             session.account.say(RANGES)
         for release in asked.values():
             if (other := release.other_coordinator) is not None:
