@@ -276,7 +276,7 @@ def _partitions_in_words(partitions: PartitionCount) -> str:
 
 def _write(stream: IO[bytes], found: Report, judged: Set[str], format_name: str) -> None:
     from cli.output import write_rows
-    from offsets_log.checking.findings import CHECK_COLUMNS
+    from offsets_log.checking.findings import CHECK_NAMES
     from offsets_log.rows.tables import to_json
 
     if format_name == "json":
@@ -284,7 +284,7 @@ def _write(stream: IO[bytes], found: Report, judged: Set[str], format_name: str)
     elif format_name == "table":
         _write_tables(stream, found, judged)
     else:
-        write_rows(stream, [*found.loads, *found.findings], CHECK_COLUMNS, format_name)
+        write_rows(stream, [*found.loads, *found.findings], CHECK_NAMES, format_name)
 
 
 def _write_tables(stream: IO[bytes], found: Report, judged: Set[str]) -> None:

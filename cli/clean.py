@@ -169,7 +169,7 @@ def command(
         changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})
         folders.write_beside(session.account)
         stack.close()
-        tell(rows, CLEAN_COLUMNS, asked.output, {"kept": _kept_in_words})
+        tell(rows, [column.name for column in CLEAN_COLUMNS], asked.output, {"kept": _kept_in_words})
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
         session.account.is_wrong |= bool(counts["failed"] or counts["aborted"])
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)

@@ -99,7 +99,7 @@ def command(
         rows = [repairing.repair(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
         folders.write_beside(session.account)
         stack.close()
-        tell(rows, REPAIR_COLUMNS, asked.output, {"left_out": _left_out_in_words})
+        tell(rows, [column.name for column in REPAIR_COLUMNS], asked.output, {"left_out": _left_out_in_words})
         session.account.is_wrong |= any(row["left_out"] for row in rows)
         session.account.finish(_in_words(rows))
 

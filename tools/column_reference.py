@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from offsets_log.checking.findings import CHECK_COLUMNS
+from offsets_log.cleaner.result import CLEAN_COLUMNS, CLEAN_ENDS_COLUMNS
 from offsets_log.data_directory.card import CARD_COLUMNS
 from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, LAG_COLUMNS
 from offsets_log.data_directory.share_history import SHARE_HISTORY_COLUMNS
@@ -15,6 +17,7 @@ from offsets_log.investigate.history import HISTORY_COLUMNS
 from offsets_log.investigate.writers import COUNT_COLUMNS, WRITER_COLUMNS
 from offsets_log.pulling.facts import PULL_COLUMNS
 from offsets_log.rebalance.rows import REBALANCE_COLUMNS, VERIFIED_COLUMNS
+from offsets_log.repairing.result import REPAIR_COLUMNS
 from offsets_log.rows.tables import COMPACT_COLUMNS, DECODE_COLUMNS, Column
 
 PAGE = Path(__file__).parent.parent / "docs" / "columns.md"
@@ -40,6 +43,10 @@ TABLES: dict[str, Iterable[Column]] = {
     **{f"top --per {per}": columns for per, columns in WRITER_COLUMNS.items()},
     "rebalances": REBALANCE_COLUMNS,
     "rebalances --verify": VERIFIED_COLUMNS,
+    "check": CHECK_COLUMNS,
+    "clean": CLEAN_COLUMNS,
+    "clean, in JSON": CLEAN_ENDS_COLUMNS,
+    "repair": REPAIR_COLUMNS,
     "info --card": CARD_COLUMNS,
     "pull": PULL_COLUMNS,
 }

@@ -10,16 +10,52 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.checking.places import NOWHERE, FindingPlace
-from offsets_log.rows.tables import Row
+from offsets_log.rows.tables import Column, Row
 
 SEVERITIES = FAILS, SKIPPED, DAMAGE, DOUBT, NOTE = "fails", "skipped", "damage", "doubt", "note"
 
 VERDICT_COLUMNS = (
-    "ok", "served", "starts", "ends", "log_end_offset", "shutdown", "rule", "problem", "file", "position",
-    "record_offset", "group", "detail",
-)  # fmt: skip
-CHECK_COLUMNS = ("kind", "offsets_partition", "severity", "releases", *VERDICT_COLUMNS)
-"""Columns of both kinds of rows, ``load`` and ``finding``; columns that do not apply are null."""
+    Column("ok", "boolean", "load: whether the broker starts and the load ends without an error"),
+    Column(
+        "served",
+        "string",
+        "load: of what can be read here, the broker serves all, some (or other values) or nothing, or all of what is "
+        "left after its recovery",
+    ),
+    Column("starts", "boolean", "load: false if a broker with these files does not start"),
+    Column("ends", "boolean", "load: false if the load goes on for ever, and holds up those of other partitions"),
+    Column(
+        "log_end_offset", "bigint", "load: where the log ends after the broker's recovery; null if it does not start"
+    ),
+    Column(
+        "shutdown",
+        "string",
+        "load: the kind of stop before, clean or unclean, that this row is about; null if it is about both",
+    ),
+    Column("rule", "string", "what `offsets-log explain` explains"),
+    Column("problem", "string", "what is wrong, in words"),
+    Column("file", "string", "where that is"),
+    Column("position", "bigint", "byte position in that file"),
+    Column("record_offset", "bigint", "offset of the record or batch"),
+    Column("group", "string", "the group that it is about"),
+    Column(
+        "detail", "object", "numbers of a finding, by name; of a load that ends, what clients get instead of offsets"
+    ),
+)
+CHECK_COLUMNS = (
+    Column("kind", "string", "load: a verdict on one partition and release; finding: a fact about a partition"),
+    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    Column(
+        "severity",
+        "string",
+        "fails: ends loads; skipped: passed over by some releases, with a warning; damage: Kafka cannot have written "
+        "it; doubt: loads, but is not as it should be; note: normal, and good to know; null for a load that is ok",
+    ),
+    Column("releases", "list", "those that it is about; null for all"),
+    *VERDICT_COLUMNS,
+)
+"""Columns of both kinds of rows; columns that do not apply are null."""
+CHECK_NAMES = tuple(column.name for column in CHECK_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +76,7 @@ class Finding:
 
     def row(self, offsets_partition: int | None) -> Row:
         """Return one row of `CHECK_COLUMNS`."""
-        return dict.fromkeys(CHECK_COLUMNS) | {
+        return dict.fromkeys(CHECK_NAMES) | {
             "kind": "finding",
             "offsets_partition": offsets_partition,
             "severity": self.severity,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from offsets_log.broker.outcome import Outcome, answer_after_failure
 from offsets_log.broker.reading import LOAD_BUFFER_BYTES
-from offsets_log.checking.findings import CHECK_COLUMNS, DOUBT, FAILS, NOTE, VERDICT_COLUMNS, Finding
+from offsets_log.checking.findings import CHECK_NAMES, DOUBT, FAILS, NOTE, VERDICT_COLUMNS, Finding
 from offsets_log.checking.places import NOWHERE, FindingPlace, find_places
 from offsets_log.events import BatchEnd, BatchStart, LogEnd, LogEvent
 from offsets_log.log_format.partition_log import PartitionLog
@@ -69,7 +69,7 @@ class Load:
 
     def row(self, offsets_partition: int | None) -> Row:
         """Return one row of `CHECK_COLUMNS`."""
-        return dict.fromkeys(CHECK_COLUMNS) | {
+        return dict.fromkeys(CHECK_NAMES) | {
             "kind": "load",
             "offsets_partition": offsets_partition,
             "severity": None if self.ok else FAILS,
@@ -89,7 +89,7 @@ class Load:
 
 def verdict_in(row: Row) -> Row:
     """Return from a load's row whether it loads, and where not."""
-    return {name: row[name] for name in VERDICT_COLUMNS}
+    return {column.name: row[column.name] for column in VERDICT_COLUMNS}
 
 
 # ----------------------------------------------------------------------------------------- the dry run

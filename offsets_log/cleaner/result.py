@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
 
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.recovery import OpenLog
@@ -23,13 +22,43 @@ from offsets_log.cleaner.retention import LAST_OF_PRODUCER, LAST_OF_ROUND
 from offsets_log.cleaner.round import CHANGED, CLEANED, NOT_STARTED, Round
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
-
-Row = dict[str, Any]
+from offsets_log.rows.tables import Column, Row
 
 CLEAN_COLUMNS = (
-    "offsets_partition", "outcome", "first_dirty_offset", "first_uncleanable_offset", "end_offset", "held_by",
-    "bytes_before", "bytes_after", "records_before", "records_after", "kept", "problem",
-)  # fmt: skip
+    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    Column(
+        "outcome",
+        "string",
+        "cleaned; not started: nothing was to be cleaned; failed: the error keeps a broker's cleaner from this "
+        "partition until it starts anew; aborted: given up, to be tried anew; changed: not cleaned, but records were "
+        "dropped",
+    ),
+    Column("first_dirty_offset", "bigint", "where the part begins that no round has cleaned yet"),
+    Column("first_uncleanable_offset", "bigint", "where the part begins that cannot be cleaned now; held_by says why"),
+    Column("end_offset", "bigint", "up to where the round came: the next first_dirty_offset, not the end of the log"),
+    Column(
+        "held_by",
+        "string",
+        "what keeps the cleaner from going on: an open transaction, the high watermark, the compaction lag, or the "
+        "active segment, which only --deep cleans",
+    ),
+    Column("bytes_before", "bigint", "size of the segments before"),
+    Column("bytes_after", "bigint", "and after"),
+    Column("records_before", "bigint", "records before"),
+    Column("records_after", "bigint", "and after"),
+    Column(
+        "kept",
+        "list",
+        "why bytes are kept: reason, bytes, records; until_ms, when tombstones and markers may go; which transaction "
+        "is open",
+    ),
+    Column("problem", "string", "the error of a round that failed or was aborted"),
+)
+CLEAN_ENDS_COLUMNS = (
+    Column("log_start_offset", "bigint", "the first offset that clients may read"),
+    Column("log_end_offset", "bigint", "where the log ends"),
+)
+"""Columns of JSON, before ``held_by``."""
 
 CLEAN_ALREADY = "clean already"
 ENDED_BEFORE = "the round ended before"
@@ -108,7 +137,7 @@ def kept_with(done: Round, counts: Mapping[int, int]) -> Kept:
 
 def refused_row(log: PartitionLog, outcome: str, problem: OffsetsLogError) -> Row:
     """Return the row of a log that no broker opens."""
-    nothing = dict.fromkeys(CLEAN_COLUMNS)
+    nothing = {column.name: None for column in CLEAN_COLUMNS}
     return nothing | {
         "offsets_partition": log.offsets_partition, "outcome": outcome,
         "bytes_before": log.bytes_to_read or log.size_bytes, "kept": [], "problem": str(problem),

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from offsets_log.repairing.comparing import Compared
 from offsets_log.repairing.writing import Repaired
-
-Row = dict[str, Any]
+from offsets_log.rows.tables import Column, Row
 
 REPAIR_COLUMNS = (
-    "offsets_partition", "segments", "batches", "bytes", "rewritten", "log_start_offset", "log_end_offset",
-    "last_stable_offset", "left_out", "missing", "undecodable", "changed_offsets", "changed_groups",
-)  # fmt: skip
+    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    Column("segments", "int", "segments that were written"),
+    Column("batches", "bigint", "batches in them"),
+    Column("bytes", "bigint", "size of the segments"),
+    Column(
+        "rewritten", "bigint", "batches that lost some of their records; all others are as they were, byte for byte"
+    ),
+    Column("log_start_offset", "bigint", "the first offset that clients may read"),
+    Column("log_end_offset", "bigint", "where the log goes on"),
+    Column("last_stable_offset", "bigint", "where the oldest open transaction begins; the log's end without one"),
+    Column("left_out", "list", "what was left out: reason, pieces, records, bytes"),
+    Column("missing", "bigint", "offsets in no segment, which nothing explains"),
+    Column("undecodable", "bigint", "records that stay, though their key or value cannot be read"),
+    Column(
+        "changed_offsets",
+        "bigint",
+        "offsets that a coordinator of --drop-unloadable answers in another way than before; null without that option",
+    ),
+    Column("changed_groups", "bigint", "and groups"),
+)
 
 
 def repair_row(done: Repaired, compared: Compared | None) -> Row:

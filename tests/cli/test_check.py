@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from offsets_log import events
-from offsets_log.checking.findings import CHECK_COLUMNS
+from offsets_log.checking.findings import CHECK_NAMES
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
@@ -256,7 +256,7 @@ def test_the_exit_status_is_about_the_releases_asked_for(tmp_path: Path) -> None
 def test_rows_of_both_kinds_have_the_same_columns() -> None:
     arguments = (SAMPLE, "--loads-on", "3.9.1,4.3.0")
     rows = list(json_lines(run(*arguments, "-o", "jsonl").stdout))
-    assert all(set(row) == set(CHECK_COLUMNS) for row in rows)
+    assert all(set(row) == set(CHECK_NAMES) for row in rows)
     assert [row["releases"] for row in rows if row["kind"] == "load"] == [["3.9.1"], ["4.3.0"]] * 4
     document = check(*arguments, status=0)
     assert [row for row in rows if row["kind"] == "finding"] == document["findings"]
@@ -266,7 +266,7 @@ def test_rows_of_both_kinds_have_the_same_columns() -> None:
             assert verdict.items() <= row.items()
     table = list(csv.DictReader(io.StringIO(run(*arguments, "-o", "csv").stdout, newline="")))
     assert len(table) == len(rows)
-    assert tuple(table[0]) == CHECK_COLUMNS
+    assert tuple(table[0]) == CHECK_NAMES
 
 
 def test_the_size_of_a_load_is_estimated() -> None:
