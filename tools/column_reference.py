@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from offsets_log.checking.findings import CHECK_COLUMNS
-from offsets_log.cleaner.result import CLEAN_COLUMNS, CLEAN_ENDS_COLUMNS
+from offsets_log.cleaner.result import CLEAN_COLUMNS
 from offsets_log.data_directory.card import CARD_COLUMNS
 from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, LAG_COLUMNS
 from offsets_log.data_directory.share_history import SHARE_HISTORY_COLUMNS
@@ -28,6 +28,10 @@ What the columns of rows mean, in their order. Types are those of SQL. Times are
 not UTF-8, one more column, named like its column with `_base64` at the end, has its bytes. `make docs` writes this
 page.
 """
+CLEAN_IN_JSON = (
+    Column("log_start_offset", "bigint", "the first offset that clients may read"),
+    Column("log_end_offset", "bigint", "where the log ends"),
+)
 TABLES: dict[str, Iterable[Column]] = {
     "compact": COMPACT_COLUMNS,
     "compact --lag, rebuild --lag": LAG_COLUMNS,
@@ -45,7 +49,7 @@ TABLES: dict[str, Iterable[Column]] = {
     "rebalances --verify": VERIFIED_COLUMNS,
     "check": CHECK_COLUMNS,
     "clean": CLEAN_COLUMNS,
-    "clean, in JSON": CLEAN_ENDS_COLUMNS,
+    "clean, in JSON": CLEAN_IN_JSON,
     "repair": REPAIR_COLUMNS,
     "info --card": CARD_COLUMNS,
     "pull": PULL_COLUMNS,

@@ -54,12 +54,6 @@ CLEAN_COLUMNS = (
     ),
     Column("problem", "string", "the error of a round that failed or was aborted"),
 )
-CLEAN_ENDS_COLUMNS = (
-    Column("log_start_offset", "bigint", "the first offset that clients may read"),
-    Column("log_end_offset", "bigint", "where the log ends"),
-)
-"""Columns of JSON, before ``held_by``."""
-
 CLEAN_ALREADY = "clean already"
 ENDED_BEFORE = "the round ended before"
 REASONS = (
