@@ -11,11 +11,15 @@ from pathlib import Path
 
 from offsets_log.columnar.jit import compiled, modes
 from offsets_log.columnar.jit.keeping import cache_base
+from offsets_log.columnar.jit.sources import place_of
 
 ROOT = Path(__file__).parents[1]
 CHECKED = "NUMBA_BOUNDSCHECK"
 IN_THE_BACKGROUND = 10
 """How much such a process gives way to tests, whose turn for its code comes late."""
+
+NOT_IN_MODES = ("aligning.", "cleaning.whole.", "shuffle.", "texts.")
+"""How the places of the kernels begin that no test of modes runs."""
 
 _STARTED: list[subprocess.Popen[bytes]] = []
 
@@ -65,6 +69,17 @@ def stop() -> None:
         process.wait()
 
 
+def link_checked() -> None:
+    """Have the kernels compiled that `tests/columnar/test_modes.py` runs with every index checked."""
+    from offsets_log.columnar import warm
+
+    for of in warm.kernels():
+        if not place_of(of.function).startswith(NOT_IN_MODES):
+            of.link()
+
+
 if __name__ == "__main__":
     os.nice(int(sys.argv[1]))
-    os.execve(sys.executable, (sys.executable, "-m", compiled.WARM), compiled.environment())
+    command = ("-c", "from tests.kernels import link_checked; link_checked()")
+    command = command if modes.IS_CHECKED else ("-m", compiled.WARM)
+    os.execve(sys.executable, (sys.executable, *command), compiled.environment())
