@@ -1,4 +1,4 @@
-"""How many examples random tests take: usually a third of what they name, ten times it by ``OFFSETS_LOG_EXAMPLES=10``.
+"""How many examples random tests take: usually a quarter of what they name, ten times by ``OFFSETS_LOG_EXAMPLES=10``.
 
 A test of rules has examples enough for each of them at a fifth; more of them look for what nobody thought of, as
 ``make fuzz`` does without end.
@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import settings
 
-SHARE = float(os.environ.get("OFFSETS_LOG_EXAMPLES") or 1 / 3)
+SHARE = float(os.environ.get("OFFSETS_LOG_EXAMPLES") or 1 / 4)
 LEAST = 20
 
 
