@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -92,8 +92,6 @@ def command(
     reading = asked.reading(quarantine=quarantine, verbose=verbose)
     with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         session.account.tells_brokers = True
-        if quarantine is not None:
-            _refuse_inside_inputs(quarantine, asked.paths, session.inputs.files)
         folders = PartitionFolders(None if asked.to is None else session.engine.place(asked.to, stack), asked.topic_id)
         repairing = _Repairing(session, drop_unloadable, folders)
         rows = [repairing.repair(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
@@ -111,6 +109,7 @@ def _check_quarantine(quarantine: str | None, asked: FolderOptions) -> None:
     from pathlib import Path
 
     from cli.account import fail
+    from offsets_log.disk.folders import refuse_inside_inputs
     from offsets_log.errors import OffsetsLogError, OutputError
 
     if asked.dry_run:
@@ -121,15 +120,9 @@ def _check_quarantine(quarantine: str | None, asked: FolderOptions) -> None:
     try:
         if file.exists():
             raise OutputError("it exists, and is not overwritten", file=quarantine)
-        _refuse_inside_inputs(quarantine, asked.paths, asked.paths)
+        refuse_inside_inputs(quarantine, asked.paths, asked.paths)
     except OffsetsLogError as error:
         fail(error)
-
-
-def _refuse_inside_inputs(quarantine: str, paths: Sequence[str], files: Iterable[str]) -> None:
-    from offsets_log.disk.folders import refuse_inside_inputs
-
-    refuse_inside_inputs(quarantine, paths, files)
 
 
 class _Repairing:

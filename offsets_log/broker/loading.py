@@ -23,6 +23,7 @@ from offsets_log.log_format.batch import BATCH_HEADER_SIZE, RecordBatch
 from offsets_log.log_format.control_record import ControlRecord, control_type
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, iter_records
+from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.fold import FoundProblems, replay_into
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
@@ -231,14 +232,16 @@ class HeldByProfiles:
         """
         for event in piece:
             record = event.decoded if isinstance(event, Event) and event.damage is None else None
-            kind = None if record is None else kind_of(record)
-            if record is None or kind is None:
+            if record is None or not self._is_told(record):
                 yield event
-            elif kind not in self._told:
-                self._told[kind] = all(is_told_by_kind(record, profile) for profile in RELEASES.values())
-                yield event
-            elif not self._told[kind]:
-                yield event
+
+    def _is_told(self, record: CoordinatorRecord) -> bool:
+        """Whether a record of its kind was met before, which has told what every release does with this one."""
+        kind = kind_of(record)
+        if kind in self._told:
+            return self._told[kind]
+        self._told[kind] = all(is_told_by_kind(record, profile) for profile in RELEASES.values())
+        return False
 
     def fail_as(self, whole: HeldByProfiles) -> None:
         """Take over what a load leaves that went on behind this one, where something ended it there."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.checking.places import NOWHERE, FindingPlace
-from offsets_log.rows.tables import Column, Row
+from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column, Row
 
 SEVERITIES = FAILS, SKIPPED, DAMAGE, DOUBT, NOTE = "fails", "skipped", "damage", "doubt", "note"
 
@@ -44,7 +44,7 @@ VERDICT_COLUMNS = (
 )
 CHECK_COLUMNS = (
     Column("kind", "string", "load: a verdict on one partition and release; finding: a fact about a partition"),
-    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    OFFSETS_PARTITION_COLUMN,
     Column(
         "severity",
         "string",

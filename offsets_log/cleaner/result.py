@@ -22,10 +22,10 @@ from offsets_log.cleaner.retention import LAST_OF_PRODUCER, LAST_OF_ROUND
 from offsets_log.cleaner.round import CHANGED, CLEANED, NOT_STARTED, Round
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.rows.tables import Column, Row
+from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column, Row
 
 CLEAN_COLUMNS = (
-    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    OFFSETS_PARTITION_COLUMN,
     Column(
         "outcome",
         "string",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from offsets_log.repairing.comparing import Compared
 from offsets_log.repairing.writing import Repaired
-from offsets_log.rows.tables import Column, Row
+from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column, Row
 
 REPAIR_COLUMNS = (
-    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    OFFSETS_PARTITION_COLUMN,
     Column("segments", "int", "segments that were written"),
     Column("batches", "bigint", "batches in them"),
     Column("bytes", "bigint", "size of the segments"),
