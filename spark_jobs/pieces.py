@@ -28,7 +28,6 @@ from offsets_log.events import TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Tail
-from offsets_log.replay.profile import MODERN
 from offsets_log.rows.tables import Column, Row, damage_row
 from spark_jobs.effects import EFFECT_COLUMNS
 from spark_jobs.options import SourceOptions, matcher
@@ -88,9 +87,7 @@ def _replay(log: PartitionLog, reading: SourceOptions) -> Replay:
     """Return the replay that processes the records."""
     until, release = reading.until(log.offsets_partition), reading.kafka
     if reading.per is not None:
-        count = Count(log, MODERN, until=until, release=release)
-        count.per = reading.per
-        return count
+        return Count(log, reading.per, until=until, release=release)
     kind = SurveyingReplay if reading.survey else Replay
     return kind(log, reading.rules, until=until, release=release)
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import naming as nm
+from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.writers import WritersState
 from offsets_log.errors import ReplayError
 from offsets_log.events import Event
@@ -73,12 +75,12 @@ class HeldWriters(WritersState):
         if holders.only is None and not holders.by_name and not holders.by_id:
             return 0
         self._versions += 1
-        (version,) = self.numbers_of([VERSION_NAME + self._versions.to_bytes(nm.NUMBER_SIZE)])
+        name = VERSION_NAME + self._versions.to_bytes(nm.NUMBER_SIZE)
+        only = [] if holders.only is None else [holders.only]
+        version, *writers = self._numbers(group_id, [*only, *holders.by_name.values()], name)
         self.arrays.groups[version].by_id = bool(holders.by_id)
-        if holders.only is not None:
-            (only,) = self._numbers(group_id, [holders.only])
-            self.arrays.groups[version].only = only + 1
-        writers = self._numbers(group_id, holders.by_name.values())
+        if only:
+            self.arrays.groups[version].only = writers.pop(0) + 1
         data, ends = bytearray(), []
         for topic, partition in holders.by_name:
             raw = plain(topic).encode()
@@ -95,14 +97,14 @@ class HeldWriters(WritersState):
                 return
             self.grow()
 
-    def _numbers(self, group_id: str, holders: Iterable[Holder]) -> list[int]:
-        """Return the writers' numbers for holders."""
+    def _numbers(self, group_id: str, holders: Iterable[Holder], *others: bytes) -> list[int]:
+        """Return the numbers of other names, and of the writers for holders."""
         group = [plain(group_id)] if self._per == "member" else []
         names = [(*group, *name_of(holder, self._per)) for holder in holders]
         new = [*dict.fromkeys(name for name in names if name not in self._writers)]
-        numbers = self.numbers_of([nm.NOBODYS_NAME + json.dumps(name).encode() for name in new])
-        self._writers.update(zip(new, numbers, strict=True))
-        return [self._writers[name] for name in names]
+        numbers = self.numbers_of([*others, *(nm.NOBODYS_NAME + json.dumps(name).encode() for name in new)])
+        self._writers.update(zip(new, numbers[len(others) :], strict=True))
+        return [*numbers[: len(others)], *(self._writers[name] for name in names)]
 
     def _sender(self, record: CoordinatorRecord, is_plain: bool) -> int:
         """Return the number of the writer of a commit."""
@@ -110,6 +112,16 @@ class HeldWriters(WritersState):
         if holder is not None:
             return self._numbers(record.group, [holder])[0]
         return self.numbers_of([plain(record.group).encode()])[0] if self._per == "member" else nm.NOBODY
+
+    def number(self, right: ColumnarState) -> a.Int64s:
+        """Implement `ColumnarState.number`; names that have a holder's number in them have it from here."""
+        assert isinstance(right, HeldWriters)
+        numbers = super().number(right)
+        if self.counts[nm.PER] >= nm.PER_CLIENT_AND_NAMES:
+            holders, counted = numbers[1].copy(), [number for number in right.counted if number != nm.NOBODY]
+            names = [_renamed(right.writer_name(number), holders) for number in counted]
+            numbers[1][counted] = self.numbers_of(names)
+        return numbers
 
     # ---------------------------------------------------------------------------------------- on the slow path
 
@@ -120,8 +132,10 @@ class HeldWriters(WritersState):
             record = event.decoded
             self._take_over(self._group(event, record), record)
             self._saw(record)
-            self.counts[nm.HOLDER] = self._sender(record, not event.batch.is_transactional)
-        super().count(event, size_bytes)
+            if not self.counts[nm.IS_LEARNING]:
+                self.counts[nm.HOLDER] = self._sender(record, not event.batch.is_transactional)
+        if not self.counts[nm.IS_LEARNING]:
+            super().count(event, size_bytes)
 
     def _group(self, event: Event, record: CoordinatorRecord) -> int:
         row = self.row_of(event, record)
@@ -140,3 +154,9 @@ class HeldWriters(WritersState):
     def _saw(self, record: CoordinatorRecord) -> None:
         self._clients.saw(record)
         self.counts[nm.NAMES_TOLD] = self._clients.names_told
+
+
+def _renamed(name: bytes, holders: a.Int64s) -> bytes:
+    """Return the name of a holder with a key's names, by the holder's number in another state."""
+    holder = int(holders[int.from_bytes(name[: nm.NUMBER_SIZE])])
+    return holder.to_bytes(nm.NUMBER_SIZE) + name[nm.NUMBER_SIZE :]

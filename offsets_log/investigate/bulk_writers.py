@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,6 +16,8 @@ HIDDEN = -1
 
 Shows = Callable[[str, str | None], bool]
 """Whether records of a group, and of a topic for offset commits, are asked for."""
+NameOf = Callable[[int], bytes]
+"""The number of a writer → its name."""
 
 
 class BulkWriters:
@@ -38,23 +40,20 @@ class BulkWriters:
         """Add one offsets partition."""
         runs = state.runs().copy()
         state.writers[nm.NOBODY].bytes += state.empty_bytes
-        names = state.writer_names()
-        numbers = np.full(len(names), HIDDEN, np.int64)
-        known = state.writers.up_to(len(names))
-        counted = np.flatnonzero(known.columns(tally.Writer.records, tally.Writer.bytes).any(axis=1))
-        for number in counted.tolist():
-            writer = self._writer(number, names, offsets_partition)
+        numbers = np.full(state.writers_count, HIDDEN, np.int64)
+        for number in state.counted:
+            writer = self._writer(number, state.writer_name, offsets_partition)
             if writer is not None:
                 numbers[number] = self._numbers.setdefault(writer, len(self._numbers))
-                self._add(writer, known[number])
+                self._add(writer, state.writers[number])
         runs[:, 0] = numbers[runs[:, 0]]
         self._runs.append(runs[runs[:, 0] != HIDDEN])
 
-    def _writer(self, number: int, names: Sequence[bytes], offsets_partition: int | None) -> Writer | None:
+    def _writer(self, number: int, name_of: NameOf, offsets_partition: int | None) -> Writer | None:
         """Return the writer of a number; None if it is not asked for."""
-        per, name = self.writers.per, names[number]
+        per, name = self.writers.per, name_of(number)
         if self._shows is not None:
-            return None if number == nm.NOBODY else self._shown_writer(name, names, offsets_partition, self._shows)
+            return None if number == nm.NOBODY else self._shown_writer(name, name_of, offsets_partition, self._shows)
         if number == nm.NOBODY:
             return nobody(per, offsets_partition)
         if per in HELD:
@@ -65,9 +64,7 @@ class BulkWriters:
             return name[2:-4].decode(), int.from_bytes(name[-4:], signed=True)
         return (name.decode(),)
 
-    def _shown_writer(
-        self, name: bytes, names: Sequence[bytes], offsets_partition: int | None, shows: Shows
-    ) -> Writer | None:
+    def _shown_writer(self, name: bytes, name_of: NameOf, offsets_partition: int | None, shows: Shows) -> Writer | None:
         """Return the writer from a key's names (`naming.put_names`), which follow the hour or the holder if counted."""
         per = self.writers.per
         size = nm.NUMBER_SIZE if per == "hour" or per in HELD else 0
@@ -79,7 +76,7 @@ class BulkWriters:
         if per == "group":
             return (group,)
         if per in HELD:
-            return nobody(per, offsets_partition) if number == nm.NOBODY else _held(names[number], per)
+            return nobody(per, offsets_partition) if number == nm.NOBODY else _held(name_of(number), per)
         if per == "hour":
             return (None if number == nm.NO_HOUR else number * HOUR_MS,)
         if per == "offsets_partition" or topic is None:
@@ -101,10 +98,12 @@ class BulkWriters:
     def finish(self) -> Writers:
         """Return all that was counted."""
         runs = summed(np.concatenate(self._runs))
-        order = np.lexsort((runs[:, 1], -runs[:, 2], runs[:, 0]))
-        _, first = np.unique(runs[order, 0], return_index=True)
+        begins = np.flatnonzero(np.diff(runs[:, 0], prepend=HIDDEN))
+        most = np.maximum.reduceat(runs[:, 2], begins) if len(begins) else begins
+        busiest = runs[runs[:, 2] == np.repeat(most, np.diff(begins, append=len(runs)))]
+        _, first = np.unique(busiest[:, 0], return_index=True)
         writers = list(self._numbers)
-        for number, minute, commits in runs[order[first]].tolist():
+        for number, minute, commits in busiest[first].tolist():
             self.writers.of(writers[number]).peak = commits, minute * MINUTE_MS
         return self.writers
 

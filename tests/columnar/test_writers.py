@@ -248,14 +248,15 @@ def grouped(steps: list[Any]) -> PartitionLog:
 @examples(150)
 @given(steps=GROUP_STEPS, shows=st.sampled_from((None, *FILTERS)))
 def test_holders_of_generated_groups(per: str, steps: list[Any], shows: Shows) -> None:
-    assert_equal([grouped(steps)], per, filters=(shows,))
+    assert_equal([grouped(steps)], per, pieces=(1, 2), filters=(shows,))
 
 
 @EACH_PER
 def test_hostile_segments(per: str) -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    for data in islice(hostile_segments(seeds, 110 + [*PER].index(per)), so_many(100)):
-        assert_equal([PartitionLog(0, (Segment("fuzz.log", 0, data),))], per)
+    hostile = islice(hostile_segments(seeds, 110 + [*PER].index(per)), so_many(100))
+    for number, data in enumerate(hostile):
+        assert_equal([PartitionLog(0, (Segment("fuzz.log", 0, data),))], per, pieces=(1 + number % 2,))
 
 
 @pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)

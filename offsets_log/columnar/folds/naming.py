@@ -38,8 +38,9 @@ NOBODYS_NAME = b"\xff"
     WHY,  # what Python is asked
     ASKED,  # of what: the number of a name, or how many bytes of ``text``
     NAMES_TOLD,  # how often a topic id was named
+    IS_LEARNING,  # whether only who holds what is noted, and nothing counted
     FIRST_OF_TALLY,
-) = range(8)
+) = range(9)
 
 PER_GROUP, PER_TOPIC, PER_PARTITION, PER_NAMES, PER_KEY, PER_LOG, PER_HOUR, PER_HOUR_AND_NAMES = range(8)
 """Names are a group and a topic, a key is that with a partition: `put_names`. Up to `PER_KEY` a key has one writer."""
@@ -217,6 +218,15 @@ def _topic_id(arrays: a.Arrays, source: Any, id_at: Any) -> Any:
 
 
 @part
+def saw_topic_id(counts: Any, arrays: a.Arrays, source: Any, id_at: Any) -> Any:
+    """Note the topic id that a value names, if any; return its number, NEEDS_ROOM or NEEDS_ANSWER."""
+    topic_id = _topic_id(arrays, source, id_at)
+    if topic_id > 0 and arrays.groups[topic_id].is_named == 0:
+        return _asks(counts, OF_TOPIC_ID, topic_id)
+    return topic_id
+
+
+@part
 def _saw_commit(counts: Any, arrays: a.Arrays, text: Any, source: Any, id_at: Any, row: Any, is_plain: Any) -> Any:
     """Put who sent a commit into ``counts[HOLDER]``, if anybody: FINISHED, NEEDS_ROOM or NEEDS_ANSWER.
 
@@ -225,11 +235,9 @@ def _saw_commit(counts: Any, arrays: a.Arrays, text: Any, source: Any, id_at: An
         is_plain: what it is in `investigate.holders.Holders.of`.
     """
     rows = arrays.rows
-    topic_id = _topic_id(arrays, source, id_at)
+    topic_id = saw_topic_id(counts, arrays, source, id_at)
     if topic_id < 0:
-        return np.int64(oc.NEEDS_ROOM)
-    if topic_id > 0 and arrays.groups[topic_id].is_named == 0:
-        return _asks(counts, OF_TOPIC_ID, topic_id)
+        return topic_id
     version = arrays.groups[rows[row].group].now
     if version == UNKNOWN:
         return _asks(counts, OF_GROUP, rows[row].group)

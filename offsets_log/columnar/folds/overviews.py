@@ -171,7 +171,7 @@ class OverviewState(Counting):
         writers = np.concatenate([[nm.NOBODY], numbers[1] + 1])
         self._join_writers(right, writers)
         known = right.latest.up_to(right.arrays.scan_state.row_count)
-        tally.join_rows(self.latest, self.writers, known, numbers[0], writers)
+        tally.join_rows(self.latest, self.writers, known, right.known_firsts(known), numbers[0], writers)
         self._join_others(right, writers)
         self._join_samples(right, numbers, writers)
         self.join(right, numbers)
@@ -180,7 +180,8 @@ class OverviewState(Counting):
     def _join_others(self, right: OverviewState, writers: a.Int64s) -> None:
         places = np.array([self.other_keys.setdefault(key, len(self.other_keys)) for key in right.other_keys], np.int64)
         self.others = _unknown_keys(max(len(self.others), len(self.other_keys)), self.others)
-        tally.join_rows(self.others, self.writers, right.others.up_to(len(places)), places, writers)
+        others = right.others.up_to(len(places))
+        tally.join_rows(self.others, self.writers, others, right.known_firsts(others), places, writers)
 
     def _join_samples(self, right: OverviewState, numbers: a.Int64s, writers: a.Int64s) -> None:
         """Join samples; the first marker of each producer there ends what waits here."""
@@ -201,10 +202,9 @@ class OverviewState(Counting):
         """How many writers there are."""
         return int(self.arrays.scan_state.group_count) + 1
 
-    def writer_names(self) -> list[bytes]:
-        """Implement `Counting.writer_names`."""
-        s = self.arrays
-        return [nm.NOBODYS_NAME, *(s.text_at(int(one.name_at)) for one in s.groups.up_to(s.scan_state.group_count))]
+    def writer_name(self, number: int) -> bytes:
+        """Implement `Counting.writer_name`."""
+        return self.arrays.text_at(int(self.arrays.groups[number - 1].name_at)) if number else nm.NOBODYS_NAME
 
     def line_names(self, kind: int, lines: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
         """Return the groups of lines, and topics and partitions of lines of commits."""

@@ -140,7 +140,8 @@ class Replay:
         self.order = ScanOrder(log, until, release)
         self.profile, self.notes_activity = profile, notes_activity
         self.how: dict[str, Any] = {"until": until, "release": release}
-        self.cuts = _cuts(self.order.layout, pieces)
+        total = sum(map(len, self.order.layout.data))
+        self.cuts = cuts_at(self.order.layout, [total * i // pieces for i in range(1, pieces)])
 
     def start(self, pool: ThreadPoolExecutor, advance: Advance) -> list[Future[_Part]]:
         """Begin with all pieces."""
@@ -158,12 +159,18 @@ class Replay:
         state.arrays.scan_state.notes_activity = self.notes_activity
         return state
 
+    def prepare(self, state: ColumnarState, begin: ScanPlace, scanner: Scanner) -> bool:
+        """Have the state of a piece know what it must of those before it; return whether it can."""
+        return True
+
     def _replay_piece(self, cut: ScanPlace, end: ScanPlace, advance: Advance) -> _Part:
         cursor = self.order.begin(cut)
         if cursor is None:
             return _Part(end)
         begin, notes, state = cursor.place, list[Seen](), self.new_state()
         with Scanner() as scanner:
+            if not self.prepare(state, begin, scanner):
+                return _Part(end)
             self.piece(self.order, cursor, scanner, notes.append, state).run(end, advance)
         return _Part(end, begin, cursor, state, notes)
 
@@ -216,16 +223,19 @@ class _Part:
     notes: Sequence[Seen] = ()
 
 
-def _cuts(layout: Layout, pieces: int) -> list[ScanPlace]:
-    """Return where pieces begin, approximately: at the beginning of a segment if one is near."""
+def cuts_at(layout: Layout, places: Sequence[int]) -> list[ScanPlace]:
+    """Return where pieces begin, approximately: at the beginning of a segment if one is near.
+
+    Args:
+        places: bytes of the log before each piece but the first, ascending.
+    """
     total = sum(map(len, layout.data))
     cuts = [ScanPlace(0, 0)]
-    for i in range(1, pieces if total else 1):
-        at = total * i // pieces
+    for at in places if total else ():
         index = max(n for n, begin in enumerate(layout.begins) if begin <= at)
         inside = at - layout.begins[index]
         size = len(layout.data[index])
-        if min(inside, size - inside) * 20 * pieces <= total:
+        if min(inside, size - inside) * 20 * (len(places) + 1) <= total:
             place = ScanPlace(index, 0) if 2 * inside < size else ScanPlace(index + 1, 0)
         else:
             place = ScanPlace(index, inside)

@@ -20,7 +20,7 @@ from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be64
+from offsets_log.columnar.wire.primitives import be16, be64
 
 
 class Writer(Record):
@@ -48,21 +48,26 @@ class Counters(NamedTuple):
     Attributes:
         writers: one for each name, and NOBODY's.
         minutes: (writer, minute, commits), each a run of commits of one writer in one minute.
+        firsts: (row, writer and whether it is a commit, the offset that it commits) of the first record of each key,
+            where writers hold partitions; else rows have that.
     """
 
     counts: Longs
     writers: Table[Writer]
     minutes: LongRows
+    firsts: LongRows
 
 
 RUN_SIZE = 3
+FIRST_SIZE = 3
 
 # ``counts``: what a count goes by is in `naming`.
 RUNS = nm.FIRST_OF_TALLY  # used of ``minutes``
 BATCH_WEIGHT = RUNS + 1  # of the batch whose records are being counted
 BATCH_SUM = RUNS + 2  # of the weights of those that were
 COUNTED_BYTES = RUNS + 3  # of the batches taken by the kernel
-COUNTS = RUNS + 4
+FIRSTS = RUNS + 4  # used of ``firsts``
+COUNTS = RUNS + 5
 
 
 MINUTE_MS = 60_000
@@ -96,7 +101,13 @@ def _supersede(
         counters.writers[U(last >> 1)].garbage_bytes += rows[at].last_bytes
         is_same = last & 1 == 1 and rows[at].last_committed == offset
         counters.writers[U(writer)].noop_commits += is_commit and is_same
-    elif counters.counts[nm.PER] < nm.PER_CLIENT:  # counts of holders are never joined
+    elif counters.counts[nm.PER] >= nm.PER_CLIENT:  # rows have the latest holder there
+        used = counters.counts[FIRSTS]
+        counters.firsts[used, 0] = at
+        counters.firsts[used, 1] = mark
+        counters.firsts[used, 2] = offset
+        counters.counts[FIRSTS] = used + 1
+    else:
         rows[at].first = mark
         rows[at].first_committed = offset
         if counters.counts[nm.PER] <= nm.PER_KEY and rows[at].target != a.IS_GROUP:  # its other keys have their group
@@ -118,7 +129,7 @@ def count_record(
         offset: that it commits.
     """
     writers = counters.writers
-    if writer >= len(writers):
+    if writer >= len(writers) or counters.counts[FIRSTS] >= len(counters.firsts):
         return False
     one = U(writer)
     is_commit = kind == a.VALUE
@@ -215,6 +226,29 @@ def count_staged(
 
 
 @part
+def learn(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -> Any:
+    """Take who holds what from the records that are staged, from where it was left; as `fold.flush`."""
+    staged, source, counts, scan_state = records.staged, records.source, counters.counts, arrays.scan_state
+    while scan_state.flushed < scan_state.staged:
+        number = scan_state.flushed
+        i = U(number)
+        found = np.int64(oc.FINISHED)
+        if staged[i].kind == a.VALUE and staged[i].topic_id_at >= 0:
+            found = nm.saw_topic_id(counts, arrays, source, staged[i].topic_id_at)
+        elif staged[i].kind <= a.TOMBSTONE and be16(source, staged[i].key_at) >= a.COMMIT_TYPES:
+            fold.prepare(arrays, source, staged, number, number + 1)
+            found = np.int64(fold.row_of(arrays, staged, source, number, np.int64(0), np.int64(a.IS_GROUP)))
+            if found >= 0:
+                found = nm.find_holder(counts, arrays, text, staged, i, source, found, True)
+        if found < oc.FINISHED:
+            return found
+        scan_state.flushed = number + 1
+    scan_state.staged = 0
+    scan_state.flushed = 0
+    return np.int64(oc.FINISHED)
+
+
+@part
 def flush(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -> Any:
     """Count what is staged, from where it was left; as `fold.flush`."""
     staged, source, data, counts = records.staged, records.source, records.data, counters.counts
@@ -268,7 +302,10 @@ def scan(counters: Counters, arrays: a.Arrays, buffers: a.Buffers, data: Bytes, 
         outcome = sc.stage(arrays, buffers, data, begin)
         source = buffers.window if scan_state.in_window else data
         records = a.Records(buffers.staged, source, data)
-        flushed = flush(counters, arrays, records, text)
+        if counters.counts[nm.IS_LEARNING]:
+            flushed = learn(counters, arrays, records, text)
+        else:
+            flushed = flush(counters, arrays, records, text)
         if flushed != oc.FINISHED:
             return flushed
         outcome = sc.outcome_of(scan_state, begin, outcome)
@@ -316,26 +353,29 @@ def join_writers(writers: Table[Writer], right_writers: Table[Writer], numbers: 
 
 @kernel
 def join_rows(
-    rows: Table[a.Row], writers: Table[Writer], right_rows: Table[a.Row], row_numbers: Longs, numbers: Longs
+    rows: Table[a.Row],
+    writers: Table[Writer],
+    right_rows: Table[a.Row],
+    firsts: LongRows,
+    row_numbers: Longs,
+    numbers: Longs,
 ) -> None:
     """Join what the piece that follows knows of keys; there is room for them.
 
     Args:
+        firsts: see `Counters`; the right piece's, of all keys of which it has counted a record.
         row_numbers, numbers: the right rows' and writers' numbers in the left piece.
     """
-    for i in range(len(right_rows)):
-        if right_rows[i].last < 0:
-            continue
-        row = row_numbers[i]
-        first, last = right_rows[i].first, right_rows[i].last
-        mark = numbers[first >> 1] << 1 | first & 1
+    for item in range(len(firsts)):
+        i, first, committed = firsts[item, 0], firsts[item, 1], firsts[item, 2]
+        row, last, writer = row_numbers[i], right_rows[i].last, numbers[first >> 1]
         if rows[row].last >= 0:
             writers[rows[row].last >> 1].garbage_bytes += rows[row].last_bytes
-            is_same = rows[row].last_committed == right_rows[i].first_committed
-            writers[numbers[first >> 1]].noop_commits += first & 1 == 1 and rows[row].last & 1 == 1 and is_same
+            is_same = rows[row].last_committed == committed
+            writers[writer].noop_commits += first & 1 == 1 and rows[row].last & 1 == 1 and is_same
         else:
-            rows[row].first = mark
-            rows[row].first_committed = right_rows[i].first_committed
+            rows[row].first = writer << 1 | first & 1
+            rows[row].first_committed = committed
             rows[row].group = numbers[right_rows[i].group]
         rows[row].last = numbers[last >> 1] << 1 | last & 1
         rows[row].last_committed = right_rows[i].last_committed

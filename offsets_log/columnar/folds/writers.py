@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import tally
-from offsets_log.columnar.folds.replay import Piece, Replay
-from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
-from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.folds.replay import Piece, Replay, cuts_at
+from offsets_log.columnar.folds.state import SUMS, ColumnarState, canonical_key, plain
+from offsets_log.columnar.jit.records import Table, places
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import ONE_THREAD, Note, Threads
+from offsets_log.columnar.scan.reading import ONE_THREAD, Note, ScanPlace, Threads
 from offsets_log.events import EVERYTHING, Event, LogEvent, Until
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
@@ -42,7 +43,7 @@ PER = {
 }
 """``--per`` → how kernels name a writer."""
 HELD = frozenset({"client", "member"})
-"""Those that are known from groups: they need a `WritersState` that answers, and logs read in one piece."""
+"""Those that are known from groups: they need a `WritersState` that answers."""
 PER_OF_SOME = dict.fromkeys(PER, nm.PER_NAMES) | {
     "partition": nm.PER_KEY,
     "hour": nm.PER_HOUR_AND_NAMES,
@@ -52,13 +53,16 @@ PER_OF_SOME = dict.fromkeys(PER, nm.PER_NAMES) | {
 """`PER` for questions about some groups or topics only."""
 
 LEAST_RUNS = 1 << 16
+FIRST_SHARE = 0.65
+"""Of a log that two threads count by `HELD`: the second learns what happened in the first piece, in half the time that
+counting it takes, and then counts the rest."""
 
 
 class Counting(ColumnarState):
     """Counts for each writer of a run of records.
 
     Attributes:
-        counts, writers, minutes: see `tally`.
+        counts, writers, minutes, firsts: see `tally`.
         accepted_bytes: size of the batches that the kernel took.
     """
 
@@ -68,6 +72,7 @@ class Counting(ColumnarState):
         self.counts[nm.PER] = per
         self.writers = Table(tally.Writer, a.LEAST_KEYS)
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
+        self.firsts = np.zeros((a.LEAST_KEYS, tally.FIRST_SIZE), np.int64)
         self.accepted_bytes = 0
         self.arrays.scan_state.notes_activity = per == nm.PER_GROUP
 
@@ -76,7 +81,7 @@ class Counting(ColumnarState):
     @property
     def counters(self) -> tally.Counters:
         """What is counted in, as kernels take it."""
-        return tally.Counters(self.counts, self.writers, self.minutes)
+        return tally.Counters(self.counts, self.writers, self.minutes, self.firsts)
 
     @abstractmethod
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
@@ -96,8 +101,14 @@ class Counting(ColumnarState):
         """How many there are."""
 
     @abstractmethod
-    def writer_names(self) -> list[bytes]:
-        """Return the writers' names by number; the first is nobody's."""
+    def writer_name(self, number: int) -> bytes:
+        """Return the name of a writer; the first is nobody's."""
+
+    @property
+    def counted(self) -> list[int]:
+        """The numbers of writers of whom something was counted."""
+        known = self.writers.up_to(self.writers_count).columns(tally.Writer.records, tally.Writer.bytes)
+        return np.flatnonzero(known.any(axis=1)).tolist()
 
     def count(self, event: Event | None, size_bytes: int) -> None:
         """Count a record that was read on the slow path; None for a batch without records."""
@@ -124,6 +135,13 @@ class Counting(ColumnarState):
     def _grow_writers(self, room: int) -> None:
         self.writers = self.writers.grown(max(room, len(self.writers)))
 
+    def known_firsts(self, rows: Table[a.Row]) -> a.Int64s:
+        """Return the first record of each of these keys of which one was counted, as `tally.Counters` has it."""
+        if self.counts[nm.PER] >= nm.PER_CLIENT:
+            return self.firsts[: self.counts[tally.FIRSTS]]
+        counted = np.flatnonzero(rows.column(a.Row.last) >= 0)
+        return np.column_stack([counted, rows.columns(a.Row.first, a.Row.first_committed)[counted]])
+
     def _join_writers(self, right: Counting, numbers: a.Int64s) -> None:
         """Count what the run that follows counted.
 
@@ -144,7 +162,8 @@ class Counting(ColumnarState):
     def written(self) -> dict[str, tuple[int, int]]:
         """Group → how many records and bytes it wrote, where groups are counted."""
         counts = self.writers.up_to(self.writers_count).columns(tally.Writer.records, tally.Writer.bytes).tolist()
-        pairs = zip(self.writer_names(), counts, strict=True)
+        names = map(self.writer_name, range(len(counts)))
+        pairs = zip(names, counts, strict=True)
         return {raw.decode(): (records, size) for raw, (records, size) in pairs if raw != nm.NOBODYS_NAME}
 
     @property
@@ -185,6 +204,17 @@ class WritersState(TakesNothing, Counting):
             self.grow()
         return numbers.tolist()
 
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """Only note who holds what of the records that are read meanwhile; afterwards nothing is counted yet."""
+        scan_state = self.arrays.scan_state
+        before = scan_state.numbers[OF_RUN].copy()
+        self.counts[nm.IS_LEARNING] = True
+        yield
+        self.counts[nm.IS_LEARNING] = False
+        scan_state.numbers[OF_RUN] = before
+        self.accepted_bytes = 0
+
     def answer(self, record: CoordinatorRecord, is_plain: bool) -> None:
         """Say what the kernel asks in ``counts`` before it counts a record.
 
@@ -211,6 +241,8 @@ class WritersState(TakesNothing, Counting):
             self._grow_minutes()
         elif self.arrays.scan_state.group_count >= len(self.writers):
             self._grow_writers(2 * len(self.writers))
+        elif self.counts[tally.FIRSTS] >= len(self.firsts):
+            self.firsts = np.concatenate([self.firsts, np.zeros_like(self.firsts)])
         else:
             super().grow()
 
@@ -220,7 +252,7 @@ class WritersState(TakesNothing, Counting):
         numbers = self.number(right)
         self._join_writers(right, numbers[1])
         rows = right.arrays.rows.up_to(right.arrays.scan_state.row_count)
-        tally.join_rows(self.arrays.rows, self.writers, rows, numbers[0], numbers[1])
+        tally.join_rows(self.arrays.rows, self.writers, rows, right.known_firsts(rows), numbers[0], numbers[1])
         self.join_activity(right, numbers[1])
         self.join_counts(right.arrays.scan_state)
         return self
@@ -230,11 +262,13 @@ class WritersState(TakesNothing, Counting):
         """How many writers there are."""
         return int(self.arrays.scan_state.group_count)
 
-    def writer_names(self) -> list[bytes]:
-        """Implement `Counting.writer_names`."""
-        s = self.arrays
-        return [s.text_at(int(one.name_at)) for one in s.groups.up_to(s.scan_state.group_count)]
+    def writer_name(self, number: int) -> bytes:
+        """Implement `Counting.writer_name`."""
+        return self.arrays.text_at(int(self.arrays.groups[number].name_at))
 
+
+OF_RUN = [*SUMS, *places(a.ScanState.first_offset, a.ScanState.last_offset, a.ScanState.end_offset)]
+"""Places in the scan state of what is known of a run of records as a whole."""
 
 NewState = Callable[..., WritersState]
 """A state for a profile, how kernels name a writer, and more of `ColumnarState`."""
@@ -289,18 +323,36 @@ class _WrittenPiece(CountedPiece):
 class Count(Replay):
     """One log, cut into pieces that threads count.
 
-    Attributes:
+    Args:
         per: how kernels name a writer.
         kind: what a piece is counted in.
+        pieces: by `HELD` two are made of more.
     """
 
     piece = _WrittenPiece
-    per = nm.PER_GROUP
-    kind: NewState = WritersState
+
+    def __init__(
+        self, log: PartitionLog, per: int, *, kind: NewState = WritersState, pieces: int = 1, **how: Any
+    ) -> None:
+        super().__init__(log, MODERN, pieces=pieces, **how)
+        self.per, self.kind = per, kind
+        if per >= nm.PER_CLIENT and pieces > 1:
+            total = sum(map(len, self.order.layout.data))
+            self.cuts = cuts_at(self.order.layout, [int(total * FIRST_SHARE)])
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
         """Return a state with nothing counted; only Python learns who held what from newer kinds' records."""
         return self.kind(self.profile, self.per, **self.how, with_newer=self.per < nm.PER_CLIENT)
+
+    def prepare(self, state: ColumnarState, begin: ScanPlace, scanner: Scanner) -> bool:
+        """Have a piece know who holds what where it begins."""
+        start = self.order.begin(ScanPlace(0, 0))
+        if self.per < nm.PER_CLIENT or start is None or start.place == begin:
+            return True
+        assert isinstance(state, WritersState)
+        with state.learning():
+            self.piece(self.order, start, scanner, lambda seen: None, state).run(begin, lambda size_bytes: None)
+        return start.place == begin and not state.is_out_of_place
 
 
 def count_log(
@@ -322,10 +374,9 @@ def count_log(
         note: what to do with what could not be read, with tails and gaps; called in log order.
         kind: what it is counted in; of `HELD` one that answers.
     """
-    pieces = 1 if per in HELD else threads.pieces or threads.count
-    count = Count(log, MODERN, until=until, release=release, pieces=pieces)
-    count.kind = kind
-    count.per = (PER_OF_SOME if is_filtered else PER)[per]
+    kernels_per = (PER_OF_SOME if is_filtered else PER)[per]
+    pieces = threads.pieces or threads.count
+    count = Count(log, kernels_per, kind=kind, pieces=pieces, until=until, release=release)
     with ThreadPoolExecutor(threads.count) as pool:
         parts = count.start(pool, threads.advance)
         try:
