@@ -47,6 +47,7 @@ class Account:
         has_alerted: whether something came true that the user wanted to be alerted of.
         is_wrong: whether a command found something wrong other than damage; it decides the exit status too.
         tells_brokers: whether the command itself says what brokers make of damage.
+        tells_homes: whether the command itself says which groups belong to offsets partitions that were not read.
     """
 
     def __init__(self, inputs: Inputs, stack: ExitStack, *, shows_progress: bool | None) -> None:
@@ -61,6 +62,7 @@ class Account:
         self.has_alerted = False
         self.is_wrong = False
         self.tells_brokers = False
+        self.tells_homes = False
         self.inputs = inputs
         self._reading = reading = inputs.reading
         self._quarantine = None
@@ -220,7 +222,7 @@ class Account:
         """Report the filters that leave nothing, or that fit nothing; arguments as of `finish`."""
         why = self._why_nothing(names) if found == 0 else []
         others = [*self.inputs.idle_filters, *self._partition_filters] if found and self.inputs.idle_filters else []
-        if why or others:
+        if (why or others) and not self.tells_homes:
             for sentence in self.inputs.iter_elsewhere(self.inputs.shows_group.idle):
                 self.say(sentence)
         if why:

@@ -59,7 +59,7 @@ class Brokers:
         answered = [next((it.state for it in outcomes.values()), state.as_broker()) for _, state, _, outcomes in parts]
         at_homes = at_home(
             {log.offsets_partition: state for (log, *_), state in zip(parts, answered, strict=True)},
-            self.session.inputs.offsets_partition_count(),
+            self.session.inputs.offsets_partition_count,
         )
         for log, state, found, outcomes in parts:
             yield log, replace(at_homes[log.offsets_partition], problems=state.problems), found, outcomes

@@ -81,7 +81,6 @@ def command(
     reading: ReadOptions,
     output: Output,
     loads_on: tuple[tuple[Release, ...], ...],
-    partitions: int | None,
     now: int | None,
     shutdown: str | None,
     lag: bool | None,
@@ -117,7 +116,7 @@ def command(
         found = report(
             checks,
             releases,
-            partitions=session.inputs.offsets_partition_count(partitions),
+            partitions=session.inputs.offsets_partition_count,
             now_ms=now,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,

@@ -38,7 +38,7 @@ SOURCES_SHOWN = 5
     required=True,
     help="The HTML file to write; it appears whole or not at all.",
 )
-def command(reading: ReadOptions, profile: str, partitions: int | None, lag: bool | None, to: str) -> None:
+def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> None:
     """Write one HTML page: offsets over time, rebalances, top writers, open transactions, problems.
 
     The file needs no network and no other file: any browser opens it, and it can be sent to others. Names from the log
@@ -82,7 +82,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
                 if row["group"] is None or session.inputs.shows_group(row["group"])
             ],
             sampled=samples.finish(),
-            asked=rescue_options(session, partitions),
+            asked=rescue_options(session),
             damages=session.account.damages,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,

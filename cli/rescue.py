@@ -54,7 +54,6 @@ def command(
     reading: ReadOptions,
     profile: str,
     broker: BrokerOptions,
-    partitions: int | None,
     decide: DecideOptions,
     lag: bool | None,
     target: TargetOptions,
@@ -89,6 +88,7 @@ def command(
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
         session.new_directory(to) as directory,
     ):
+        session.account.tells_homes = True
         logs = lag_logs(session, lag)
         memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
         for part in Brokers(session, memory.profile, broker).load():
@@ -99,7 +99,7 @@ def command(
         notes = (*session.inputs.notes, *session.inputs.clusters.notes)
         plan = make_plan(
             memory,
-            rescue_options(session, partitions, as_broker=broker.as_broker),
+            rescue_options(session, as_broker=broker.as_broker),
             session.account.damages,
             notes=notes,
             corrupt=session.account.corrupt,
@@ -138,12 +138,8 @@ def holds_anything(plan: Row) -> bool:
     return any(map(plan.get, names if plan["filters"]["topics"] else (*names, "groups")))
 
 
-def rescue_options(session: Session, partitions: int | None, *, as_broker: bool = False) -> RescueOptions:
-    """Return what a run was asked to take of its inputs.
-
-    Args:
-        partitions: the value of the option `PARTITIONS`.
-    """
+def rescue_options(session: Session, *, as_broker: bool = False) -> RescueOptions:
+    """Return what a run was asked to take of its inputs."""
     from offsets_log.restore.rescue import RescueOptions
 
     reading = session.inputs.reading
@@ -154,7 +150,7 @@ def rescue_options(session: Session, partitions: int | None, *, as_broker: bool 
         groups=reading.group,
         topics=reading.topic,
         offsets_partitions=reading.offsets_partition,
-        partitions=session.inputs.offsets_partition_count(partitions),
+        partitions=session.inputs.offsets_partition_count,
     )
 
 

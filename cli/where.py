@@ -112,9 +112,9 @@ def command(
     is stripped, and an empty line is the empty group. The answers keep this order.
 
     --of reads the log and lists the groups that a load of these partitions gives, with what each would lose if the
-    partitions were lost. GROUP chooses some of them. If other replicas are in sync, losing one broker loses nothing. If
-    the copy has the cluster's metadata or checkpoints, groups that you name and that belong to other partitions are
-    reported.
+    partitions were lost. GROUP chooses some of them. If other replicas are in sync, losing one broker loses nothing. Of
+    groups that you name and that are not here, standard error says whether they belong to partitions that were not
+    read, as far as --partitions, the copy's metadata, its checkpoints or the groups in it show that.
 
     --key shows to which partition a producer sends a message with that key, in a topic with --topic-partitions N.
     """
@@ -135,7 +135,9 @@ def command(
             return
         asked = _questions(groups, partitions, input_format)
         if of:
-            reading = ReadOptions(paths=of, engine=reader.engine, master=reader.master, quiet=quiet)
+            reading = ReadOptions(
+                paths=of, partitions=partitions, engine=reader.engine, master=reader.master, quiet=quiet
+            )
             _check_order(of, groups)
             _write_of(reading, output, {group for group, _ in asked} if groups else None)
             return
@@ -215,8 +217,6 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
     from offsets_log.replay.profile import MODERN
 
     with open_session(reading, output) as session:
-        for sentence in session.inputs.iter_elsewhere(sorted(only or ())):
-            session.account.say(sentence)
         found: list[Row] = []
         for log, state, _ in session.engine.load_all(MODERN):
             found += groups_rows(state, log.offsets_partition, {}, 0)
@@ -228,6 +228,8 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, OF_COLUMNS, chosen_format(output))
         if absent := sorted((only or set()) - {row["group"] for row in rows}):
+            for sentence in session.inputs.iter_elsewhere(absent):
+                session.account.say(sentence)
             session.account.say(f"not among the groups of these partitions: {', '.join(absent)}")
         offsets = sum(row["offsets"] or 0 for row in rows)
         session.account.finish(

@@ -10,7 +10,7 @@ from operator import itemgetter
 from offsets_log.coordinator_document import Memory
 from offsets_log.data_directory.stranded import Stranded
 from offsets_log.replay.group import STREAMS
-from offsets_log.replay.partition_count import PartitionCount, partition_count
+from offsets_log.replay.partition_count import PartitionCount, count_shown_by
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
 from offsets_log.restore.plan import FORMAT, FORMAT_VERSION
@@ -141,8 +141,7 @@ def count_of(memory: Memory, told: PartitionCount | None) -> PartitionCount:
         if part.log.offsets_partition is not None:
             names = groups.setdefault(part.log.offsets_partition, set())
             names.update(part.state.groups, part.state.hidden_groups)
-    count = partition_count(groups)
-    return count if any(groups.values()) else count._replace(source="guess")
+    return count_shown_by(groups)
 
 
 def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[Row], list[Row]]:
