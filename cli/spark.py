@@ -349,6 +349,7 @@ class SparkEngine(Engine):
         self.inputs.partitions = len(found)
         for log, joined in zip(self.inputs.logs, found, strict=True):
             self._tell_of(log, joined, None)
+            self.account.note_load(log, next(iter(joined.problems), None))
         kinds = ["served"] + ["orphan"] * orphans
         table = rows.filter([kind in kinds for kind in rows["kind"].to_pylist()]).sort_by(SORTED_BY)
         raw = [name for name in NAMES_BASE64 if table[name].null_count < len(table)]
