@@ -64,9 +64,11 @@ def command(
 
     DIR/plan.json has everything that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is
     missing or doubtful, and which commands to run. Offsets that a tool would refuse or change are in
-    DIR/left-out.jsonl. From a data directory with __share_group_state, DIR/share-groups has the starts of share groups,
-    and which records are delivered to them again. If there is no group at all, DIR is not written. The exit status is 3
-    then, and if nothing here matches one of -g and -t.
+    DIR/left-out.jsonl. If parts of the log are missing or cannot be read, DIR/doubtful.jsonl has the offsets that a
+    commit in such a part may have replaced, and standard error names their groups. From a data directory with
+    __share_group_state, DIR/share-groups has the starts of share groups, and which records are delivered to them again.
+    If there is no group at all, DIR is not written. The exit status is 3 then, and if nothing here matches one of -g
+    and -t.
 
     With --target (a copy) or --bootstrap-server (live) the offsets are compared with the cluster that is to get them;
     nothing there is changed. This finds topics and partitions that it lacks, offsets outside its logs, topics created

@@ -7,6 +7,7 @@ from itertools import islice
 
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.restore import kaf, kafka_consumer_groups, rpk, share_groups
+from offsets_log.restore.doubtful import NAME as DOUBTFUL
 from offsets_log.restore.doubts import SHARE, is_active
 from offsets_log.restore.names import shown
 from offsets_log.restore.rows import by_group, by_topic
@@ -221,6 +222,9 @@ _SHARE_FILES = """\
 """
 
 _OTHER_FILES = {
+    DOUBTFUL: """\
+  doubtful.jsonl                  offsets that may be older than a commit that is missing or could not be read
+""",
     "target": """\
   target.jsonl                    offsets that will not do on the target as they are, and why
 """,

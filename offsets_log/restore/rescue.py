@@ -13,6 +13,8 @@ from offsets_log.replay.group import STREAMS
 from offsets_log.replay.partition_count import PartitionCount, count_shown_by
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
+from offsets_log.restore.doubtful import NAME as DOUBTFUL
+from offsets_log.restore.doubtful import doubtful_rows
 from offsets_log.restore.plan import FORMAT, FORMAT_VERSION
 from offsets_log.rows.groups import members_count
 from offsets_log.rows.tables import Row
@@ -81,8 +83,11 @@ def make_plan(
     }
     if memory.share_offsets is not None:
         plan["share_offsets"] = list(memory.share_offsets.plan_rows())
+    if doubtful := doubtful_rows(offsets, memory, damages):
+        plan[DOUBTFUL] = doubtful
     plan["doubts"] = [
         *doubts.of_damage(corrupt, unsupported),
+        *doubts.of_doubtful(doubtful),
         *notes,
         *doubts.of_sources(frozenset().union(*(part.log.missing_columns for part in memory.parts))),
         *memory.warnings(),
