@@ -88,6 +88,7 @@ def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> No
             unsupported=session.account.unsupported,
             lags=lags,
             stranded=stranded,
+            notes=(*session.inputs.notes, *session.inputs.clusters.notes),
         )
         sources = [*reading.paths[:SOURCES_SHOWN], *(["…"] if len(reading.paths) > SOURCES_SHOWN else [])]
         document = make_document(
@@ -99,11 +100,12 @@ def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> No
         with destination(output, session.inputs.files) as stream:
             stream.write(html_page(document))
         about = document["about"]
-        problems = len(document["tables"]["problems"]["rows"])
+        problems, transactions = (len(document["tables"][name]["rows"]) for name in ("problems", "transactions"))
         session.account.finish(
             f"{counted(about['groups'], 'group')}, {counted(about['offsets'], 'offset')}, "
             f"{session.inputs.partitions_read}, "
-            f"{counted(problems, 'problem or note', 'problems or notes')}; {whose_rules(profile)}"
+            f"{counted(problems, 'problem or note', 'problems or notes')}, "
+            f"{counted(transactions, 'open transaction')}; {whose_rules(profile)}"
             + ("" if to == "-" else f"; open {to} in a browser"),
             found=about["offsets" if reading.topic else "groups"],
         )
