@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 DEFAULT_PARTITIONS = 50
 """Stated here too, so that help loads nothing; a test compares them."""
-KEY_COLUMNS = ("key", "partition")
-OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets", "last_commit_timestamp_ms")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +194,7 @@ def _questions(groups: tuple[str, ...], partitions: int | None, input_format: st
 
 def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, quiet: bool) -> None:
     from cli.output import chosen_format, destination, write_rows
+    from offsets_log.investigate.where import KEY_COLUMNS
     from offsets_log.log_format.java_text import decode_string
     from offsets_log.rebalance.partitioners import partition_for_key
 
@@ -204,7 +203,7 @@ def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, q
         {"key": decode_string(raw), "partition": partition_for_key(raw, count)} for raw in map(os.fsencode, keys)
     ]
     with destination(output) as stream:
-        write_rows(stream, rows, KEY_COLUMNS, chosen_format(output))
+        write_rows(stream, rows, [column.name for column in KEY_COLUMNS], chosen_format(output))
     if partitions is None:
         _say_of_default("the topic", "--topic-partitions", quiet)
 
@@ -214,19 +213,21 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.investigate.groups import groups_row_order, groups_rows
+    from offsets_log.investigate.where import OF_COLUMNS
     from offsets_log.replay.profile import MODERN
 
+    names = [column.name for column in OF_COLUMNS]
     with open_session(reading, output) as session:
         found: list[Row] = []
         for log, state, _ in session.engine.load_all(MODERN):
             found += groups_rows(state, log.offsets_partition, {}, 0)
         rows = [
-            {name: row[name] for name in (*OF_COLUMNS, "group_base64") if name in row}
+            {name: row[name] for name in (*names, "group_base64") if name in row}
             for row in sorted(found, key=groups_row_order)
             if only is None or row["group"] in only
         ]
         with destination(output, session.inputs.files) as stream:
-            write_rows(stream, rows, OF_COLUMNS, chosen_format(output))
+            write_rows(stream, rows, names, chosen_format(output))
         if absent := sorted((only or set()) - {row["group"] for row in rows}):
             for sentence in session.inputs.iter_elsewhere(absent):
                 session.account.say(sentence)
