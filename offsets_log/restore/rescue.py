@@ -50,7 +50,7 @@ def make_plan(
     unsupported: int,
     stranded: Sequence[Stranded] = (),
 ) -> Row:
-    """Return the plan described in `restore.plan`.
+    """Return the plan described in `restore.plan`; doubts of single partitions, which may be many, are its last.
 
     Args:
         notes: remarks about the inputs from before they were read.
@@ -90,10 +90,10 @@ def make_plan(
         *doubts.of_doubtful(doubtful),
         *notes,
         *doubts.of_sources(frozenset().union(*(part.log.missing_columns for part in memory.parts))),
-        *memory.warnings(),
-        *doubts.of_logs(memory),
         *doubts.of_plan(plan),
         *doubts.of_stranded(stranded),
+        *memory.warnings(),
+        *doubts.of_logs(memory),
     ]
     plan["problems"] = document["problems"]
     return plan

@@ -55,6 +55,15 @@ def test_offsets_before_what_cannot_be_read(partition: Path) -> None:
     assert rescued(partition) == ('3 of 3 groups: "g1", "g2", "g3"', expected)
 
 
+def test_doubts_of_single_partitions_are_last(partition: Path) -> None:
+    """Standard error shows the first ones only."""
+    rescued(partition)
+    doubts = json.loads((partition.parent.parent / "rescued" / "plan.json").read_text())["doubts"]
+    assert [
+        next(i for i, doubt in enumerate(doubts) if words in doubt) for words in ("older", "partitions", "2 to 3")
+    ] == [0, 1, 2]
+
+
 def test_of_other_partitions_and_whole_logs_no_offset_is_doubtful(partition: Path, tmp_path: Path) -> None:
     other = partition.with_name("__consumer_offsets-1")
     other.mkdir()
