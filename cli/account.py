@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import ExitStack, suppress
 from copy import copy
 from typing import NoReturn
@@ -19,8 +19,9 @@ from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
 from offsets_log.events import BatchEnd, Event, LogEvent, TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.replay.problem import Problem
 from offsets_log.rows.survey import Survey, describe_tail
-from offsets_log.rows.tables import Row, damage_row, problem_row, to_json
+from offsets_log.rows.tables import Row, damage_row, partition_name, problem_row, to_json
 from offsets_log.words import counted, visible
 
 EXIT_ERROR = 1
@@ -47,6 +48,8 @@ class Account:
         has_alerted: whether something came true that the user wanted to be alerted of.
         is_wrong: whether a command found something wrong other than damage; it decides the exit status too.
         tells_brokers: whether the command itself says what brokers make of damage.
+        unloaded: offsets partition → why a coordinator would not load it, of those that are else sound.
+        tells_homes: whether the command itself says which groups belong to offsets partitions that were not read.
     """
 
     def __init__(self, inputs: Inputs, stack: ExitStack, *, shows_progress: bool | None) -> None:
@@ -61,6 +64,8 @@ class Account:
         self.has_alerted = False
         self.is_wrong = False
         self.tells_brokers = False
+        self.tells_homes = False
+        self.unloaded: dict[int | None, Problem] = {}
         self.inputs = inputs
         self._reading = reading = inputs.reading
         self._quarantine = None
@@ -186,6 +191,28 @@ class Account:
             with output_errors(str(self._reading.quarantine)):
                 self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
 
+    def note_load(self, log: PartitionLog, failure: Problem | None) -> None:
+        """Note what ended the load of a log, if anything did; of a damaged one that depends on its broker's start."""
+        if failure is not None and not failure.is_served and self.has_read_all_of(log):
+            self.unloaded[log.offsets_partition] = failure
+
+    def tell_loads(self, profile_name: str, shown: Set[int | None]) -> None:
+        """Report that a coordinator would not load some offsets partitions; `compact` in bulk does not notice all.
+
+        Args:
+            shown: those that the answer is of; others are of no interest where filters chose it.
+        """
+        found = {number: why for number, why in self.unloaded.items() if number in shown or not self._reading.filters}
+        if not found:
+            return
+        number, why = next(iter(found.items()))
+        named = f"offsets partition {partition_name(number)} (record offset {why.record_offset}, {why.rule})"
+        and_others, whose, says = ("", "its", "says why") if len(found) == 1 else (" and others", "their", "names all")
+        self.say(
+            f"a {profile_name} coordinator would not load {named}{and_others}, and serve none of {whose} groups: "
+            f"offsets-log check {says}"
+        )
+
     def finish(self, words: str, found: int | None = None, names: Iterable[str] = ()) -> None:
         """Report the result, and what it lacks; before that, what of the cluster's metadata was looked at.
 
@@ -220,7 +247,7 @@ class Account:
         """Report the filters that leave nothing, or that fit nothing; arguments as of `finish`."""
         why = self._why_nothing(names) if found == 0 else []
         others = [*self.inputs.idle_filters, *self._partition_filters] if found and self.inputs.idle_filters else []
-        if why or others:
+        if (why or others) and not self.tells_homes:
             for sentence in self.inputs.iter_elsewhere(self.inputs.shows_group.idle):
                 self.say(sentence)
         if why:

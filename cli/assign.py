@@ -7,8 +7,6 @@ import click
 from cli.options import Output, Release, output_option
 
 ASSIGNOR_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
-COLUMNS = ("member_id", "partitions", "assigned")
-ROUND_COLUMNS = ("generation", "protocol", "leader", "member_id", "partitions", "assigned", "gained", "lost")
 
 
 @click.command(
@@ -57,6 +55,7 @@ def command(
     from offsets_log.rebalance.assignors import ASSIGNORS
     from offsets_log.rebalance.assignors.assignor import NEWEST, Metadata, Subscription, rules_of
     from offsets_log.rebalance.cases import assignment_answer
+    from offsets_log.rebalance.rows import ASSIGN_COLUMNS, ROUND_COLUMNS
 
     rules = NEWEST if kafka is None else rules_of(kafka)
     if source not in (None, "-") or (source is None) == (not members):
@@ -84,4 +83,4 @@ def command(
             for row in rows
         ]
     with destination(output) as stream:
-        write_rows(stream, rows, ROUND_COLUMNS if rounds else COLUMNS, format_name)
+        write_rows(stream, rows, [column.name for column in (ROUND_COLUMNS if rounds else ASSIGN_COLUMNS)], format_name)

@@ -35,17 +35,18 @@ class Brokers:
     profile: Profile
     asked: BrokerOptions
 
-    def load(self, *, whole_groups: bool = True, all_topics: bool = False) -> Iterator[Part]:
+    def load(self, *, all_topics: bool = False) -> Iterator[Part]:
         """Yield every partition as brokers load it, as far as filters show it.
 
+        Whole groups are read, whoever asks: their members decide too whether a load fails.
+
         Args:
-            whole_groups: whether to include the members of classic groups.
             all_topics: whether to include topics that filters leave out.
         """
         session = self.session
         session.account.tells_brokers = True
         shows_topic = Matcher(()) if all_topics else session.inputs.shows_topic
-        read = session.engine.load_whole(self.profile, whole_groups=whole_groups)
+        read = session.engine.load_whole(self.profile, whole_groups=True)
         for log, state, found, outcomes in self._answers(read) if self.asked.as_broker else self._with_outcomes(read):
             yield log, state.showing(session.inputs.shows_group, shows_topic), found, outcomes
 
@@ -59,7 +60,7 @@ class Brokers:
         answered = [next((it.state for it in outcomes.values()), state.as_broker()) for _, state, _, outcomes in parts]
         at_homes = at_home(
             {log.offsets_partition: state for (log, *_), state in zip(parts, answered, strict=True)},
-            self.session.inputs.offsets_partition_count(),
+            self.session.inputs.offsets_partition_count,
         )
         for log, state, found, outcomes in parts:
             yield log, replace(at_homes[log.offsets_partition], problems=state.problems), found, outcomes

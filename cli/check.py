@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -22,21 +21,12 @@ if TYPE_CHECKING:
     from offsets_log.replay.releases import Release
     from offsets_log.rows.tables import Row
 
-LOADS_COLUMNS = (
-    "offsets_partition", "shutdown", "loads_on", "fails_on", "never_ends_on", "does_not_start", "served",
-    "log_end_offset", "missing_offsets",
-)  # fmt: skip
-MISSING = "D-10"
-"""The rule of findings of missing log."""
 SCALA, JAVA = "3.4.1", "3.9-java"
 """The rules of the two coordinators of 3.9."""
 RANGES = (
     f"{SCALA} stands for all releases up to 3.9 with their default coordinator, the Scala one, and 3.7-java to {JAVA} "
     "for the preview of the Java one; --loads-on 3.9.1 asks for one release"
 )
-FINDINGS_COLUMNS = (
-    "severity", "offsets_partition", "record_offset", "group", "rule", "releases", "problem", "file", "position",
-)  # fmt: skip
 
 
 class Releases(click.ParamType):  # type: ignore[type-arg]
@@ -81,7 +71,6 @@ def command(
     reading: ReadOptions,
     output: Output,
     loads_on: tuple[tuple[Release, ...], ...],
-    partitions: int | None,
     now: int | None,
     shutdown: str | None,
     lag: bool | None,
@@ -99,7 +88,9 @@ def command(
     that were last committed more than a day ago are only notes, because retention causes that for every unused group.
 
     Exit status 3 if a load fails on one of the releases of --loads-on (without it, on the newest), or if anything is
-    damaged or doubtful. Records that are only skipped, and notes, do not count.
+    damaged or doubtful. Records that are only skipped, and notes, do not count. The table has first what
+    these releases meet, in it what counts before what does not, and of notes of one rule and group that differ only in
+    numbers the first; the other formats have all of them.
     """
     from cli.output import chosen_format, destination
     from cli.session import open_session
@@ -117,7 +108,7 @@ def command(
         found = report(
             checks,
             releases,
-            partitions=session.inputs.offsets_partition_count(partitions),
+            partitions=session.inputs.offsets_partition_count,
             now_ms=now,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
@@ -265,16 +256,14 @@ def _partitions_in_words(partitions: PartitionCount) -> str:
         "default": "the default",
         "guess": "the default, which these few groups do not confirm",
     }[partitions.source]
+    otherwise = "" if partitions.source == "option" else "; --partitions N says otherwise"
     return (
-        f"groups are checked against {counted(partitions.number, 'partition')} of __consumer_offsets, {why}; "
-        "--partitions N says otherwise"
+        f"groups are checked against {counted(partitions.number, 'partition')} of __consumer_offsets, {why}{otherwise}"
     )
 
 
-# ---------------------------------------------------------------------------------------------- output
-
-
 def _write(stream: IO[bytes], found: Report, judged: Set[str], format_name: str) -> None:
+    from cli.check_tables import write_tables
     from cli.output import write_rows
     from offsets_log.checking.findings import CHECK_NAMES
     from offsets_log.rows.tables import to_json
@@ -282,108 +271,6 @@ def _write(stream: IO[bytes], found: Report, judged: Set[str], format_name: str)
     if format_name == "json":
         stream.write(to_json(found.document(), indent=1).encode() + b"\n")
     elif format_name == "table":
-        _write_tables(stream, found, judged)
+        write_tables(stream, found, judged)
     else:
         write_rows(stream, [*found.loads, *found.findings], CHECK_NAMES, format_name)
-
-
-def _write_tables(stream: IO[bytes], found: Report, judged: Set[str]) -> None:
-    """Write a table of loads, and below it the findings.
-
-    Args:
-        judged: names of the releases that decide the exit status.
-    """
-    from cli.output import write_rows
-
-    names = [release.name for release in found.releases]
-    write_rows(stream, _load_table(found, names), LOADS_COLUMNS, "table")
-    rows = [
-        row | {"releases": _shown_releases(row["releases"] or names, names)}
-        for row in _judged_first(found.findings, judged, names)
-    ]
-    if rows:
-        stream.write(b"\n")
-        write_rows(stream, rows, FINDINGS_COLUMNS, "table")
-
-
-def _judged_first(findings: list[Row], judged: Set[str], names: list[str]) -> list[Row]:
-    """Return findings of all partitions: first what judged releases meet, then newer before older, by severity."""
-    from offsets_log.checking.findings import SEVERITIES
-
-    newest = {name: place for place, name in enumerate(names)}
-
-    def order(row: Row) -> tuple[int, int]:
-        releases = row["releases"] or names
-        is_met = not judged.isdisjoint(releases)
-        age = 0 if is_met else len(names) - max(newest[name] for name in releases)
-        return age, SEVERITIES.index(row["severity"])
-
-    return sorted(findings, key=order)
-
-
-def _load_table(found: Report, names: list[str]) -> list[Row]:
-    """Return rows for each partition, and for each stop before if it matters; if so, with the log's end.
-
-    What is missing from the log is told beside what is served, which otherwise looks like all that there was.
-    """
-    from offsets_log.rows.tables import partition_name
-
-    missing: Counter[int | None] = Counter()
-    for finding in found.findings:
-        if finding["rule"] == MISSING and finding["detail"]["explained_by"] is None:
-            missing[finding["offsets_partition"]] += finding["detail"]["missing_offsets"]
-    rows: dict[tuple[int | None, str | None], list[Row]] = {}
-    for load in found.loads:
-        rows.setdefault((load["offsets_partition"], load["shutdown"]), []).append(load)
-    return [
-        {
-            "offsets_partition": partition_name(offsets_partition),
-            "shutdown": shutdown,
-            **{column: _shown_releases(_named(some, is_so), names) for column, is_so in COMES_TO.items()},
-            "served": _served(some, missing[offsets_partition]) if shutdown or missing[offsets_partition] else None,
-            "log_end_offset": max(
-                (load["log_end_offset"] for load in some if shutdown and load["starts"]), default=None
-            ),
-            "missing_offsets": missing[offsets_partition] or None,
-        }
-        for (offsets_partition, shutdown), some in rows.items()
-    ]
-
-
-COMES_TO: dict[str, Callable[[Row], bool]] = {
-    "loads_on": lambda load: load["ok"],
-    "fails_on": lambda load: load["starts"] and load["ends"] and not load["ok"],
-    "never_ends_on": lambda load: not load["ends"],
-    "does_not_start": lambda load: not load["starts"],
-}
-"""Column → tells which loads' releases it names."""
-
-
-def _served(loads: list[Row], missing: int) -> str:
-    """Say how much of it is served, by the releases that differ; of a log that lacks offsets, of what is left."""
-    releases: dict[str, list[str]] = {}
-    for load in loads:
-        releases.setdefault(load["served"], []).append(load["releases"][0])
-    if len(releases) == 1:
-        served = next(iter(releases))
-        return f"{served} of what is left" if missing and served != "nothing" else served
-    return ", ".join(f"{served}: {_shown_releases(names, [*names, ''])}" for served, names in releases.items())
-
-
-def _named(loads: list[Row], is_so: Callable[[Row], bool]) -> list[str]:
-    return [load["releases"][0] for load in loads if is_so(load)]
-
-
-def _shown_releases(some: list[str], names: list[str]) -> str | None:
-    """Return ``all``, or names of releases, with three or more in sequence as ``first … last``."""
-    if not some:
-        return None
-    if len(some) == len(names):
-        return "all"
-    runs: list[list[str]] = []
-    for name in some:
-        if runs and names.index(name) == names.index(runs[-1][-1]) + 1:
-            runs[-1].append(name)
-        else:
-            runs.append([name])
-    return ", ".join(f"{run[0]} … {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)

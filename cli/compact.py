@@ -98,7 +98,8 @@ def command(
     One row for each, as a coordinator has it after reading everything that can be read here: with transactions
     resolved, and without deleted offsets and groups. Rows are sorted by group, topic and partition. A broker that
     starts with damaged files may read less, or load nothing at all: --as-broker answers what OffsetFetch would answer
-    then.
+    then. If the coordinator of --profile would not load a partition as it is here, standard error says so; `check`
+    finds all such partitions, for every release.
 
     --follow prints these rows and then each row that changes; an offset is gone if its committed_offset is null.
     """
@@ -228,9 +229,10 @@ def _states(
         from cli.brokers import Brokers
 
         brokers = Brokers(session, profile, broker)
-        for part in brokers.load(whole_groups=False):
+        for part in brokers.load():
             brokers.say(part)
             yield part[:2]
     else:
         for log, state, _ in session.engine.load_all(profile, whole_groups=False):
+            session.account.note_load(log, state.failure)
             yield log, state

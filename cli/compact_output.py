@@ -68,6 +68,7 @@ def write_committed(
         write_rows(stream, rows, names, format_name)
     say_of_lag(session, shown.lag)
     say_of_decided(session)
+    session.account.tell_loads(shown.profile, {row["offsets_partition"] for row in rows})
     groups = len({row["group"] for row in rows})
     session.account.finish(
         f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "

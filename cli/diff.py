@@ -263,7 +263,7 @@ def _pairs(
     """Return the offsets partitions that both copies have; report those that only one has."""
     from offsets_log.investigate.copies import ComparedPartition, by_partition, partitions_of
 
-    count = partitions_of(copy_a, copy_b, told=session.inputs.offsets_partition_count())
+    count = partitions_of(copy_a, copy_b, told=session.inputs.offsets_partition_count)
     if count is not None:
         session.account.say(
             "a copy does not tell its offsets partitions: its groups are taken to be where their names belong among "

@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from offsets_log.replay.expiry import Era, GroupExpiry
     from offsets_log.rows.tables import Row
 
-COLUMNS = (
-    "kind", "group", "topic", "partition", "committed_offset", "commit_timestamp_ms", "expired", "expires_at_ms",
-    "rule", "reason", "offsets_partition",
-)  # fmt: skip
-
 RETENTION = "offsets.retention.minutes"
 """The setting cannot be changed while a broker runs, so that the metadata does not have it
 (``DynamicBrokerConfig.java``)."""
@@ -100,6 +95,7 @@ def command(
     from cli.session import open_session
     from offsets_log.replay.expiry import NEEDED_COLUMNS, cycle_of
     from offsets_log.replay.profile import PROFILES
+    from offsets_log.rows.expiry import EXPIRY_COLUMNS
     from offsets_log.words import shown_duration, shown_time
 
     rules = _era(profile, asked.era)
@@ -125,7 +121,8 @@ def command(
         if expired_only:
             rows = [row for row in rows if row["expired"]]
         rows.sort(key=_order)
-        names = [*COLUMNS, *sorted({name for row in rows for name in row} - set(COLUMNS))]
+        names = [column.name for column in EXPIRY_COLUMNS]
+        names += sorted({name for row in rows for name in row} - set(names))
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
         words = whose_rules(profile) if asked.era is None else f"profile {rules.profile}"
@@ -148,6 +145,7 @@ def _era(profile: str, name: str | None) -> Era:
 
 
 def _rows(expiry: GroupExpiry, offsets_partition: int | None) -> list[Row]:
+    from offsets_log.rows.expiry import EXPIRY_COLUMNS
     from offsets_log.rows.tables import with_raw_texts
 
     rows: list[Row] = []
@@ -176,7 +174,7 @@ def _rows(expiry: GroupExpiry, offsets_partition: int | None) -> list[Row]:
         "reason": expiry.reason,
         "offsets_partition": offsets_partition,
     }
-    rows.append(with_raw_texts({name: row.get(name) for name in COLUMNS}, ("group",)))
+    rows.append(with_raw_texts({column.name: row.get(column.name) for column in EXPIRY_COLUMNS}, ("group",)))
     return rows
 
 

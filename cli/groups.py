@@ -71,7 +71,9 @@ def command(
     """List all groups: kind and state, members, number of offsets, age of the last commit, last activity.
 
     -t chooses which offsets are counted, not which groups are listed. Activity is any record with a value that the
-    group wrote, a commit or its own metadata; tombstones do not count.
+    group wrote, a commit or its own metadata; tombstones do not count. All groups that can be read are listed; if the
+    coordinator of --profile would not load a partition, and so list none of its groups, standard error says so, and
+    `check` tells more.
 
     --stale lists what can be deleted: groups that are Empty in the log, have no open transaction and have written
     nothing for that long. A table is followed by the command lines that delete them, as few as possible; other formats
@@ -102,6 +104,7 @@ def command(
         rows: list[Row] = []
         logs = lag_logs(session, lag)
         for log, state, last_ms in session.engine.load_active(PROFILES[profile]):
+            session.account.note_load(log, state.failure)
             rows += with_lags(logs, state, g.groups_rows(state, log.offsets_partition, last_ms, now_ms))
         rows = _with_share_offsets(session, rows, logs)
         rows.sort(key=g.groups_row_order)
@@ -139,6 +142,7 @@ def command(
                 write_rows(stream, rows, [*names, "command"], format_name)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         say_of_lag(session, logs)
+        session.account.tell_loads(profile, {row["offsets_partition"] for row in rows})
         session.account.finish(
             f"{count}, {session.inputs.partitions_read}{newest}; {whose_rules(profile)}", found=found
         )

@@ -38,6 +38,7 @@ def command(reading: ReadOptions, output: Output, profile: str, now: int | None,
     from cli.session import open_session
     from offsets_log.data_directory.card import given_in_words
     from offsets_log.replay.profile import PROFILES
+    from offsets_log.rows.survey import INFO_COLUMNS
 
     with open_session(reading, output) as session:
         outcomes = outcomes_of(session, now)
@@ -51,7 +52,7 @@ def command(reading: ReadOptions, output: Output, profile: str, now: int | None,
                     write_cards(stream, cards_of(session), given_in_words(session.inputs.clusters.identities))
                 write_page(stream, rows, session.inputs.absent)
             else:
-                write_rows(stream, rows, list(rows[0]) if rows else [], format_name)
+                write_rows(stream, rows, [column.name for column in INFO_COLUMNS] if rows else [], format_name)
         counted_in = "records"
         if reading.group or reading.topic:
             counted_in = "offsets" if reading.topic else "groups"

@@ -23,8 +23,8 @@ from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
-from offsets_log.messages.other_topic import is_of_another_topic
-from offsets_log.replay.partition_count import PartitionCount
+from offsets_log.messages.other_topic import first_groups, is_of_another_topic
+from offsets_log.replay.partition_count import PartitionCount, count_shown_by
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted, shown_time
@@ -43,6 +43,7 @@ class Inputs(Beside):
         files: real paths of the files that were opened, which no output may replace.
         absent: partitions that the data directory knows and that have no segment.
         partitions: how many partitions were read.
+        are_open: whether the logs' files are.
         damages: what could not be read of dumps and archives when they were opened.
         has_broken_files: what `DiskLogs` says.
         locate: sets the position of damage in a dump to its line there.
@@ -61,6 +62,7 @@ class Inputs(Beside):
         self.damages = opened.damages
         self.has_broken_files = opened.has_broken_files
         self.partitions = len(opened.logs)
+        self.are_open = True
         self.locate = opened.locate
         self.shows_group = Matcher(reading.group)
         self.shows_topic = Matcher(reading.topic)
@@ -68,15 +70,13 @@ class Inputs(Beside):
     def close_logs(self) -> None:
         """Close the logs' files, where they are read in another way from here on."""
         self._opened.close()
+        self.are_open = False
 
-    def offsets_partition_count(self, given: int | None = None) -> PartitionCount | None:
-        """Return how many partitions the offsets topic has, unless only groups could tell.
-
-        Args:
-            given: the value of ``--partitions``, which outranks the cluster's metadata.
-        """
-        if given is not None:
-            return PartitionCount(given, "option")
+    @property
+    def offsets_partition_count(self) -> PartitionCount | None:
+        """How many partitions the offsets topic has, by --partitions or else the metadata; None if neither tells."""
+        if self.reading.partitions is not None:
+            return PartitionCount(self.reading.partitions, "option")
         told = None if self.metadata is None else self.metadata.partition_count(OFFSETS_TOPIC)
         return None if told is None else PartitionCount(told, "metadata")
 
@@ -88,28 +88,38 @@ class Inputs(Beside):
         return [*idle_options("-g", self.shows_group), *idle_options("-t", self.shows_topic)]
 
     def iter_elsewhere(self, groups: Iterable[str]) -> Iterator[str]:
-        """Yield a sentence for each group that belongs to an offsets partition that was not read.
+        """Yield a sentence for each group that belongs to a partition that was not read, or that nobody can tell.
 
         Args:
-            groups: names; those with wildcards are passed over, as what they fit is not known.
+            groups: names that nothing here fits; those with wildcards are passed over, as what they fit is not known.
         """
+        asked = [group for group in groups if not set(group) & set("*?[")]
         read = {log.offsets_partition for log in self.logs}
+        if not asked or None in read:
+            return
         count, shown_by = self._count_shown(read)
-        for group in groups if count and None not in read else ():
-            home = partition_for(group, count)
-            if home not in read and not set(group) & set("*?["):
-                yield f"{group} belongs to offsets partition {home} of {count} (as {shown_by}), which is not here"
+        if not count and self.are_open:
+            yield (
+                f"how many partitions {OFFSETS_TOPIC} has is not known, so a group may belong to one that was not "
+                "read: offsets-log where GROUP --partitions N says to which"
+            )
+        for group in asked if count else ():
+            if (home := partition_for(group, count)) not in read:
+                yield f"{group} belongs to offsets partition {home} of {count} (as {shown_by}), which was not read"
 
     def _count_shown(self, read: Set[int | None]) -> tuple[int, str]:
-        """Return how many offsets partitions there are, 0 if nothing but groups could tell, and what says so.
+        """Return how many offsets partitions there are, 0 if that is not known, and what says so.
 
         Partitions without a gap among them are all, where checkpoints name some that are missing.
         """
-        if (told := self.offsets_partition_count()) is not None:
-            return told.number, "the cluster's metadata says"
+        if (told := self.offsets_partition_count) is not None:
+            return told.number, "--partitions says" if told.source == "option" else "the cluster's metadata says"
         known = read | {missing.offsets_partition for missing in self.absent}
-        is_all = bool(self.absent) and known == set(range(len(known)))
-        return (len(known), "the data directory shows") if is_all else (0, "")
+        if self.absent and known == set(range(len(known))):
+            return len(known), "the data directory shows"
+        logs = (log for log in self.logs if self.are_open and log.offsets_partition is not None)
+        found = count_shown_by({log.offsets_partition or 0: first_groups(log) for log in logs})
+        return (0, "") if found.is_guess else (found.number, "the groups here show")
 
     @property
     def partitions_read(self) -> str:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from offsets_log.errors import InputError
 from offsets_log.following.metrics import COUNTER, Metric, Sample
+from offsets_log.words import to_install
 
-EXTRA = "--metrics-port needs prometheus_client: pip install 'offsets-log[metrics]'"
+EXTRA = f"--metrics-port needs prometheus_client: {to_install('metrics')}"
 
 
 @contextmanager

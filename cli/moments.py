@@ -80,7 +80,7 @@ class Moments:
         inputs = self.session.inputs
         parts = list(self._parts(session, PROFILES[self.profile]))
         self.failures.update({log.offsets_partition: state.failure for log, state, _ in parts})
-        homes = at_home({log.offsets_partition: state for log, state, _ in parts}, inputs.offsets_partition_count())
+        homes = at_home({log.offsets_partition: state for log, state, _ in parts}, inputs.offsets_partition_count)
         states = [(log, homes[log.offsets_partition], table) for log, _, table in parts]
         present = {log.offsets_partition: state.groups for log, state, _ in states}
         offsets = CommittedOffsets([(table, state.groups) for _, state, table in states])
@@ -109,7 +109,7 @@ class Moments:
             topics=topics,
             names=names,
             cluster=self._cluster(),
-            offsets_partitions=offsets_partitions_of(present, inputs.offsets_partition_count()),
+            offsets_partitions=offsets_partitions_of(present, inputs.offsets_partition_count),
             share_offsets=self._share_offsets(session),
             logs=self.logs,
         )

@@ -161,11 +161,16 @@ class TopicId(click.ParamType):  # type: ignore[type-arg]
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """The value of `reading_options`: what to read, and how far."""
+    """The value of `reading_options`: what to read, and how far.
+
+    Attributes:
+        partitions: the value of `PARTITIONS`, for commands that have this option too.
+    """
 
     paths: tuple[str, ...]
     as_partition: int | None = None
     offsets_partition: tuple[int, ...] = ()
+    partitions: int | None = None
     group: tuple[str, ...] = ()
     topic: tuple[str, ...] = ()
     until_offset: tuple[tuple[int | None, int], ...] = ()

@@ -91,6 +91,7 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown,
     if not shown.unstable:
         say_of_unstable(session, pc.sum(table["unstable"]).as_py() or 0)
     say_of_alone(session, alone)
+    session.account.tell_loads(shown.profile, set(pc.unique(table["offsets_partition"]).to_pylist()))
     groups = pc.count_distinct(table["group"]).as_py()
     session.account.finish(
         f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
@@ -114,6 +115,7 @@ def _compact_tables(
     yield table_of_rows([], WITH_UNSTABLE), 0
     if replays is None:
         for log, state, _ in session.engine.load_all(profile):
+            session.account.note_load(log, state.failure)
             rows = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
             table = table_of_rows(rows, COMPACT_COLUMNS)
             yield table, _alone(state.pending, table)
@@ -139,6 +141,8 @@ def _compact_tables(
                 shown = whole.showing(session.inputs.shows_group, session.inputs.shows_topic)
                 rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=True))
                 table = table_of_rows(rows, COMPACT_COLUMNS)
+            held = finish(replayed.layout, replayed.state, scanner, whole_groups=False, with_offsets=False)
+            session.account.note_load(replayed.log, held.failure)
             pending = open_offsets(replayed.layout, replayed.state, scanner)
             asked = [one for one in pending if inputs.shows_group(one.group) and inputs.shows_topic(one.topic)]
             yield table, _alone(asked, table)

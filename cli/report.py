@@ -38,7 +38,7 @@ SOURCES_SHOWN = 5
     required=True,
     help="The HTML file to write; it appears whole or not at all.",
 )
-def command(reading: ReadOptions, profile: str, partitions: int | None, lag: bool | None, to: str) -> None:
+def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> None:
     """Write one HTML page: offsets over time, rebalances, top writers, open transactions, problems.
 
     The file needs no network and no other file: any browser opens it, and it can be sent to others. Names from the log
@@ -82,12 +82,13 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
                 if row["group"] is None or session.inputs.shows_group(row["group"])
             ],
             sampled=samples.finish(),
-            asked=rescue_options(session, partitions),
+            asked=rescue_options(session),
             damages=session.account.damages,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,
             lags=lags,
             stranded=stranded,
+            notes=(*session.inputs.notes, *session.inputs.clusters.notes),
         )
         sources = [*reading.paths[:SOURCES_SHOWN], *(["…"] if len(reading.paths) > SOURCES_SHOWN else [])]
         document = make_document(
@@ -99,11 +100,12 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
         with destination(output, session.inputs.files) as stream:
             stream.write(html_page(document))
         about = document["about"]
-        problems = len(document["tables"]["problems"]["rows"])
+        problems, transactions = (len(document["tables"][name]["rows"]) for name in ("problems", "transactions"))
         session.account.finish(
             f"{counted(about['groups'], 'group')}, {counted(about['offsets'], 'offset')}, "
             f"{session.inputs.partitions_read}, "
-            f"{counted(problems, 'problem or note', 'problems or notes')}; {whose_rules(profile)}"
+            f"{counted(problems, 'problem or note', 'problems or notes')}, "
+            f"{counted(transactions, 'open transaction')}; {whose_rules(profile)}"
             + ("" if to == "-" else f"; open {to} in a browser"),
             found=about["offsets" if reading.topic else "groups"],
         )

@@ -54,7 +54,6 @@ def command(
     reading: ReadOptions,
     profile: str,
     broker: BrokerOptions,
-    partitions: int | None,
     decide: DecideOptions,
     lag: bool | None,
     target: TargetOptions,
@@ -65,9 +64,11 @@ def command(
 
     DIR/plan.json has everything that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is
     missing or doubtful, and which commands to run. Offsets that a tool would refuse or change are in
-    DIR/left-out.jsonl. From a data directory with __share_group_state, DIR/share-groups has the starts of share groups,
-    and which records are delivered to them again. If there is no group at all, DIR is not written. The exit status is 3
-    then, and if nothing here matches one of -g and -t.
+    DIR/left-out.jsonl. If parts of the log are missing or cannot be read, DIR/doubtful.jsonl has the offsets that a
+    commit in such a part may have replaced, and standard error names their groups. From a data directory with
+    __share_group_state, DIR/share-groups has the starts of share groups, and which records are delivered to them again.
+    If there is no group at all, DIR is not written. The exit status is 3 then, and if nothing here matches one of -g
+    and -t.
 
     With --target (a copy) or --bootstrap-server (live) the offsets are compared with the cluster that is to get them;
     nothing there is changed. This finds topics and partitions that it lacks, offsets outside its logs, topics created
@@ -89,6 +90,7 @@ def command(
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
         session.new_directory(to) as directory,
     ):
+        session.account.tells_homes = True
         logs = lag_logs(session, lag)
         memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
         for part in Brokers(session, memory.profile, broker).load():
@@ -99,7 +101,7 @@ def command(
         notes = (*session.inputs.notes, *session.inputs.clusters.notes)
         plan = make_plan(
             memory,
-            rescue_options(session, partitions, as_broker=broker.as_broker),
+            rescue_options(session, as_broker=broker.as_broker),
             session.account.damages,
             notes=notes,
             corrupt=session.account.corrupt,
@@ -138,12 +140,8 @@ def holds_anything(plan: Row) -> bool:
     return any(map(plan.get, names if plan["filters"]["topics"] else (*names, "groups")))
 
 
-def rescue_options(session: Session, partitions: int | None, *, as_broker: bool = False) -> RescueOptions:
-    """Return what a run was asked to take of its inputs.
-
-    Args:
-        partitions: the value of the option `PARTITIONS`.
-    """
+def rescue_options(session: Session, *, as_broker: bool = False) -> RescueOptions:
+    """Return what a run was asked to take of its inputs."""
     from offsets_log.restore.rescue import RescueOptions
 
     reading = session.inputs.reading
@@ -154,7 +152,7 @@ def rescue_options(session: Session, partitions: int | None, *, as_broker: bool 
         groups=reading.group,
         topics=reading.topic,
         offsets_partitions=reading.offsets_partition,
-        partitions=session.inputs.offsets_partition_count(partitions),
+        partitions=session.inputs.offsets_partition_count,
     )
 
 

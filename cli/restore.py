@@ -110,7 +110,8 @@ def command(output: Output, **options: Any) -> None:
         inputs = [file for file in (asked.plan, str(asked.journal_path)) if file is not None]
         with destination(output, inputs) as stream, _stopping():
             run.run()
-            write_rows(stream, (change.row() for change in run.changes), RESTORE_COLUMNS, chosen_format(output))
+            names = [column.name for column in RESTORE_COLUMNS]
+            write_rows(stream, (change.row() for change in run.changes), names, chosen_format(output))
     except OffsetsLogError as error:
         fail(error)
     except KeyboardInterrupt:

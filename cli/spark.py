@@ -35,6 +35,7 @@ from offsets_log.events import LogEnd, Wants
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS, Row, partition_name
+from offsets_log.words import to_install
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,7 @@ try:
     from spark_jobs.stores import is_parquet, path_here
     from spark_jobs.tasks import Made, check, choose, chosen_events, export, fold, in_order, joined, joined_check, plan
 except ImportError as error:
-    raise click.UsageError(f"--engine spark needs the extra: pip install 'offsets-log[spark]' ({error})") from None
+    raise click.UsageError(f"--engine spark needs an extra ({error}): {to_install('spark')}") from None
 
 WITH_PARQUET = ("compact",)
 """Commands for which Spark also reads Parquet of `decode`: records whose batches are not known."""
@@ -349,6 +350,7 @@ class SparkEngine(Engine):
         self.inputs.partitions = len(found)
         for log, joined in zip(self.inputs.logs, found, strict=True):
             self._tell_of(log, joined, None)
+            self.account.note_load(log, next(iter(joined.problems), None))
         kinds = ["served"] + ["orphan"] * orphans
         table = rows.filter([kind in kinds for kind in rows["kind"].to_pylist()]).sort_by(SORTED_BY)
         raw = [name for name in NAMES_BASE64 if table[name].null_count < len(table)]

@@ -44,7 +44,6 @@ def command(
     reading: ReadOptions,
     profile: str,
     broker: BrokerOptions,
-    partitions: int | None,
     asked: TranslateOptions,
     to: str,
 ) -> None:
@@ -89,7 +88,7 @@ def command(
         translation,
     ):
         translation.connect(session.account.say)
-        plan = _plan_of_source(session, profile, broker, partitions)
+        plan = _plan_of_source(session, profile, broker)
         rows = list(asked_of(plan))
         if not rows and (reading.group or reading.topic):
             directory.rmdir()
@@ -152,7 +151,7 @@ def _say_of(session: Session, plan: Row) -> None:
         session.account.say(f"{len(reasons) - REASONS_SHOWN} more reasons are in left-out.jsonl")
 
 
-def _plan_of_source(session: Session, profile: str, broker: BrokerOptions, partitions: int | None) -> Row:
+def _plan_of_source(session: Session, profile: str, broker: BrokerOptions) -> Row:
     """Return the plan that a rescue of the source would have."""
     from cli.brokers import Brokers
     from cli.rescue import rescue_options
@@ -166,7 +165,7 @@ def _plan_of_source(session: Session, profile: str, broker: BrokerOptions, parti
         memory.add(*part)
     return make_plan(
         memory,
-        rescue_options(session, partitions, as_broker=broker.as_broker),
+        rescue_options(session, as_broker=broker.as_broker),
         session.account.damages,
         notes=(*session.inputs.notes, *session.inputs.clusters.notes),
         corrupt=session.account.corrupt,

@@ -31,6 +31,7 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
     from cli.members import parsed_members
     from cli.output import chosen_format, destination, write_rows
     from offsets_log.rebalance.cases import vote_answer
+    from offsets_log.rebalance.rows import VOTE_COLUMNS
     from offsets_log.rebalance.vote import ORDERS, select_protocol
 
     if source not in (None, "-") or (source is None) == (not members):
@@ -50,4 +51,4 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
         for name in dict.fromkeys(name for names in protocols.values() for name in names)
     ]
     with destination(output) as stream:
-        write_rows(stream, rows, ("protocol", "candidate", "votes", "selected"), chosen_format(output))
+        write_rows(stream, rows, [column.name for column in VOTE_COLUMNS], chosen_format(output))

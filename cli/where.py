@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 DEFAULT_PARTITIONS = 50
 """Stated here too, so that help loads nothing; a test compares them."""
-KEY_COLUMNS = ("key", "partition")
-OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets", "last_commit_timestamp_ms")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +110,9 @@ def command(
     is stripped, and an empty line is the empty group. The answers keep this order.
 
     --of reads the log and lists the groups that a load of these partitions gives, with what each would lose if the
-    partitions were lost. GROUP chooses some of them. If other replicas are in sync, losing one broker loses nothing. If
-    the copy has the cluster's metadata or checkpoints, groups that you name and that belong to other partitions are
-    reported.
+    partitions were lost. GROUP chooses some of them. If other replicas are in sync, losing one broker loses nothing. Of
+    groups that you name and that are not here, standard error says whether they belong to partitions that were not
+    read, as far as --partitions, the copy's metadata, its checkpoints or the groups in it show that.
 
     --key shows to which partition a producer sends a message with that key, in a topic with --topic-partitions N.
     """
@@ -135,7 +133,9 @@ def command(
             return
         asked = _questions(groups, partitions, input_format)
         if of:
-            reading = ReadOptions(paths=of, engine=reader.engine, master=reader.master, quiet=quiet)
+            reading = ReadOptions(
+                paths=of, partitions=partitions, engine=reader.engine, master=reader.master, quiet=quiet
+            )
             _check_order(of, groups)
             _write_of(reading, output, {group for group, _ in asked} if groups else None)
             return
@@ -194,6 +194,7 @@ def _questions(groups: tuple[str, ...], partitions: int | None, input_format: st
 
 def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, quiet: bool) -> None:
     from cli.output import chosen_format, destination, write_rows
+    from offsets_log.investigate.where import KEY_COLUMNS
     from offsets_log.log_format.java_text import decode_string
     from offsets_log.rebalance.partitioners import partition_for_key
 
@@ -202,7 +203,7 @@ def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, q
         {"key": decode_string(raw), "partition": partition_for_key(raw, count)} for raw in map(os.fsencode, keys)
     ]
     with destination(output) as stream:
-        write_rows(stream, rows, KEY_COLUMNS, chosen_format(output))
+        write_rows(stream, rows, [column.name for column in KEY_COLUMNS], chosen_format(output))
     if partitions is None:
         _say_of_default("the topic", "--topic-partitions", quiet)
 
@@ -212,22 +213,24 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.investigate.groups import groups_row_order, groups_rows
+    from offsets_log.investigate.where import OF_COLUMNS
     from offsets_log.replay.profile import MODERN
 
+    names = [column.name for column in OF_COLUMNS]
     with open_session(reading, output) as session:
-        for sentence in session.inputs.iter_elsewhere(sorted(only or ())):
-            session.account.say(sentence)
         found: list[Row] = []
         for log, state, _ in session.engine.load_all(MODERN):
             found += groups_rows(state, log.offsets_partition, {}, 0)
         rows = [
-            {name: row[name] for name in (*OF_COLUMNS, "group_base64") if name in row}
+            {name: row[name] for name in (*names, "group_base64") if name in row}
             for row in sorted(found, key=groups_row_order)
             if only is None or row["group"] in only
         ]
         with destination(output, session.inputs.files) as stream:
-            write_rows(stream, rows, OF_COLUMNS, chosen_format(output))
+            write_rows(stream, rows, names, chosen_format(output))
         if absent := sorted((only or set()) - {row["group"] for row in rows}):
+            for sentence in session.inputs.iter_elsewhere(absent):
+                session.account.say(sentence)
             session.account.say(f"not among the groups of these partitions: {', '.join(absent)}")
         offsets = sum(row["offsets"] or 0 for row in rows)
         session.account.finish(

@@ -16,11 +16,11 @@ from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, group_row, members_count
+from offsets_log.rows.groups import GROUP_NAMES, MEMBER_NAMES, group_row, members_count
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import (
     COMPACT_COLUMNS,
-    PENDING_COLUMNS,
+    PENDING_NAMES,
     Row,
     offset_row,
     offset_row_order,
@@ -29,10 +29,10 @@ from offsets_log.rows.tables import (
 )
 
 MEMORY_COLUMNS = {
-    "groups": (*GROUP_COLUMNS, "members"),
-    "members": MEMBER_COLUMNS,
+    "groups": (*GROUP_NAMES, "members"),
+    "members": MEMBER_NAMES,
     "offsets": tuple(column.name for column in COMPACT_COLUMNS),
-    "pending": PENDING_COLUMNS,
+    "pending": PENDING_NAMES,
 }
 
 
@@ -141,7 +141,7 @@ class Memory:
         told = {} if self.outcomes is None else self.outcomes.cells(part.log, (*state.pending, *state.hidden_pending))
         for value in state.pending:
             row = pending_row(value, part.log.offsets_partition, state.missing_columns)
-            row = {name: row[name] for name in (*PENDING_COLUMNS, *(set(row) - set(PENDING_COLUMNS)))}
+            row = {name: row[name] for name in (*PENDING_NAMES, *(set(row) - set(PENDING_NAMES)))}
             yield row | told.get(value.producer_id, {})
 
     def columns(self, table: str) -> tuple[str, ...]:

@@ -20,6 +20,13 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
+def to_install(extra: str) -> str:
+    """Return what installs an extra; by its name pip adds it to what is installed, for no package index has it."""
+    return (
+        f"pip install 'offsets-log[{extra}]' where offsets-log is installed, or pip install '.[{extra}]' in its clone"
+    )
+
+
 def shown_duration(duration_ms: int) -> str:
     """Return milliseconds in the largest unit that gives a whole number: ``7d``, ``90m``, ``10080 ms``."""
     for unit in "dhms":

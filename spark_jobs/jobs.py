@@ -24,8 +24,8 @@ from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, group_row
-from offsets_log.rows.tables import COMPACT_COLUMNS, PENDING_COLUMNS, Column, Row
+from offsets_log.rows.groups import GROUP_NAMES, MEMBER_NAMES, group_row
+from offsets_log.rows.tables import COMPACT_COLUMNS, PENDING_NAMES, Column, Row
 from spark_jobs.fold import memory
 from spark_jobs.options import SourceOptions, as_options
 from spark_jobs.records import knows_transactions, partials_of
@@ -115,11 +115,11 @@ _TYPES = {
 }  # fmt: skip
 DOCUMENT = Column("document", "json", "all that `rebuild` tells about it")
 GROUPS = (
-    *(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in GROUP_COLUMNS),
+    *(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in GROUP_NAMES),
     Column("members", "int", "how many members it has"),
     DOCUMENT,
 )
-MEMBERS = (*(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in MEMBER_COLUMNS), DOCUMENT)
+MEMBERS = (*(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in MEMBER_NAMES), DOCUMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def rebuilt(rows: DataFrame, profile: str, topic_ids: Mapping[bytes, str], *, as
         groups=told,
         members=members,
         offsets=compact_rows(rows),
-        pending=rows.where(f.col("kind") == "open").select(*PENDING_COLUMNS),
+        pending=rows.where(f.col("kind") == "open").select(*PENDING_NAMES),
         orphans=rows.where(f.col("kind") == "orphan").select(*(column.name for column in COMPACT_COLUMNS)),
         loads=loads.drop("log"),
     )
@@ -216,14 +216,14 @@ def _teller(
 
 
 def _group_rows(row: Row) -> list[Row]:
-    known = {name: row[name] for name in GROUP_COLUMNS}
+    known = {name: row[name] for name in GROUP_NAMES}
     return [known | {"members": len(row["members"]), "document": _json(row)}]
 
 
 def _member_rows(row: Row) -> list[Row]:
     rows = []
     for member in ({"group": row["group"]} | member for member in row["members"]):
-        known = {name: member.get(name) for name in MEMBER_COLUMNS}
+        known = {name: member.get(name) for name in MEMBER_NAMES}
         lists = {name: None if known[name] is None else _json(known[name]) for name in LISTS}
         rows.append(known | lists | {"document": _json(member)})
     return rows

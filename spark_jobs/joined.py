@@ -122,15 +122,19 @@ class JoinedLog:
         pending = sorted(self.pending(), key=attrgetter("record_offset"))
         return Holdings(tuple(self.groups().values()), served, orphans, tuple(pending))
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What would have ended a real load, as `CoordinatorState.problems`."""
+        return in_order(Problem(**json.loads(row["facts"])) for row in self.rows("problem"))
+
     def state(self, profile: Profile) -> CoordinatorState:
         """Return what a coordinator holds after loading."""
-        facts = (json.loads(row["facts"]) for row in self.rows("problem"))
         return CoordinatorState(
             profile=profile,
             groups=self.groups(),
             committed=tuple(offsets_of(self._of("served", "orphan"))),
             pending=self.pending(),
-            problems=in_order(Problem(**fact) for fact in facts),
+            problems=self.problems,
             topic_names={bytes(Uuid.from_text(row["topic_id"])): row["topic"] for row in self.rows("topic_name")},
             end_offset=self.facts["end_offset"],
         )

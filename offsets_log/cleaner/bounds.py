@@ -26,7 +26,7 @@ class Bounds:
         first_dirty: F: records from here on are entered in the offset map (``CL-2``).
         checkpoint_was_invalid: the cleaner's checkpoint pointed out of the log, and is written anew.
         held_at: U0: nothing from here on may be cleaned (``CL-3``).
-        held_by: and due to what.
+        held_by: and due to what; None if all is cleaned.
         first_uncleanable: U: the begin of the segment that holds it (``CL-4``).
         cleanable_bytes: size of the segments between both; a round without any is not begun.
     """
@@ -39,7 +39,7 @@ class Bounds:
     first_dirty: int
     checkpoint_was_invalid: bool
     held_at: int
-    held_by: str
+    held_by: str | None
     first_uncleanable: int
     clean_bytes: int
     cleanable_bytes: int

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.answers import Answers, differences
 from offsets_log.cleaner.batches import batches, records
-from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, bounds_of
+from offsets_log.cleaner.bounds import bounds_of
 from offsets_log.cleaner.editing import Store, packed, pieces_of
 from offsets_log.cleaner.kept import TOMBSTONES_AT_WORK, Kept, why_in_deep
 from offsets_log.cleaner.needs import Needs
@@ -71,10 +71,10 @@ def clean_deep(
 
 
 def round_of(deep: Deep, settings: Settings) -> Round:
-    """Return a deep cleaning as a round that came to the log's end."""
+    """Return a deep cleaning as a round that came to the log's end, as nothing held it."""
     bounds = bounds_of(deep.opened, deep.log.checkpoints, settings)
     end = bounds.log_end
-    whole = replace(bounds, first_uncleanable=end, held_at=end, held_by=ACTIVE_SEGMENT)
+    whole = replace(bounds, first_uncleanable=end, held_at=end, held_by=None)
     return Round(deep.opened, whole, settings, CLEANED, end, kept=deep.kept, next_dirty=_first_at_work(deep))
 
 

@@ -40,7 +40,7 @@ CLEAN_COLUMNS = (
         "held_by",
         "string",
         "what keeps the cleaner from going on: an open transaction, the high watermark, the compaction lag, or the "
-        "active segment, which only --deep cleans",
+        "active segment; null with --deep, which cleans the whole log: what it keeps of open transactions is in kept",
     ),
     Column("bytes_before", "bigint", "size of the segments before"),
     Column("bytes_after", "bigint", "and after"),
@@ -142,7 +142,7 @@ def _why_untouched(file: LogFile, done: Round) -> str:
     bounds = done.bounds
     if file.base_offset == bounds.active_segment:
         return ACTIVE_SEGMENT
-    if file.base_offset >= bounds.first_uncleanable:
+    if bounds.held_by is not None and file.base_offset >= bounds.first_uncleanable:
         return bounds.held_by
     if done.outcome == NOT_STARTED:
         return CLEAN_ALREADY

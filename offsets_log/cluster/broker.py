@@ -19,6 +19,7 @@ from offsets_log.protocol.api import SIZE_BYTES, Api, Header
 from offsets_log.protocol.api_versions import API_VERSIONS
 from offsets_log.protocol.error_codes import NO_ERROR, UNSUPPORTED_VERSION, name_of
 from offsets_log.protocol.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from offsets_log.words import to_install
 
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
@@ -245,7 +246,7 @@ def _mechanism(name: str, host: str, options: Mapping[str, Any]) -> Any:
     try:
         from kafka.net.sasl import get_sasl_mechanism
     except ImportError:
-        raise ClusterError("a login by SASL needs kafka-python: pip install 'offsets-log[restore]'") from None
+        raise ClusterError(f"a login by SASL needs kafka-python: {to_install('restore')}") from None
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)  # what it says is raised too
     defaults = {"sasl_kerberos_name": None, "sasl_kerberos_service_name": "kafka", "sasl_kerberos_domain_name": None}
     return get_sasl_mechanism(name)(host=host, **(defaults | dict(options)))

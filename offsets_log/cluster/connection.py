@@ -17,6 +17,7 @@ from offsets_log.cluster.causes import reach
 from offsets_log.cluster.properties import client_options, patience_seconds
 from offsets_log.cluster.stores import has_key
 from offsets_log.errors import ClusterError, ClusterLostError
+from offsets_log.words import to_install
 
 PATIENCE_SECONDS = 60.0
 """How long a broker that does not answer is asked again, per question; coordinators that are not ready, in total."""
@@ -36,7 +37,7 @@ class Connection:
         try:
             from kafka.admin import KafkaAdminClient
         except ImportError:
-            raise ClusterError("kafka-python is not installed: pip install 'offsets-log[restore]'") from None
+            raise ClusterError(f"kafka-python is not installed: {to_install('restore')}") from None
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)  # its errors are raised as exceptions too
         options = client_options(properties)
         self.servers = bootstrap_servers

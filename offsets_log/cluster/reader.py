@@ -27,6 +27,7 @@ from offsets_log.protocol.fetch import CONSUMER, FETCH, NO_SESSION, NO_SESSION_E
 from offsets_log.protocol.leader_epochs import OFFSET_FOR_LEADER_EPOCH
 from offsets_log.protocol.list_offsets import LIST_OFFSETS
 from offsets_log.protocol.metadata import ALL_TOPICS, METADATA
+from offsets_log.words import to_install
 
 PATIENCE_SECONDS = 60.0
 """How long to ask again without any progress; ``default.api.timeout.ms`` says otherwise."""
@@ -107,7 +108,7 @@ class ClusterReader:
         try:
             self._options = client_options(properties)
         except ImportError:
-            raise ClusterError("this login needs kafka-python: pip install 'offsets-log[restore]'") from None
+            raise ClusterError(f"this login needs kafka-python: {to_install('restore')}") from None
         self.patience = patience_seconds(properties, PATIENCE_SECONDS)
         self.servers = bootstrap_servers
         servers = [server.strip() for server in bootstrap_servers.split(",") if server.strip()]

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from offsets_log.cluster.jks import MAGIC, read_jks
 from offsets_log.errors import InputError
+from offsets_log.words import to_install
 
 _PEM = re.compile(r"-+BEGIN ([A-Z0-9 ]+?)-+\s+((?:[A-Za-z-]+: [^\n]*\n)*)([A-Za-z0-9+/=\s]+?)-+END \1-+")
 _LINE = 64
@@ -193,7 +194,7 @@ def _pkcs12_material(data: bytes, password: str | None) -> Material:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.serialization import pkcs12
     except ImportError:
-        raise ValueError("PKCS #12 stores need pip install 'offsets-log[restore]'") from None
+        raise ValueError(f"PKCS #12 stores need cryptography: {to_install('restore')}") from None
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError as error:

@@ -8,11 +8,25 @@ from collections.abc import Iterable, Iterator
 from offsets_log.errors import InputError
 from offsets_log.log_format.java_text import MalformedString, decode_string
 from offsets_log.replay.partition_for import partition_for
-from offsets_log.rows.tables import GROUP_COLUMN, OFFSETS_PARTITION_COLUMN, Row, to_base64
+from offsets_log.rows.tables import GROUP_COLUMN, OFFSETS_PARTITION_COLUMN, Column, Row, to_base64
 
 WHERE_COLUMNS = (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
+)
+
+KEY_COLUMNS = (
+    Column("key", "string", "the key of a message"),
+    Column("partition", "int", "the partition that a producer sends it to"),
+)
+OF_COLUMNS = (
+    GROUP_COLUMN,
+    OFFSETS_PARTITION_COLUMN,
+    Column("type", "string", "classic, consumer, share or streams"),
+    Column("state", "string", "state, as the coordinator names it after a load"),
+    Column("members", "int", "how many members there are"),
+    Column("offsets", "int", "how many committed offsets there are"),
+    Column("last_commit_timestamp_ms", "bigint", "when the latest of these was committed"),
 )
 
 Question = tuple[str, int | None]

@@ -1,8 +1,9 @@
-"""Judge by the keys of its first records whether a log is one of ``__consumer_offsets`` at all."""
+"""Look at the keys of a log's first records: is it one of ``__consumer_offsets`` at all, and which groups are in it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 
 from offsets_log.errors import OffsetsLogError, UnknownRecordTypeError
@@ -13,6 +14,7 @@ from offsets_log.messages.registry import decode_key, record_type_of
 
 RECORDS_LOOKED_AT = 100
 BATCHES_LOOKED_AT = 10_000
+RECORDS_FOR_GROUPS = 1000
 LARGEST_TYPE_TO_COME = 127
 """Largest number that a future record type may have; keys that are texts begin with much larger numbers."""
 
@@ -21,6 +23,16 @@ def is_of_another_topic(log: PartitionLog) -> bool:
     """Whether the log has records, but none of the first ones has a key that a group coordinator writes."""
     keys = list(islice(_keys(log), RECORDS_LOOKED_AT))
     return bool(keys) and not any(map(may_be_coordinators, keys))
+
+
+def first_groups(log: PartitionLog) -> set[str]:
+    """Return the groups that the keys of the first records name."""
+    groups = set()
+    for key in set(islice(_keys(log), RECORDS_FOR_GROUPS)):
+        with suppress(OffsetsLogError):
+            _, fields, _ = decode_key(key)
+            groups.add(fields["group"] if "group" in fields else fields["group_id"])
+    return groups
 
 
 def may_be_coordinators(key: bytes | None) -> bool:

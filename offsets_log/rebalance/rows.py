@@ -47,6 +47,29 @@ VERIFIED_COLUMNS = (
 )
 """Additional columns of ``--verify``."""
 
+ASSIGN_COLUMNS = (
+    Column("member_id", "string", "id of the member"),
+    Column("partitions", "int", "how many partitions it gets"),
+    Column("assigned", "json", "[topic, partition] of each of them"),
+)
+ROUND_COLUMNS = (
+    Column("generation", "int", "generation of the group"),
+    Column("protocol", "string", "assignor of this generation"),
+    Column("leader", "string", "member id of the leader"),
+    Column("member_id", "string", "id of the member; null in a generation without any"),
+    Column("partitions", "int", "how many partitions it has"),
+    Column("assigned", "json", "[topic, partition] of each of them"),
+    Column("gained", "json", "those that it had not in the generation before"),
+    Column("lost", "json", "those of the generation before that it has no more"),
+)
+"""Of ``assign --rounds``."""
+VOTE_COLUMNS = (
+    Column("protocol", "string", "a protocol that some member names"),
+    Column("candidate", "boolean", "whether all members name it"),
+    Column("votes", "int", "how many members vote for it: of the candidates each votes for the one it names first"),
+    Column("selected", "boolean", "whether it wins"),
+)
+
 TABLE_COLUMNS = (
     "group", "generation", "timestamp_ms", "state", "protocol", "members", "joined", "left", "kept", "moved",
     "duration_ms", "remarks",

@@ -63,3 +63,9 @@ def partition_count(groups: Mapping[int, Collection[str]]) -> PartitionCount:
         if fitting(best) * 2 > len(sample):
             return PartitionCount(best, "data")
     return PartitionCount(max(found, DEFAULT_PARTITIONS), "guess")
+
+
+def count_shown_by(groups: Mapping[int, Collection[str]]) -> PartitionCount:
+    """Return the answer of `partition_count`, which is a guess if there is no group at all."""
+    count = partition_count(groups)
+    return count if any(groups.values()) else count._replace(source="guess")

@@ -50,6 +50,7 @@ class ReportInput:
         corrupt, unsupported: total numbers of such pieces.
         lags: rows of `LAG_TABLE_COLUMNS`; none where no logs of other topics were given.
         stranded: offsets that lead to no record in these.
+        notes: remarks about the inputs, a sentence each.
     """
 
     memory: Memory
@@ -62,6 +63,7 @@ class ReportInput:
     unsupported: int
     lags: Sequence[Row] = ()
     stranded: Sequence[Stranded] = ()
+    notes: Sequence[str] = ()
 
 
 def make_document(found: ReportInput, **about: Any) -> Row:
@@ -204,7 +206,7 @@ def _problem_rows(found: ReportInput) -> Iterator[Row]:
         yield {"severity": DOUBT, "problem": words}
     for words in doubts.of_stranded(found.stranded):
         yield {"severity": DOUBT, "problem": words}
-    for words in _notes(found):
+    for words in (*found.notes, *_notes(found)):
         yield {"severity": NOTE, "problem": words}
 
 

@@ -9,20 +9,36 @@ from typing import Protocol
 from offsets_log.errors import ClusterError, ClusterLostError
 from offsets_log.restore.doubts import is_active
 from offsets_log.restore.target import UNKNOWN, Committed, GroupOffsets, PartitionNow, TopicPartition
-from offsets_log.rows.tables import Row
+from offsets_log.rows.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row
 
 RESTORE_COLUMNS = (
-    "group", "topic", "partition", "change", "current_offset", "committed_offset", "plan_offset", "log_start_offset",
-    "log_end_offset", "range", "same_topic", "current_leader_epoch", "leader_epoch", "plan_leader_epoch",
-    "current_metadata", "metadata", "applied", "reason",
-)  # fmt: skip
-"""``current_…`` is what the cluster had; ``committed_offset``, ``leader_epoch``, ``metadata`` are what it is to have
-(null for no offset); ``plan_…`` is the plan's value where it differs. ``change`` is new, advanced, rewound, metadata,
-deleted, unchanged, done (set by an earlier run and moved since), or left (by --only-behind, --only-ahead). ``range``
-says whether the plan's offset is inside or outside the log; ``same_topic`` whether the topic has the plan's topic id.
-``applied`` says whether the cluster answers as wanted in the end, null in a dry run and of those that are left;
-``reason`` says why it does not or would not.
-"""
+    GROUP_COLUMN,
+    *TOPIC_PARTITION_COLUMNS,
+    Column(
+        "change",
+        "string",
+        "new, advanced, rewound, metadata, deleted, unchanged, done (set by an earlier run and moved since), or left "
+        "(by --only-behind, --only-ahead)",
+    ),
+    Column("current_offset", "bigint", "the offset that the cluster had; null for none"),
+    Column("committed_offset", "bigint", "the offset that it is to have; null for none"),
+    Column("plan_offset", "bigint", "the plan's offset if that is another"),
+    Column("log_start_offset", "bigint", "where the partition's log begins on the cluster"),
+    Column("log_end_offset", "bigint", "where it ends"),
+    Column("range", "string", "whether the plan's offset is inside or outside of this log"),
+    Column("same_topic", "boolean", "whether the topic has the plan's topic id; null if one of them has none"),
+    Column("current_leader_epoch", "int", "the leader epoch that the cluster had; null for none"),
+    Column("leader_epoch", "int", "the leader epoch that it is to have; null for none"),
+    Column("plan_leader_epoch", "int", "the plan's leader epoch if that is another"),
+    Column("current_metadata", "string", "the metadata that the cluster had"),
+    Column("metadata", "string", "the metadata that it is to have"),
+    Column(
+        "applied",
+        "boolean",
+        "whether the cluster answers as wanted in the end; null in a dry run and for what is left",
+    ),
+    Column("reason", "string", "why it does not or would not"),
+)
 
 UNCHANGED, DONE, LEFT = "unchanged", "done", "left"
 NOTHING_TO_DO = (UNCHANGED, DONE, LEFT)

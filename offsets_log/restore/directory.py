@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from offsets_log.restore import share_groups
+from offsets_log.restore.doubtful import NAME as DOUBTFUL
 from offsets_log.restore.plan import encode_plan
 from offsets_log.restore.readme import readme
 from offsets_log.restore.rows import Files
@@ -27,6 +28,8 @@ def rescue_files(plan: Row, judged: Sequence[Row] | None = None) -> Files:
         yield from share_groups.files(plan["share_offsets"])
     if judged is not None:
         yield "target.jsonl", (f"{to_json(row)}\n" for row in judged)
+    if DOUBTFUL in plan:
+        yield f"{DOUBTFUL}.jsonl", (f"{to_json(row)}\n" for row in plan[DOUBTFUL])
     if "translation" in plan:
         yield "translation.jsonl", (f"{to_json(row)}\n" for row in plan["translation"])
     yield "left-out.jsonl", (f"{to_json(row)}\n" for row in [*plan.get("left_out", ()), *left_out(refused)])

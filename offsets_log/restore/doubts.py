@@ -41,6 +41,16 @@ def of_damage(corrupt: int, unsupported: int) -> Iterator[str]:
         )
 
 
+def of_doubtful(rows: Sequence[Row]) -> Iterator[str]:
+    """Describe the rows of `doubtful_rows`."""
+    if rows:
+        groups = dict.fromkeys(row["group"] for row in rows)
+        yield (
+            "offsets that may be older than a commit that is missing or could not be read, as doubtful.jsonl says: "
+            f"{len(rows)} of {counted(len(groups), 'group')}: {named(groups)}"
+        )
+
+
 def of_logs(memory: Memory) -> Iterator[str]:
     """Describe what is missing at the beginning, in the middle and at the end of each log."""
     for part in memory.parts:

@@ -7,12 +7,13 @@ from itertools import islice
 
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.restore import kaf, kafka_consumer_groups, rpk, share_groups
+from offsets_log.restore.doubtful import NAME as DOUBTFUL
 from offsets_log.restore.doubts import SHARE, is_active
 from offsets_log.restore.names import shown
 from offsets_log.restore.rows import by_group, by_topic
 from offsets_log.restore.tools import TOOLS, accepted_by
 from offsets_log.rows.tables import Row
-from offsets_log.words import counted, shown_time
+from offsets_log.words import counted, shown_time, to_install
 
 COMMANDS_SHOWN = 20
 """Maximum number of commands written out for each tool."""
@@ -76,8 +77,9 @@ The commands
 One of these is enough. With Python and network to the cluster: `offsets-log restore plan.json`; else the tool that you
 have.
 
-All at once, with metadata (pip install 'offsets-log[restore]'); shows what would change and which offsets are outside
-the cluster's logs, --execute does it; restore-journal.jsonl keeps what was there before, for --undo:
+All at once, with metadata; it shows what would change and which offsets are outside the cluster's logs, --execute does
+it; restore-journal.jsonl keeps what was there before, for --undo. If it says that kafka-python is missing:
+{extra}.
 
   offsets-log restore plan.json --bootstrap-server HOST:PORT
   offsets-log restore plan.json --bootstrap-server HOST:PORT --execute
@@ -170,6 +172,7 @@ def readme(plan: Row, refused: Sequence[Row]) -> Iterator[str]:
     title = f"Offsets rescued from {OFFSETS_TOPIC if snapshot is None else 'a running cluster'}"
     accepted = {tool.name: accepted_by(tool, rows, refused) for tool in TOOLS}
     yield _HEAD.format(
+        extra=to_install("restore"),
         offsets=counted(len(rows), "offset"),
         groups=counted(len({row["group"] for row in rows}), "group"),
         topics=counted(len({row["topic"] for row in rows}), "topic"),
@@ -221,6 +224,9 @@ _SHARE_FILES = """\
 """
 
 _OTHER_FILES = {
+    DOUBTFUL: """\
+  doubtful.jsonl                  offsets that may be older than a commit that is missing or could not be read
+""",
     "target": """\
   target.jsonl                    offsets that will not do on the target as they are, and why
 """,

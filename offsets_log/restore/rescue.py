@@ -10,9 +10,11 @@ from operator import itemgetter
 from offsets_log.coordinator_document import Memory
 from offsets_log.data_directory.stranded import Stranded
 from offsets_log.replay.group import STREAMS
-from offsets_log.replay.partition_count import PartitionCount, partition_count
+from offsets_log.replay.partition_count import PartitionCount, count_shown_by
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
+from offsets_log.restore.doubtful import NAME as DOUBTFUL
+from offsets_log.restore.doubtful import doubtful_rows
 from offsets_log.restore.plan import FORMAT, FORMAT_VERSION
 from offsets_log.rows.groups import members_count
 from offsets_log.rows.tables import Row
@@ -48,7 +50,7 @@ def make_plan(
     unsupported: int,
     stranded: Sequence[Stranded] = (),
 ) -> Row:
-    """Return the plan described in `restore.plan`.
+    """Return the plan described in `restore.plan`; doubts of single partitions, which may be many, are its last.
 
     Args:
         notes: remarks about the inputs from before they were read.
@@ -81,14 +83,17 @@ def make_plan(
     }
     if memory.share_offsets is not None:
         plan["share_offsets"] = list(memory.share_offsets.plan_rows())
+    if doubtful := doubtful_rows(offsets, memory, damages):
+        plan[DOUBTFUL] = doubtful
     plan["doubts"] = [
         *doubts.of_damage(corrupt, unsupported),
+        *doubts.of_doubtful(doubtful),
         *notes,
         *doubts.of_sources(frozenset().union(*(part.log.missing_columns for part in memory.parts))),
-        *memory.warnings(),
-        *doubts.of_logs(memory),
         *doubts.of_plan(plan),
         *doubts.of_stranded(stranded),
+        *memory.warnings(),
+        *doubts.of_logs(memory),
     ]
     plan["problems"] = document["problems"]
     return plan
@@ -141,8 +146,7 @@ def count_of(memory: Memory, told: PartitionCount | None) -> PartitionCount:
         if part.log.offsets_partition is not None:
             names = groups.setdefault(part.log.offsets_partition, set())
             names.update(part.state.groups, part.state.hidden_groups)
-    count = partition_count(groups)
-    return count if any(groups.values()) else count._replace(source="guess")
+    return count_shown_by(groups)
 
 
 def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[Row], list[Row]]:

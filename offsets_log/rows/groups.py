@@ -14,7 +14,14 @@ from offsets_log.messages.embedded import expand_assignment, expand_subscription
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.rows.tables import Row, to_base64, without_missing_columns
+from offsets_log.rows.tables import (
+    GROUP_COLUMN,
+    OFFSETS_PARTITION_COLUMN,
+    Column,
+    Row,
+    to_base64,
+    without_missing_columns,
+)
 
 DEFAULT_ASSIGNOR = {CONSUMER: "uniform", SHARE: "simple"}
 """Kind → the broker's default assignor, used where no member names one (``B-16``); it is not in the log."""
@@ -22,14 +29,41 @@ DEFAULT_ASSIGNOR = {CONSUMER: "uniform", SHARE: "simple"}
 TASK_KINDS = ("active", "standby", "warmup")
 
 GROUP_COLUMNS = (
-    "group", "type", "state", "protocol_type", "protocol", "leader", "generation", "group_epoch", "assignment_epoch",
-    "current_state_timestamp_ms", "topology_epoch", "offsets_partition",
-)  # fmt: skip
+    GROUP_COLUMN,
+    Column("type", "string", "classic, consumer, share or streams"),
+    Column("state", "string", "state, as the coordinator names it after the load"),
+    Column("protocol_type", "string", "consumer, connect ...; of other groups than classic ones their type"),
+    Column("protocol", "string", "protocol that the members voted for, or the assignor that most of them chose"),
+    Column("leader", "string", "member id of a classic group's leader"),
+    Column("generation", "int", "generation of a classic group"),
+    Column("group_epoch", "int", "group epoch of the others"),
+    Column("assignment_epoch", "int", "group epoch for which the target assignment was made"),
+    Column("current_state_timestamp_ms", "bigint", "when a classic group came into its state"),
+    Column("topology_epoch", "int", "epoch of a streams group's topology"),
+    OFFSETS_PARTITION_COLUMN,
+)
+"""In rows of groups ``members`` follows, which is their number; in the document the members."""
 
 MEMBER_COLUMNS = (
-    "group", "member_id", "group_instance_id", "client_id", "host", "rack_id", "member_epoch", "session_timeout_ms",
-    "rebalance_timeout_ms", "subscribed_topics", "subscribed_regex", "assignment", "target_assignment", "unresolved",
-)  # fmt: skip
+    GROUP_COLUMN,
+    Column("member_id", "string", "id of the member"),
+    Column("group_instance_id", "string", "group.instance.id of a static member; null for others"),
+    Column("client_id", "string", "client.id"),
+    Column("host", "string", "address of the client, as stored"),
+    Column("rack_id", "string", "client.rack; null if it has none"),
+    Column("member_epoch", "int", "epoch of a member of other groups than classic ones"),
+    Column("session_timeout_ms", "int", "session timeout of a classic member"),
+    Column("rebalance_timeout_ms", "int", "rebalance timeout"),
+    Column("subscribed_topics", "json", "names of topics"),
+    Column("subscribed_regex", "string", "pattern of topics, for the broker"),
+    Column(
+        "assignment", "json", "[topic, partition] of each partition; of a streams group [kind, subtopology, partition]"
+    ),
+    Column("target_assignment", "json", "what the coordinator wants the member to have, in the same form"),
+    Column("unresolved", "json", "[topic id, partition] where no name is known for the id"),
+)
+GROUP_NAMES = tuple(column.name for column in GROUP_COLUMNS)
+MEMBER_NAMES = tuple(column.name for column in MEMBER_COLUMNS)
 
 
 def group_row(

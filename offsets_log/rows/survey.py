@@ -16,6 +16,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import Message
+from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column
 
 RELEASES_OF_VALUE: dict[tuple[int, int], str] = {
     (0, 0): "0.8.2",
@@ -30,6 +31,40 @@ RELEASES_OF_VALUE: dict[tuple[int, int], str] = {
     (2, 3): "2.3 or later",
 }
 """(Record type, value version) → releases that write it (``OffsetCommitValue.json``, ``GroupMetadataValue.json``)."""
+
+INFO_COLUMNS = (
+    OFFSETS_PARTITION_COLUMN,
+    Column("files", "int", "segment files"),
+    Column("size_bytes", "bigint", "size of these files"),
+    Column("batches", "bigint", "batches in them"),
+    Column("records", "bigint", "records, control records too"),
+    Column("tombstones", "bigint", "how many of them have no value"),
+    Column("first_offset", "bigint", "offset of the first record; null if there is none"),
+    Column("end_offset", "bigint", "where the log continues"),
+    Column("gaps", "bigint", "places between batches where offsets are missing"),
+    Column("missing_offsets", "bigint", "how many offsets are missing there"),
+    Column("first_timestamp_ms", "bigint", "earliest time of a record"),
+    Column("last_timestamp_ms", "bigint", "latest time of a record"),
+    Column("cleaned_until", "bigint", "offset below which the cleaner has been, by its checkpoint; null without one"),
+    Column("groups", "int", "groups after a load"),
+    Column("offsets", "int", "committed offsets that are served after it"),
+    Column("orphans", "int", "committed offsets whose group does not exist"),
+    Column("corrupt", "int", "pieces that Kafka cannot have written"),
+    Column("unsupported", "int", "pieces in a form that is not known here"),
+    Column("record_names", "json", "record type → how many records"),
+    Column("group_kinds", "json", "kind of group → how many groups; simple ones have committed offsets only"),
+    Column("magics", "json", "batch format → how many batches"),
+    Column("compression", "json", "codec → how many batches"),
+    Column("written_by", "json", "releases that write such values → how many records"),
+    Column(
+        "open_transactions",
+        "json",
+        "producer_id, first_record_offset, first_timestamp_ms, records; with __transaction_state what becomes of it, "
+        "as in `rebuild --table pending`",
+    ),
+    Column("tails", "json", "what follows the last whole batch of a file, a sentence each"),
+    Column("missing", "json", "parts of the log that are missing: first_offset, last_offset, shown_by, explained_by"),
+)
 
 
 def releases_of(record_type: int, value_version: int | None, layout: Message | None) -> str | None:

@@ -62,9 +62,17 @@ COMPACT_COLUMNS = (
 )
 
 PENDING_COLUMNS = (
-    "group", "topic", "partition", "producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata",
-    "record_offset", "offsets_partition",
-)  # fmt: skip
+    GROUP_COLUMN,
+    *TOPIC_PARTITION_COLUMNS,
+    Column("producer_id", "bigint", "id of the producer whose transaction is open"),
+    Column("producer_epoch", "int", "epoch of that producer"),
+    Column("committed_offset", "bigint", "what the transaction commits, if it is committed"),
+    Column("leader_epoch", "int", "leader epoch of the consumed record; null if none was sent"),
+    Column("metadata", "string", "the client's own text"),
+    Column("record_offset", "bigint", "offset of the commit's record in the offsets partition"),
+    OFFSETS_PARTITION_COLUMN,
+)
+PENDING_NAMES = tuple(column.name for column in PENDING_COLUMNS)
 
 PLACE_COLUMNS = (
     Column("file", "string", "segment file"),

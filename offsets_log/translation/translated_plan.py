@@ -8,16 +8,24 @@ from dataclasses import dataclass
 
 from offsets_log.restore import share_groups
 from offsets_log.restore.rows import is_share_row
-from offsets_log.rows.tables import Row
+from offsets_log.rows.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row
 from offsets_log.translation.answers import AT_LEAST, BY_TIME, WAYS, Answer, Told, Untold
 from offsets_log.translation.names import Rename
 from offsets_log.translation.share_starts import share_row, starts_of
 from offsets_log.words import counted
 
 TRANSLATION_COLUMNS = (
-    "group", "topic", "partition", "source_offset", "target_group", "target_topic", "target_partition", "target_offset",
-    "how", "reread_at_most", "skipped",
-)  # fmt: skip
+    GROUP_COLUMN,
+    *TOPIC_PARTITION_COLUMNS,
+    Column("source_offset", "bigint", "the offset in the source"),
+    Column("target_group", "string", "group id on the target"),
+    Column("target_topic", "string", "topic on the target"),
+    Column("target_partition", "int", "partition of that topic"),
+    Column("target_offset", "bigint", "the offset there"),
+    Column("how", "string", "exact, by count, at least, by time, or with --allow-skip at most"),
+    Column("reread_at_most", "bigint", "how many records are read again at most; null if that is not known"),
+    Column("skipped", "bigint", "how many records may be skipped; 0 without --allow-skip"),
+)
 """Of rows of ``translation.jsonl``; those of places where share groups start have also ``is_share``."""
 
 OfSource = ("pending", "orphans", "duplicates")
@@ -145,7 +153,7 @@ def _short(row: Row) -> Row:
     targets = {f"target_{name}": row[name] for name in ("group", "topic", "partition")}
     found = row | places | targets | {"target_offset": row["committed_offset"]}
     of_share = {"is_share": True} if is_share_row(row) else {}
-    return {name: found[name] for name in TRANSLATION_COLUMNS} | of_share
+    return {column.name: found[column.name] for column in TRANSLATION_COLUMNS} | of_share
 
 
 def _topics(offsets: list[Row]) -> dict[str, int]:

@@ -121,6 +121,17 @@ def test_offsets_come_from_the_data_directory(tmp_path: Path) -> None:
     assert read(tmp_path / "out" / partition.name) == case.after("4.3.0")
 
 
+def test_nothing_holds_a_deep_cleaning(tmp_path: Path) -> None:
+    """It cleans from an open transaction on, and the active segment, too (C-1); what it keeps of one is told."""
+    case = all_cases()["transactions-mixed-r1"]
+    partition = written(case, tmp_path / "data")
+    (row,) = rows(clean(partition, "--dry-run", "--deep", "-o", "jsonl", *options(case)))
+    assert row["held_by"] is None
+    assert row["first_uncleanable_offset"] == row["end_offset"] == row["log_end_offset"]
+    assert "the active segment" not in {one["reason"] for one in row["kept"]}
+    assert "an open transaction" in {one["reason"] for one in row["kept"]}
+
+
 def test_a_dry_run_says_why_a_log_is_not_cleaned(tmp_path: Path) -> None:
     case = all_cases()["transactions-mixed-r1"]
     partition = written(case, tmp_path / "data")

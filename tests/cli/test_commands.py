@@ -15,6 +15,7 @@ import pytest
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE
 from offsets_log.log_format.building import build_marker
 from offsets_log.log_format.java_text import MalformedString
+from offsets_log.rows.survey import INFO_COLUMNS
 from tests.builders import LogBuilder
 from tests.cli.runs import DEFAULT_RULES, ROOT, SAMPLE, batch_of, commit, rows, run, write_partition
 from tests.cli.test_damage_told import broken
@@ -346,3 +347,10 @@ def test_csv_of_decode_keeps_raw_bytes(tmp_path: Path) -> None:
         lines = list(csv.DictReader(file))
     assert lines[1]["key_hex"] == b"\x00\x63rest".hex()
     assert lines[1]["value_hex"] == b"new".hex()
+
+
+@pytest.mark.parametrize("of_transactions", [False, True])
+def test_rows_of_info_have_the_columns_that_are_told(of_transactions: bool) -> None:
+    folder = ROOT / "samples" / "kafka-4.3-data-directory" if of_transactions else SAMPLE
+    for row in rows("info", folder):
+        assert list(row) == [column.name for column in INFO_COLUMNS]

@@ -122,13 +122,58 @@ def test_of_a_group_of_a_missing_partition_it_is_said_where_it_belongs(words: tu
     log = str(without_partition(tmp_path / "log"))
     paths = ["--of", log] if words == ("where",) else [log]
     result = run(words[0], *paths, *words[1:], "tx-metrics")
-    told = "tx-metrics belongs to offsets partition 2 of 4 (as the data directory shows), which is not here"
+    told = "tx-metrics belongs to offsets partition 2 of 4 (as the data directory shows), which was not read"
     assert told in result.stderr.splitlines()
     assert result.exit_code == 3
     several = run(words[0], *paths, *words[1:], "alive-metrics", *words[-1:] * (words != ("where",)), "tx-metrics")
     assert told in several.stderr.splitlines()
     assert "belongs to" not in run(words[0], *paths, *words[1:], "alive-metrics").stderr
     assert "belongs to" not in run(words[0], *paths, *words[1:], "tx-metric*").stderr
+
+
+FOLDER = f"{LOG}/__consumer_offsets-3"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            (command, *chosen, "-g")
+            for command in ("compact", "groups", "history")
+            for chosen in [(FOLDER,), (LOG, "-p3")]
+        ),
+        ("where", "--of", FOLDER),
+    ],
+    ids=" ".join,
+)
+def test_of_a_group_of_a_partition_that_was_not_chosen_it_is_said_where_it_belongs(words: tuple[str, ...]) -> None:
+    """The groups of the chosen partition show how many there are; all that was chosen was read."""
+    result = run(*words, "tx-metrics")
+    told = "tx-metrics belongs to offsets partition 2 of 4 (as the groups here show), which was not read"
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert told in result.stderr.splitlines()
+
+
+def test_the_number_of_partitions_that_where_is_given_outranks_what_groups_show() -> None:
+    told = "tx-metrics belongs to offsets partition 42 of 50 (as --partitions says), which was not read"
+    assert told in run("where", "tx-metrics", "--of", FOLDER, "--partitions", "50").stderr.splitlines()
+
+
+def test_a_rescue_says_once_where_a_group_belongs(tmp_path: Path) -> None:
+    """By the number of partitions that it was given, as its README.txt and its plan do."""
+    said = run("rescue", FOLDER, "-g", "tx-metrics", "--partitions", "50", "--to", str(tmp_path / "to")).stderr
+    assert [line for line in said.splitlines() if "tx-metrics" in line and "fits" not in line] == [
+        'group "tx-metrics" lives in offsets partition 42, which was not read'
+    ]
+
+
+def test_too_few_groups_do_not_show_where_another_belongs() -> None:
+    said = run("compact", f"{LOG}/__consumer_offsets-2", "-g", "nosuch", "-g", "no[rt]h").stderr.splitlines()
+    assert said[1] == (
+        "how many partitions __consumer_offsets has is not known, so a group may belong to one that was not read: "
+        "offsets-log where GROUP --partitions N says to which"
+    )
+    assert "belong" not in run("compact", f"{LOG}/__consumer_offsets-2", "-g", "no*").stderr
 
 
 def test_a_directory_in_a_groups_place_is_told() -> None:

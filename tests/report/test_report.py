@@ -120,6 +120,19 @@ def test_damage_and_loads_that_fail_are_told(tmp_path: Path, recording: Recordin
     assert any("not written whole" in row["problem"] for row in rows(document, "problems"))
 
 
+def test_what_is_said_is_counted_and_stands_on_the_page(recording: Recording, tmp_path: Path) -> None:
+    """Remarks about the inputs are on it too; open transactions have a table of their own."""
+    log, page = recording("kafka-4.3-mixed") / "log", tmp_path / "page.html"
+    assert "0 problems or notes, 3 open transactions; " in run(log, page).stderr
+    result = run(log, page, "--until-offset", "9:3")
+    note = "--until-offset 9:3 has no effect: no such offsets partition was found"
+    assert note in result.stderr.splitlines()
+    assert "1 problem or note, 3 open transactions; " in result.stderr
+    document = made(log, page, "--until-offset", "9:3")
+    assert rows(document, "problems") == [{"severity": "note", "problem": note}]
+    assert len(rows(document, "transactions")) == 3
+
+
 def test_nothing_there_still_makes_a_page(tmp_path: Path) -> None:
     folder = tmp_path / "__consumer_offsets-0"
     folder.mkdir()

@@ -128,7 +128,10 @@ def test_errors_are_one_line(plan: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(builtins, "__import__", without_kafka)
     result = run(plan)
     assert result.exit_code == 1
-    assert result.stderr == "offsets-log: error: kafka-python is not installed: pip install 'offsets-log[restore]'\n"
+    assert result.stderr == (
+        "offsets-log: error: kafka-python is not installed: pip install 'offsets-log[restore]' where offsets-log is "
+        "installed, or pip install '.[restore]' in its clone\n"
+    )
 
 
 def test_unknown_properties_are_a_warning(plan: Path, tmp_path: Path, cluster: FakeCluster) -> None:

@@ -21,7 +21,7 @@ from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.groups import group_row
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS
-from offsets_log.rows.tables import PENDING_COLUMNS as PENDING
+from offsets_log.rows.tables import PENDING_NAMES as PENDING
 from spark_jobs.fold import memory
 from spark_jobs.jobs import compact, compact_rows, read, rebuilt
 from spark_jobs.options import SourceOptions

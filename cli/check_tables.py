@@ -1,0 +1,168 @@
+"""The tables of ``check``: loads of each partition, and below them what was found."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Set
+from typing import IO, TYPE_CHECKING, Any
+
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from offsets_log.checking.report import Report
+    from offsets_log.rows.tables import Row
+
+LOADS_COLUMNS = (
+    "offsets_partition", "shutdown", "loads_on", "fails_on", "never_ends_on", "does_not_start", "served",
+    "log_end_offset", "missing_offsets",
+)  # fmt: skip
+COUNTED = re.compile(r"\d+ (\w+?)(?:e?s)?\b")
+"""A number and what there is of it, without the ending of more than one."""
+ANY = "any"
+"""What stands for the stop before if it makes no difference."""
+MISSING = "D-10"
+"""The rule of findings of missing log."""
+FINDINGS_COLUMNS = (
+    "severity", "offsets_partition", "record_offset", "group", "rule", "releases", "problem", "file", "position",
+)  # fmt: skip
+
+
+def write_tables(stream: IO[bytes], found: Report, judged: Set[str]) -> None:
+    """Write a table of loads, and below it the findings.
+
+    Args:
+        judged: names of the releases that decide the exit status.
+    """
+    from cli.output import write_rows
+
+    names = [release.name for release in found.releases]
+    write_rows(stream, _load_table(found, names), LOADS_COLUMNS, "table")
+    rows = [
+        row | {"releases": _shown_releases(row["releases"] or names, names)}
+        for row in _alike_joined(_judged_first(found.findings, judged, names))
+    ]
+    if rows:
+        stream.write(b"\n")
+        write_rows(stream, rows, FINDINGS_COLUMNS, "table")
+
+
+def _judged_first(findings: list[Row], judged: Set[str], names: list[str]) -> list[Row]:
+    """Return findings of all partitions: first what judged releases meet, then newer before older.
+
+    Among these what counts comes before what is only skipped, and notes are last.
+    """
+    from offsets_log.checking.findings import DAMAGE, DOUBT, FAILS, NOTE, SKIPPED
+
+    weight = (FAILS, DAMAGE, DOUBT, SKIPPED, NOTE)
+    newest = {name: place for place, name in enumerate(names)}
+
+    def order(row: Row) -> tuple[int, int]:
+        releases = row["releases"] or names
+        is_met = not judged.isdisjoint(releases)
+        age = 0 if is_met else len(names) - max(newest[name] for name in releases)
+        return age, weight.index(row["severity"])
+
+    return sorted(findings, key=order)
+
+
+def _alike_joined(findings: list[Row]) -> list[Row]:
+    """Return findings with notes of one rule, group and wording as one: the first of them, and how many more there are.
+
+    Notes are of one wording if they differ only in numbers.
+    """
+    from offsets_log.checking.findings import NOTE
+
+    joined: dict[Hashable, list[Row]] = {}
+    for place, row in enumerate(findings):
+        words = re.sub(r"\d+", "0", COUNTED.sub(r"0 \1", row["problem"]))
+        is_note = row["severity"] == NOTE
+        kind = (row["rule"], row["group"], tuple(row["releases"] or ()), words) if is_note else place
+        joined.setdefault(kind, []).append(row)
+    return [
+        first | ({"problem": f"{first['problem']}; {counted(len(more), 'more note')} of this kind"} if more else {})
+        for first, *more in joined.values()
+    ]
+
+
+def _load_table(found: Report, names: list[str]) -> list[Row]:
+    """Return rows for each partition, and for each stop before if it matters.
+
+    If the stop matters anywhere, rows tell what is served and where the log ends then; if only something is missing,
+    what is served, which otherwise looks like all that there was.
+    """
+    from offsets_log.rows.tables import partition_name
+
+    missing: Counter[int | None] = Counter()
+    for finding in found.findings:
+        if finding["rule"] == MISSING and finding["detail"]["explained_by"] is None:
+            missing[finding["offsets_partition"]] += finding["detail"]["missing_offsets"]
+    rows: dict[tuple[int | None, str | None], list[Row]] = {}
+    for load in found.loads:
+        rows.setdefault((load["offsets_partition"], load["shutdown"]), []).append(load)
+    is_stopped = any(shutdown for _, shutdown in rows)
+    return [
+        {
+            "offsets_partition": partition_name(offsets_partition),
+            "shutdown": (shutdown or ANY) if is_stopped else None,
+            **{column: _shown_releases(_named(some, is_so), names) for column, is_so in COMES_TO.items()},
+            "served": _served(some, missing[offsets_partition], names) if is_stopped or missing else None,
+            "log_end_offset": _end(some, names) if is_stopped else None,
+            "missing_offsets": missing[offsets_partition] or None,
+        }
+        for (offsets_partition, shutdown), some in rows.items()
+    ]
+
+
+COMES_TO: dict[str, Callable[[Row], bool]] = {
+    "loads_on": lambda load: load["ok"],
+    "fails_on": lambda load: load["starts"] and load["ends"] and not load["ok"],
+    "never_ends_on": lambda load: not load["ends"],
+    "does_not_start": lambda load: not load["starts"],
+}
+"""Column → tells which loads' releases it names."""
+
+
+def _served(loads: list[Row], missing: int, names: list[str]) -> str:
+    """Say how much of it is served; of a log that lacks offsets, of what is left."""
+    served = str(_by_release(loads, lambda load: load["served"], names))
+    return f"{served} of what is left" if missing and served in ("all", "some") else served
+
+
+def _end(loads: list[Row], names: list[str]) -> Any:
+    """Return where the log ends on brokers that start."""
+    return _by_release(loads, lambda load: load["log_end_offset"] if load["starts"] else None, names)
+
+
+def _by_release(loads: list[Row], tell: Callable[[Row], Any], names: list[str]) -> Any:
+    """Return what is told of the loads, with the releases if they differ; None is not told.
+
+    Args:
+        names: of all releases that are asked for.
+    """
+    releases: dict[Any, list[str]] = {}
+    for load in loads:
+        if (told := tell(load)) is not None:
+            releases.setdefault(told, []).append(load["releases"][0])
+    if len(releases) < 2:
+        return next(iter(releases), None)
+    return "; ".join(f"{told}: {_shown_releases(some, names)}" for told, some in releases.items())
+
+
+def _named(loads: list[Row], is_so: Callable[[Row], bool]) -> list[str]:
+    return [load["releases"][0] for load in loads if is_so(load)]
+
+
+def _shown_releases(some: list[str], names: list[str]) -> str | None:
+    """Return ``all``, or names of releases, with three or more in sequence as ``first … last``."""
+    if not some:
+        return None
+    if len(some) == len(names):
+        return "all"
+    runs: list[list[str]] = []
+    for name in some:
+        if runs and names.index(name) == names.index(runs[-1][-1]) + 1:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return ", ".join(f"{run[0]} … {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)

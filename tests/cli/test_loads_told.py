@@ -1,0 +1,70 @@
+"""Whether a coordinator would load what is shown: told by commands that show it, and what `--as-broker` leaves out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.runs import run
+from tests.conftest import NEVER, BulkFrom
+
+PREVIEW = "kafka-3.7-preview"
+"""A recording that 4.3 does not load: its offsets partitions 1 and 2 have records of another layout (B-9)."""
+
+
+@pytest.mark.parametrize("least_bytes", [NEVER, 0])
+@pytest.mark.parametrize("words", [("compact",), ("compact", "-o", "parquet"), ("groups",)], ids=" ".join)
+def test_partitions_that_would_not_be_loaded_are_told(
+    words: tuple[str, ...],
+    least_bytes: int,
+    bulk_from: BulkFrom,
+    recording: Callable[[str], Path],
+    tmp_path: Path,
+) -> None:
+    bulk_from(least_bytes)
+    log = str(recording(PREVIEW) / "log")
+
+    def told(*more: str) -> list[str]:
+        result = run(words[0], log, *words[1:], *more, "--to", str(tmp_path / "to"))
+        assert result.exit_code == 0
+        return [line for line in result.stderr.splitlines() if "would not load" in line]
+
+    assert told() == [
+        "a modern coordinator would not load offsets partition 1 (record offset 0, B-9) and others, and serve none of "
+        "their groups: offsets-log check names all"
+    ]
+    one = (
+        "a modern coordinator would not load offsets partition 1 (record offset 0, B-9), and serve none of its groups: "
+        "offsets-log check says why"
+    )
+    assert told("-p", "1") == [one]
+    assert told("-g", "billing") == [one], "the other one has nothing of it"
+    assert told("-g", "web") == []
+    assert told("--profile", "classic") == []
+
+
+def test_of_damage_it_is_not_said_that_it_ends_a_load(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    """A broker's start may cut off the record that would end a load; `check` finds that out."""
+    folder = shutil.copytree(recording(PREVIEW) / "log" / "__consumer_offsets-1", tmp_path / "__consumer_offsets-1")
+    segment = max(folder.glob("*.log"))
+    content = segment.read_bytes()
+    segment.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    result = run("compact", folder)
+    assert result.exit_code == 3
+    assert "would not load" not in result.stderr
+    assert "a broker that starts over these files may serve less, or not start" in result.stderr
+
+
+def test_brokers_serve_nothing_of_a_load_that_only_members_end(
+    recording: Callable[[str], Path], bulk_from: BulkFrom
+) -> None:
+    """J-17 and J-19 are found in the groups that all records make, which `compact` needs for nothing else."""
+    folders = [str(recording("load-fails") / "log" / f"__consumer_offsets-{number}") for number in (27, 38, 40, 41)]
+    for least_bytes in (NEVER, 0):
+        bulk_from(least_bytes)
+        result = run("compact", *folders, "--as-broker")
+        assert (result.stdout, result.stderr.count("would not load it")) == ("", len(folders))
+        assert run("compact", *folders).stdout.count("\n") == 9
