@@ -208,7 +208,6 @@ class _Cleaning:
         """Clean one partition, and make its folder in the directory."""
         from dataclasses import replace
 
-        from cli.clean_rounds import is_bulk
         from offsets_log.cleaner.bounds import bounds_of
         from offsets_log.cleaner.opening import check_is_left
         from offsets_log.cleaner.result import refused_row, result_row
@@ -226,7 +225,7 @@ class _Cleaning:
                 raise opened.refusal
             check_is_left(log, opened)
             if log.bytes_to_read:  # else it lies in a store
-                self._tell_of_recovery(log, opened, in_bulk=is_bulk(log))
+                self._tell_of_recovery(log, opened, in_bulk=self._rounds.in_bulk)
             refused = "what is asked for cannot be done"
             if self._changes.are_some:
                 log, opened, done = self._changes.apply(self._session, log, opened, self._settings, self._stack)
@@ -237,8 +236,8 @@ class _Cleaning:
             self._session.account.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
             return refused_row(log, FAILED, error)
         done, kept = self._written(partition, log, opened, bounds, done)
-        in_bulk = is_bulk(log)
-        return result_row(given, done, kept, before if self._changes.are_some else None, in_bulk=in_bulk)
+        changed_from = before if self._changes.are_some else None
+        return result_row(given, done, kept, changed_from, in_bulk=self._rounds.in_bulk)
 
     def _tell_of_start(self, log: PartitionLog, opened: OpenLog) -> None:
         """Report what a broker's start cuts away, and what is missing: after a round both look cleaned."""

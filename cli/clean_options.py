@@ -130,7 +130,6 @@ class Changes:
         Raises:
             OffsetsLogError: something of it cannot be read.
         """
-        from cli.clean_rounds import is_bulk
         from offsets_log.cleaner.deep import clean_deep, round_of
         from offsets_log.cleaner.drops import dropped
         from offsets_log.disk.scratch import mapped
@@ -138,7 +137,7 @@ class Changes:
         def store(pieces: Any) -> Any:
             return mapped(stack, pieces)
 
-        in_bulk = is_bulk(log)
+        in_bulk = session.engine.is_large
         drops = self._drops(session, log)
         if drops:
             log, opened = dropped(log, opened, drops, settings, store, in_bulk=in_bulk)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cli.bulk import is_large, processors
+from cli.bulk import processors
 
 if TYPE_CHECKING:
     from cli.partition_folders import PartitionFolders
@@ -18,26 +18,22 @@ if TYPE_CHECKING:
     from offsets_log.log_format.partition_log import PartitionLog
 
 
-def is_bulk(log: PartitionLog) -> bool:
-    """Return whether kernels are worth their start; the size of a log that is not on this machine decides too."""
-    return is_large(log.bytes_to_read or log.size_bytes)
-
-
 class Rounds:
     """Opens and cleans partitions.
 
     Args:
         advance: takes numbers of bytes that were read.
+        in_bulk: whether kernels do it.
     """
 
-    def __init__(self, settings: Settings, advance: Callable[[int], None]) -> None:
-        self._settings, self._advance = settings, advance
+    def __init__(self, settings: Settings, advance: Callable[[int], None], *, in_bulk: bool) -> None:
+        self._settings, self._advance, self.in_bulk = settings, advance, in_bulk
 
     def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
         """Open a log as `open_for_cleaning` does."""
         from offsets_log.cleaner.opening import open_for_cleaning
 
-        return open_for_cleaning(log, self._settings, stopped_cleanly=stopped_cleanly, in_bulk=is_bulk(log))
+        return open_for_cleaning(log, self._settings, stopped_cleanly=stopped_cleanly, in_bulk=self.in_bulk)
 
     def clean(
         self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
@@ -53,7 +49,6 @@ class Rounds:
             for file in new_files(new):
                 write(file)
 
-        in_bulk = is_bulk(log)
-        done = clean(opened, bounds, self._settings, emit, self._advance, in_bulk=in_bulk, threads=processors())
+        done = clean(opened, bounds, self._settings, emit, self._advance, in_bulk=self.in_bulk, threads=processors())
         folders.write_others(partition, log, done)
-        return done, kept_after(done, in_bulk=in_bulk)
+        return done, kept_after(done, in_bulk=self.in_bulk)

@@ -130,7 +130,12 @@ class Engine:
     def is_bulk(self) -> bool:
         """Whether there is so much to read that kernels (`offsets_log.columnar`) do it."""
         is_known = not any(log.topic or log.missing_columns - UNTOLD_IN_BULK for log in self.inputs.logs)
-        return is_known and is_large(sum(log.bytes_to_read for log in self.inputs.logs))
+        return is_known and self.is_large
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there is so much to read that kernels are worth their start, here or elsewhere."""
+        return is_large(sum(log.bytes_to_read or log.size_bytes for log in self.inputs.logs))
 
     def compile_first(self, largest: Kernel[Any]) -> None:
         """Report the wait if a kernel has to be compiled, and compile the smaller ones at the same time."""
@@ -269,13 +274,13 @@ class Engine:
 
     def rounds(self, settings: Settings) -> Rounds:
         """Return what opens and cleans partitions."""
-        from cli.clean_rounds import Rounds, is_bulk
+        from cli.clean_rounds import Rounds
 
-        if any(is_bulk(log) for log in self.inputs.logs):
+        if self.is_large:
             from offsets_log.columnar.cleaning.sifting import sift
 
             self.compile_first(sift)
-        return Rounds(settings, self.account.advance)
+        return Rounds(settings, self.account.advance, in_bulk=self.is_large)
 
     def place(self, to: str, stack: ExitStack) -> Place:
         """Make a directory for partition folders outside of the inputs, which appears whole or not at all.

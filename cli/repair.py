@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.bulk import is_large
 from cli.options import TOPIC_ID, VERBOSE
 from cli.partition_folders import FolderOptions, PartitionFolders, folder_name, folder_options, partition_of, tell
 from cli.signals import ended_by_signals
@@ -130,7 +129,7 @@ class _Repairing:
 
     def __init__(self, session: Session, drop_unloadable: Release | None, folders: PartitionFolders) -> None:
         self._session, self._release, self._folders = session, drop_unloadable, folders
-        if any(is_large(log.bytes_to_read) for log in session.inputs.logs):
+        if session.engine.is_large:
             from offsets_log.columnar.cleaning.whole import whole
 
             session.engine.compile_first(whole)
@@ -141,7 +140,7 @@ class _Repairing:
         from offsets_log.repairing.writing import repair
 
         partition = partition_of(log)
-        in_bulk = is_large(log.bytes_to_read)
+        in_bulk = self._session.engine.is_large
         with ExitStack() as stack:
             made = None if self._release is None else _Made(self._folders, partition, stack)
             done = repair(

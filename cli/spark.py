@@ -216,7 +216,9 @@ class SparkEngine(Engine):
     def rounds(self, settings: Settings) -> Rounds:
         """Implement `Engine.rounds`."""
         url = next((path for path in self.inputs.reading.paths if path_here(path) is None), None)
-        return RoundsOnCluster(settings, CleaningRounds(SparkCluster(self._begun()), settings, url))
+        return RoundsOnCluster(
+            settings, CleaningRounds(SparkCluster(self._begun()), settings, url), in_bulk=self.is_large
+        )
 
     def place(self, to: str, stack: ExitStack) -> Place:
         """Implement `Engine.place`; in a store files appear one by one, README.txt last."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cli.clean_rounds import Rounds, is_bulk
+from cli.clean_rounds import Rounds
 from cli.partition_folders import folder_name
 from spark_jobs.clean_tasks import Folder
 from spark_jobs.cleaning import Rounds as CleaningRounds
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 class RoundsOnCluster(Rounds):
     """Opens and cleans partitions by tasks."""
 
-    def __init__(self, settings: Settings, rounds: CleaningRounds) -> None:
-        super().__init__(settings, lambda count: None)
+    def __init__(self, settings: Settings, rounds: CleaningRounds, *, in_bulk: bool) -> None:
+        super().__init__(settings, lambda count: None, in_bulk=in_bulk)
         self._rounds = rounds
 
     def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
         """Implement `Rounds.open`."""
-        return self._rounds.open(log, stopped_cleanly, in_bulk=is_bulk(log))
+        return self._rounds.open(log, stopped_cleanly, in_bulk=self.in_bulk)
 
     def clean(
         self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
@@ -37,4 +37,4 @@ class RoundsOnCluster(Rounds):
         """Implement `Rounds.clean`."""
         place = folders.place
         folder = Folder(place, folder_name(partition)) if isinstance(place, TaskPlace) else None
-        return self._rounds.clean(log, opened, bounds, folder, in_bulk=is_bulk(log))
+        return self._rounds.clean(log, opened, bounds, folder, in_bulk=self.in_bulk)
