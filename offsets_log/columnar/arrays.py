@@ -81,9 +81,10 @@ class Group(Record):
     now: Annotated[Long, "metadata_batch"]  # of a group its version: 0 nobody holds anything, UNKNOWN
     content: Annotated[Long, "metadata_index"]  # of a group, 0 where Python knows it, REMOVED
     version: Annotated[Long, "is_tombstone"]  # of a content 1 + its version, 0 not asked yet, REFUSED
+    waits: Annotated[Long, "anchor_index"]  # of a group: whether some of its records wait for Python
     is_named: Annotated[Long, "newer_kind"]  # of a topic id
     only: Annotated[Long, "newer_since"]  # of a version 1 + whom all its plain commits are counted for
-    by_id: Annotated[Long, "newer_last"]  # of a version: topics are held by their ids
+    by_id: Annotated[Long, "newer_last"]  # of a version that holds topics by their ids 1 + how many of those had names
     held_by: Annotated[Long, "newer_flags"]  # of a version and a partition 1 + whom commits are counted for
 
 

@@ -13,6 +13,8 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.writers import WritersState
+from offsets_log.columnar.jit.compiled import Kernel
+from offsets_log.columnar.scan.waiting import taken
 from offsets_log.errors import ReplayError
 from offsets_log.events import Event
 from offsets_log.investigate.clients import Clients
@@ -38,27 +40,42 @@ class HeldWriters(WritersState):
         super().__init__(profile, per, **how)
         self._per = "member" if per in (nm.PER_MEMBER, nm.PER_MEMBER_AND_NAMES) else "client"
         self._clients = Clients(topic_ids)
+        self.counts[nm.NAMES_TOLD] = self._clients.names_told
         self._contents: dict[int, Group | None] = {}
         self._writers: dict[Writer, int] = {}
-        self._versions = 0
+        self._versions: dict[tuple[Any, ...], int] = {}
 
     # ---------------------------------------------------------------------------------- by the kernel
 
-    def answer(self, record: CoordinatorRecord, is_plain: bool) -> None:
+    def answer(self, key: bytes, value: bytes | None) -> None:
         why, asked = self.counts[[nm.WHY, nm.ASKED]].tolist()
         match why:
             case nm.OF_CONTENT:
-                self.arrays.groups[asked].version = self._content(asked, record)
+                self.arrays.groups[asked].version = self._content(asked, self.decode(key, value))
             case nm.OF_TOPIC_ID:
-                self._saw(record)
+                self._catch_up()
+                self._saw(self.decode(key, value))
                 self.arrays.groups[asked].is_named = 1
             case nm.OF_GROUP:
-                version = self._version(record.group, self._clients.holders(record.group))
+                self._catch_up()
+                group_id = self.decode(key, value).group
+                version = self._version(group_id, self._clients.holders(group_id))
                 self.arrays.groups[asked].now = version
-            case nm.OF_COMMIT:
-                name = self.text[:asked].tobytes()
-                writer, (number,) = self._sender(record, is_plain), self.numbers_of([name])
-                self.arrays.groups[number].held_by = writer + 1
+            case nm.OF_RECORD:
+                self._catch_up()
+                self._saw_newer(asked, self.decode(key, value))
+                self.counts[nm.IS_SEEN] = 1
+
+    def _catch_up(self) -> None:
+        """Read the records that wait."""
+        for one in taken(self.waiting):
+            self._saw_newer(one.group, self.decode(one.key, one.value))
+        self.counts[nm.NAMES_WAIT] = 0
+
+    def _saw_newer(self, group: int, record: CoordinatorRecord) -> None:
+        self.arrays.groups[group].waits = 0
+        self._take_over(group, record)
+        self._saw(record)
 
     def _content(self, content: int, record: CoordinatorRecord) -> int:
         """Return what the kernel needs to know of a type 2 value: 1 + the version it makes, or REFUSED."""
@@ -74,37 +91,47 @@ class HeldWriters(WritersState):
         """Return the number by which the kernel knows who holds what; 0 where nobody holds anything."""
         if holders.only is None and not holders.by_name and not holders.by_id:
             return 0
-        self._versions += 1
-        name = VERSION_NAME + self._versions.to_bytes(nm.NUMBER_SIZE)
+        by_name = {**holders.by_name, **self._clients.named(holders.by_id)}
         only = [] if holders.only is None else [holders.only]
-        version, *writers = self._numbers(group_id, [*only, *holders.by_name.values()], name)
-        self.arrays.groups[version].by_id = bool(holders.by_id)
-        if only:
-            self.arrays.groups[version].only = writers.pop(0) + 1
+        writers = self._numbers(group_id, [*only, *by_name.values(), *holders.by_id.values()])
+        facts = (bool(only), tuple(by_name), tuple(holders.by_id), tuple(writers))
+        number = self._versions.get(facts)
+        if number is None:
+            (number,) = self.numbers_of([VERSION_NAME + len(self._versions).to_bytes(nm.NUMBER_SIZE)])
+            self._versions[facts] = number
+            if only:
+                self.arrays.groups[number].only = writers.pop(0) + 1
+            self._hold(number, by_name, writers[: len(by_name)])
+            self._hold_ids(number, holders.by_id, writers[len(by_name) :])
+        self.arrays.groups[number].by_id = 1 + self._clients.names_told if holders.by_id else 0
+        return number
+
+    def _hold(self, version: int, held: Iterable[tuple[str, int]], writers: list[int]) -> None:
         data, ends = bytearray(), []
-        for topic, partition in holders.by_name:
+        for topic, partition in held:
             raw = plain(topic).encode()
             data += len(raw).to_bytes(4)[2:] + raw + partition.to_bytes(4, signed=True)
             ends.append(len(data))
-        self._hold(version, bytes(data), [*zip(ends, writers, strict=True)])
-        return version
+        self._note(nm.hold, version, bytes(data), [*zip(ends, writers, strict=True)])
 
-    def _hold(self, version: int, data: bytes, held: list[tuple[int, int]]) -> None:
+    def _hold_ids(self, version: int, held: Iterable[tuple[bytes, int]], writers: list[int]) -> None:
+        ids, partitions = b"".join(topic_id for topic_id, _ in held), [partition for _, partition in held]
+        self._note(nm.hold_ids, version, ids, [*zip(partitions, writers, strict=True)])
+
+    def _note(self, kernel: Kernel[Any], version: int, data: bytes, held: list[tuple[int, int]]) -> None:
+        """Have a kernel note who holds what in a version."""
         names, rows = np.frombuffer(data, np.uint8), np.array(held, np.int64).reshape(-1, 2)
-        while True:
-            s = self.arrays
-            if nm.hold(s.all, self.text, names, rows, version):
-                return
+        while held and not kernel(self.arrays.all, self.text, names, rows, version):
             self.grow()
 
-    def _numbers(self, group_id: str, holders: Iterable[Holder], *others: bytes) -> list[int]:
-        """Return the numbers of other names, and of the writers for holders."""
+    def _numbers(self, group_id: str, holders: Iterable[Holder]) -> list[int]:
+        """Return the writers' numbers for holders."""
         group = [plain(group_id)] if self._per == "member" else []
         names = [(*group, *name_of(holder, self._per)) for holder in holders]
         new = [*dict.fromkeys(name for name in names if name not in self._writers)]
-        numbers = self.numbers_of([*others, *(nm.NOBODYS_NAME + json.dumps(name).encode() for name in new)])
-        self._writers.update(zip(new, numbers[len(others) :], strict=True))
-        return [*numbers[: len(others)], *(self._writers[name] for name in names)]
+        numbers = self.numbers_of([nm.NOBODYS_NAME + json.dumps(name).encode() for name in new])
+        self._writers.update(zip(new, numbers, strict=True))
+        return [self._writers[name] for name in names]
 
     def _sender(self, record: CoordinatorRecord, is_plain: bool) -> int:
         """Return the number of the writer of a commit."""
@@ -127,6 +154,7 @@ class HeldWriters(WritersState):
 
     def count(self, event: Event | None, size_bytes: int) -> None:
         """Count a record as `WritersState.count` does."""
+        self._catch_up()
         self.counts[nm.HOLDER] = nm.NOBODY
         if event is not None and event.decoded is not None:
             record = event.decoded

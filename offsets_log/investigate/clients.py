@@ -59,6 +59,17 @@ class Clients:
             holders = self._holders[group_id] = holders_of(fold.group if fold else None)
         return holders
 
+    def named(self, held: Mapping[tuple[bytes, int], Holder]) -> dict[tuple[str, int], Holder]:
+        """Return who holds partitions of topics by their names, from who holds those of topic ids."""
+        of_ids: dict[bytes, list[tuple[int, Holder]]] = {}
+        for (topic_id, partition), holder in held.items():
+            of_ids.setdefault(topic_id, []).append((partition, holder))
+        found: dict[tuple[str, int], Holder] = {}
+        for topic in dict.fromkeys(self._names[topic_id] for topic_id in of_ids if topic_id in self._names):
+            for topic_id in reversed(self._ids.of(topic)):  # the first that is held counts, see `Holders.of`
+                found |= {(topic, partition): holder for partition, holder in of_ids.get(topic_id, ())}
+        return found
+
     def holder(self, record: CoordinatorRecord | None, *, is_plain: bool) -> Holder | None:
         """Return the member that sent a commit, as far as the group metadata in force shows.
 

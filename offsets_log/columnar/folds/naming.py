@@ -7,6 +7,7 @@ others.
 
 Who held a partition Python says (`investigate.holders`), once for all that follows from the same bytes: a group's
 *content* is what a type 2 value says of members, a *version* what came of a content, or of records of the newer kinds.
+Those wait until a commit of their group asks who held what.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import find_name, has_room, intern_group, size_of
+from offsets_log.columnar.scan.waiting import Waiting, wait
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be16, be64, walk
+from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
 
 NOBODY = 0
 NOBODYS_NAME = b"\xff"
@@ -37,10 +40,12 @@ NOBODYS_NAME = b"\xff"
     HOLDER,  # whom the record being counted is counted for, where holders are
     WHY,  # what Python is asked
     ASKED,  # of what: the number of a name, or how many bytes of ``text``
-    NAMES_TOLD,  # how often a topic id was named
+    NAMES_TOLD,  # how many topic ids have a name
+    NAMES_WAIT,  # whether a record that waits may name topic ids
+    IS_SEEN,  # whether the record that the kernel comes back to waits, or Python has seen it
     IS_LEARNING,  # whether only who holds what is noted, and nothing counted
     FIRST_OF_TALLY,
-) = range(9)
+) = range(11)
 
 PER_GROUP, PER_TOPIC, PER_PARTITION, PER_NAMES, PER_KEY, PER_LOG, PER_HOUR, PER_HOUR_AND_NAMES = range(8)
 """Names are a group and a topic, a key is that with a partition: `put_names`. Up to `PER_KEY` a key has one writer."""
@@ -57,7 +62,7 @@ HOUR_MS = 3_600_000
 TOPIC_ID_SIZE = 16
 
 # What is asked.
-OF_CONTENT, OF_TOPIC_ID, OF_GROUP, OF_COMMIT = range(4)
+OF_CONTENT, OF_TOPIC_ID, OF_GROUP, OF_RECORD = range(4)
 
 UNKNOWN = REMOVED = REFUSED = -1
 
@@ -171,6 +176,28 @@ def writer_of(counts: Any, arrays: a.Arrays, text: Any, row: Any, time: Any) -> 
 # ---------------------------------------------------------------------------------------------- holders
 
 
+@part
+def note_newer(counts: Any, arrays: a.Arrays, waiting: Waiting, records: a.Records, i: Any, row: Any) -> Any:
+    """Put a record of a newer kind aside; return FINISHED or NEEDS_ANSWER."""
+    groups, group, number = arrays.groups, arrays.rows[row].group, be16(records.source, records.staged[i].key_at)
+    counts[HOLDER] = nobody(counts, group)
+    if counts[IS_SEEN]:
+        return np.int64(oc.FINISHED)
+    if not wait(waiting, records, i, group):
+        return _asks(counts, OF_RECORD, group)
+    counts[IS_SEEN] = 1
+    groups[group].waits = 1
+    groups[group].now = UNKNOWN
+    counts[NAMES_WAIT] |= newer.TYPES[number, newer.NAMES]
+    return np.int64(oc.FINISHED)
+
+
+@inlined
+def nobody(counts: Any, group: Any) -> Any:
+    """Return whom a record is counted for that nobody sent, as far as is known: a member's row has the group."""
+    return group if counts[PER] & 1 else np.int64(NOBODY)
+
+
 @inlined
 def _asks(counts: Any, why: Any, of: Any) -> Any:
     counts[WHY] = why
@@ -182,6 +209,8 @@ def _asks(counts: Any, why: Any, of: Any) -> Any:
 def _saw_group(counts: Any, arrays: a.Arrays, text: Any, source: Any, value: Any, size: Any, group: Any) -> Any:
     """Note a type 2 record; return FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     scan_state, groups = arrays.scan_state, arrays.groups
+    if groups[group].waits:
+        return _asks(counts, OF_GROUP, group)
     if size < 0:
         groups[group].now = 0
         groups[group].content = REMOVED
@@ -239,7 +268,7 @@ def _saw_commit(counts: Any, arrays: a.Arrays, text: Any, source: Any, id_at: An
     if topic_id < 0:
         return topic_id
     version = arrays.groups[rows[row].group].now
-    if version == UNKNOWN:
+    if version == UNKNOWN or (version > 0 and _is_outdated(counts, arrays.groups[version].by_id)):
         return _asks(counts, OF_GROUP, rows[row].group)
     if version == 0:
         return np.int64(oc.FINISHED)
@@ -249,29 +278,40 @@ def _saw_commit(counts: Any, arrays: a.Arrays, text: Any, source: Any, id_at: An
     return _look_up(counts, arrays, text, topic_id, row, is_plain, version)
 
 
+@inlined
+def _is_outdated(counts: Any, by_id: Any) -> Any:
+    """Return whether topic ids of a version may have got names since."""
+    return by_id != 0 and (by_id != 1 + counts[NAMES_TOLD] or counts[NAMES_WAIT] != 0)
+
+
+@inlined
+def _put_id(text: Any, version: Any, topic_id: Any, partition: Any) -> Any:
+    """Write the name of a version's partition of a topic id, a number; return its size."""
+    put_number(text, 0, version)
+    put_number(text, 1, topic_id)
+    put_number(text, 2, partition)
+    return np.int64(3 * NUMBER_SIZE)
+
+
 @part
 def _look_up(counts: Any, arrays: a.Arrays, text: Any, topic_id: Any, row: Any, is_plain: Any, version: Any) -> Any:
-    """Return the number of a topic id in a version of which members hold something; NEEDS_ROOM without room."""
+    """Put who holds a key's partition in a version into ``counts[HOLDER]``, if anybody: FINISHED or NEEDS_ROOM."""
     rows, groups, arena = arrays.rows, arrays.groups, arrays.arena
     key_at = rows[rows[row].target].key_at
     topic_at = key_at + 4 + be16(arena, key_at + 2)
     pair = named(arrays, arena, topic_at, 2 + be16(arena, topic_at) + 4)
     if pair < 0:
         return np.int64(oc.NEEDS_ROOM)
-    put_number(text, 0, version)
-    put_number(text, 1, pair)
-    size = np.int64(2 * NUMBER_SIZE)
-    by_id = groups[version].by_id != 0
-    if by_id:
-        put_number(text, 2, topic_id)
-        put_number(text, 3, counts[NAMES_TOLD])
-        put_number(text, 4, np.int64(is_plain))
-        size = np.int64(5 * NUMBER_SIZE)
-    held = find_name(arrays, text, np.int64(0), size)
+    held, by_id = np.int64(-1), groups[version].by_id != 0
+    if by_id and topic_id > 0:
+        size = _put_id(text, version, topic_id, be32(arena, topic_at + 2 + be16(arena, topic_at)))
+        held = find_name(arrays, text, np.int64(0), size)
+    if held < 0:
+        put_number(text, 0, version)
+        put_number(text, 1, pair)
+        held = find_name(arrays, text, np.int64(0), np.int64(2 * NUMBER_SIZE))
     if held >= 0 and groups[held].held_by != 0:
         counts[HOLDER] = groups[held].held_by - 1
-    elif by_id:
-        return _asks(counts, OF_COMMIT, size)
     elif is_plain and groups[version].only != 0:
         counts[HOLDER] = groups[version].only - 1
     if is_plain and not by_id:
@@ -290,7 +330,7 @@ def find_holder(
         counts[HOLDER] = NOBODY
         return np.int64(oc.FINISHED)
     group = rows[row].group
-    counts[HOLDER] = group if counts[PER] & 1 else np.int64(NOBODY)  # of what nobody sent a member's row has the group
+    counts[HOLDER] = nobody(counts, group)
     if rows[row].target == a.IS_GROUP:
         return _saw_group(counts, arrays, text, source, staged[i].value_at, staged[i].value_size, group)
     if staged[i].kind != a.VALUE:
@@ -323,6 +363,26 @@ def hold(arrays: a.Arrays, text: Bytes, data: Bytes, held: LongRows, version: Nu
             return False
         arrays.groups[name].held_by = held[i, 1] + 1
         begin = end
+    return True
+
+
+@kernel
+def hold_ids(arrays: a.Arrays, text: Bytes, ids: Bytes, held: LongRows, version: Number) -> Any:
+    """Note who holds what of topic ids in a version; False without room.
+
+    Args:
+        ids: one for each row.
+        held: int64[n, 2]: the partition, and whom its commits are counted for.
+    """
+    for i in range(len(held)):
+        topic_id = named(arrays, ids, np.int64(TOPIC_ID_SIZE * i), np.int64(TOPIC_ID_SIZE))
+        if topic_id < 0:
+            return False
+        size = _put_id(text, np.int64(version), topic_id, held[i, 0])
+        name = named(arrays, text, np.int64(0), size)
+        if name < 0:
+            return False
+        arrays.groups[name].held_by = held[i, 1] + 1
     return True
 
 

@@ -19,6 +19,7 @@ from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.waiting import Waiting
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64
 
@@ -50,12 +51,14 @@ class Counters(NamedTuple):
         minutes: (writer, minute, commits), each a run of commits of one writer in one minute.
         firsts: (row, writer and whether it is a commit, the offset that it commits) of the first record of each key,
             where writers hold partitions; else rows have that.
+        waiting: records of newer kinds that Python has not seen yet, where writers hold partitions.
     """
 
     counts: Longs
     writers: Table[Writer]
     minutes: LongRows
     firsts: LongRows
+    waiting: Waiting
 
 
 RUN_SIZE = 3
@@ -225,6 +228,17 @@ def count_staged(
     return True
 
 
+@inlined
+def _find_holder(
+    counters: Counters, arrays: a.Arrays, records: a.Records, i: Any, text: Any, row: Any, is_plain: Any
+) -> Any:
+    """Find whom a staged record is counted for, see `naming.find_holder`; records of newer kinds wait."""
+    staged, source = records.staged, records.source
+    if row >= 0 and arrays.rows[row].target == a.IS_GROUP and be16(source, staged[i].key_at) >= a.KEY_TYPES:
+        return nm.note_newer(counters.counts, arrays, counters.waiting, records, i, row)
+    return nm.find_holder(counters.counts, arrays, text, staged, i, source, row, is_plain)
+
+
 @part
 def learn(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -> Any:
     """Take who holds what from the records that are staged, from where it was left; as `fold.flush`."""
@@ -239,10 +253,11 @@ def learn(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -
             fold.prepare(arrays, source, staged, number, number + 1)
             found = np.int64(fold.row_of(arrays, staged, source, number, np.int64(0), np.int64(a.IS_GROUP)))
             if found >= 0:
-                found = nm.find_holder(counts, arrays, text, staged, i, source, found, True)
+                found = _find_holder(counters, arrays, records, i, text, found, True)
         if found < oc.FINISHED:
             return found
         scan_state.flushed = number + 1
+        counts[nm.IS_SEEN] = 0
     scan_state.staged = 0
     scan_state.flushed = 0
     return np.int64(oc.FINISHED)
@@ -271,7 +286,7 @@ def flush(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -
             at = staged[i].batch - scan_state.segment
             if counts[nm.PER] >= nm.PER_CLIENT:
                 is_plain = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK == 0
-                found = nm.find_holder(counts, arrays, text, staged, i, source, row, is_plain)
+                found = _find_holder(counters, arrays, records, i, text, row, is_plain)
                 if found != oc.FINISHED:
                     return found
             time = bt.time_at(data, at, staged[i].timestamp_delta)
@@ -284,6 +299,7 @@ def flush(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -
                 is_counted = count_staged(counters, rows, records, scan_state.staged, at, number, counted)
             if not is_counted:
                 return oc.NEEDS_ROOM
+            counts[nm.IS_SEEN] = 0
             if scan_state.notes_activity and kind == a.VALUE:
                 activity.note(arrays.groups, writer, staged, i, source, time)
         scan_state.flushed = last

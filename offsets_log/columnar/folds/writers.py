@@ -21,12 +21,13 @@ from offsets_log.columnar.folds.replay import Piece, Replay, cuts_at
 from offsets_log.columnar.folds.state import SUMS, ColumnarState, canonical_key, plain
 from offsets_log.columnar.jit.records import Table, places
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import ONE_THREAD, Note, ScanPlace, Threads
+from offsets_log.columnar.scan.reading import ONE_THREAD, Cursor, Note, ScanOrder, ScanPlace, Threads
+from offsets_log.columnar.scan.waiting import new_waiting
 from offsets_log.events import EVERYTHING, Event, LogEvent, Until
-from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import time_of
-from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.messages.repeated import RepeatedRecords
 from offsets_log.replay.fold import TakesNothing
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.profile import MODERN, Profile
@@ -62,7 +63,7 @@ class Counting(ColumnarState):
     """Counts for each writer of a run of records.
 
     Attributes:
-        counts, writers, minutes, firsts: see `tally`.
+        counts, writers, minutes, firsts, waiting: see `tally`.
         accepted_bytes: size of the batches that the kernel took.
     """
 
@@ -73,6 +74,7 @@ class Counting(ColumnarState):
         self.writers = Table(tally.Writer, a.LEAST_KEYS)
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.firsts = np.zeros((a.LEAST_KEYS, tally.FIRST_SIZE), np.int64)
+        self.waiting = new_waiting()
         self.accepted_bytes = 0
         self.arrays.scan_state.notes_activity = per == nm.PER_GROUP
 
@@ -81,7 +83,7 @@ class Counting(ColumnarState):
     @property
     def counters(self) -> tally.Counters:
         """What is counted in, as kernels take it."""
-        return tally.Counters(self.counts, self.writers, self.minutes, self.firsts)
+        return tally.Counters(self.counts, self.writers, self.minutes, self.firsts, self.waiting)
 
     @abstractmethod
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
@@ -179,7 +181,13 @@ class Counting(ColumnarState):
 
 
 class WritersState(TakesNothing, Counting):
-    """Counts for each writer of a run of records; of a replay it keeps only the keys."""
+    """Counts for each writer of a run of records; of a replay it keeps only the keys.
+
+    Attributes:
+        decode: decodes a record that kernels have found valid.
+    """
+
+    decode: Callable[[bytes, bytes | None], CoordinatorRecord]
 
     def __init__(self, profile: Profile, per: int, **how: Any) -> None:
         super().__init__(profile, per, **how)
@@ -215,12 +223,8 @@ class WritersState(TakesNothing, Counting):
         scan_state.numbers[OF_RUN] = before
         self.accepted_bytes = 0
 
-    def answer(self, record: CoordinatorRecord, is_plain: bool) -> None:
-        """Say what the kernel asks in ``counts`` before it counts a record.
-
-        Args:
-            is_plain: whether the record is of no transaction.
-        """
+    def answer(self, key: bytes, value: bytes | None) -> None:
+        """Say what the kernel asks in ``counts`` before it counts a record."""
         raise NotImplementedError
 
     def _count(self, record: CoordinatorRecord | None, row: int, kind: int, offset: int, size: int, time: int) -> bool:
@@ -305,19 +309,20 @@ class _WrittenPiece(CountedPiece):
 
     state: WritersState
 
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, state: WritersState) -> None:
+        super().__init__(order, cursor, scanner, note, state)
+        state.decode = RepeatedRecords(order.release).decode
+
     def scan(self, index: int, data: a.Bytes) -> int:
         while (outcome := super().scan(index, data)) == oc.NEEDS_ANSWER:
-            self._answer(index, data)
+            self._answer(data)
         return outcome
 
-    def _answer(self, index: int, data: a.Bytes) -> None:
+    def _answer(self, data: a.Bytes) -> None:
         """Have the state say what the kernel asks of a staged record."""
         staged = self.scanner.staged[self.scan_state.flushed]
         source = self.scanner.window if self.scan_state.in_window else data
-        begin = int(staged.batch) - self.order.layout.begins[index]
-        batch = decode_batch_header(data[begin : begin + BATCH_HEADER_SIZE].tobytes(), begin)
-        record = decode_coordinator_record(staged.raw_key(source), staged.raw_value(source), self.order.release)
-        self.state.answer(record, not batch.is_transactional)
+        self.state.answer(staged.raw_key(source), staged.raw_value(source))
 
 
 class Count(Replay):
@@ -341,8 +346,8 @@ class Count(Replay):
             self.cuts = cuts_at(self.order.layout, [int(total * FIRST_SHARE)])
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
-        """Return a state with nothing counted; only Python learns who held what from newer kinds' records."""
-        return self.kind(self.profile, self.per, **self.how, with_newer=self.per < nm.PER_CLIENT)
+        """Return a state with nothing counted."""
+        return self.kind(self.profile, self.per, **self.how, with_newer=with_newer)
 
     def prepare(self, state: ColumnarState, begin: ScanPlace, scanner: Scanner) -> bool:
         """Have a piece know who holds what where it begins."""

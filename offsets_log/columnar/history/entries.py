@@ -16,6 +16,7 @@ from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import producer_at
+from offsets_log.columnar.scan.waiting import Waiting
 
 
 class History(NamedTuple):
@@ -28,8 +29,7 @@ class History(NamedTuple):
         entries: one row an event of a key, in log order (`investigate.history.Entry`).
         texts: metadata of commits and what members are called, behind each other.
         members: one row a member of a group as it was at one time; the first is nobody.
-        waiting: one row a record of a newer kind that Python has not seen yet; their keys and values stand behind each
-            other in ``waiting_bytes``.
+        waiting: records of newer kinds that Python has not seen yet.
     """
 
     held: LongRows
@@ -39,8 +39,7 @@ class History(NamedTuple):
     entries: LongRows
     texts: Bytes
     members: LongRows
-    waiting: LongRows
-    waiting_bytes: Bytes
+    waiting: Waiting
 
 
 # Columns of ``entries``.
@@ -108,14 +107,8 @@ OPEN_SIZE = 2
     OF_GROUP,
     OF_TIME,  # of the record that something is asked for: its group, when it was written
     MEMBERS,
-    WAITING,
-    WAITING_USED,
     COUNTS,
-) = range(9)
-
-# Columns of ``waiting``; the size of a value is below 0 for a tombstone.
-OF, OFFSET, KEY_SIZE, VALUE_SIZE = range(4)
-WAITING_SIZE = 4
+) = range(7)
 
 NOT_KEPT = -1
 

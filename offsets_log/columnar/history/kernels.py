@@ -22,6 +22,7 @@ from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import has_room, intern_group, intern_producer
+from offsets_log.columnar.scan.waiting import wait
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 
@@ -83,22 +84,8 @@ def _note_staged_marker(arrays: a.Arrays, history: e.History, records: a.Records
 @part
 def _wait(history: e.History, records: a.Records, i: Any, group: Any) -> Any:
     """Put a record aside for Python; return FINISHED, or NEEDS_GROUP without room."""
-    counts, waiting, waiting_bytes = history.counts, history.waiting, history.waiting_bytes
-    staged, source = records.staged, records.source
-    n, used = counts[e.WAITING], counts[e.WAITING_USED]
-    key_size, size = staged[i].key_size, max(staged[i].value_size, np.int64(0))
-    if n >= len(waiting) or used + key_size + size > len(waiting_bytes):
+    if not wait(history.waiting, records, i, group):
         return np.int64(oc.NEEDS_GROUP)
-    waiting[n, e.OF] = group
-    waiting[n, e.OFFSET] = staged[i].offset
-    waiting[n, e.KEY_SIZE] = key_size
-    waiting[n, e.VALUE_SIZE] = staged[i].value_size
-    for at in range(key_size):
-        waiting_bytes[U(used + at)] = source[U(staged[i].key_at + at)]
-    for at in range(size):
-        waiting_bytes[U(used + key_size + at)] = source[U(staged[i].value_at + at)]
-    counts[e.WAITING] = n + 1
-    counts[e.WAITING_USED] = used + key_size + size
     history.lives[group, e.WAITS] = 1
     history.lives[group, e.HELD_BY_NOW] = a.NOTHING
     return np.int64(oc.FINISHED)

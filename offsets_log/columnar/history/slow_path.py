@@ -12,6 +12,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history import kernels as k
+from offsets_log.columnar.scan.waiting import taken
 from offsets_log.errors import ReplayError
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.group import CLASSIC, Group
@@ -145,22 +146,18 @@ class Groups:
 
     def note_waiting(self) -> None:
         """Note the records that a kernel has put aside; those of shown groups change nothing but who holds what."""
-        state, counts = self.state, self.state.counts
-        waiting = state.waiting[: counts[e.WAITING]]
-        raw, at = state.waiting_bytes[: counts[e.WAITING_USED]].tobytes(), 0
-        counts[[e.WAITING, e.WAITING_USED]] = 0
-        is_shown = state.lives[waiting[:, e.OF], e.GROUP_SHOWN] == e.WANTED
-        state.lives[waiting[:, e.OF], e.WAITS] = 0
-        for (group, record_offset, key_size, size), shown in zip(waiting.tolist(), is_shown.tolist(), strict=True):
-            value_at, begin = at + key_size, at
-            at = value_at + max(size, 0)
-            record = state.decode(raw[begin:value_at], raw[value_at:at] if size >= 0 else None)
+        state, waiting = self.state, taken(self.state.waiting)
+        groups = [one.group for one in waiting]
+        is_shown = state.lives[groups, e.GROUP_SHOWN] == e.WANTED
+        state.lives[groups, e.WAITS] = 0
+        for one, shown in zip(waiting, is_shown.tolist(), strict=True):
+            record = state.decode(one.key, one.value)
             if record.record_type in NAMING_TYPES:
                 for topic_id, name in topic_names_in(record):
-                    state.add_topic_name(topic_id, name, record_offset)
+                    state.add_topic_name(topic_id, name, one.record_offset)
             if shown:
                 with suppress(ReplayError):  # as in a replay: that record is left out
-                    self._folds[group].replay(record)
+                    self._folds[one.group].replay(record)
 
     def _fold(self, group: int, name: str) -> GroupFold:
         """Return the fold of a group; of kernels' records, it knows only whether the group exists and is simple."""

@@ -17,6 +17,7 @@ from offsets_log.columnar.history.slow_path import BeyondError, Groups, Growing,
 from offsets_log.columnar.materialize.values import topic_names
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.waiting import new_waiting
 from offsets_log.events import Event
 from offsets_log.log_format import readers
 from offsets_log.log_format.control_record import ControlRecord
@@ -28,9 +29,6 @@ from offsets_log.replay.profile import Profile
 
 ShowsGroup = Callable[[str], bool]
 ShowsKey = Callable[[GroupTopicPartition], bool]
-
-MOST_WAITING, MOST_WAITING_BYTES = 1 << 12, 1 << 20
-"""Records of newer kinds that are put aside, and bytes of their keys and values."""
 
 
 class HistoryState(ColumnarState):
@@ -70,8 +68,7 @@ class HistoryState(ColumnarState):
         self.held = np.zeros((0, e.HELD_SIZE), np.int64)
         self.lives = np.zeros((0, e.LIFE_SIZE), np.int64)
         self.opens = np.zeros((0, e.OPEN_SIZE), np.int64)
-        self.waiting = np.zeros((MOST_WAITING, e.WAITING_SIZE), np.int64)
-        self.waiting_bytes = np.zeros(MOST_WAITING_BYTES, np.uint8)
+        self.waiting = new_waiting()
         self._widen()
 
     # ------------------------------------------------------------------------------------- what grows
@@ -94,7 +91,7 @@ class HistoryState(ColumnarState):
         """What is noted, as kernels take it."""
         return e.History(
             self.held, self.lives, self.opens, self.counts, self.entries.array, self.texts.array, self.members.array,
-            self.waiting, self.waiting_bytes,
+            self.waiting,
         )  # fmt: skip
 
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
