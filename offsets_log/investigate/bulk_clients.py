@@ -94,7 +94,7 @@ class HeldWriters(WritersState):
         by_name = {**holders.by_name, **self._clients.named(holders.by_id)}
         only = [] if holders.only is None else [holders.only]
         writers = self._numbers(group_id, [*only, *by_name.values(), *holders.by_id.values()])
-        facts = (bool(only), tuple(by_name), tuple(holders.by_id), tuple(writers))
+        facts = (tuple(by_name), tuple(holders.by_id), tuple(writers))
         number = self._versions.get(facts)
         if number is None:
             (number,) = self.numbers_of([VERSION_NAME + len(self._versions).to_bytes(nm.NUMBER_SIZE)])

@@ -30,15 +30,15 @@ KINDS = {"consumer": (3, 4, 5, 6, 7, 8, 16), "share": (10, 11, 12, 13, 14, 15), 
 LIFE = {"consumer": (5, 7, 8), "share": (10, 13, 14), "streams": (19, 21, 22)}
 
 
-def record(number: int, group: str, member: str, choice: int) -> tuple[bytes, Any]:
-    """A record of a newer kind; choice 0 is a tombstone, others are epochs, states and partitions."""
+def record(number: int, group: str, member: str, choice: int, topic_id: Uuid | None = None) -> tuple[bytes, Any]:
+    """A record of a newer kind; choice 0 is a tombstone, others are epochs, states, partitions and their topic id."""
     key = {field.name: value for field, value in zip(RECORD_TYPES[number].key.fields, (group, member), strict=False)}
     if not choice:
         return record_bytes(number, key, None, 0)
     layout = next(RECORD_TYPES[number].layouts(0))
     value = layout.zeros(0) | {row.name: None for row in layout.fields if row.nullable and row.tag is None}
     facts: dict[str, Any] = dict.fromkeys(("epoch", "assignment_epoch", "member_epoch"), choice)
-    lists = [{"topic_id": IDS[choice % 2], "partitions": [choice], "assignment_epochs": []}]
+    lists = [{"topic_id": topic_id or IDS[choice % 2], "partitions": [choice], "assignment_epochs": []}]
     facts |= {"assigned_partitions": lists, "topic_partitions": lists}
     facts["state"] = 1 + choice % 3
     facts["initialized_topics"] = [{"topic_id": IDS[choice % 2], "topic_name": f"t{choice % 3}", "partitions": []}]

@@ -216,7 +216,7 @@ CLIENTS = {
 MEMBERS = st.lists(st.sampled_from(sorted(CLIENTS)), max_size=3)
 COMMITS = st.tuples(st.just("commit"), st.sampled_from("gh"), st.integers(0, 2), st.sampled_from([-1, 7]))
 NEWER = st.tuples(
-    st.sampled_from([5, 8] * 4 + [number for numbers in test_newer.KINDS.values() for number in numbers]),
+    st.sampled_from([4, 5, 8] * 6 + [number for numbers in test_newer.KINDS.values() for number in numbers]),
     st.sampled_from("mn"), st.integers(0, 5),
 )  # fmt: skip
 """Record type, member, and what else the record says."""
@@ -227,7 +227,7 @@ GROUP_STEPS = st.lists(
     | st.tuples(st.just("group"), st.sampled_from("gh"), st.none() | MEMBERS, st.just(-1))
     | st.tuples(st.just("topic id"), st.sampled_from("gh"), st.integers(1, 2), st.just(-1))
     | st.tuples(st.just("newer"), st.sampled_from("gh"), st.just(0), st.just(-1))
-    | st.tuples(st.just("record"), st.sampled_from("ghi"), NEWER, st.just(-1))
+    | st.tuples(st.sampled_from(["record", "odd"]), st.sampled_from("ghi"), NEWER, st.just(-1))
     | st.tuples(st.just("commit of"), st.sampled_from("ghi"), HELD_BY_ID, st.sampled_from([-1, 7])),
     max_size=40,
 )
@@ -246,19 +246,65 @@ def grouped(steps: list[Any]) -> PartitionLog:
                 log.newer(3, {"epoch": number}, group=group)
             case "record":
                 log.add(test_newer.record(of[0], group, *of[1:]))
-            case "commit of":
-                topic, partition, topic_id = of
-                version = {"version": 3} if topic_id is None else {"version": 4, "topic_id": topic_id}
-                log.commit(number, group=group, topic=topic, partition=partition, producer=producer, **version)
-                if producer >= 0:
-                    log.end(producer)
-            case "topic id":
-                log.commit(number, group=group, topic="t", version=4, topic_id=bytes(15) + bytes([of]))
-            case "commit" if producer >= 0:
-                log.commit(number, group=group, topic="t", partition=of, producer=producer).end(producer)
-            case "commit":
-                log.commit(number, group=group, topic="t", partition=of)
+            case "odd":
+                log.add(UNKNOWN, test_newer.record(of[0], group, *of[1:]))
+            case _:
+                add_commit(log, number, what, group, of, producer)
     return log.log
+
+
+def add_commit(log: LogBuilder, offset: int, what: str, group: str, of: Any, producer: int) -> None:
+    topic, partition, topic_id = {
+        "commit": lambda: ("t", of, None),
+        "topic id": lambda: ("t", 0, bytes(15) + bytes([of])),
+        "commit of": lambda: of,
+    }[what]()
+    version = {"version": 3} if topic_id is None else {"version": 4, "topic_id": topic_id}
+    log.commit(offset, group=group, topic=topic, partition=partition, producer=producer, **version)
+    if producer >= 0:
+        log.end(producer)
+
+
+MEMBERS_OF_G = [("record", "g", (5, member_id, 1), -1) for member_id in "mn"]
+
+
+def record_of_g(number: int, member_id: str, choice: int, what: str = "record") -> tuple[Any, ...]:
+    return what, "g", (number, member_id, choice), -1
+
+
+@pytest.mark.parametrize("per", sorted(HELD))
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(
+            [record_of_g(8, "m", 1), record_of_g(4, "", 1), ("commit of", "i", ("t2", 1, test_newer.IDS[1]), -1)],
+            id="the first name of a topic id counts, though its record waits when a commit gives another",
+        ),
+        pytest.param(
+            [record_of_g(8, "m", 1), record_of_g(5, "n", 0), record_of_g(5, "m", 0, "odd"), record_of_g(5, "m", 1)],
+            id="what waits is read before a batch on the slow path",
+        ),
+        pytest.param(
+            [
+                record_of_g(4, "", 1), ("commit of", "i", ("t1", 1, test_newer.IDS[0]), -1), record_of_g(8, "m", 1),
+                ("record", "g", (8, "n", 1, test_newer.IDS[0]), -1),
+            ],
+            id="of topics of one name the first counts",
+        ),
+        pytest.param(
+            [
+                record_of_g(4, "", 2), ("commit of", "i", ("t2", 1, test_newer.IDS[1]), -1),
+                ("record", "g", (8, "m", 1, test_newer.IDS[0]), -1), ("commit of", "g", ("t1", 1, test_newer.IDS[0]), -1),
+                ("record", "g", (8, "m", 1, test_newer.IDS[1]), -1),
+            ],
+            id="what is held of one topic is not held of another of its name",
+        ),
+    ],
+)  # fmt: skip
+def test_who_holds_by_topic_ids(steps: list[Any], pieces: int, per: str) -> None:
+    asked = [("commit of", "g", ("t1", 1, topic_id), -1) for topic_id in (None, *test_newer.IDS)]
+    assert_equal([grouped([*MEMBERS_OF_G, *steps, *asked])], per, pieces=(pieces,))
 
 
 @pytest.mark.parametrize("per", sorted(HELD))
