@@ -295,7 +295,8 @@ def record_of_g(number: int, member_id: str, choice: int, what: str = "record") 
         pytest.param(
             [
                 record_of_g(4, "", 2), ("commit of", "i", ("t2", 1, test_newer.IDS[1]), -1),
-                ("record", "g", (8, "m", 1, test_newer.IDS[0]), -1), ("commit of", "g", ("t1", 1, test_newer.IDS[0]), -1),
+                ("record", "g", (8, "m", 1, test_newer.IDS[0]), -1),
+                ("commit of", "g", ("t1", 1, test_newer.IDS[0]), -1),
                 ("record", "g", (8, "m", 1, test_newer.IDS[1]), -1),
             ],
             id="what is held of one topic is not held of another of its name",
