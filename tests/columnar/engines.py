@@ -15,7 +15,7 @@ from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.materialize.values import finish as finish_columnar
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Threads
+from offsets_log.columnar.scan.reading import ScanPlace, Threads
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, TailFound, Until
 from offsets_log.log_format.completeness import Missing
@@ -23,6 +23,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
+from offsets_log.rows.activity import Activity
 from offsets_log.rows.survey import Survey
 
 Answer = dict[str, Any]
@@ -40,17 +41,33 @@ def construct_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTH
             seen.append(event)
         return event
 
-    events = (kept(event) for event in found.watch(iter_events(log, until=until)))
+    activity = Activity()
+    events = (kept(event) for event in activity.watch(found.watch(iter_events(log, until=until))))
     state = finish(replay(events, profile, on_damage=seen.append))
-    return _answer(state, seen, found)
+    return _answer(state, seen, found) | {"activity": activity.last_ms}
 
 
-def columnar_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHING, *, pieces: int = 1) -> Answer:
-    """What the columnar engine makes of it, cut into pieces."""
+class _Cut(columnar.Replay):
+    """A log cut where it is told, if it is."""
+
+    def __init__(self, log: PartitionLog, profile: Profile, cuts: Sequence[int], **how: Any) -> None:
+        super().__init__(log, profile, notes_activity=True, **how)
+        self.cuts += [ScanPlace(0, position) for position in cuts]
+
+
+def columnar_answer(
+    log: PartitionLog, profile: Profile, until: Until = EVERYTHING, *, pieces: int = 1, cuts: Sequence[int] = ()
+) -> Answer:
+    """What the columnar engine makes of it, cut into pieces, or before the batches at these positions."""
     seen: list[Damage | TailFound | Missing] = []
     replayed = next(
         columnar.replay_logs(
-            [log], profile, note=lambda log: seen.append, until=lambda log: until, threads=Threads(pieces=pieces)
+            [log],
+            profile,
+            note=lambda log: seen.append,
+            until=lambda log: until,
+            threads=Threads(pieces=pieces),
+            replay=partial(_Cut, cuts=cuts),
         )
     )
     with Scanner() as scanner:
@@ -60,7 +77,7 @@ def columnar_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHI
     for item in seen:
         if not isinstance(item, Damage):
             found.saw(item)
-    return _answer(state, seen, found)
+    return _answer(state, seen, found) | {"activity": replayed.state.last_activity()}
 
 
 def _answer(state: CoordinatorState, seen: Sequence[Damage | TailFound | Missing], found: Survey) -> Answer:

@@ -1,0 +1,118 @@
+"""Logs with everything side by side, cut before any batches: what is joined is what one piece and construct make of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any
+
+import pytest
+
+from offsets_log.columnar import arrays as a
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.record import Record
+from offsets_log.replay.profile import PROFILES, RELEASES
+from tests.builders import TIME, LogBuilder, PartlySlow, member, record_bytes
+from tests.columnar.engines import columnar_answer, construct_answer
+from tests.columnar.test_equal_engines import RAW, SUBSCRIPTIONS, old, wrap
+from tests.columnar.test_newer import KINDS, leaving, record
+
+GROUPS = ("g", "\u00fc", "long" * 30)
+TOPICS = ("t", "t" * 70)
+"""Keys that take one cache line, and more of them."""
+PRODUCERS = (-1, -1, 7, 8)
+VALUE = {"offset": 1, "metadata": "", "commit_timestamp": TIME, "expire_timestamp": -1, "leader_epoch": -1}
+PLAIN = [record_bytes(1, {"group": "g", "topic": topic, "partition": 0}, VALUE, 1) for topic in TOPICS]
+
+
+def commit(log: LogBuilder, dice: random.Random, group: str) -> None:
+    version, producer, is_value = dice.randrange(5), dice.choice(PRODUCERS), dice.random() < 0.8
+    facts: dict[str, Any] = {"commit_timestamp": TIME + dice.randrange(99), "metadata": "m" * dice.choice((0, 3, 200))}
+    if dice.random() < 0.4:
+        facts["topic_id"] = bytes(dice.choice((0, 1)) for _ in range(2)) + bytes(13) + bytes([dice.randrange(3)])
+    where = {"topic": dice.choice(TOPICS), "partition": dice.randrange(2), "group": group, "producer": producer}
+    type_ = 0 if dice.random() < 0.1 else 1
+    log.commit(log.offset if is_value else None, version=0 if type_ == 0 else version, type_=type_, **where, **facts)
+
+
+def end(log: LogBuilder, dice: random.Random, group: str) -> None:
+    log.end(dice.choice(PRODUCERS[1:]), commit=dice.random() < 0.6)
+
+
+def classic(log: LogBuilder, dice: random.Random, group: str) -> None:
+    count = dice.randrange(3)
+    facts = {"subscription": SUBSCRIPTIONS[dice.random() < 0.1], "group_instance_id": dice.choice((None, None, "one"))}
+    members = [member(f"m{number}", **facts) for number in range(count)]
+    log.group(*members, group=group, version=dice.randrange(5), gone=dice.random() < 0.3, generation=log.offset)
+
+
+def newer(log: LogBuilder, dice: random.Random, group: str) -> None:
+    """Of a group most records are of one kind."""
+    kind = [*KINDS][GROUPS.index(group) if dice.random() < 0.97 else dice.randrange(3)]
+    if dice.random() < 0.15:
+        log.add(*leaving(kind, "n" + group, dice.choice("mn")))
+        return
+    key, value = record(dice.choice(KINDS[kind]), "n" + group, dice.choice("mn"), dice.randrange(5))
+    odd = dice.random()
+    if value is not None and odd < 0.02:
+        value = b"\0\x07" + value[2:]  # a version that nobody knows
+    elif value is not None and odd < 0.1:
+        value += b"\0more"
+    log.add((key, value))
+
+
+def timeless(log: LogBuilder, dice: random.Random, group: str) -> None:
+    """Records without a time, as cleaners write those of magic 0 anew; of the commits one may have none either."""
+    times = dice.choice((-1, TIME + dice.randrange(200)))
+    key = {"group": group, "topic": dice.choice(TOPICS), "partition": 0}
+    commits = record_bytes(1, key, VALUE | {"commit_timestamp": times}, dice.randrange(4))
+    records = commits, record_bytes(2, {"group": group}, {"protocol_type": "c", "generation": 1, "members": []}, 0)
+    for raw_key, value in records[: dice.randrange(1, 3)]:
+        log.batches.append(build_batch([Record(offset=log.offset, timestamp_ms=-1, key=raw_key, value=value)]))
+        log.offset += 1
+
+
+def raw(log: LogBuilder, dice: random.Random, group: str) -> None:
+    log.add(PLAIN[0], dice.choice(RAW), PLAIN[1])
+
+
+STEPS: dict[Callable[[LogBuilder, random.Random, str], None], int] = {
+    commit: 12,
+    end: 4,
+    classic: 3,
+    newer: 12,
+    timeless: 2,
+    raw: 1,
+    lambda log, dice, group: old(log, group, dice.randrange(8), dice.randrange(8)): 1,
+    lambda log, dice, group: log.skip(dice.randrange(3)) and None: 1,
+}
+
+
+def log_of(dice: random.Random, count: int) -> LogBuilder:
+    """A log of so many steps, with every few batches read on the slow path, or none."""
+    log = PartlySlow(dice.choice((0, 0, 2, 5)))
+    for step in dice.choices([*STEPS], [*STEPS.values()], k=count):
+        step(log, dice, dice.choice(GROUPS))
+    if dice.random() < 0.1:
+        wrap(log, "g", 0, dice.randrange(8))
+        commit(log, dice, "g")
+    return log
+
+
+@pytest.mark.parametrize("keys", [4, 64])
+@pytest.mark.parametrize("profile", ["classic", "modern", "modern-3.7", "3.9-java", "4.0", "4.2"])
+def test_a_log_of_everything_says_the_same_wherever_it_is_cut(
+    profile: str, keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all tables begin as small as can be."""
+    monkeypatch.setattr(a, "LEAST_KEYS", keys)
+    rules, dice = (PROFILES | RELEASES)[profile], random.Random(f"{profile} {keys}")
+    for _ in range(6):
+        built = log_of(dice, dice.randrange(5, 60))
+        expected = construct_answer(built.log, rules)
+        begins = [*accumulate(map(len, built.batches[:-1]))]
+        assert columnar_answer(built.log, rules) == expected
+        for count in (1, 4, len(begins)):
+            cuts = sorted(dice.sample(begins, min(count, len(begins))))
+            assert columnar_answer(built.log, rules, cuts=cuts) == expected
