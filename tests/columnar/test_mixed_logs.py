@@ -1,4 +1,4 @@
-"""Logs with everything side by side, cut before any batches: what is joined is what one piece and construct make of it."""
+"""Logs of everything, cut before any batches: what is joined is what one piece and the construct path make of it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import pytest
 from offsets_log.columnar import arrays as a
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, encode_coordinator_record
 from offsets_log.replay.profile import PROFILES, RELEASES
 from tests.builders import TIME, LogBuilder, PartlySlow, member, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer
+from tests.columnar.test_checks import assert_equal as check_equal
 from tests.columnar.test_equal_engines import RAW, SUBSCRIPTIONS, old, wrap
 from tests.columnar.test_newer import KINDS, leaving, record
 
@@ -62,6 +64,20 @@ def newer(log: LogBuilder, dice: random.Random, group: str) -> None:
     log.add((key, value))
 
 
+def in_another_layout(log: LogBuilder, dice: random.Random, group: str) -> None:
+    """A record as other releases write it under the same version."""
+    number = dice.choice((4, 5, 7, 8))
+    layout = [*RECORD_TYPES[number].layouts(0)][-1]
+    names = dict(zip(("group_id", "member_id"), ("ng", dice.choice("mn")), strict=True))
+    key = {row.name: names[row.name] for row in RECORD_TYPES[number].key.fields}
+    value = layout.zeros(0) | {row.name: None for row in layout.fields if row.nullable and row.tag is None}
+    log.add(
+        encode_coordinator_record(
+            CoordinatorRecord(record_type=number, key=key, value=value, value_version=0, layout=layout)
+        )
+    )
+
+
 def timeless(log: LogBuilder, dice: random.Random, group: str) -> None:
     """Records without a time, as cleaners write those of magic 0 anew; of the commits one may have none either."""
     times = dice.choice((-1, TIME + dice.randrange(200)))
@@ -77,43 +93,83 @@ def raw(log: LogBuilder, dice: random.Random, group: str) -> None:
     log.add(PLAIN[0], dice.choice(RAW), PLAIN[1])
 
 
-STEPS: dict[Callable[[LogBuilder, random.Random, str], None], int] = {
+Steps = dict[Callable[[LogBuilder, random.Random, str], object], int]
+STEPS: Steps = {
     commit: 12,
     end: 4,
     classic: 3,
     newer: 12,
     timeless: 2,
+    in_another_layout: 1,
     raw: 1,
     lambda log, dice, group: old(log, group, dice.randrange(8), dice.randrange(8)): 1,
-    lambda log, dice, group: log.skip(dice.randrange(3)) and None: 1,
+    lambda log, dice, group: log.skip(dice.randrange(3)): 1,
 }
 
 
-def log_of(dice: random.Random, count: int) -> LogBuilder:
+OUT_OF_PLACE: Steps = {
+    lambda log, dice, group: wrap(log, "g", 0, dice.randrange(8)): 3,
+    lambda log, dice, group: commit(log, dice, "g"): 4,
+    end: 2,
+    lambda log, dice, group: log.add(wrapped(dice), magic=0): 1,
+}
+"""Messages with offsets of batches before and behind them, among commits of the same keys."""
+
+
+def wrapped(dice: random.Random) -> tuple[bytes, Any]:
+    """A record that `wrap` writes, too."""
+    key = {"group": "g", "topic": "t", "partition": dice.randrange(3)}
+    return record_bytes(1, key, dice.choice((None, VALUE)), 0)
+
+
+def log_of(dice: random.Random, count: int, steps: Steps = STEPS) -> LogBuilder:
     """A log of so many steps, with every few batches read on the slow path, or none."""
     log = PartlySlow(dice.choice((0, 0, 2, 5)))
-    for step in dice.choices([*STEPS], [*STEPS.values()], k=count):
+    for step in dice.choices([*steps], [*steps.values()], k=count):
         step(log, dice, dice.choice(GROUPS))
-    if dice.random() < 0.1:
-        wrap(log, "g", 0, dice.randrange(8))
-        commit(log, dice, "g")
     return log
 
 
-@pytest.mark.parametrize("keys", [4, 64])
 @pytest.mark.parametrize("profile", ["classic", "modern", "modern-3.7", "3.9-java", "4.0", "4.2"])
-def test_a_log_of_everything_says_the_same_wherever_it_is_cut(
-    profile: str, keys: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where all tables begin as small as can be."""
-    monkeypatch.setattr(a, "LEAST_KEYS", keys)
-    rules, dice = (PROFILES | RELEASES)[profile], random.Random(f"{profile} {keys}")
-    for _ in range(4):
+def test_a_log_of_everything_says_the_same_wherever_it_is_cut(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all tables begin as small as can be, and in whichever order pieces are joined."""
+    rules, dice = (PROFILES | RELEASES)[profile], random.Random(profile)
+    for keys in (4, 64, 4, 64, 4):
+        monkeypatch.setattr(a, "LEAST_KEYS", keys)
         built = log_of(dice, dice.randrange(5, 60))
         expected = construct_answer(built.log, rules)
         begins = [*accumulate(map(len, built.batches[:-1]))]
         assert columnar_answer(built.log, rules) == expected
-        for count in (1, 4, len(begins)):
+        for count in (2, len(begins)):
             cuts = sorted(dice.sample(begins, min(count, len(begins))))
             for from_last in (False, True):
                 assert columnar_answer(built.log, rules, cuts=cuts, from_last=from_last) == expected
+
+
+@pytest.mark.parametrize("release", [(3, 7), (4, 3)])
+def test_a_log_that_is_known_to_be_of_a_release_says_the_same_wherever_it_is_cut(release: tuple[int, int]) -> None:
+    dice = random.Random(f"{release}")
+    for profile in (PROFILES["modern"], RELEASES["4.0"]):
+        for _ in range(3):
+            built = log_of(dice, 40)
+            expected = construct_answer(built.log, profile, release=release)
+            cuts = [*accumulate(map(len, built.batches[:-1]))][:: dice.randrange(1, 9)]
+            for found in ([], cuts):
+                assert columnar_answer(built.log, profile, cuts=found, release=release) == expected
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_records_out_of_their_place_are_replayed_in_the_order_of_the_log(profile: str) -> None:
+    """``records:M5``: whichever piece has them."""
+    dice = random.Random(profile)
+    for _ in range(20):
+        built = log_of(dice, dice.randrange(2, 8), OUT_OF_PLACE)
+        expected = construct_answer(built.log, PROFILES[profile])
+        for begin in accumulate(map(len, built.batches[:-1])):
+            assert columnar_answer(built.log, PROFILES[profile], cuts=[begin]) == expected
+
+
+def test_a_log_of_everything_is_checked_by_kernels_as_record_by_record() -> None:
+    dice = random.Random(5)
+    for _ in range(6):
+        check_equal(log_of(dice, dice.randrange(5, 40)).log, pieces=(1, 2, 5))

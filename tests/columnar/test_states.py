@@ -20,7 +20,6 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
 from offsets_log.rows.survey import Survey
-from tests.builders import LogBuilder
 from tests.columnar.test_mixed_logs import log_of
 from tests.columnar.test_newer import record
 
@@ -213,11 +212,9 @@ def read_again(state: ColumnarState) -> dict[str, Any]:
 def test_a_record_in_no_known_layout_has_its_group_alone_read_again() -> None:
     """Whether the group has others or not."""
     for before in (False, True):
-        log = LogBuilder()
         state = ColumnarState(MODERN, with_newer=True)
         if before:
             state.add_group_record(decode_coordinator_record(*record(3, "g", "", 1)), 1)
         state.add_group_record(decode_coordinator_record(*record(3, "h", "", 1)), 2)
         state.add_group_record(decode_coordinator_record(*record(5, "g", "m", 1)), -1)
         assert read_again(state) == {"g": True, "h": False}
-        assert log.offset == 0
