@@ -169,6 +169,18 @@ def test_records_out_of_their_place_are_replayed_in_the_order_of_the_log(profile
             assert columnar_answer(built.log, PROFILES[profile], cuts=[begin]) == expected
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("value", [None, VALUE])
+def test_a_later_piece_is_joined_with_no_record_that_has_an_offset_of_its_own(value: Any, profile: str) -> None:
+    """``records:M5``: a transaction behind it comes too late for it."""
+    key = {"group": "g", "topic": "t", "partition": 0}
+    wrapper = LogBuilder().wrap(*((50 + number, record_bytes(1, key, value, 0)) for number in range(2)), magic=0)
+    log = wrapper.commit(9, producer=7).end(7)
+    expected = construct_answer(log.log, PROFILES[profile])
+    for cuts in ([], [len(log.batches[0])]):
+        assert columnar_answer(log.log, PROFILES[profile], cuts=cuts) == expected
+
+
 def test_a_log_of_everything_is_checked_by_kernels_as_record_by_record() -> None:
     dice = random.Random(5)
     for _ in range(6):

@@ -33,7 +33,8 @@ STEPS: list[Step] = [
     *(("n", number, sign) for number, sign in ((5, "+"), (8, "+"), (7, "-"))),
     ("m", 8, "0"),  # a value by which it has nothing
     ("m", 16, "+"),
-    ("m", 4, "+"),  # with names of topics
+    ("m", 4, "+"),  # with the name of a topic
+    ("m", 4, "0"),  # and with another one
     ("m", 11, "+"),  # of a share group
     ("m", 1, "+"),
     ("m", 2, "-"),
@@ -82,7 +83,7 @@ def is_read_again(steps: Sequence[Step]) -> bool:
 def made(who: str, number: int, sign: str) -> CoordinatorRecord:
     if number == 2:
         return decode_coordinator_record(*record_bytes(2, {"group": "g"}, None, 0))
-    raw = holds(who) if sign == "0" else record(number, "g", who, int(sign == "+"))
+    raw = holds(who) if (number, sign) == (8, "0") else record(number, "g", who, "-+0".index(sign))
     return decode_coordinator_record(*raw)
 
 
@@ -136,10 +137,13 @@ def known(state: ColumnarState) -> dict[str, Any]:
             found[key.hex()] = keys[row.member], int(row.last_offset), int(row.is_removed)
             if key[1] in newer.MEMBER_TYPES:
                 found[key.hex()] += int(of_member.state), int(of_member.needed), int(of_member.missed)
+            if newer.TYPES[key[1], newer.ACTION] == newer.CURRENT:
+                found[key.hex()] += int(of_member.first_turn), int(of_member.given_back)
     for number in range(s.scan_state.owned):
         one = s.region(Owned)[number]
         has_it = one.owner >= 0 and one.owner_turn == more[one.owner].turn
-        found[f"{one.high} {one.low} {one.partition}"] = keys[one.owner] if has_it else None
+        first = keys[one.first_owner], int(one.first_owned)
+        found[f"{one.high} {one.low} {one.partition}"] = keys[one.owner] if has_it else None, first
     return found
 
 
@@ -226,6 +230,18 @@ def replayed(log: LogBuilder, *cuts: int) -> ColumnarState:
     return reduce(lambda whole, later: whole.merge(later), states)
 
 
+@pytest.mark.parametrize("beside", [(), (UNKNOWN,)], ids=["kernels", "slow path"])
+def test_there_is_room_for_all_partitions_of_a_member(beside: tuple[tuple[bytes, Any], ...]) -> None:
+    for count in (15, 16, 17, 33, 65, 75, 140):
+        log = LogBuilder().add(record(5, "g", "m", 1)).add(record(5, "g", "n", 1))
+        log.add(has("m", newer.OWNED_NOTES[0], *((0, number) for number in range(count))), *beside)
+        begin = sum(map(len, log.batches))
+        log.add(has("n", newer.OWNED_NOTES[1], *((1, number) for number in range(count + 1))), *beside)
+        expected = construct_answer(log.log, MODERN)
+        assert columnar_answer(log.log, MODERN) == columnar_answer(log.log, MODERN, cuts=[begin]) == expected
+        assert replayed(log).arrays.scan_state.owned == 2 * count + 1
+
+
 @pytest.mark.parametrize(("later", "is_wanted"), [(4, True), (5, True), (6, False)])
 def test_a_group_whose_records_are_in_no_order_is_read_again(later: int, is_wanted: bool) -> None:
     """As those of magic 0 and 1 may be; one of the offset of the one before is no later one."""
@@ -241,14 +257,24 @@ def test_records_with_names_are_told_once_for_each_name() -> None:
     """Read by kernels or not, in one piece or cut before any: names of all records are known, and few records kept."""
     for slow in ((), (UNKNOWN,)):
         log = LogBuilder().add((b"\0\1\0\1h\0\1t" + bytes(4), None), *slow)
-        for number in (1, 1, 2, 2, 3, 1):
-            topics = [{"topic_id": TOPICS[number % 3], "topic_name": f"t{number}", "num_partitions": 1}]
+        for number in (1, 1, 2, 3, 3, 4):
+            topics = [{"topic_id": Uuid(bytes([number] * 16)), "topic_name": f"t{number}", "num_partitions": 1}]
             value = {"topics": [topics[0] | {"partition_metadata": []}]}
             log.add(*slow, record_bytes(4, {"group_id": "g"}, value, 0))
         begins = [*accumulate(map(len, log.batches[:-1]))]
         expected = construct_answer(log.log, MODERN)
-        assert len(expected["topic_names"]) == 3
+        assert len(expected["topic_names"]) == 4
         assert replayed(log).arrays.scan_state.told == 3
         for cuts in ([], begins, *([begin] for begin in begins)):
             for from_last in (False, True):
                 assert columnar_answer(log.log, MODERN, cuts=cuts, from_last=from_last) == expected
+
+
+def test_bytes_behind_a_value_do_not_make_its_names_others() -> None:
+    """Of records that are read on the slow path: what is kept for their names is by names."""
+    state = ColumnarState(MODERN, with_newer=True)
+    key, value = record(4, "g", "", 1)
+    for offset, more in enumerate((b"", b"more", b"more again", b"")):
+        state.add_group_record(decode_coordinator_record(key, value + more), offset)
+    assert told(state) == []
+    assert not is_whole(state)

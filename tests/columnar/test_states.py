@@ -16,10 +16,14 @@ from offsets_log.columnar.folds.replay import replay_logs
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.overflow import REGIONS, SIZES, SLOTS
 from offsets_log.columnar.state import State
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
 from offsets_log.rows.survey import Survey
+from tests.builders import TIME, UNKNOWN, LogBuilder, record_bytes
+from tests.columnar.engines import columnar_answer, construct_answer
 from tests.columnar.test_mixed_logs import log_of
 from tests.columnar.test_newer import record
 
@@ -145,6 +149,9 @@ def test_a_state_begins_with_as_much_room_for_all() -> None:
     assert len(state.overflow) == sum(size for _, size in ends)
 
 
+KEY = {"group": "g", "topic": "t", "partition": 0}
+
+
 def replayed(log: PartitionLog) -> ColumnarState:
     return next(replay_logs([log], MODERN, note=lambda log: lambda seen: None)).state
 
@@ -190,13 +197,55 @@ def test_a_group_has_its_first_record_by_whatever_way_it_was_read() -> None:
     """Of the kernel, and of a key that is read on the slow path; a later one changes nothing."""
     state = ColumnarState(MODERN)
     raw_key = b"\0\1\0\1g\0\1t" + bytes(4)
-    key = {"group": "g", "topic": "t", "partition": 0}
     for offset in (7, 9, 2):
-        row = state.register(raw_key, 1, key, offset)
-        assert row == state.register(raw_key + b"more", 1, key, offset)
+        row = state.register(raw_key, 1, KEY, offset)
+        assert row == state.register(raw_key + b"more", 1, KEY, offset)
     group = state.group_number("g")
     assert state.arrays.rows[row].group == group
     assert state.arrays.groups[group].first_offset == 7
+
+
+def test_keys_of_type_0_are_those_of_type_1_on_the_slow_path_too() -> None:
+    """``L-22``: whichever comes first, and with bytes behind them."""
+    raw = b"\0\1g\0\1t" + bytes(4)
+    for types in ((0, 1), (1, 0), (0, 0)):
+        state = ColumnarState(MODERN)
+        for number in types:
+            state.register(bytes([0, number]) + raw + b"more", number, KEY, 0)
+        rows = state.arrays.rows.up_to(state.arrays.scan_state.row_count)
+        assert len({*rows.column(a.Row.target).tolist()}) == 1
+        state.register(b"\0\2\0\1g", 2, {"group": "g"}, 1)
+        assert state.arrays.scan_state.group_count == 1
+
+
+TIMES = (-1, 0, 1, TIME)
+
+
+@pytest.mark.parametrize("beside", [[], [UNKNOWN]], ids=["kernels", "slow path"])
+@pytest.mark.parametrize("time_ms", TIMES)
+def test_a_group_wrote_at_the_time_of_its_record_or_else_of_the_commit_in_it(time_ms: int, beside: list[Any]) -> None:
+    """Of a record of a group nothing else tells it; a time before the first of all is none."""
+    facts = {"protocol_type": "consumer", "generation": 77, "members": [], "current_state_timestamp": TIME}
+    for in_value in TIMES:
+        log, expected = LogBuilder(), {}
+        value = {"offset": 1, "metadata": "m", "commit_timestamp": in_value, "expire_timestamp": 9, "leader_epoch": 3}
+        records = {"old": record_bytes(0, KEY | {"group": "old"}, value, 0), "newer": record(3, "newer", "", 1)}
+        for version in range(4):
+            group = f"offset {version}"
+            records[group] = record_bytes(1, KEY | {"group": group}, value, version)
+            records[f"group {version}"] = record_bytes(2, {"group": f"group {version}"}, facts, version)
+        for group, one in records.items():
+            made = [
+                Record(offset=log.offset + number, timestamp_ms=time_ms, key=key, value=raw)
+                for number, (key, raw) in enumerate([one, *beside])
+            ]
+            log.batches.append(build_batch(made))
+            log.offset += len(made)
+            at = in_value if time_ms == -1 and group.startswith("o") else time_ms
+            expected |= {group: at} if at >= 0 else {}
+        found = columnar_answer(log.log, MODERN)
+        assert found == construct_answer(log.log, MODERN)
+        assert found["activity"] == expected
 
 
 def test_names_that_differ_in_their_case_only_are_different_groups() -> None:
