@@ -242,6 +242,19 @@ def test_there_is_room_for_all_partitions_of_a_member(beside: tuple[tuple[bytes,
         assert replayed(log).arrays.scan_state.owned == 2 * count + 1
 
 
+@pytest.mark.parametrize("beside", [(), (UNKNOWN,)], ids=["kernels", "slow path"])
+def test_there_is_room_for_all_records_with_names(beside: tuple[tuple[bytes, Any], ...]) -> None:
+    for count in (16, 17, 18, 33, 34):
+        log = LogBuilder()
+        for number in range(count):
+            topic = {"topic_id": Uuid(bytes([number + 1] * 16)), "topic_name": f"t{number}", "num_partitions": 1}
+            log.add(record_bytes(4, {"group_id": "g"}, {"topics": [topic | {"partition_metadata": []}]}, 0), *beside)
+        expected = construct_answer(log.log, MODERN)
+        cut = len(b"".join(log.batches[:3]))
+        assert columnar_answer(log.log, MODERN) == columnar_answer(log.log, MODERN, cuts=[cut]) == expected
+        assert replayed(log).arrays.scan_state.told == count - 1
+
+
 @pytest.mark.parametrize(("later", "is_wanted"), [(4, True), (5, True), (6, False)])
 def test_a_group_whose_records_are_in_no_order_is_read_again(later: int, is_wanted: bool) -> None:
     """As those of magic 0 and 1 may be; one of the offset of the one before is no later one."""
