@@ -171,13 +171,18 @@ def test_records_out_of_their_place_are_replayed_in_the_order_of_the_log(profile
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("value", [None, VALUE])
-def test_a_later_piece_is_joined_with_no_record_that_has_an_offset_of_its_own(value: Any, profile: str) -> None:
-    """``records:M5``: a transaction behind it comes too late for it."""
+@pytest.mark.parametrize("before", [0, 1])
+def test_nothing_is_joined_behind_a_record_with_an_offset_of_later_ones(before: int, value: Any, profile: str) -> None:
+    """``records:M5``: a transaction behind it comes too late for it, whichever piece has the record."""
     key = {"group": "g", "topic": "t", "partition": 0}
-    wrapper = LogBuilder().wrap(*((50 + number, record_bytes(1, key, value, 0)) for number in range(2)), magic=0)
-    log = wrapper.commit(9, producer=7).end(7)
+    log = LogBuilder()
+    for _ in range(before):
+        log.commit(8, partition=1)
+    log.wrap(*((50 + number, record_bytes(1, key, value, 0)) for number in range(2)), magic=0)
+    log.commit(9, producer=7).end(7)
     expected = construct_answer(log.log, PROFILES[profile])
-    for cuts in ([], [len(log.batches[0])]):
+    begins = [*accumulate(map(len, log.batches[: before + 1]))]
+    for cuts in ([], begins, begins[-1:], begins[:1]):
         assert columnar_answer(log.log, PROFILES[profile], cuts=cuts) == expected
 
 
