@@ -186,6 +186,30 @@ def test_nothing_is_joined_behind_a_record_with_an_offset_of_later_ones(before: 
         assert columnar_answer(log.log, PROFILES[profile], cuts=cuts) == expected
 
 
+@pytest.mark.parametrize("odd", [(number, other) for number in range(len(RAW)) for other in range(len(RAW))])
+def test_two_odd_records_side_by_side_are_told_once_each(odd: tuple[int, int]) -> None:
+    log = LogBuilder().add(PLAIN[0], *(RAW[number] for number in odd), PLAIN[1])
+    assert columnar_answer(log.log, PROFILES["modern"]) == construct_answer(log.log, PROFILES["modern"])
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_all_that_producers_cancelled_has_room(count: int, profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``L-18``: a transaction more ends as all others do."""
+    monkeypatch.setattr(a, "LEAST_KEYS", 16)
+    log = LogBuilder()
+    for producer in range(9):
+        log.commit(producer, producer=producer)
+        for partition in range(count):
+            log.commit(None, partition=partition + 1, producer=producer)
+        log.end(producer)
+    begins = [*accumulate(map(len, log.batches[:-1]))]
+    expected = construct_answer(log.log, PROFILES[profile])
+    assert not expected["pending"]
+    for cuts in ([], begins[::4]):
+        assert columnar_answer(log.log, PROFILES[profile], cuts=cuts) == expected
+
+
 def test_a_log_of_everything_is_checked_by_kernels_as_record_by_record() -> None:
     dice = random.Random(5)
     for _ in range(6):
