@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
+from itertools import chain, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -13,16 +14,19 @@ from offsets_log.columnar.events.export import PART_BYTES, Destination, Export
 from offsets_log.columnar.events.rows import ALL, EVENT_COLUMNS, Shown, event_row
 from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.folds import replay as columnar
+from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.materialize.values import finish as finish_columnar
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Threads
+from offsets_log.columnar.scan.reading import Note, ScanPlace, Threads
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, TailFound, Until
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.profile import Profile
+from offsets_log.rows.activity import Activity
 from offsets_log.rows.survey import Survey
 
 Answer = dict[str, Any]
@@ -30,7 +34,9 @@ RowsAnswer = tuple[list[dict[str, Any]], list[Any]]
 EVENT_NAMES = [column.name for column in EVENT_COLUMNS]
 
 
-def construct_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHING) -> Answer:
+def construct_answer(
+    log: PartitionLog, profile: Profile, until: Until = EVERYTHING, *, release: tuple[int, int] | None = None
+) -> Answer:
     """What the construct path makes of a log."""
     seen: list[Damage | TailFound | Missing] = []
     found = Survey.of(log)
@@ -40,17 +46,72 @@ def construct_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTH
             seen.append(event)
         return event
 
-    events = (kept(event) for event in found.watch(iter_events(log, until=until)))
+    activity = Activity()
+    events = (kept(event) for event in activity.watch(found.watch(iter_events(log, until=until, release=release))))
     state = finish(replay(events, profile, on_damage=seen.append))
-    return _answer(state, seen, found)
+    return _answer(state, seen, found) | {"activity": activity.last_ms}
 
 
-def columnar_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHING, *, pieces: int = 1) -> Answer:
-    """What the columnar engine makes of it, cut into pieces."""
+class _Cut(columnar.Replay):
+    """A log cut before the batches at some positions too, whose pieces are perhaps joined from the last one on."""
+
+    def __init__(
+        self, log: PartitionLog, profile: Profile, *, cuts: Sequence[int], from_last: bool, **how: Any
+    ) -> None:
+        super().__init__(log, profile, notes_activity=True, **how)
+        self.cuts += [ScanPlace(0, position) for position in cuts]
+        self.from_last = from_last
+
+    def join(self, parts: Sequence[Any], note: Note) -> ColumnarState:
+        made = [part.result() for part in parts]
+        states = [part.state for part in made]
+        are_plain = not any(state is None or state.is_out_of_place for state in states)
+        if self.from_last and are_plain and all(self.order.fits(one.cursor, two.begin) for one, two in pairwise(made)):
+            whole: ColumnarState = reduce(lambda later, earlier: earlier.merge(later), reversed(states))
+            for seen in chain.from_iterable(part.notes for part in made):
+                note(seen)
+            replay_into(whole, self.order.note_end(made[-1].cursor, note), on_damage=note)
+        else:
+            whole = super().join(parts, note)
+        for state in filter(None, (whole, *states)):
+            assert_fits(state)
+        return whole
+
+
+def assert_fits(state: ColumnarState) -> None:
+    """No table holds more than it has room for, and none of hashes is more than half full."""
+    s, found = state.arrays, state.arrays.scan_state
+    room = s.room() | {"rows": len(s.rows), "groups": len(s.groups), "arena": len(s.arena), "slots": len(s.slots)}
+    used = {name: int(getattr(found, name)) for name in ("opened", "cancelled", "named", "owned", "told", "kept")}
+    used |= {"rows": found.row_count, "groups": found.group_count, "arena": found.arena_used, "more": found.row_count}
+    used |= {"producers": found.producer_count, "unended": found.producer_count, "slots": 2 * found.row_count}
+    used |= {"group_slots": 2 * found.group_count, "producer_slots": 2 * found.producer_count}
+    used |= {"owned_slots": 2 * found.owned}
+    assert used.keys() == room.keys()
+    assert not {name: (count, room[name]) for name, count in used.items() if count > room[name]}
+
+
+def columnar_answer(
+    log: PartitionLog,
+    profile: Profile,
+    until: Until = EVERYTHING,
+    *,
+    pieces: int = 1,
+    cuts: Sequence[int] = (),
+    from_last: bool = False,
+    release: tuple[int, int] | None = None,
+) -> Answer:
+    """What the columnar engine makes of it, cut into pieces, or before the batches at these positions."""
     seen: list[Damage | TailFound | Missing] = []
     replayed = next(
         columnar.replay_logs(
-            [log], profile, note=lambda log: seen.append, until=lambda log: until, threads=Threads(pieces=pieces)
+            [log],
+            profile,
+            note=lambda log: seen.append,
+            until=lambda log: until,
+            release=release,
+            threads=Threads(pieces=pieces),
+            replay=partial(_Cut, cuts=cuts, from_last=from_last),
         )
     )
     with Scanner() as scanner:
@@ -60,7 +121,7 @@ def columnar_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHI
     for item in seen:
         if not isinstance(item, Damage):
             found.saw(item)
-    return _answer(state, seen, found)
+    return _answer(state, seen, found) | {"activity": replayed.state.last_activity()}
 
 
 def _answer(state: CoordinatorState, seen: Sequence[Damage | TailFound | Missing], found: Survey) -> Answer:

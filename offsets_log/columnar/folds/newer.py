@@ -342,11 +342,7 @@ def replay_newer(
     if groups[rows[row].group].newer_flags & READ_AGAIN:
         return keep(arrays, rows[row].group, place)
     most = scan_state.owned + max(size, 0) // 4
-    if (
-        most > scan_state.owned_room
-        or 2 * most > scan_state.owned_slots_room
-        or scan_state.told >= scan_state.told_room
-    ):
+    if most > scan_state.owned_room or scan_state.told >= scan_state.told_room:
         return False
     group = rows[row].group
     if scan_state.is_inspected and TYPES[number, OPTIONAL] and groups[group].anchor_offset == a.NEVER:

@@ -75,7 +75,7 @@ def _replay_newer_one(
     row = interner.find_newer(arrays, data, np.int64(key_size), member_type)
     if row < 0:
         return False
-    size = np.int64(len(data) - key_size) if is_value else np.int64(-1)
+    size = np.int64(len(data) - key_size)
     place = a.Place(record_offset, np.int64(a.SLOW_PATH), index)
     return newer.replay_newer(arrays, row, number, is_value, place, data, np.int64(key_size), size)
 
@@ -199,7 +199,7 @@ class ColumnarState:
     def _make_whole(self, group: int) -> None:
         """Have the records of a group read again."""
         row = self.arrays.groups[group]
-        row.newer_kind = row.newer_kind or newer.NO_KIND
+        row.newer_kind = newer.NO_KIND
         row.newer_flags |= newer.WHOLE
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
@@ -251,7 +251,7 @@ class ColumnarState:
 
     def register(self, raw_key: bytes, record_type: int, fields: dict[str, Any], record_offset: int) -> int:
         """Return the row of a raw key that was read on the slow path, from a record at an offset."""
-        row = self._row(1 if record_type == 0 else record_type, tuple(fields.values()), raw_key)
+        row = self._row(record_type, tuple(fields.values()), raw_key)
         group = self.arrays.groups[self.arrays.rows[row].group]
         if group.first_offset == a.NEVER:
             group.first_offset = record_offset
