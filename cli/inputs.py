@@ -128,9 +128,13 @@ class Inputs(Beside):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks to make before the inputs are read, one sentence each."""
-        notes = (note for log in self.logs for note in log.notes)
-        return (*self.iter_idle_bounds(), *self._opened.notes, *notes)
+        """What is said of the inputs, and of bounds without effect, before an answer."""
+        return (*self.iter_idle_bounds(), *self.remarks)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is said of the inputs, whatever is asked of them."""
+        return (*self._opened.notes, *(note for log in self.logs for note in log.notes))
 
     @property
     def missing_columns(self) -> frozenset[str]:

@@ -27,11 +27,12 @@ WITH = {
         "folds.inspection.",
         "cleaning.indexing.",
     ),
-    "folds.tally.scan": ("scan.", "folds.tally.", "folds.naming.", "folds.merge."),
+    "folds.tally.scan": ("scan.", "folds.tally.", "folds.tally_merge.", "folds.naming.", "folds.merge."),
     "folds.overview.scan": (
         "scan.",
         "folds.overview.",
         "folds.tally.",
+        "folds.tally_merge.",
         "folds.state.",
         "folds.merge.",
         "folds.newer_merge.",

@@ -39,7 +39,7 @@ NOBODYS_NAME = b"\xff"
     HOURS_WRITER,
     HOLDER,  # whom the record being counted is counted for, where holders are
     WHY,  # what Python is asked
-    ASKED,  # of what: the number of a name, or how many bytes of ``text``
+    ASKED,  # of what: the number of a name
     NAMES_TOLD,  # how many topic ids have a name
     NAMES_WAIT,  # whether a record that waits may name topic ids
     IS_SEEN,  # whether the record that the kernel comes back to waits, or Python has seen it

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import naming as nm
-from offsets_log.columnar.folds import overview, sampling, tally
+from offsets_log.columnar.folds import overview, sampling, tally, tally_merge
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.samples import Book, Marks, offset_of, told
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
@@ -171,7 +171,7 @@ class OverviewState(Counting):
         writers = np.concatenate([[nm.NOBODY], numbers[1] + 1])
         self._join_writers(right, writers)
         known = right.latest.up_to(right.arrays.scan_state.row_count)
-        tally.join_rows(self.latest, self.writers, known, right.known_firsts(known), numbers[0], writers)
+        tally_merge.join_rows(self.latest, self.writers, known, right.known_firsts(known), numbers[0], writers)
         self._join_others(right, writers)
         self._join_samples(right, numbers, writers)
         self.join(right, numbers)
@@ -181,7 +181,7 @@ class OverviewState(Counting):
         places = np.array([self.other_keys.setdefault(key, len(self.other_keys)) for key in right.other_keys], np.int64)
         self.others = _unknown_keys(max(len(self.others), len(self.other_keys)), self.others)
         others = right.others.up_to(len(places))
-        tally.join_rows(self.others, self.writers, others, right.known_firsts(others), places, writers)
+        tally_merge.join_rows(self.others, self.writers, others, right.known_firsts(others), places, writers)
 
     def _join_samples(self, right: OverviewState, numbers: a.Int64s, writers: a.Int64s) -> None:
         """Join samples; the first marker of each producer there ends what waits here."""

@@ -16,7 +16,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import naming as nm
-from offsets_log.columnar.folds import tally
+from offsets_log.columnar.folds import tally, tally_merge
 from offsets_log.columnar.folds.replay import Piece, Replay, cuts_at
 from offsets_log.columnar.folds.state import SUMS, ColumnarState, canonical_key, plain
 from offsets_log.columnar.jit.records import Table, places
@@ -155,7 +155,7 @@ class Counting(ColumnarState):
         runs[:, 0] = numbers[runs[:, 0]]
         self.minutes = np.concatenate([self.runs(), runs, np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)])
         self.counts[tally.RUNS] += len(runs)
-        tally.join_writers(self.writers, right.writers.up_to(right.writers_count), numbers)
+        tally_merge.join_writers(self.writers, right.writers.up_to(right.writers_count), numbers)
         self.counts[tally.COUNTED_BYTES] += right.counts[tally.COUNTED_BYTES]
         self.accepted_bytes += right.accepted_bytes
 
@@ -256,7 +256,7 @@ class WritersState(TakesNothing, Counting):
         numbers = self.number(right)
         self._join_writers(right, numbers[1])
         rows = right.arrays.rows.up_to(right.arrays.scan_state.row_count)
-        tally.join_rows(self.arrays.rows, self.writers, rows, right.known_firsts(rows), numbers[0], numbers[1])
+        tally_merge.join_rows(self.arrays.rows, self.writers, rows, right.known_firsts(rows), numbers[0], numbers[1])
         self.join_activity(right, numbers[1])
         self.join_counts(right.arrays.scan_state)
         return self
