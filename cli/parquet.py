@@ -121,7 +121,7 @@ def _compact_tables(
             yield table, _alone(state.pending, table)
         return
     from offsets_log.columnar.materialize.arrow import served_table
-    from offsets_log.columnar.materialize.values import finish, open_offsets
+    from offsets_log.columnar.materialize.values import finish
     from offsets_log.columnar.scan.layout import Scanner
 
     inputs = session.inputs
@@ -136,15 +136,14 @@ def _compact_tables(
                 orphans=orphans,
                 unstable=True,
             )
-            if table is None:  # something was read on the slow path
-                whole = finish(replayed.layout, replayed.state, scanner, whole_groups=False)
-                shown = whole.showing(session.inputs.shows_group, session.inputs.shows_topic)
+            with_offsets = table is None  # something was read on the slow path
+            held = finish(replayed.layout, replayed.state, scanner, whole_groups=False, with_offsets=with_offsets)
+            if table is None:
+                shown = held.showing(session.inputs.shows_group, session.inputs.shows_topic)
                 rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=True))
                 table = table_of_rows(rows, COMPACT_COLUMNS)
-            held = finish(replayed.layout, replayed.state, scanner, whole_groups=False, with_offsets=False)
             session.account.note_load(replayed.log, held.failure)
-            pending = open_offsets(replayed.layout, replayed.state, scanner)
-            asked = [one for one in pending if inputs.shows_group(one.group) and inputs.shows_topic(one.topic)]
+            asked = [one for one in held.pending if inputs.shows_group(one.group) and inputs.shows_topic(one.topic)]
             yield table, _alone(asked, table)
 
 

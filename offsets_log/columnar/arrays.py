@@ -84,7 +84,7 @@ class Group(Record):
     waits: Annotated[Long, "anchor_index"]  # of a group: whether some of its records wait for Python
     is_named: Annotated[Long, "newer_kind"]  # of a topic id
     only: Annotated[Long, "newer_since"]  # of a version 1 + whom all its plain commits are counted for
-    by_id: Annotated[Long, "newer_last"]  # of a version that holds topics by their ids 1 + how many of those had names
+    by_id: Annotated[Long, "newer_last"]  # of a version that holds topics by their ids 1 + how many ids had names then
     held_by: Annotated[Long, "newer_flags"]  # of a version and a partition 1 + whom commits are counted for
 
 

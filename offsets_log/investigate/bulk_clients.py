@@ -63,16 +63,17 @@ class HeldWriters(WritersState):
                 self.arrays.groups[asked].now = version
             case nm.OF_RECORD:
                 self._catch_up()
-                self._saw_newer(asked, self.decode(key, value))
+                self._saw_of(asked, self.decode(key, value))
                 self.counts[nm.IS_SEEN] = 1
 
     def _catch_up(self) -> None:
         """Read the records that wait."""
         for one in taken(self.waiting):
-            self._saw_newer(one.group, self.decode(one.key, one.value))
+            self._saw_of(one.group, self.decode(one.key, one.value))
         self.counts[nm.NAMES_WAIT] = 0
 
-    def _saw_newer(self, group: int, record: CoordinatorRecord) -> None:
+    def _saw_of(self, group: int, record: CoordinatorRecord) -> None:
+        """Take in what Python reads of a group, whose records before it do not wait any more."""
         self.arrays.groups[group].waits = 0
         self._take_over(group, record)
         self._saw(record)
@@ -158,8 +159,7 @@ class HeldWriters(WritersState):
         self.counts[nm.HOLDER] = nm.NOBODY
         if event is not None and event.decoded is not None:
             record = event.decoded
-            self._take_over(self._group(event, record), record)
-            self._saw(record)
+            self._saw_of(self._group(event, record), record)
             if not self.counts[nm.IS_LEARNING]:
                 self.counts[nm.HOLDER] = self._sender(record, not event.batch.is_transactional)
         if not self.counts[nm.IS_LEARNING]:
