@@ -94,11 +94,12 @@ class HeldWriters(WritersState):
             return 0
         by_name = {**holders.by_name, **self._clients.named(holders.by_id)}
         only = [] if holders.only is None else [holders.only]
-        writers = self._numbers(group_id, [*only, *by_name.values(), *holders.by_id.values()])
-        facts = (tuple(by_name), tuple(holders.by_id), tuple(writers))
+        names = self._names(group_id, [*only, *by_name.values(), *holders.by_id.values()])
+        facts = (tuple(by_name), tuple(holders.by_id), tuple(names))
         number = self._versions.get(facts)
         if number is None:
-            (number,) = self.numbers_of([VERSION_NAME + len(self._versions).to_bytes(nm.NUMBER_SIZE)])
+            version_name = VERSION_NAME + len(self._versions).to_bytes(nm.NUMBER_SIZE)
+            number, *writers = self._numbers(names, version_name)
             self._versions[facts] = number
             if only:
                 self.arrays.groups[number].only = writers.pop(0) + 1
@@ -125,20 +126,23 @@ class HeldWriters(WritersState):
         while held and not kernel(self.arrays.all, self.text, names, rows, version):
             self.grow()
 
-    def _numbers(self, group_id: str, holders: Iterable[Holder]) -> list[int]:
-        """Return the writers' numbers for holders."""
+    def _names(self, group_id: str, holders: Iterable[Holder]) -> list[Writer]:
+        """Return the writers that holders are."""
         group = [plain(group_id)] if self._per == "member" else []
-        names = [(*group, *name_of(holder, self._per)) for holder in holders]
+        return [(*group, *name_of(holder, self._per)) for holder in holders]
+
+    def _numbers(self, names: list[Writer], *others: bytes) -> list[int]:
+        """Return the numbers of other names, then those of writers."""
         new = [*dict.fromkeys(name for name in names if name not in self._writers)]
-        numbers = self.numbers_of([nm.NOBODYS_NAME + json.dumps(name).encode() for name in new])
-        self._writers.update(zip(new, numbers, strict=True))
-        return [self._writers[name] for name in names]
+        numbers = self.numbers_of([*others, *(nm.NOBODYS_NAME + json.dumps(name).encode() for name in new)])
+        self._writers.update(zip(new, numbers[len(others) :], strict=True))
+        return [*numbers[: len(others)], *(self._writers[name] for name in names)]
 
     def _sender(self, record: CoordinatorRecord, is_plain: bool) -> int:
         """Return the number of the writer of a commit."""
         holder = self._clients.holder(record, is_plain=is_plain)
         if holder is not None:
-            return self._numbers(record.group, [holder])[0]
+            return self._numbers(self._names(record.group, [holder]))[0]
         return self.numbers_of([plain(record.group).encode()])[0] if self._per == "member" else nm.NOBODY
 
     def number(self, right: ColumnarState) -> a.Int64s:

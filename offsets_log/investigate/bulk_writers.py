@@ -14,6 +14,10 @@ from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Writer, Writers,
 
 HIDDEN = -1
 
+SUMS = ("records", "commits", "tombstones", "noop_commits", "bytes", "garbage_bytes")
+"""Of a writer, as kernels count it and as `writers.Tally` has it."""
+COUNTS = [getattr(tally.Writer, name) for name in (*SUMS, "timed", "first_ms", "last_ms")]
+
 Shows = Callable[[str, str | None], bool]
 """Whether records of a group, and of a topic for offset commits, are asked for."""
 NameOf = Callable[[int], bytes]
@@ -41,11 +45,12 @@ class BulkWriters:
         runs = state.runs().copy()
         state.writers[nm.NOBODY].bytes += state.empty_bytes
         numbers = np.full(state.writers_count, HIDDEN, np.int64)
-        for number in state.counted:
+        counted = state.counted
+        for number, counts in zip(counted, state.writers.columns(*COUNTS)[counted].tolist(), strict=True):
             writer = self._writer(number, state.writer_name, offsets_partition)
             if writer is not None:
                 numbers[number] = self._numbers.setdefault(writer, len(self._numbers))
-                self._add(writer, state.writers[number])
+                self._add(writer, counts)
         runs[:, 0] = numbers[runs[:, 0]]
         self._runs.append(runs[runs[:, 0] != HIDDEN])
 
@@ -83,17 +88,14 @@ class BulkWriters:
             return nobody(per, offsets_partition)
         return (topic, int.from_bytes(name, signed=True)) if per == "partition" else (topic,)
 
-    def _add(self, writer: Writer, counts: tally.Writer) -> None:
+    def _add(self, writer: Writer, counts: list[int]) -> None:
         found = self.writers.of(writer)
-        found.records += int(counts.records)
-        found.commits += int(counts.commits)
-        found.tombstones += int(counts.tombstones)
-        found.noop_commits += int(counts.noop_commits)
-        found.bytes += int(counts.bytes)
-        found.garbage_bytes += int(counts.garbage_bytes)
-        if counts.timed:
-            found.saw_time(int(counts.first_ms))
-            found.saw_time(int(counts.last_ms))
+        *sums, is_timed, first_ms, last_ms = counts
+        for name, count in zip(SUMS, sums, strict=True):
+            setattr(found, name, getattr(found, name) + count)
+        if is_timed:
+            found.saw_time(first_ms)
+            found.saw_time(last_ms)
 
     def finish(self) -> Writers:
         """Return all that was counted."""

@@ -364,10 +364,8 @@ def top_rows(writers: Writers, by: str, missing_columns: frozenset[str] = frozen
     """
     total = sum(tally.bytes for tally in writers.tallies.values())
     missing_columns |= OF_BYTES if "bytes" in missing_columns else frozenset()
-    rows = [
-        without_missing_columns(_row(writers.per, *item, total), missing_columns) for item in writers.tallies.items()
-    ]
-    rows.sort(key=lambda row: tuple((value is None, str(value)) for value in row.values()))  # equal ones by name
+    by_name = sorted(writers.tallies.items(), key=lambda item: [(value is None, str(value)) for value in item[0]])
+    rows = [without_missing_columns(_row(writers.per, *item, total), missing_columns) for item in by_name]
     rows.sort(key=lambda row: row[ORDERS[by]] or 0, reverse=True)
     return rows
 
