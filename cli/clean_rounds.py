@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cli.bulk import processors
+from cli.processors import processors
 
 if TYPE_CHECKING:
     from cli.partition_folders import PartitionFolders

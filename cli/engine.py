@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from cli.account import Account
-from cli.bulk import is_large, processors
 from cli.inputs import Inputs
+from cli.processors import processors
+from offsets_log.columnar.large import is_large
 from offsets_log.events import LogEvent, Wants
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
 from offsets_log.pipeline import iter_events, replay

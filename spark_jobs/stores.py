@@ -29,7 +29,7 @@ from offsets_log.disk.folder import (
 )
 from offsets_log.disk.local import input_errors
 from offsets_log.disk.reader import NAMED, leader_of, open_logs
-from offsets_log.disk.replicas import choose_replica
+from offsets_log.disk.replicas import Alike, choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import InputError
 from offsets_log.log_format.completeness import Missing
@@ -169,7 +169,10 @@ def _find_remote(
     if not logs:
         raise InputError(f"no segment of __consumer_offsets was found in {', '.join(urls)}")
     unknown = logs.pop(None, [])
-    known = [_one_replica(same, above, finder) for _, same in sorted(logs.items(), key=lambda item: item[0] or 0)]
+    alike = Alike()
+    in_order = sorted(logs.items(), key=lambda item: item[0] or 0)
+    known = [_one_replica(same, above, finder, alike) for _, same in in_order]
+    finder.notes += alike.notes
     absent = finder.absent([partition for partition in logs if partition is not None])
     return FoundLogs(known + unknown, tuple(finder.notes), tuple(absent))
 
@@ -228,7 +231,9 @@ def _stored_log(found: _StoredFolder, offsets_partition: int | None) -> FoundLog
     return FoundLog(offsets_partition, files, tuple(notes), told, selection, found.folder.beside)
 
 
-def _one_replica(replicas: Sequence[FoundLog], above: Mapping[str, Mapping[str, Opener]], finder: Finder) -> FoundLog:
+def _one_replica(
+    replicas: Sequence[FoundLog], above: Mapping[str, Mapping[str, Opener]], finder: Finder, alike: Alike
+) -> FoundLog:
     """Return the one of several copies of a partition that `choose_replica` chooses, which reads them all.
 
     Args:
@@ -241,6 +246,6 @@ def _one_replica(replicas: Sequence[FoundLog], above: Mapping[str, Mapping[str, 
         segments = tuple(Segment(file.path, file.base_offset, file.open(ExitStack())) for file in found.files)
         logs.append(PartitionLog(found.offsets_partition, segments, found.notes, found.checkpoints))
     files = {id(log): above[log.segments[0].file] for log in logs}
-    chosen = choose_replica(logs, leader_of(logs, files, finder.clusters))
+    chosen = choose_replica(logs, leader_of(logs, files, finder.clusters), alike)
     by_path = {found.files[0].path: found for found in replicas}
     return replace(by_path[chosen.segments[0].file], notes=chosen.notes, checkpoints=chosen.checkpoints)

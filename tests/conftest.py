@@ -245,7 +245,7 @@ BulkFrom = Callable[[int], None]
 @pytest.fixture
 def bulk_from(monkeypatch: pytest.MonkeyPatch) -> BulkFrom:
     """``bulk_from(n)``: commands read inputs of n bytes and more by kernels; 0 for all, `NEVER` for none."""
-    return lambda least_bytes: monkeypatch.setattr("cli.bulk.BULK_FROM_BYTES", least_bytes)
+    return lambda least_bytes: monkeypatch.setattr("offsets_log.columnar.large.BULK_FROM_BYTES", least_bytes)
 
 
 @pytest.fixture(scope="session")

@@ -25,9 +25,9 @@ SAMPLE = str(ROOT / "samples" / "kafka-4.3-mixed" / "log")
 PROGRAM = "from cli.main import run; run()"
 IN_BULK = f"""
 import atexit
-import cli.engine
+from offsets_log.columnar import large
 from offsets_log.columnar.jit import compiled
-cli.bulk.BULK_FROM_BYTES = 0
+large.BULK_FROM_BYTES = 0
 atexit.register(lambda: [beside.process.kill() for beside in compiled._BESIDE])  # no kernels but the command's
 {PROGRAM}
 """

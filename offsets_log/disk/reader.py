@@ -30,7 +30,7 @@ from offsets_log.disk.folder import (
     checkpoints,
 )
 from offsets_log.disk.packed_partitions import PackedPartition
-from offsets_log.disk.replicas import Leader, choose_replica
+from offsets_log.disk.replicas import Alike, Leader, choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.completeness import Missing
@@ -164,14 +164,16 @@ def open_logs(
             if not partitions or log.offsets_partition in partitions:
                 logs.setdefault(log.offsets_partition, []).append(log)
         unknown = logs.pop(None, [])
+        alike = Alike()
         known = [
-            choose_replica(found, leader_of(found, above, finder.clusters))
+            choose_replica(found, leader_of(found, above, finder.clusters), alike)
             for _, found in sorted(logs.items(), key=_partition)
             if found
         ]
         is_enough = known or unknown or dumps.damages or (may_lack_offsets and finder.user_partitions)
         if not is_enough:
             raise _nothing_found(paths, partitions, finder)
+        finder.notes += alike.notes
         absent = finder.absent([log.offsets_partition for log in known if log.offsets_partition is not None])
         return DiskLogs(known + unknown, dumps, finder, stack.pop_all(), absent)
 

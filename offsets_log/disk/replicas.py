@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
+
+from offsets_log.columnar.large import is_large
+from offsets_log.columnar.scan.batch_rows import BatchRow, batch_rows
 from offsets_log.errors import Damage
-from offsets_log.log_format.batch import LOG_OVERHEAD, MAGIC_POSITION, RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH
+from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.words import counted
+
+CONTENT = BatchRow.base_offset, BatchRow.size_bytes, BatchRow.checksum
+"""What is the same of a batch in all replicas."""
+Contents = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +39,29 @@ class Leader:
     copies: Collection[int] = ()
 
 
-def choose_replica(replicas: Sequence[PartitionLog], leader: Leader | None = None) -> PartitionLog:
+class Alike:
+    """Partitions whose copies are undamaged and hold the same batches: nothing is said of each, but of all together."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, ...]] = Counter()
+
+    def add(self, chosen: PartitionLog, replicas: Sequence[PartitionLog]) -> None:
+        """Add a partition."""
+        self._counts[_home(chosen), *(_home(log) for log in replicas if log is not chosen)] += 1
+
+    @property
+    def notes(self) -> list[str]:
+        """Which copies are read, a sentence for each set of data directories."""
+        return [
+            f"{counted(count, 'partition has', 'partitions have')} copies with the same batches: read in {read}, left "
+            f"out in {', '.join(others)}"
+            for (read, *others), count in self._counts.items()
+        ]
+
+
+def choose_replica(
+    replicas: Sequence[PartitionLog], leader: Leader | None = None, alike: Alike | None = None
+) -> PartitionLog:
     """Return the replica that begins first and, of those, the one whose readable batches reach the highest offset.
 
     Ties are decided by the least damage, then by size, then by order. Files without a segment's name that follow each
@@ -38,21 +72,29 @@ def choose_replica(replicas: Sequence[PartitionLog], leader: Leader | None = Non
 
     Every replica is read whole. The notes of the answer tell the choice, the first difference from each other replica,
     and what another one has beyond its end. Its high watermark is the highest of all replicas'.
+
+    Args:
+        alike: takes the partition if there is nothing to tell of its replicas one by one.
     """
     if len(replicas) == 1:
         return replicas[0]
-    extents = [_extent(log) for log in replicas]
+    with ThreadPoolExecutor() as pool:
+        extents = [*pool.map(_extent, replicas)]
     joined = _join(replicas, extents)
     if joined is not None:
         return joined
     ranks = [_rank(extent, leader, index) for index, extent in enumerate(extents)]
     best = ranks.index(max(ranks))
     chosen, end = replicas[best], extents[best].end
-    why = "" if leader is None else _why(best, extents, leader)
-    notes = [f"{len(replicas)} replicas: {_place(chosen)} is read, its whole batches end before offset {end}{why}"]
-    for log, extent in zip(replicas, extents, strict=True):
-        if log is not chosen:
-            notes += _notes_about(log, extent, chosen, end)
+    notes = []
+    if alike is not None and all(extent.is_as(extents[best]) for extent in extents):
+        alike.add(chosen, replicas)
+    else:
+        why = "" if leader is None else _why(best, extents, leader)
+        notes = [f"{len(replicas)} replicas: {_place(chosen)} is read, its whole batches end before offset {end}{why}"]
+        for log, extent in zip(replicas, extents, strict=True):
+            if log is not chosen:
+                notes += _notes_about(log, extent, chosen, extents[best])
     marks = [log.checkpoints.high_watermark for log in replicas if log.checkpoints.high_watermark is not None]
     told = replace(chosen.checkpoints, high_watermark=max(marks, default=None))
     return replace(chosen, notes=(*chosen.notes, *notes), checkpoints=told)
@@ -76,12 +118,12 @@ def _why(best: int, extents: Sequence[_Extent], leader: Leader) -> str:
     return f"; {led}, but its copy is {'damaged' if is_damaged else 'older'}"
 
 
-def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, end: int) -> list[str]:
+def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, best: _Extent) -> list[str]:
     state = f"{counted(extent.damaged, 'damaged piece')}" if extent.damaged else "undamaged"
     notes = [f"{_place(log)} is left out: offsets {extent.begin} to {extent.end - 1}, {state}, {log.size_bytes} bytes"]
-    if extent.end > end:
+    if extent.end > best.end:
         notes.append(f"{_place(log)} goes on to offset {extent.end - 1}, which {_place(chosen)} does not have")
-    difference = first_difference(chosen, log)
+    difference = None if extent.content == best.content else first_difference(chosen, log)
     if difference is not None:
         notes.append(
             f"{_place(chosen)} and {_place(log)} differ from record offset {difference} on; one may be compacted"
@@ -95,6 +137,7 @@ class _Extent:
 
     Attributes:
         epoch: the leader epoch of its last batch; −1 before magic 2.
+        content: a digest of what `first_difference` compares.
     """
 
     begin: int
@@ -102,6 +145,11 @@ class _Extent:
     damaged: int
     size_bytes: int
     epoch: int
+    content: bytes
+
+    def is_as(self, best: _Extent) -> bool:
+        """Return whether there is nothing to tell of a replica, or of the best one itself."""
+        return not self.damaged and (self.begin, self.content) == (best.begin, best.content)
 
 
 def _join(logs: Sequence[PartitionLog], extents: Sequence[_Extent]) -> PartitionLog | None:
@@ -117,41 +165,59 @@ def _join(logs: Sequence[PartitionLog], extents: Sequence[_Extent]) -> Partition
 def first_difference(one: PartitionLog, other: PartitionLog) -> int | None:
     """Return the first base offset where two replicas differ, between the later beginning and the earlier end of both.
 
-    A difference is a batch only one of them has, or two of the same base offset with other bytes. The partition
-    leader epoch is not compared: it is no part of what was appended, nor of the checksum.
+    A difference is a batch only one of them has, or two of the same base offset with another size or checksum. The
+    partition leader epoch is not compared: it is no part of what was appended, nor of the checksum.
     """
     begin = max(_begin(one), _begin(other))
-    for left, right in zip(_batches(one, begin), _batches(other, begin), strict=False):
-        if left.base_offset != right.base_offset or _content(left) != _content(right):
-            return min(left.base_offset, right.base_offset)
-    return None
+    sides = _contents(one, begin), _contents(other, begin)
+    left, right = NO_BATCHES, NO_BATCHES
+    while True:
+        left = left if len(left) else next(sides[0], NO_BATCHES)
+        right = right if len(right) else next(sides[1], NO_BATCHES)
+        count = min(len(left), len(right))
+        if not count:
+            return None
+        differs = (left[:count] != right[:count]).any(axis=1)
+        if differs.any():
+            first = int(differs.argmax())
+            return int(min(left[first, 0], right[first, 0]))
+        left, right = left[count:], right[count:]
+
+
+NO_BATCHES = np.zeros((0, len(CONTENT)), np.int64)
+
+
+def _contents(log: PartitionLog, begin: int) -> Iterator[Contents]:
+    """Yield the `CONTENT` of batches from an offset on, some at a time."""
+    for rows in batch_rows(log, in_bulk=is_large(log.bytes_to_read)):
+        if not isinstance(rows, Damage):
+            contents = rows.columns(*CONTENT)
+            contents = contents[contents[:, 0] >= begin]
+            if len(contents):
+                yield contents
 
 
 def _extent(log: PartitionLog) -> _Extent:
-    end, damaged, epoch = 0, 0, -1
-    for _, item in iter_log(log):
-        if isinstance(item, RecordBatch):
-            end = max(end, item.next_offset)
-            epoch = item.partition_leader_epoch if item.magic == 2 else -1
-        elif isinstance(item, Damage):
+    end, damaged, epoch, content = 0, 0, NO_PARTITION_LEADER_EPOCH, blake2b()
+    for rows in batch_rows(log, in_bulk=is_large(log.bytes_to_read)):
+        if isinstance(rows, Damage):
             damaged += 1
-    return _Extent(_begin(log), end, damaged, log.size_bytes, epoch)
+        elif len(rows):
+            content.update(rows.columns(*CONTENT).tobytes())
+            end, epoch = int(rows[-1].last_offset) + 1, int(rows[-1].leader_epoch)
+    return _Extent(_begin(log), end, damaged, log.size_bytes, epoch, content.digest())
 
 
 def _begin(log: PartitionLog) -> int:
     """Return the base offset in the first file's name: a compacted log begins there even without its first batches."""
     named = log.segments[0].base_offset
-    return named if named is not None else next((batch.base_offset for batch in _batches(log)), 0)
+    return named if named is not None else next((batch.base_offset for batch in batches_of(log)), 0)
 
 
-def _batches(log: PartitionLog, begin: int = 0) -> Iterator[RecordBatch]:
-    items = (item for _, item in iter_log(log))
-    return (item for item in items if isinstance(item, RecordBatch) and item.base_offset >= begin)
-
-
-def _content(batch: RecordBatch) -> tuple[bytes, bytes]:
-    start = MAGIC_POSITION if batch.magic == 2 else LOG_OVERHEAD
-    return batch.raw[:LOG_OVERHEAD], batch.raw[start:]
+def _home(log: PartitionLog) -> str:
+    """Return the data directory in which a replica's folder lies; the folder, or the file, that lies in none."""
+    place = _place(log)
+    return place.rpartition("/")[0] or place
 
 
 def _place(log: PartitionLog) -> str:

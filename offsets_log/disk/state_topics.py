@@ -12,7 +12,7 @@ from offsets_log.disk.finder import Finder
 from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.local import expand, list_directory
 from offsets_log.disk.reader import DiskLogs, open_logs
-from offsets_log.disk.replicas import choose_replica
+from offsets_log.disk.replicas import Alike, choose_replica
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.state_topics import is_decoded_topic
@@ -53,7 +53,9 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
             )
         if not found:
             raise InputError(f"no segment of {topic} was found in {', '.join(paths[:3])}")
-        logs = [choose_replica(same) for _, same in sorted(found.items())]
+        alike = Alike()
+        logs = [choose_replica(same, alike=alike) for _, same in sorted(found.items())]
+        notes += alike.notes
         result = DiskLogs(logs, Dumps(None), Finder((), stack), stack.pop_all())
         result.files, result.notes = sorted(files), list(dict.fromkeys(notes))
         result.damages, result.has_broken_files = damages, is_broken

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from offsets_log.columnar.large import is_large
 from offsets_log.dumps.dump_log_text import UNTOLD_OF_EXPANDED, KeylessTombstone, NotTold, Sizes, coordinator_bytes
 from offsets_log.dumps.kafka_json import field_bytes
 from offsets_log.dumps.source import (
@@ -65,8 +66,6 @@ CODEC_NAMES = {"nocompressioncodec": "none", "gzipcompressioncodec": "gzip", "sn
 KEY_SIZES = ("keySize", "keysize")
 VALUE_SIZES = ("valueSize", "valuesize", "payloadsize")
 MAX_LINES_OF_ENTRY = 10_000
-BULK_FROM_BYTES = 4 << 20
-"""Size in bytes from which a compiled kernel is worth its start."""
 
 Facts = dict[str, str]
 
@@ -84,7 +83,7 @@ def is_dump_log(text: str) -> bool:
 def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield the batches of a dump, in its order."""
     reader, at, line = _Reader(), 0, 1
-    if len(buffer) >= BULK_FROM_BYTES:
+    if is_large(len(buffer)):
         from offsets_log.columnar.texts.reading import EMBEDDED, BatchText
 
         text = BatchText(buffer, [partial(field_bytes, name) for name in EMBEDDED])

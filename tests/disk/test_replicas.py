@@ -5,7 +5,13 @@ import pytest
 from offsets_log.disk.reader import leader_of, open_logs
 from offsets_log.disk.replicas import Leader, choose_replica, first_difference
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from tests.conftest import NEVER
 from tests.disk.logs import batch, name, offsets, partition, segment
+
+
+@pytest.fixture(autouse=True, params=["batch by batch", "by a kernel"])
+def engine(request, bulk_from):
+    bulk_from(0 if request.param == "by a kernel" else NEVER)
 
 
 def replicas(tmp_path, *contents):
@@ -58,6 +64,20 @@ def test_choose_replica_difference_is_noted_with_first_offset(tmp_path):
     assert notes[2] == (
         "/b/__consumer_offsets-3 and /a/__consumer_offsets-3 differ from record offset 1 on; one may be compacted"
     )
+
+
+def test_copies_with_the_same_batches_are_told_together(tmp_path):
+    for broker, partitions in {"a": (3, 4, 5, 6), "b": (3, 4, 5, 6), "c": (5,)}.items():
+        for number in partitions:
+            epoch = {"leader_epoch": ord(broker)}
+            partition(tmp_path / broker, number, {name(0): batch(0, **epoch) + batch(1, **epoch)})
+    partition(tmp_path / "b", 6, {name(0): segment(0, 1) + damaged(2)})
+    with open_logs([str(tmp_path)]) as disk:
+        assert [note.replace(str(tmp_path), "") for note in disk.notes] == [
+            "2 partitions have copies with the same batches: read in /a, left out in /b",
+            "1 partition has copies with the same batches: read in /a, left out in /b, /c",
+        ]
+        assert [len(log.notes) for log in disk.logs] == [0, 0, 0, 2], "damage is told where it is"
 
 
 def test_choose_replica_three_are_told_one_by_one(tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from offsets_log.columnar import large
 from offsets_log.dumps import dump_log
 from offsets_log.dumps.formats import build_segments
 from offsets_log.log_format.batch import TIMESTAMP_TYPE_MASK, decode_batch_header, encode_batch
@@ -27,7 +28,7 @@ TEXTS = sorted(file.name.removesuffix(".txt.gz") for file in DATA.glob("dump-log
 
 def built(text: bytes, least_bytes: int) -> tuple[Any, ...]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dump_log, "BULK_FROM_BYTES", least_bytes)
+        patch.setattr(large, "BULK_FROM_BYTES", least_bytes)
         made = build_segments("text", text, "dump-log")
     segments = [
         (segment.file, segment.base_offset, bytes(segment.buffer), segment.missing_columns, dict(segment.lines))

@@ -51,7 +51,7 @@ def test_clients_get_the_answers_after_a_restart(name: str, recording: Recording
 def test_clients_get_the_same_of_logs_that_kernels_read(
     name: str, recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.bulk.BULK_FROM_BYTES", 0)
+    monkeypatch.setattr("offsets_log.columnar.large.BULK_FROM_BYTES", 0)
     test_clients_get_the_answers_after_a_restart(name, recording)
 
 

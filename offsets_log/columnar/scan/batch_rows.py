@@ -1,0 +1,125 @@
+"""Batches of a log as rows: where each is and what its bytes are, not what its records hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.jit.compiled import U, kernel
+from offsets_log.columnar.jit.kinds import Bytes
+from offsets_log.columnar.jit.records import Long, Record, Table
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Cursor, Reading, ScanOrder, ScanPlace
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire.primitives import be64
+from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, iter_log
+
+ROWS = 1 << 16
+"""Rows of a table at most, where a kernel makes it."""
+
+
+class BatchRow(Record):
+    """A batch. Two of the same first offset, size and checksum are one batch, whatever their leader epochs."""
+
+    base_offset: Long
+    size_bytes: Long
+    checksum: Long
+    last_offset: Long
+    leader_epoch: Long  # NO_PARTITION_LEADER_EPOCH before magic 2
+
+
+@kernel
+def _note(scan_state: a.ScanState, rows: Table[BatchRow], data: Bytes) -> Any:
+    """Note the batches of a segment from ``scan_state.at`` on; ``scan_state.batches`` is how many there are."""
+    begin = scan_state.at
+    scan_state.batches = 0
+    while scan_state.at < scan_state.stop:
+        if scan_state.at - begin >= scan_state.pause or scan_state.batches >= len(rows):
+            return oc.PAUSED
+        at = scan_state.at
+        size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
+        refused = sc.refusal(scan_state, data, at, size)
+        if refused != oc.FINISHED:
+            return refused
+        row = rows[U(scan_state.batches)]
+        row.base_offset = be64(data, at)
+        row.size_bytes = size
+        row.checksum = bt.checksum_of(data, at)
+        row.last_offset = bt.last_offset(data, at)
+        row.leader_epoch = bt.leader_epoch(data, at)
+        scan_state.last_offset = row.last_offset
+        scan_state.batches += 1
+        scan_state.at = at + size
+    return oc.FINISHED
+
+
+Found = Table[BatchRow] | Damage
+
+
+class _Noting(Reading):
+    """The way of a log into rows: ``found`` has what the last step met."""
+
+    def __init__(self, order: ScanOrder, scanner: Scanner) -> None:
+        cursor = order.begin(ScanPlace(0, 0)) or Cursor(ScanPlace(0, 0), -1, 0, entered=0)
+        super().__init__(order, cursor, scanner, lambda seen: None)
+        self._scan_state = a.new_scan_state(np.zeros(0, np.int64), seed=0)
+        self._rows = Table(BatchRow, ROWS)
+        self.found: list[Found] = []
+
+    @property
+    def scan_state(self) -> a.ScanState:
+        return self._scan_state
+
+    def scan(self, index: int, data: a.Bytes) -> int:
+        outcome = int(_note(self._scan_state, self._rows, data))
+        if noted := self._scan_state.batches:
+            self.found.append(self._rows.up_to(noted).copy())
+        return outcome
+
+    def take(self, index: int, batch: RecordBatch) -> None:
+        self.found.append(_rows_of([batch]))
+
+    def lose(self, damage: Damage) -> None:
+        self.found.append(damage)
+
+
+def batch_rows(log: PartitionLog, *, in_bulk: bool) -> Iterator[Found]:
+    """Yield the batches and the damaged pieces of a log as `iter_log` has them, batches some at a time.
+
+    Args:
+        in_bulk: whether a kernel reads them, which is worth its start for a large log.
+    """
+    if not in_bulk:
+        batches: list[RecordBatch] = []
+        for _, item in iter_log(log):
+            if isinstance(item, RecordBatch):
+                batches.append(item)
+            elif isinstance(item, Damage):
+                yield _rows_of(batches)
+                yield item
+                batches = []
+        yield _rows_of(batches)
+        return
+    order = ScanOrder(log, EVERYTHING, None)
+    with Scanner() as scanner:
+        reading = _Noting(order, scanner)
+        for _ in reading.steps(order.end, lambda size_bytes: None):
+            yield from reading.found
+            reading.found.clear()
+
+
+def _rows_of(batches: Sequence[RecordBatch]) -> Table[BatchRow]:
+    rows = Table(BatchRow, len(batches))
+    for row, batch in zip(rows, batches, strict=True):
+        row.base_offset, row.last_offset = batch.base_offset, batch.last_offset
+        row.size_bytes, row.checksum = batch.size_bytes, batch.crc
+        row.leader_epoch = batch.partition_leader_epoch
+    return rows

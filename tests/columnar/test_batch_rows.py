@@ -1,0 +1,74 @@
+"""Batches as rows: the same from a kernel and batch by batch, whatever the files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offsets_log.columnar.scan import batch_rows as br
+from offsets_log.errors import Damage
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
+from tests.builders import LogBuilder
+from tests.columnar.test_cuts import BEHIND, logs_of_segments
+from tests.columnar.test_equal_engines import CRASHERS
+from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
+from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.sizes import so_many
+
+
+def told(log: PartitionLog, *, in_bulk: bool) -> list[Any]:
+    """Rows and damaged pieces, one by one."""
+    items: list[Any] = []
+    for found in br.batch_rows(log, in_bulk=in_bulk):
+        items += [str(found.error)] if isinstance(found, Damage) else [tuple(row) for row in found.numbers.tolist()]
+    return items
+
+
+def expected(log: PartitionLog) -> list[Any]:
+    items: list[Any] = []
+    for _, item in iter_log(log):
+        if isinstance(item, Damage):
+            items.append(str(item.error))
+        elif isinstance(item, RecordBatch):
+            epoch = item.partition_leader_epoch if item.magic == 2 else -1
+            items.append((item.base_offset, len(item.raw), item.crc, item.last_offset, epoch))
+    return items
+
+
+def assert_equal(log: PartitionLog) -> None:
+    assert told(log, in_bulk=True) == told(log, in_bulk=False) == expected(log)
+
+
+@pytest.mark.parametrize("name", DISTINCT)
+def test_recordings(name: str, recording: Callable[[str], Path]) -> None:
+    for directory in log_directories(recording(name)):
+        for log in read_partitions(directory).values():
+            assert_equal(log)
+
+
+@pytest.mark.parametrize("behind", BEHIND)
+def test_logs_in_segments(behind: str) -> None:
+    for log in logs_of_segments(BEHIND[behind]):
+        assert_equal(log)
+
+
+def test_hostile_segments() -> None:
+    names = ("kafka-0.8.2", "kafka-0.10.2", "kafka-lifetime", "kafka-4.3-mixed")
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in names]))
+    segments = [*islice(hostile_segments(seeds, 7), so_many(400)), *(path.read_bytes() for path in CRASHERS)]
+    for one, two in zip(segments, segments[1:], strict=False):
+        assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, one),)))
+        assert_equal(PartitionLog(0, (Segment("0.log", 0, one), Segment("1.log", None, two))))
+
+
+def test_a_table_that_is_full_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(br, "ROWS", 2)
+    log = LogBuilder().commit(1).commit(2).commit(3).commit(4).commit(5).log
+    tables = [len(found.numbers) for found in br.batch_rows(log, in_bulk=True) if not isinstance(found, Damage)]
+    assert tables == [2, 2, 1]
+    assert_equal(log)
