@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -140,20 +142,26 @@ def _tells_some(path: Path, truth: dict[str, Any]) -> bool:
 @dataclass(frozen=True, slots=True)
 class Command:
     """Arguments of ``offsets-log`` between the log and ``--to``, the output's name, and how to know it is right;
-    whether it reads the log as text of kafka-dump-log, and whether it prints its output instead of taking ``--to``."""
+    whether it reads the log as text of kafka-dump-log, whether two copies of it, and whether it prints its output
+    instead of taking ``--to``."""
 
     name: str
     arguments: Sequence[str]
     output: str
     is_right: Callable[[Path, dict[str, Any]], bool]
     is_of_text: bool = False
+    is_of_copies: bool = False
     prints: bool = False
 
     def measure(self, log: Log, repeat: int) -> Measured:
         """The whole process, from start to exit."""
         with tempfile.TemporaryDirectory(dir=log.folder.parent) as folder:
             out = Path(folder) / self.output
-            source = _text_of(log, Path(folder)) if self.is_of_text else log.folder
+            source = log.folder
+            if self.is_of_text:
+                source = _text_of(log, Path(folder))
+            elif self.is_of_copies:
+                source = _copies_of(log, Path(folder))
             command = ["offsets-log", self.name, str(source), *self.arguments, "--quiet"]
             if not self.prints:
                 command += ["--to", str(out)]
@@ -181,11 +189,19 @@ def _text_of(log: Log, folder: Path) -> Path:
     return text
 
 
+def _copies_of(log: Log, folder: Path) -> Path:
+    """A folder with two brokers' copies of the log."""
+    for broker in ("broker-1", "broker-2"):
+        shutil.copytree(log.folder, folder / "copies" / broker, copy_function=os.link)
+    return folder / "copies"
+
+
 BUSIEST_GROUP = "billing-indexer-00000"
 """Of a generated log."""
 LAG = Command("compact", ("--lag", "-o", "jsonl"), "lag.jsonl", _has_lag)
 """Of a whole data directory."""
 COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
+COPIES = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves, is_of_copies=True)
 COMMANDS = {
     "compact to a table": Command("compact", ("-o", "table"), "offsets.txt", _shows_all_offsets),
     "info": Command("info", ("-o", "jsonl"), "info.jsonl", _counts),

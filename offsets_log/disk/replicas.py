@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from offsets_log.columnar.large import is_large
-from offsets_log.columnar.scan.batch_rows import BatchRow, batch_rows
-from offsets_log.errors import Damage
-from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH
-from offsets_log.log_format.partition_log import PartitionLog, batches_of
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.words import counted
 
-CONTENT = BatchRow.base_offset, BatchRow.size_bytes, BatchRow.checksum
-"""What is the same of a batch in all replicas."""
-Contents = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from offsets_log.disk.extents import Extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +70,10 @@ def choose_replica(
     """
     if len(replicas) == 1:
         return replicas[0]
+    from offsets_log.disk.extents import extent_of
+
     with ThreadPoolExecutor() as pool:
-        extents = [*pool.map(_extent, replicas)]
+        extents = [*pool.map(extent_of, replicas)]
     joined = _join(replicas, extents)
     if joined is not None:
         return joined
@@ -100,7 +94,7 @@ def choose_replica(
     return replace(chosen, notes=(*chosen.notes, *notes), checkpoints=told)
 
 
-def _rank(extent: _Extent, leader: Leader | None, index: int) -> tuple[int, ...]:
+def _rank(extent: Extent, leader: Leader | None, index: int) -> tuple[int, ...]:
     if leader is None:
         return -extent.begin, extent.end, -extent.damaged, extent.size_bytes
     is_leaders = index in leader.copies
@@ -108,7 +102,7 @@ def _rank(extent: _Extent, leader: Leader | None, index: int) -> tuple[int, ...]
     return -extent.begin, epoch, extent.end, -extent.damaged, is_leaders, extent.size_bytes
 
 
-def _why(best: int, extents: Sequence[_Extent], leader: Leader) -> str:
+def _why(best: int, extents: Sequence[Extent], leader: Leader) -> str:
     led = f"broker {leader.node_id} led the partition last, in leader epoch {leader.epoch}"
     if best in leader.copies:
         return f"; {led}, and this is its copy"
@@ -118,11 +112,13 @@ def _why(best: int, extents: Sequence[_Extent], leader: Leader) -> str:
     return f"; {led}, but its copy is {'damaged' if is_damaged else 'older'}"
 
 
-def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, best: _Extent) -> list[str]:
+def _notes_about(log: PartitionLog, extent: Extent, chosen: PartitionLog, best: Extent) -> list[str]:
     state = f"{counted(extent.damaged, 'damaged piece')}" if extent.damaged else "undamaged"
     notes = [f"{_place(log)} is left out: offsets {extent.begin} to {extent.end - 1}, {state}, {log.size_bytes} bytes"]
     if extent.end > best.end:
         notes.append(f"{_place(log)} goes on to offset {extent.end - 1}, which {_place(chosen)} does not have")
+    from offsets_log.disk.extents import first_difference
+
     difference = None if extent.content == best.content else first_difference(chosen, log)
     if difference is not None:
         notes.append(
@@ -131,28 +127,7 @@ def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, best:
     return notes
 
 
-@dataclass(frozen=True, slots=True)
-class _Extent:
-    """The extent of a replica: offsets from ``begin`` to below ``end``, damaged pieces, size in bytes.
-
-    Attributes:
-        epoch: the leader epoch of its last batch; −1 before magic 2.
-        content: a digest of what `first_difference` compares.
-    """
-
-    begin: int
-    end: int
-    damaged: int
-    size_bytes: int
-    epoch: int
-    content: bytes
-
-    def is_as(self, best: _Extent) -> bool:
-        """Return whether there is nothing to tell of a replica, or of the best one itself."""
-        return not self.damaged and (self.begin, self.content) == (best.begin, best.content)
-
-
-def _join(logs: Sequence[PartitionLog], extents: Sequence[_Extent]) -> PartitionLog | None:
+def _join(logs: Sequence[PartitionLog], extents: Sequence[Extent]) -> PartitionLog | None:
     """Join named files that each hold one piece of the log, in order of offsets; return None if any two overlap."""
     if any(log.segments[0].base_offset is not None for log in logs):
         return None
@@ -160,58 +135,6 @@ def _join(logs: Sequence[PartitionLog], extents: Sequence[_Extent]) -> Partition
     if any(extents[i].end > extents[j].begin for i, j in pairwise(order)):
         return None
     return replace(logs[order[0]], segments=tuple(segment for i in order for segment in logs[i].segments))
-
-
-def first_difference(one: PartitionLog, other: PartitionLog) -> int | None:
-    """Return the first base offset where two replicas differ, between the later beginning and the earlier end of both.
-
-    A difference is a batch only one of them has, or two of the same base offset with another size or checksum. The
-    partition leader epoch is not compared: it is no part of what was appended, nor of the checksum.
-    """
-    begin = max(_begin(one), _begin(other))
-    sides = _contents(one, begin), _contents(other, begin)
-    left, right = NO_BATCHES, NO_BATCHES
-    while True:
-        left = left if len(left) else next(sides[0], NO_BATCHES)
-        right = right if len(right) else next(sides[1], NO_BATCHES)
-        count = min(len(left), len(right))
-        if not count:
-            return None
-        differs = (left[:count] != right[:count]).any(axis=1)
-        if differs.any():
-            first = int(differs.argmax())
-            return int(min(left[first, 0], right[first, 0]))
-        left, right = left[count:], right[count:]
-
-
-NO_BATCHES = np.zeros((0, len(CONTENT)), np.int64)
-
-
-def _contents(log: PartitionLog, begin: int) -> Iterator[Contents]:
-    """Yield the `CONTENT` of batches from an offset on, some at a time."""
-    for rows in batch_rows(log, in_bulk=is_large(log.bytes_to_read)):
-        if not isinstance(rows, Damage):
-            contents = rows.columns(*CONTENT)
-            contents = contents[contents[:, 0] >= begin]
-            if len(contents):
-                yield contents
-
-
-def _extent(log: PartitionLog) -> _Extent:
-    end, damaged, epoch, content = 0, 0, NO_PARTITION_LEADER_EPOCH, blake2b()
-    for rows in batch_rows(log, in_bulk=is_large(log.bytes_to_read)):
-        if isinstance(rows, Damage):
-            damaged += 1
-        elif len(rows):
-            content.update(rows.columns(*CONTENT).tobytes())
-            end, epoch = int(rows[-1].last_offset) + 1, int(rows[-1].leader_epoch)
-    return _Extent(_begin(log), end, damaged, log.size_bytes, epoch, content.digest())
-
-
-def _begin(log: PartitionLog) -> int:
-    """Return the base offset in the first file's name: a compacted log begins there even without its first batches."""
-    named = log.segments[0].base_offset
-    return named if named is not None else next((batch.base_offset for batch in batches_of(log)), 0)
 
 
 def _home(log: PartitionLog) -> str:

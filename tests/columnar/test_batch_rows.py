@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def test_hostile_segments() -> None:
     names = ("kafka-0.8.2", "kafka-0.10.2", "kafka-lifetime", "kafka-4.3-mixed")
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in names]))
     segments = [*islice(hostile_segments(seeds, 7), so_many(400)), *(path.read_bytes() for path in CRASHERS)]
-    for one, two in zip(segments, segments[1:], strict=False):
+    for one, two in pairwise(segments):
         assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, one),)))
         assert_equal(PartitionLog(0, (Segment("0.log", 0, one), Segment("1.log", None, two))))
 

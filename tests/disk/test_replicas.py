@@ -2,8 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from offsets_log.disk.extents import first_difference
 from offsets_log.disk.reader import leader_of, open_logs
-from offsets_log.disk.replicas import Leader, choose_replica, first_difference
+from offsets_log.disk.replicas import Leader, choose_replica
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from tests.conftest import NEVER
 from tests.disk.logs import batch, name, offsets, partition, segment
