@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.compact_output import Shown, write_committed
+from cli.compact_output import Shown, count_alone, write_committed
 from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, is_bounded
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
@@ -130,16 +130,16 @@ def command(
             from cli.spark import SparkEngine
 
             assert isinstance(session.engine, SparkEngine)
-            table = session.engine.compact_table(profile, orphans=orphans)
+            table, alone = session.engine.compact_table(profile, orphans=orphans)
             if format_name == "parquet":
                 from cli.parquet import write_table
 
-                write_table(session, output, table, shown)
+                write_table(session, output, table, shown, alone)
                 return
-            write_committed(session, output, format_name, table.to_pylist(), table.column_names, shown)
+            write_committed(session, output, format_name, table.to_pylist(), table.column_names, shown, alone)
             return
-        if format_name == "parquet" and not broker.as_broker:
-            replays = session.engine.replay_in_bulk(PROFILES[profile]) if session.engine.is_bulk else None
+        if format_name == "parquet" and session.engine.is_bulk and not broker.as_broker:
+            replays = session.engine.replay_in_bulk(PROFILES[profile])
             from cli.parquet import write_compact  # loads Arrow while the threads work
 
             write_compact(session, output, replays, shown, orphans=orphans)
@@ -210,15 +210,15 @@ def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) 
 
 
 def _rows(states: Iterator[tuple[PartitionLog, CoordinatorState]], *, orphans: bool) -> tuple[list[Row], int]:
-    """Return the rows with their column ``unstable``, and how many keys have a pending offset and no committed one."""
+    """Return the rows with their column ``unstable``, and `count_alone`."""
     from offsets_log.rows.tables import committed_rows, offset_row_order
 
     rows: list[Row] = []
     alone = 0
     for log, state in states:
-        rows += committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True)
-        if state.pending:
-            alone += len({value.key for value in state.pending} - {value.key for value in state.committed})
+        found = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
+        alone += count_alone(state.pending, found if state.pending else ())
+        rows += found
     return sorted(rows, key=offset_row_order), alone
 
 

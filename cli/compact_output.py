@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from cli.options import Output
     from cli.session import Session
     from offsets_log.data_directory.copied_logs import CopiedLogs
+    from offsets_log.replay.partial import OffsetAndMetadata
     from offsets_log.rows.tables import Row
 
 NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
@@ -48,7 +50,7 @@ def write_committed(
     """Write rows in a format other than Parquet, and report the result.
 
     Args:
-        alone: how many keys have a pending offset and no committed one.
+        alone: what `count_alone` counts.
     """
     from cli.output import destination, write_rows
 
@@ -77,12 +79,18 @@ def write_committed(
     )
 
 
+def count_alone(pending: Iterable[OffsetAndMetadata], rows: Iterable[Row]) -> int:
+    """Return how many keys have a pending offset and no row."""
+    shown = {(row["group"], row["topic"], row["partition"]) for row in rows}
+    return len({value.key for value in pending} - shown)
+
+
 def say_of_alone(session: Session, count: int) -> None:
-    """Report keys that have a pending offset and no committed one, and so no row."""
+    """Report what `count_alone` counts."""
     if count:
         session.account.say(
-            f"{counted(count, 'offset')} of open transactions {'is' if count == 1 else 'are'} not among these, for "
-            "nothing is committed there yet: offsets-log rebuild --table pending"
+            f"{counted(count, 'offset')} of open transactions {'is' if count == 1 else 'are'} not among these: nothing "
+            "is committed there yet, or the group is gone: offsets-log rebuild --table pending"
         )
 
 

@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cli.compact_output import Shown, say_of_alone, say_of_unstable
+from cli.compact_output import Shown, count_alone, say_of_alone, say_of_unstable
 from cli.decide import say_of_decided
 from cli.lag import say_of_lag
 from cli.options import whose_rules
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
 from offsets_log.data_directory.lag_columns import lag_table
-from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
 from offsets_log.words import counted
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from offsets_log.events import LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.partial import OffsetAndMetadata
-    from offsets_log.replay.profile import Profile
 
 COMPRESSION = "zstd"
 EVENT_COMPRESSION_LEVEL = 1
@@ -45,17 +43,13 @@ EVENT_TEXTS = ("metadata", "key", "value", "error")
 def write_compact(
     session: Session,
     output: Output,
-    replays: Iterator[Replayed] | None,
+    replays: Iterator[Replayed],
     shown: Shown,
     *,
     orphans: bool,
 ) -> None:
-    """Write the answer of `compact` as one file.
-
-    Args:
-        replays: replays of the partitions in bulk; None for the construct path.
-    """
-    tables, alone = zip(*_compact_tables(session, PROFILES[shown.profile], replays, orphans=orphans), strict=True)
+    """Write the answer of `compact` as one file, from replays of the partitions in bulk."""
+    tables, alone = zip(*_compact_tables(session, replays, orphans=orphans), strict=True)
     table = pa.concat_tables(tables, promote_options="default")
     table = table.take(pc.sort_indices(table, SORTED_BY))
     write_table(session, output, table, shown, sum(alone))
@@ -79,7 +73,7 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown,
     """Write rows of `compact` as one file, and report the result.
 
     Args:
-        alone: how many keys have a pending offset and no committed one.
+        alone: what `count_alone` counts.
     """
     columns = table if shown.unstable else table.drop_columns(["unstable"])
     if shown.lag is not None:
@@ -108,18 +102,9 @@ def _with_lag(table: pa.Table, logs: CopiedLogs, now_ms: int | None) -> pa.Table
     return table
 
 
-def _compact_tables(
-    session: Session, profile: Profile, replays: Iterator[Replayed] | None, *, orphans: bool
-) -> Iterator[tuple[pa.Table, int]]:
-    """Yield a partition's rows, and how many keys have a pending offset and none of them."""
+def _compact_tables(session: Session, replays: Iterator[Replayed], *, orphans: bool) -> Iterator[tuple[pa.Table, int]]:
+    """Yield a partition's rows, and `count_alone`."""
     yield table_of_rows([], WITH_UNSTABLE), 0
-    if replays is None:
-        for log, state, _ in session.engine.load_all(profile):
-            session.account.note_load(log, state.failure)
-            rows = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
-            table = table_of_rows(rows, COMPACT_COLUMNS)
-            yield table, _alone(state.pending, table)
-        return
     from offsets_log.columnar.materialize.arrow import served_table
     from offsets_log.columnar.materialize.values import finish
     from offsets_log.columnar.scan.layout import Scanner
@@ -144,20 +129,16 @@ def _compact_tables(
                 table = table_of_rows(rows, COMPACT_COLUMNS)
             session.account.note_load(replayed.log, held.failure)
             asked = [one for one in held.pending if inputs.shows_group(one.group) and inputs.shows_topic(one.topic)]
-            yield table, _alone(asked, table)
+            yield table, count_alone_in(table, asked)
 
 
-def _alone(pending: Sequence[OffsetAndMetadata], table: pa.Table) -> int:
-    """Return how many keys of pending offsets have no row."""
+def count_alone_in(table: pa.Table, pending: Sequence[OffsetAndMetadata]) -> int:
+    """Return `count_alone` of a table's rows."""
     if not pending:
         return 0
     groups = pa.array({value.group for value in pending}, pa.string())
-    rows = (
-        table.filter(pc.is_in(table["group"].cast(pa.string()), groups))
-        .select(["group", "topic", "partition"])
-        .to_pylist()
-    )
-    return len({value.key for value in pending} - {tuple(row.values()) for row in rows})
+    rows = table.filter(pc.is_in(table["group"].cast(pa.string()), groups))
+    return count_alone(pending, rows.select(["group", "topic", "partition"]).to_pylist())
 
 
 def write_history(session: Session, output: Output, tables: Iterable[pa.Table], schema: pa.Schema) -> None:

@@ -343,8 +343,8 @@ class SparkEngine(Engine):
 
     # ------------------------------------------------------------------------------------------ as a table
 
-    def compact_table(self, profile: str, *, orphans: bool) -> pa.Table:
-        """Return the answer of `compact` as one sorted table, with the column ``unstable``."""
+    def compact_table(self, profile: str, *, orphans: bool) -> tuple[pa.Table, int]:
+        """Return the answer of `compact` as one sorted table with the column ``unstable``, and `count_alone`."""
         reading = self.inputs.reading
         rows = self.joined(profile=profile, members=False, group=reading.group, topic=reading.topic)
         found = joined_logs(rows, len(self.inputs.logs) or None)
@@ -356,4 +356,7 @@ class SparkEngine(Engine):
         kinds = ["served"] + ["orphan"] * orphans
         table = rows.filter([kind in kinds for kind in rows["kind"].to_pylist()]).sort_by(SORTED_BY)
         raw = [name for name in NAMES_BASE64 if table[name].null_count < len(table)]
-        return table.select([column.name for column in COMPACT_COLUMNS] + raw + ["unstable"])
+        from cli.parquet import count_alone_in
+
+        alone = count_alone_in(table, [value for joined in found for value in joined.pending()])
+        return table.select([column.name for column in COMPACT_COLUMNS] + raw + ["unstable"]), alone

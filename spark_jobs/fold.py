@@ -64,7 +64,8 @@ def memory(partials: DataFrame, profile: str, *, group: tuple[str, ...] = (), to
 
     Args:
         partials: level ``partials`` of the data source, read with the same profile.
-        group, topic: globs of what is shown; problems that end a load stay in any case.
+        group, topic: globs of what is shown. Problems that end a load stay in any case, and so do offsets of open
+            transactions, as ``hidden_open``: all of these decide what becomes of a transaction.
     """
     buckets = f.least(f.col("pieces"), f.lit(MOST_BUCKETS))
     of_group = f.array((f.abs(f.xxhash64("group")) % buckets).cast("int"))
@@ -91,13 +92,16 @@ def _joiner(
 
 
 def _shown(rows: pa.Table, name: str, globs: tuple[str, ...], kinds: tuple[str, ...]) -> pa.Table:
-    """Drop rows of these kinds that no glob matches."""
+    """Drop rows of these kinds that no glob matches; of open ones only the kind becomes another."""
     shows = matcher(globs)
     if shows is None:
         return rows
     hidden = [text for text in rows[name].unique().to_pylist() if text is not None and not shows(text)]
     is_hidden = pc.and_(pc.is_in(rows["kind"], pa.array(kinds)), pc.is_in(rows[name], pa.array(hidden, pa.string())))
-    return rows.filter(pc.invert(is_hidden))
+    is_open = pc.equal(rows["kind"], "open")
+    kind = pc.if_else(pc.and_(is_hidden, is_open), "hidden_open", rows["kind"])
+    at = rows.schema.get_field_index("kind")
+    return rows.set_column(at, rows.schema.field(at), kind).filter(pc.or_(pc.invert(is_hidden), is_open))
 
 
 def join_bucket(table: pa.Table, profile: Profile, *, is_first: bool) -> pa.Table:

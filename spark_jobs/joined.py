@@ -119,7 +119,7 @@ class JoinedLog:
     def holdings(self) -> Holdings:
         """Return how much a coordinator holds of what is shown."""
         served, orphans = (len(self._of(kind)) for kind in ("served", "orphan"))
-        pending = sorted(self.pending(), key=attrgetter("record_offset"))
+        pending = sorted(offsets_of(self._of("open", "hidden_open")), key=attrgetter("record_offset"))
         return Holdings(tuple(self.groups().values()), served, orphans, tuple(pending))
 
     @property

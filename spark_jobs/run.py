@@ -149,11 +149,13 @@ def joined_table(
 ) -> pa.Table:
     """Return all rows of `fold.memory`, in this process.
 
+    All groups and topics are read: what is not shown decides what becomes of an open transaction, too.
+
     Args:
-        decide: takes the rows of all groups and topics as they are read, and returns markers to put behind their logs
+        decide: takes the rows as they are read, and returns markers to put behind their logs
             (`joined.JoinedLog.decided`).
     """
-    order = JobOptions(reading=reading if decide is None else replace(reading, group=(), topic=()), output="")
+    order = JobOptions(reading=replace(reading, group=(), topic=()), output="")
     partials = _partials(spark, order, reading.members)
     if decide is None:
         return _joined(partials, reading)

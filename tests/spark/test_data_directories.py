@@ -47,9 +47,11 @@ QUESTIONS = {
     "share-offsets": (WHOLE, ("compact", "--table", "share-offsets", "-o", "jsonl")),
     "compact-decided": (OPEN, ("compact", "--decide", "-o", "jsonl", *NOW)),
     "rebuild-decided": (OPEN, ("rebuild", "--decide", "-g", "*prepared*")),
+    "info-of-none": (OPEN, ("info", "-g", "zz*", "-o", "jsonl")),
+    "compact-of-pending": (OPEN, ("compact", "-g", "*tx*", "-o", "jsonl")),
 }
 """Recording, and what is asked of it."""
-HERE = ("groups", "compact-decided", "rebuild-decided")
+HERE = ("groups", "compact-decided", "rebuild-decided", "info-of-none", "compact-of-pending")
 """What is asked of a path on this machine too."""
 IN_S3 = "compact-decided"
 
@@ -111,6 +113,10 @@ def test_lag_and_outcomes_are_told(data: Data) -> None:
     assert "aborted" in told
     _, output, _ = answer(QUESTIONS["rebuild-decided"][1], str(data(OPEN)))
     assert {row["group"] for row in json.loads(output)["offsets"]} == {"g-tx-prepared-commit"}
+    _, output, _ = answer(QUESTIONS["info-of-none"][1], str(data(OPEN)))
+    assert any(one["outcome"] for line in output.splitlines() for one in json.loads(line)["open_transactions"])
+    _, _, words = answer(QUESTIONS["compact-of-pending"][1], str(data(OPEN)))
+    assert any("not among these" in word for word in words)
 
 
 def program(job: str, place: str, to: Path, *more: str) -> tuple[int, list[str]]:
