@@ -20,6 +20,7 @@ from offsets_log.events import Event
 from offsets_log.investigate.clients import Clients
 from offsets_log.investigate.holders import Holder, Holders, holders_of
 from offsets_log.investigate.writers import Writer, name_of, plain
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.group import Group
 from offsets_log.replay.groups import GroupFold
@@ -138,9 +139,9 @@ class HeldWriters(WritersState):
         self._writers.update(zip(new, numbers[len(others) :], strict=True))
         return [*numbers[: len(others)], *(self._writers[name] for name in names)]
 
-    def _sender(self, record: CoordinatorRecord, is_plain: bool) -> int:
+    def _sender(self, record: CoordinatorRecord, batch: RecordBatch) -> int:
         """Return the number of the writer of a commit."""
-        holder = self._clients.holder(record, is_plain=is_plain)
+        holder = self._clients.holder(record, batch)
         if holder is not None:
             return self._numbers(self._names(record.group, [holder]))[0]
         return self.numbers_of([plain(record.group).encode()])[0] if self._per == "member" else nm.NOBODY
@@ -165,7 +166,7 @@ class HeldWriters(WritersState):
             record = event.decoded
             self._saw_of(self._group(event, record), record)
             if not self.counts[nm.IS_LEARNING]:
-                self.counts[nm.HOLDER] = self._sender(record, not event.batch.is_transactional)
+                self.counts[nm.HOLDER] = self._sender(record, event.batch)
         if not self.counts[nm.IS_LEARNING]:
             super().count(event, size_bytes)
 

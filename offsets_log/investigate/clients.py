@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from offsets_log.errors import ReplayError
 from offsets_log.investigate.holders import Holder, Holders, TopicIds, holders_of
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.group import Group
 from offsets_log.replay.groups import GroupFold
@@ -70,14 +71,15 @@ class Clients:
                 found |= {(topic, partition): holder for partition, holder in of_ids.get(topic_id, ())}
         return found
 
-    def holder(self, record: CoordinatorRecord | None, *, is_plain: bool) -> Holder | None:
+    def holder(self, record: CoordinatorRecord | None, batch: RecordBatch) -> Holder | None:
         """Return the member that sent a commit, as far as the group metadata in force shows.
 
         Args:
-            is_plain: whether the record is outside of transactions.
+            batch: that of the record: it may be of a transaction (``J-5``).
         """
         if record is None or not record.is_offset_commit or record.value is None:
             return None
         own = record.value.get("topic_id")
         ids = [*([bytes(own)] if own and any(own) else []), *self._ids.of(record.key["topic"])]
+        is_plain = not MODERN.is_transactional(batch)
         return self.holders(record.group).of(record.key["topic"], record.key["partition"], ids, is_plain=is_plain)

@@ -148,12 +148,12 @@ def name_of(holder: Holder, per: str) -> Writer:
 
 
 def _by_client(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
-    holder = clients.holder(record, is_plain=not event.batch.is_transactional)
+    holder = clients.holder(record, event.batch)
     return (None, None) if holder is None else name_of(holder, "client")
 
 
 def _by_member(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
-    holder = clients.holder(record, is_plain=not event.batch.is_transactional)
+    holder = clients.holder(record, event.batch)
     group = None if record is None else plain(record.group)
     return (group, None, None, None, None) if holder is None else (group, *name_of(holder, "member"))
 

@@ -213,6 +213,19 @@ def test_who_is_named_for_commits(tmp_path: Path) -> None:
     assert named == {"one": (1, 1, 1), None: (3, 1, 7)}
 
 
+@pytest.mark.parametrize("least_bytes", [NEVER, 0])
+def test_a_producers_commit_is_of_a_transaction_whatever_its_bit_says(
+    least_bytes: int, tmp_path: Path, bulk_from: BulkFrom
+) -> None:
+    """``J-5``: the only member of the group need not have sent it."""
+    bulk_from(least_bytes)
+    commit = record_bytes(1, {"group": "g", "topic": "t", "partition": 0}, {"offset": 1}, 3)
+    log = LogBuilder().group(member("m", client_id="one")).add(commit)
+    log.add(commit, producer_id=4, producer_epoch=0, base_sequence=0)
+    found = rows(folder_of(log, tmp_path), "--per", "client")
+    assert {row["client_id"]: row["commits"] for row in found} == {"one": 1, None: 1}
+
+
 def test_bytes_of_a_cut_batch_are_shares_of_the_whole(tmp_path: Path) -> None:
     value = {"offset": 1, "leader_epoch": -1, "metadata": "", "commit_timestamp": 1}
     pairs = [record_bytes(1, {"group": "g", "topic": "t", "partition": i}, value, 3) for i in range(4)]

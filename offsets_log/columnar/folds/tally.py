@@ -285,8 +285,7 @@ def flush(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -
                     return row
             at = staged[i].batch - scan_state.segment
             if counts[nm.PER] >= nm.PER_CLIENT:
-                is_plain = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK == 0
-                found = _find_holder(counters, arrays, records, i, text, row, is_plain)
+                found = _find_holder(counters, arrays, records, i, text, row, staged[i].producer < 0)
                 if found != oc.FINISHED:
                     return found
             time = bt.time_at(data, at, staged[i].timestamp_delta)
