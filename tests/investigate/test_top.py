@@ -219,7 +219,8 @@ def test_a_producers_commit_is_of_a_transaction_whatever_its_bit_says(
 ) -> None:
     """``J-5``: the only member of the group need not have sent it."""
     bulk_from(least_bytes)
-    commit = record_bytes(1, {"group": "g", "topic": "t", "partition": 0}, {"offset": 1}, 3)
+    value = {"offset": 1, "metadata": "", "commit_timestamp": 1}
+    commit = record_bytes(1, {"group": "g", "topic": "t", "partition": 0}, value, 3)
     log = LogBuilder().group(member("m", client_id="one")).add(commit)
     log.add(commit, producer_id=4, producer_epoch=0, base_sequence=0)
     found = rows(folder_of(log, tmp_path), "--per", "client")
