@@ -19,7 +19,14 @@ Say = Callable[[str], None]
 
 @contextmanager
 def progress(
-    total: int, say: Say, *, is_wanted: bool | None, is_quiet: bool, unit: str = BYTES, long: int = BAR_FROM_BYTES
+    total: int,
+    say: Say,
+    *,
+    is_wanted: bool | None,
+    is_quiet: bool,
+    unit: str = BYTES,
+    long: int = BAR_FROM_BYTES,
+    done: str = "read",
 ) -> Iterator[Advance]:
     """Show on standard error how much of the input has been read.
 
@@ -29,13 +36,14 @@ def progress(
         is_wanted: None for the default: on a terminal a bar for long work, else lines for work that takes long.
         unit: what is counted.
         long: the least total for which a bar is shown.
+        done: what was done with it, in a word.
     """
     if is_wanted is False or (is_wanted is None and is_quiet):
         yield lambda size_bytes: None
     elif not sys.stderr.isatty():
-        yield Lines(total, say, unit=unit).advance
+        yield Lines(total, say, unit=unit, done=done).advance
     elif is_wanted or total >= long:
-        yield from _bar(total, unit)
+        yield from _bar(total, unit, done)
     else:
         yield lambda size_bytes: None
 
@@ -43,8 +51,16 @@ def progress(
 class Lines:
     """Prints a line every `LINE_EVERY_S` seconds, if anything was read meanwhile."""
 
-    def __init__(self, total: int, say: Say, clock: Callable[[], float] = time.monotonic, unit: str = BYTES) -> None:
-        self._total = total
+    def __init__(
+        self,
+        total: int,
+        say: Say,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        unit: str = BYTES,
+        done: str = "read",
+    ) -> None:
+        self._total, self._done = total, done
         self._unit = unit
         self._say = say
         self._clock = clock
@@ -60,7 +76,8 @@ class Lines:
             if now_s >= self._next_s:
                 self._next_s = now_s + LINE_EVERY_S
                 share = self._read * 100 // max(self._total, 1)
-                self._say(f"read {self._shown(self._read)} of {self._shown(self._total)} {self._unit_shown}, {share} %")
+                of = f"{self._shown(self._read)} of {self._shown(self._total)} {self._unit_shown}"
+                self._say(f"{self._done} {of}, {share} %")
 
     def _shown(self, count: int) -> str:
         return f"{count / 1e6:.1f}" if self._unit == BYTES else f"{count:,}"
@@ -70,7 +87,7 @@ class Lines:
         return "MB" if self._unit == BYTES else self._unit
 
 
-def _bar(total: int, unit: str) -> Iterator[Advance]:
+def _bar(total: int, unit: str, done: str) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -86,7 +103,7 @@ def _bar(total: int, unit: str) -> Iterator[Advance]:
     counts: tuple[ProgressColumn, ...] = (DownloadColumn(), TransferSpeedColumn())
     if unit != BYTES:
         counts = MofNCompleteColumn(), TextColumn(unit)
-    columns = (BarColumn(), *counts, TimeRemainingColumn())
+    columns = (TextColumn(done), BarColumn(), *counts, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=total)
         yield lambda count: bar.advance(task, count)

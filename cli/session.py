@@ -8,15 +8,17 @@ import sys
 from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cli.account import EXIT_ERROR, Account, fail
+from cli.account import EXIT_ERROR, Account, fail, say
 from cli.engine import Engine
 from cli.inputs import Inputs
 from cli.options import Output, ReadOptions
+from cli.progress import progress
 from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.writer import atomic_directory, ensure_place
@@ -106,6 +108,7 @@ def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None, 
             partitions=reading.offsets_partition,
             input_format=reading.input_format,
             columns=columns,
+            comparing=partial(progress, say=say, is_wanted=reading.progress, is_quiet=reading.quiet, done="compared"),
         )
     inputs = Inputs(reading, stack.enter_context(opened))
     account = Account(inputs, stack, shows_progress=reading.progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -41,13 +41,18 @@ class Extent:
         return not self.damaged and (self.begin, self.content) == (best.begin, best.content)
 
 
-def extent_of(log: PartitionLog) -> Extent:
-    """Return how far a replica reaches; it is read whole."""
+def extent_of(log: PartitionLog, advance: Callable[[int], None]) -> Extent:
+    """Return how far a replica reaches; it is read whole.
+
+    Args:
+        advance: called with the size of whole batches read since the last call.
+    """
     end, damaged, epoch, content = 0, 0, NO_PARTITION_LEADER_EPOCH, blake2b()
     for rows in batch_rows(log, in_bulk=is_large(log.bytes_to_read)):
         if isinstance(rows, Damage):
             damaged += 1
         elif len(rows):
+            advance(int(rows.column(BatchRow.size_bytes).sum()))
             content.update(rows.columns(*CONTENT).tobytes())
             end, epoch = int(rows[-1].last_offset) + 1, int(rows[-1].leader_epoch)
     return Extent(_begin(log), end, damaged, log.size_bytes, epoch, content.digest())

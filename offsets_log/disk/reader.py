@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -30,7 +30,7 @@ from offsets_log.disk.folder import (
     checkpoints,
 )
 from offsets_log.disk.packed_partitions import PackedPartition
-from offsets_log.disk.replicas import Alike, Leader, choose_replica
+from offsets_log.disk.replicas import Advance, Alike, Leader, choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.completeness import Missing
@@ -43,6 +43,9 @@ _NO_TOPIC_ID = bytes(16)
 NAMED = "only files that were named are read"
 OTHER_TOPIC = "this is another topic, from which records may be deleted"
 """Why nothing is reported missing around segments."""
+
+
+Comparing = Callable[[int], AbstractContextManager[Advance]]
 
 
 class DiskLogs:
@@ -131,6 +134,7 @@ def open_logs(
     input_format: str | None = None,
     may_lack_offsets: bool = False,
     columns: Set[str] | None = None,
+    comparing: Comparing = lambda size_bytes: nullcontext(lambda size_bytes: None),
 ) -> DiskLogs:
     """Find and open all segments in data directories, partition directories, files, globs, archives and ``-``.
 
@@ -141,6 +145,7 @@ def open_logs(
             guess it from their first bytes.
         may_lack_offsets: whether directories with other topics' partitions alone will do.
         columns: those of the answer, of which notes name what dumps do not tell; None to name all.
+        comparing: takes the size of all copies of partitions that have several; gives what is called as they are read.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
@@ -165,11 +170,13 @@ def open_logs(
                 logs.setdefault(log.offsets_partition, []).append(log)
         unknown = logs.pop(None, [])
         alike = Alike()
-        known = [
-            choose_replica(found, leader_of(found, above, finder.clusters), alike)
-            for _, found in sorted(logs.items(), key=_partition)
-            if found
-        ]
+        size_bytes = sum(log.bytes_to_read for found in logs.values() if len(found) > 1 for log in found)
+        with comparing(size_bytes) as advance:
+            known = [
+                choose_replica(found, leader_of(found, above, finder.clusters), alike, advance)
+                for _, found in sorted(logs.items(), key=_partition)
+                if found
+            ]
         is_enough = known or unknown or dumps.damages or (may_lack_offsets and finder.user_partitions)
         if not is_enough:
             raise _nothing_found(paths, partitions, finder)

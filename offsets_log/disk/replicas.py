@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.disk.extents import Extent
+
+Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,10 @@ class Alike:
 
 
 def choose_replica(
-    replicas: Sequence[PartitionLog], leader: Leader | None = None, alike: Alike | None = None
+    replicas: Sequence[PartitionLog],
+    leader: Leader | None = None,
+    alike: Alike | None = None,
+    advance: Advance = lambda size_bytes: None,
 ) -> PartitionLog:
     """Return the replica that begins first and, of those, the one whose readable batches reach the highest offset.
 
@@ -67,13 +73,14 @@ def choose_replica(
 
     Args:
         alike: takes the partition if there is nothing to tell of its replicas one by one.
+        advance: called with the number of bytes read since the last call, from any thread.
     """
     if len(replicas) == 1:
         return replicas[0]
     from offsets_log.disk.extents import extent_of
 
     with ThreadPoolExecutor() as pool:
-        extents = [*pool.map(extent_of, replicas)]
+        extents = [*pool.map(partial(extent_of, advance=advance), replicas)]
     joined = _join(replicas, extents)
     if joined is not None:
         return joined
