@@ -38,7 +38,7 @@ def progress(
         long: the least total for which a bar is shown.
         done: what was done with it, in a word.
     """
-    if is_wanted is False or (is_wanted is None and is_quiet):
+    if not total or is_wanted is False or (is_wanted is None and is_quiet):
         yield lambda size_bytes: None
     elif not sys.stderr.isatty():
         yield Lines(total, say, unit=unit, done=done).advance

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -72,6 +73,20 @@ def test_in_a_pipe(
     assert bool(lines) == is_told
     assert not is_told or lines[-1].endswith(" MB, 100 %")
     assert "MB" not in result.stdout
+
+
+@pytest.mark.parametrize("least_bytes", [0, NEVER], ids=["bulk", "one by one"])
+def test_the_comparing_of_copies_is_work_too(
+    least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bulk_from: BulkFrom
+) -> None:
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
+    bulk_from(least_bytes)
+    for broker in ("one", "two"):
+        shutil.copytree(SAMPLE, tmp_path / broker)
+    result = CliRunner().invoke(main, ["compact", str(tmp_path)], catch_exceptions=False)
+    lines = [line for line in result.stderr.split("\n") if line.startswith("compared ")]
+    assert len(lines) > 1
+    assert lines[-1].endswith(" MB, 100 %")
 
 
 @pytest.mark.parametrize("options", [("--progress",), ()], ids=["bar", "small"])
