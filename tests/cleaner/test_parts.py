@@ -19,7 +19,7 @@ from offsets_log.cleaner.offset_map import NOT_ENTERED, OffsetMap, enter_segment
 from offsets_log.cleaner.steps import Begins, Steps, begins_in, begins_of, steps_of, take_steps
 from offsets_log.cleaner.transactions import Transactions, control_kind
 from offsets_log.columnar.arrays import SIZE_BYTES
-from offsets_log.columnar.cleaning.indexing import NEWEST
+from offsets_log.columnar.cleaning.indexing import UNCHECKED
 from offsets_log.columnar.cleaning.table import PackedKeys
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.control_record import CONTROL_TYPES
@@ -65,7 +65,7 @@ def written(seed: int) -> tuple[LogFile, list[AbortedTransaction]]:
 def in_bulk(file: LogFile, begins: Begins) -> Steps:
     notes = StepNotes(begins)
     indexing = Indexing.of(file.base_offset, file.size_bytes)
-    return steps_of(file, 0, begins, Follower(file, indexing, NEWEST, notes=notes.take), notes.positions)
+    return steps_of(file, 0, begins, Follower(file, indexing, UNCHECKED, notes=notes.take), notes.positions)
 
 
 @pytest.mark.parametrize("steps_in", [in_bulk, lambda file, begins: steps_of(file, 0, begins)])
