@@ -31,7 +31,7 @@ PLAIN, DATA, ABORT, COMMIT, LEADER_CHANGE = range(5)
 
 
 def batch(offset: int, producer_id: int, kind: int) -> bytes:
-    """One record, or two."""
+    """One record, or two; some that are plain of magic 0 or 1."""
     if kind in (PLAIN, DATA):
         key, value, count = b"key %d" % (offset % 37), b"value", 1 + offset % 2
     else:
@@ -42,6 +42,8 @@ def batch(offset: int, producer_id: int, kind: int) -> bytes:
     records = [
         Record(offset=offset + i, timestamp_ms=TIME, key=key, value=value, headers=()) for i in range(count)
     ]  # fmt: skip
+    if kind == PLAIN and offset % 4 == 0:
+        return build_batch(records, magic=offset // 4 % 2, compression="gzip" if offset % 8 else "none")
     return build_batch(
         records, producer_id=producer_id, producer_epoch=0, base_sequence=-1 if kind > DATA else 0,
         is_transactional=kind != PLAIN, is_control=kind > DATA,
