@@ -11,6 +11,7 @@ import pytest
 from offsets_log.cleaner.drops import Drops
 from offsets_log.cleaner.group_cleaning import _Copying
 from offsets_log.cleaner.settings import Rules, Settings
+from offsets_log.columnar.jit.modes import IS_PYTHON
 from offsets_log.events import Event
 from offsets_log.log_format.building import build_batch, build_marker, encode_legacy_message
 from offsets_log.log_format.compression import CODEC_NAMED
@@ -121,6 +122,7 @@ def test_generated_old_logs_round_after_round(seed: int, kind: str) -> None:
         assert outcome(some, settings, in_bulk=True, threads=3) == expected
 
 
+@pytest.mark.skipif(IS_PYTHON, reason="libraries decompress for machine code only")
 def test_only_what_is_odd_is_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrapper that keeps some, all or none of its messages is not; one of other magics inside is."""
     random, taken = Random(1), list[int]()
