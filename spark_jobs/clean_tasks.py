@@ -34,7 +34,7 @@ from offsets_log.cleaner.steps import Begins, Steps, steps_of
 from offsets_log.cleaner.transactions import Transactions
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.cleaning import table
-from offsets_log.columnar.cleaning.indexing import NEWEST
+from offsets_log.columnar.cleaning.indexing import UNCHECKED
 from offsets_log.columnar.cleaning.table import PackedKeys
 from offsets_log.errors import OffsetsLogError
 from spark_jobs.places import TaskPlace
@@ -80,7 +80,7 @@ class StepsWork(NamedTuple):
         """Return what `steps_of` returns."""
         indexing = Indexing.of(self.file.base_offset, self.file.size_bytes)
         notes = StepNotes(self.begins)
-        follower = Follower(self.file, indexing, NEWEST, notes=notes.take) if self.in_bulk else None
+        follower = Follower(self.file, indexing, UNCHECKED, notes=notes.take) if self.in_bulk else None
         return steps_of(self.file, self.start, self.begins, follower, notes.positions)
 
 

@@ -354,6 +354,8 @@ class Sieve(Sifting):
         self.producers, self.chosen = Table(d.Active, np.array(active, d.Active.dtype)), map.lasts
         settings, round_state = retention.settings, map.round_state
         round_state.now, round_state.new_horizon = settings.now_ms, settings.now_ms + settings.delete_retention_ms
+        round_state.makes_newest = settings.rules.makes_magic_2
+        round_state.keeps_old_tombstones = retention.keeps_old_tombstones
         if settings.rules.keeps_last_batch:
             round_state.last_batch_offset = retention.first_uncleanable
 

@@ -53,7 +53,7 @@ class Editing(Sifting):
         begin, self._begin = self._begin, int(round_state.position)
         if raw:
             is_copied = not round_state.changed
-            base_offset, last_offset = int.from_bytes(raw[:8]), int(round_state.last_kept)
+            base_offset, last_offset = int(round_state.first_kept), int(round_state.last_kept)
             view = self.file.view[begin : self._begin] if is_copied else raw
             self._pieces.append(CutPiece(view, base_offset, last_offset, self.file, is_copied))
 

@@ -53,7 +53,7 @@ class Choice(Protocol):
 
 
 class CutPiece(NamedTuple):
-    """A batch of the new log, or several of magic 2 behind each other."""
+    """A batch of the new log, or several behind each other."""
 
     raw: Buffer
     base_offset: int

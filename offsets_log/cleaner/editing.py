@@ -202,7 +202,7 @@ def _divided(
         return piece, None
     return (
         piece._replace(raw=view[:end], last_offset=last_offset),
-        piece._replace(raw=view[end:], base_offset=batch.offset),
+        piece._replace(raw=view[end:], base_offset=batch.base_offset),
     )
 
 

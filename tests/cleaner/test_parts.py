@@ -19,7 +19,7 @@ from offsets_log.cleaner.offset_map import NOT_ENTERED, OffsetMap, enter_segment
 from offsets_log.cleaner.steps import Begins, Steps, begins_in, begins_of, steps_of, take_steps
 from offsets_log.cleaner.transactions import Transactions, control_kind
 from offsets_log.columnar.arrays import SIZE_BYTES
-from offsets_log.columnar.cleaning.indexing import NEWEST
+from offsets_log.columnar.cleaning.indexing import UNCHECKED
 from offsets_log.columnar.cleaning.table import PackedKeys
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.control_record import CONTROL_TYPES
@@ -31,7 +31,7 @@ PLAIN, DATA, ABORT, COMMIT, LEADER_CHANGE = range(5)
 
 
 def batch(offset: int, producer_id: int, kind: int) -> bytes:
-    """One record, or two."""
+    """One record, or two; some that are plain of magic 0 or 1."""
     if kind in (PLAIN, DATA):
         key, value, count = b"key %d" % (offset % 37), b"value", 1 + offset % 2
     else:
@@ -42,6 +42,8 @@ def batch(offset: int, producer_id: int, kind: int) -> bytes:
     records = [
         Record(offset=offset + i, timestamp_ms=TIME, key=key, value=value, headers=()) for i in range(count)
     ]  # fmt: skip
+    if kind == PLAIN and offset % 4 == 0:
+        return build_batch(records, magic=offset // 4 % 2, compression="gzip" if offset % 8 else "none")
     return build_batch(
         records, producer_id=producer_id, producer_epoch=0, base_sequence=-1 if kind > DATA else 0,
         is_transactional=kind != PLAIN, is_control=kind > DATA,
@@ -65,7 +67,7 @@ def written(seed: int) -> tuple[LogFile, list[AbortedTransaction]]:
 def in_bulk(file: LogFile, begins: Begins) -> Steps:
     notes = StepNotes(begins)
     indexing = Indexing.of(file.base_offset, file.size_bytes)
-    return steps_of(file, 0, begins, Follower(file, indexing, NEWEST, notes=notes.take), notes.positions)
+    return steps_of(file, 0, begins, Follower(file, indexing, UNCHECKED, notes=notes.take), notes.positions)
 
 
 @pytest.mark.parametrize("steps_in", [in_bulk, lambda file, begins: steps_of(file, 0, begins)])

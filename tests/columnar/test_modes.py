@@ -19,6 +19,7 @@ GROUP_RECORDS = "tests/columnar/test_group_records.py"
 HISTORY = "tests/columnar/test_history.py"
 CHECKS = "tests/columnar/test_checks.py"
 CLEANER = "tests/cleaner/test_bulk.py"
+OLD_CLEANER = "tests/cleaner/test_bulk_old.py"
 SAMPLES = "tests/report/test_samples.py"
 PLAIN_PYTHON = "NUMBA_DISABLE_JIT"
 MODES = {
@@ -31,6 +32,7 @@ MODES = {
         HISTORY,
         CHECKS,
         CLEANER,
+        OLD_CLEANER,
         SAMPLES,
         "-k",
         "generated or hostile or kafka-4.3-mixed or width or dictionar",
@@ -43,6 +45,7 @@ MODES = {
         HISTORY,
         CHECKS,
         CLEANER,
+        OLD_CLEANER,
         SAMPLES,
         "-k",
         "generated or in_a_row or width or used",

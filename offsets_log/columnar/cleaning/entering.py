@@ -15,7 +15,7 @@ from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be16, be32, be64
+from offsets_log.columnar.wire.primitives import be16, be32
 
 ENTERED_AT_ONCE = 8 * a.BLOCK
 """Records that are staged before their keys are entered, but for those of the last batch."""
@@ -64,7 +64,7 @@ def _stage(arrays: d.RoundArrays, data: Any, at: Any, end: Any, buffers: a.Buffe
         round_state.staged, round_state.staged_bytes = first + count, size
         for number in range(first, first + count if is_noted else first):
             buffers.staged[U(number)].offset = d.NOT_ENTERED
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    last = bt.last_offset(data, at)
     if last >= round_state.first_dirty:
         round_state.latest = last
     return np.int64(oc.FINISHED)

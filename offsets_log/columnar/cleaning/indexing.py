@@ -15,9 +15,9 @@ from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be32, be64
 
-NEWEST, CHECKED, BY_LAST_OFFSET = range(3)
-"""What is followed: batches of magic 2, whatever their checksums; batches of any magic with right ones, but for
-compressed ones of magic 0 and 1, whose headers tell no first offset; these, too."""
+UNCHECKED, CHECKED, BY_LAST_OFFSET = range(3)
+"""What is followed: batches of any magic, whatever their checksums; those with right ones, but for compressed ones of
+magic 0 and 1, whose headers tell no first offset; these, too."""
 
 
 @inlined
@@ -37,8 +37,8 @@ def fits(round_state: Any, data: Any, at: Any) -> Any:
 @inlined
 def _checked_at(data: Any, at: Any, end: Any, takes: Any) -> Any:
     """Return the size of a batch that `follow` takes by its size, form and checksum, or NOT_PLAIN."""
-    if takes == NEWEST:
-        return newest_at(data, at, end)
+    if takes == UNCHECKED:
+        return bt.size_at(data, at, end)
     size = bt.batch_at(data, at, end)
     is_compressed = size >= 0 and bt.is_older(data, at) and bt.attributes_of(data, at) & bt.CODEC_MASK != 0
     return np.int64(oc.NOT_PLAIN) if is_compressed and takes == CHECKED else size
@@ -92,7 +92,7 @@ def follow(
     as plain as `producers.take` asks for.
 
     Args:
-        takes: NEWEST, CHECKED or BY_LAST_OFFSET.
+        takes: UNCHECKED, CHECKED or BY_LAST_OFFSET.
     """
     at, end = round_state.position, round_state.end
     while at < end:

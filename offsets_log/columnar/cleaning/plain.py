@@ -1,8 +1,8 @@
-"""Plain batches for the cleaner: of magic 2, with a key in each record and no headers; what ends transactions.
+"""Plain batches for the cleaner: with a key in each record and no headers; what ends transactions.
 
-Records of compressed batches are read in a window of decompressed ones (`wire.decompressed`). Of batches of
-transactions Python says first that they may be taken; whatever is not plain stays to `offsets_log.cleaner`, whose rules
-these are.
+A message of magic 0 or 1 is one of them, where all that it holds is of its own magic. Records of compressed batches are
+read in a window of decompressed ones (`wire.decompressed`). Of batches of transactions Python says first that they may
+be taken; whatever is not plain stays to `offsets_log.cleaner`, whose rules these are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
+from offsets_log.columnar.wire import messages as ms
 from offsets_log.columnar.wire.primitives import be16, be32, be64
+
+OF_TRANSACTIONS = bt.CONTROL_MASK | bt.TRANSACTIONAL_MASK
 
 
 @inlined
@@ -34,7 +37,8 @@ def _has(open_: Any, first: Any, count: Any, producer_id: Any) -> Any:
 @inlined
 def _has_plain_offsets(data: Any, at: Any) -> Any:
     """Return whether a header's offsets rise and fit into 64 bits."""
-    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
+    base = be64(data, at)
+    delta = np.int64(0) if bt.is_older(data, at) else be32(data, at + bt.LAST_OFFSET_DELTA)
     return base >= 0 and delta >= 0 and base <= bt.INT64_MAX - delta - 1
 
 
@@ -54,12 +58,12 @@ def reach(arrays: d.RoundArrays, data: Any, at: Any, end: Any) -> Any:
     Return whether it is a marker, or data of a transaction.
     """
     round_state = arrays.round_state
-    if newest_at(data, at, end) < 0:
+    if bt.size_at(data, at, end) < 0:
         return False
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    last = bt.last_offset(data, at)
     if round_state.begun < round_state.aborting and arrays.aborting[U(round_state.begun)].begins_at <= last:
         _begin(arrays, last)
-    return be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | bt.TRANSACTIONAL_MASK) != 0
+    return not bt.is_older(data, at) and be16(data, at + bt.ATTRIBUTES) & OF_TRANSACTIONS != 0
 
 
 @part
@@ -80,7 +84,7 @@ def aborted_at(arrays: d.RoundArrays, data: Any, at: Any, end: Any) -> Any:
     round_state = arrays.round_state
     if round_state.aborted == 0 or at == round_state.allowed_at or newest_at(data, at, end) < 0:
         return np.int64(-1)
-    if be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | bt.TRANSACTIONAL_MASK) != bt.TRANSACTIONAL_MASK:
+    if be16(data, at + bt.ATTRIBUTES) & OF_TRANSACTIONS != bt.TRANSACTIONAL_MASK:
         return np.int64(-1)
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     if not _has_plain_offsets(data, at) or last >= round_state.next_aborted:
@@ -152,6 +156,20 @@ def _ends_aborted(arrays: d.RoundArrays, producer_id: Any) -> Any:
     return True
 
 
+@inlined
+def _has_plain_attributes(data: Any, at: Any) -> Any:
+    """Return whether a batch is of data, with times that its records or messages tell."""
+    if bt.is_older(data, at):
+        return ms.has_known_attributes(data, at)
+    return be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK) == 0
+
+
+@inlined
+def _is_of_one_magic(source: Any, start: Any, end: Any, data: Any, at: Any) -> Any:
+    """Return whether a batch holds no messages of another magic, as brokers once wrote them (``CL-33``)."""
+    return not bt.is_older(data, at) or ms.are_of_magic(source, start, end, np.int64(data[U(at) + U(bt.MAGIC)]))
+
+
 @part
 def plain_at(arrays: d.RoundArrays, data: Any, at: Any, end: Any, buffers: a.Buffers, first: Any) -> Any:
     """Stage the batch at a position; return how many records it has, or the reason why it is not taken.
@@ -162,13 +180,11 @@ def plain_at(arrays: d.RoundArrays, data: Any, at: Any, end: Any, buffers: a.Buf
         first: so many records are staged already; all of them stand where those of this batch must stand.
     """
     round_state, table = arrays.round_state, buffers.table
-    size = newest_at(data, at, end)
-    if size < 0:
+    size = bt.size_at(data, at, end)
+    if size < 0 or not _has_plain_attributes(data, at):
         return np.int64(oc.NOT_PLAIN)
-    attributes = be16(data, at + bt.ATTRIBUTES)
-    if attributes & (bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK):
-        return np.int64(oc.NOT_PLAIN)
-    source, start, stop = data, at + bt.HEADER_SIZE, at + size
+    attributes = bt.attributes_of(data, at)
+    source, start, stop = data, bt.records_begin(data, at), at + size
     if first and round_state.in_window != (attributes & bt.CODEC_MASK != 0):
         return np.int64(oc.PAUSED)
     round_state.in_window = attributes & bt.CODEC_MASK != 0
@@ -181,7 +197,7 @@ def plain_at(arrays: d.RoundArrays, data: Any, at: Any, end: Any, buffers: a.Buf
             return np.int64(oc.NOT_PLAIN)
     round_state.plain_size = bt.HEADER_SIZE + stop - start
     count = bt.count_of(source, start, stop, data, at)
-    if not _has_plain_offsets(data, at) or count <= 0:
+    if not _has_plain_offsets(data, at) or count <= 0 or not _is_of_one_magic(source, start, stop, data, at):
         return np.int64(oc.NOT_PLAIN)
     if count > len(buffers.staged) - first:
         return np.int64(oc.PAUSED if first else oc.NEEDS_RECORDS)

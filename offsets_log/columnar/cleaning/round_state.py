@@ -75,6 +75,8 @@ class RoundState(Record):
     # Of what is kept:
     now: Long
     new_horizon: Long
+    makes_newest: Long  # whether messages of magic 0 and 1 that stay become batches of magic 2
+    keeps_old_tombstones: Long  # whether tombstones of magic 0 and 1 stay
     last_batch_offset: Long  # next offset of the batch that stays in any case, NO_BATCH for none
     last_newest: Long  # the last offset of the last batch of magic 2 that was followed, NEVER_BEFORE without one
     kept: Annotated[Longs, 4, 3]  # what is told of that, by reason: batches, records, bytes
@@ -94,6 +96,7 @@ class RoundState(Record):
     rule: Long  # what stays
     until_offset: Long  # batches that hold this offset or a later one are for Python
     last_at: Long  # where the last batch begins that was taken
+    first_kept: Long  # the first offset of the first batch in what is written
     last_kept: Long  # the last offset of the last batch that was written
     changed: Long  # batches that were not copied
     # Of what pass 1 has taken, which pass 2 need not read again:

@@ -14,14 +14,14 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.cleaning.indexing import fits
 from offsets_log.columnar.cleaning.plain import aborted_at, is_of_commit, marker_at, plain_at, reach
-from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK, can_be_rewritten, rewrite
+from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK, can_be_rewritten, rewrite, rewrite_older
 from offsets_log.columnar.cleaning.table import last_offset
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.decompress import copy_bytes
-from offsets_log.columnar.wire.primitives import be16, be32, be64
+from offsets_log.columnar.wire.primitives import be32, be64
 from offsets_log.log_format import batch as b
 
 MOST_RECORD_OVERHEAD = 32
@@ -54,29 +54,34 @@ def _first_from(round_state: Any, chosen: Any, offset: Any) -> Any:
 
 
 @inlined
-def _is_entered(round_state: Any, data: Any, at: Any) -> Any:
+def _is_entered(round_state: Any, data: Any, at: Any, base: Any) -> Any:
     """Whether pass 1 has entered all records of a batch, so that those that stand last of a key are told by offsets.
 
     Offsets of entered records rise. Of transactions pass 1 may know that others abort.
+
+    Args:
+        base: the batch's base offset.
     """
     if at >= round_state.known_until or at == round_state.allowed_at:
         return False
-    if be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK:
+    if bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK:
         return False
-    base, last = be64(data, at), be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    return base >= round_state.first_dirty and last <= round_state.latest
+    return base >= round_state.first_dirty and bt.last_offset(data, at) <= round_state.latest
 
 
 @part
 def _is_superseded(round_state: Any, data: Any, sieve: d.Sieve, at: Any) -> Any:
     """Whether a batch that pass 1 has entered goes unread: none of its records is the last of its key."""
     chosen = sieve.chosen
-    if not _is_entered(round_state, data, at) or not _is_within(round_state, data, at):
+    if not _is_entered(round_state, data, at, be64(data, at)) or not _is_within(round_state, data, at):
         return False
-    if be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | HORIZON_MASK):
+    attributes = bt.attributes_of(data, at)
+    if attributes & (bt.CONTROL_MASK | HORIZON_MASK):
+        return False
+    if bt.is_older(data, at) and attributes & bt.CODEC_MASK:  # its header tells no first offset
         return False
     first = _first_from(round_state, chosen, be64(data, at))
-    if first < len(chosen) and chosen[U(first)] <= be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA):
+    if first < len(chosen) and chosen[U(first)] <= bt.last_offset(data, at):
         return False
     return not _may_stay_empty(round_state, data, at, sieve.producers)
 
@@ -102,7 +107,7 @@ def sift(arrays: d.RoundArrays, data: Bytes, buffers: a.Buffers, sieve: d.Sieve)
         ):
             round_state.last_at = at
             round_state.changed += 1
-            round_state.records_read += be32(data, at + bt.RECORDS_COUNT)
+            round_state.records_read += np.int64(1) if bt.is_older(data, at) else be32(data, at + bt.RECORDS_COUNT)
             at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
             continue
         count = plain_at(arrays, data, at, end, buffers, np.int64(0))
@@ -126,7 +131,7 @@ def sift(arrays: d.RoundArrays, data: Bytes, buffers: a.Buffers, sieve: d.Sieve)
 @inlined
 def _is_within(round_state: Any, data: Any, at: Any) -> Any:
     """Return whether the log that is written may hold a batch as it is."""
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    last = bt.last_offset(data, at)
     return last < round_state.until_offset and fits(round_state, data, at)
 
 
@@ -148,8 +153,10 @@ def _take_marker(arrays: d.RoundArrays, data: Any, out: Any, at: Any, end: Any) 
         return False
     begin = round_state.out_used
     copy_bytes(data, at, out, begin, np.int64(bt.MARKER_SIZE))
+    if begin == 0:
+        round_state.first_kept = be64(data, at)
     round_state.out_used = begin + bt.MARKER_SIZE
-    round_state.last_kept = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    round_state.last_kept = bt.last_offset(data, at)
     round_state.kept[d.KEPT_MARKERS, 0] += 1
     round_state.kept[d.KEPT_MARKERS, 1] += 1
     round_state.kept[d.KEPT_MARKERS, 2] += bt.MARKER_SIZE
@@ -170,46 +177,83 @@ def _take(
 ) -> Any:
     """Take one batch; return NOT_PLAIN, with nothing done, if something about it is unusual."""
     round_state = arrays.round_state
-    has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
+    is_older = bt.is_older(data, at)
+    has_horizon = bt.attributes_of(data, at) & HORIZON_MASK
     horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
     if (has_horizon and horizon < 0) or not _is_within(round_state, data, at):
         return oc.NOT_PLAIN
     by_keys = round_state.rule == d.BY_KEYS
-    if by_keys:
-        keeps_tombstones = not has_horizon or round_state.now < horizon
-        is_entered = _is_entered(round_state, data, at)
-        kept, tombstones = _choose(arrays, source, staged, sieve.chosen, count, keeps_tombstones, is_entered)
-    else:
-        kept, tombstones = _choose_among(round_state, sieve.chosen, staged, count)
-        if round_state.rule == d.CHOSEN_GO and kept < count:
-            return oc.NOT_PLAIN
+    kept, tombstones = _chosen(arrays, data, source, staged, sieve.chosen, at, count, horizon)
+    if round_state.rule == d.CHOSEN_GO and kept < count:
+        return oc.NOT_PLAIN
     if kept == 0:
         round_state.changed += 1
         return oc.NOT_PLAIN if _may_stay_empty(round_state, data, at, sieve.producers) else oc.FINISHED
-    is_of_producer = be64(data, at + bt.PRODUCER_ID) != b.NO_PRODUCER_ID
+    is_of_producer = bt.producer_of(data, at) != b.NO_PRODUCER_ID
     if not by_keys and is_of_producer and not is_of_commit(arrays, data, at):
         return oc.NOT_PLAIN
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    last = bt.last_offset(data, at)
     begin = round_state.out_used
-    if kept == count and (has_horizon or tombstones == 0 or not by_keys):
+    if begin == 0:
+        round_state.first_kept = bt.base_offset(data, at, staged, np.int64(0))
+    becomes_newest = is_older and round_state.makes_newest != 0
+    gets_horizon = by_keys and tombstones > 0 and not has_horizon and (becomes_newest or not is_older)
+    if kept == count and not gets_horizon and not becomes_newest:
         copy_bytes(data, at, sieve.out, begin, size)
         round_state.out_used = begin + size
+        round_state.last_kept = last
     else:
         round_state.changed += 1
-        if tombstones and not has_horizon and by_keys:
-            horizon = round_state.new_horizon
-        if not can_be_rewritten(data, at, staged, kept):
+        horizon = round_state.new_horizon if gets_horizon else horizon
+        if not can_be_rewritten(round_state, data, at, staged, kept):
             return oc.NOT_PLAIN
-        rewrite(round_state, data, at, source, staged, kept, horizon, sieve.out)
+        if becomes_newest or not is_older:
+            rewrite(round_state, data, at, source, staged, kept, horizon, sieve.out)
+        else:
+            rewrite_older(round_state, data, at, source, staged, kept, sieve.out)
+        round_state.last_kept = staged[U(kept - 1)].offset if is_older else last
         if round_state.in_window:
-            pack = sieve.packs[U(round_state.packs)]
-            pack.begin = begin
-            pack.end = round_state.out_used
-            pack.reason = _reason(round_state, tombstones, last)
-            round_state.packs += 1
-    round_state.last_kept = last
+            _note_pack(round_state, sieve.packs, begin, _reason(round_state, tombstones, last))
     _tell(round_state, kept, tombstones, round_state.out_used - begin, horizon, last)
     return oc.FINISHED
+
+
+@inlined
+def _note_pack(round_state: Any, packs: Table[d.Pack], begin: Any, reason: Any) -> None:
+    """Note that what was written from a position on is to be compressed again."""
+    pack = packs[U(round_state.packs)]
+    pack.begin = begin
+    pack.end = round_state.out_used
+    pack.reason = reason
+    round_state.packs += 1
+
+
+@inlined
+def _chosen(
+    arrays: d.RoundArrays,
+    data: Any,
+    source: Any,
+    staged: Table[a.Staged],
+    chosen: Any,
+    at: Any,
+    count: Any,
+    horizon: Any,
+) -> Any:
+    """Move the records that are kept to the begin of what is staged: how many, and how many tombstones."""
+    round_state = arrays.round_state
+    if round_state.rule != d.BY_KEYS:
+        return _choose_among(round_state, chosen, staged, count)
+    keeps_tombstones = _keeps_tombstones(round_state, bt.is_older(data, at), horizon)
+    is_entered = _is_entered(round_state, data, at, bt.base_offset(data, at, staged, np.int64(0)))
+    return _choose(arrays, source, staged, chosen, count, keeps_tombstones, is_entered)
+
+
+@inlined
+def _keeps_tombstones(round_state: Any, is_older: Any, horizon: Any) -> Any:
+    """Return whether a batch with that horizon, if it has one, keeps its tombstones (``CL-23``)."""
+    if is_older:
+        return round_state.keeps_old_tombstones != 0
+    return horizon < 0 or round_state.now < horizon
 
 
 @inlined
@@ -222,7 +266,7 @@ def _choose(
     keeps_tombstones: Any,
     is_entered: Any,
 ) -> Any:
-    """Move the records that are kept to the begin of what is staged: how many, and how many tombstones."""
+    """Do as `_chosen` by the keys."""
     kept, tombstones = np.int64(0), np.int64(0)
     for number in range(count):
         i = U(number)
@@ -269,9 +313,9 @@ def _choose_among(round_state: Any, chosen: Any, staged: Table[a.Staged], count:
 @inlined
 def _may_stay_empty(round_state: Any, data: Any, at: Any, producers: Any) -> Any:
     """Return whether a batch of data stays empty: a producer's last one, or the last of the round (``CL-21``)."""
-    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) + 1 == round_state.last_batch_offset:
+    if bt.last_offset(data, at) + 1 == round_state.last_batch_offset:
         return True
-    producer_id, low, high = be64(data, at + bt.PRODUCER_ID), np.int64(0), np.int64(len(producers))
+    producer_id, low, high = bt.producer_of(data, at), np.int64(0), np.int64(len(producers))
     while low < high:
         middle = low + high >> 1
         if producers[U(middle)].producer_id < producer_id:
@@ -280,7 +324,7 @@ def _may_stay_empty(round_state: Any, data: Any, at: Any, producers: Any) -> Any
             high = middle
     if producer_id < 0 or low >= len(producers) or producers[U(low)].producer_id != producer_id:
         return False
-    return producers[U(low)].last_offset == be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    return producers[U(low)].last_offset == bt.last_offset(data, at)
 
 
 @inlined

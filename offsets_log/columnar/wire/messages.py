@@ -69,9 +69,15 @@ def _least_size(magic: Any) -> Any:
 
 
 @inlined
-def _key_at(at: Any, magic: Any) -> Any:
+def key_at(at: Any, magic: Any) -> Any:
     """Return the position of the length of a message's key."""
     return at + TIMESTAMP + TIMESTAMP_BYTES * magic
+
+
+@inlined
+def value_at(at: Any, magic: Any) -> Any:
+    """Return where the value of a message without a key begins."""
+    return key_at(at, magic) + 2 * LENGTH_BYTES
 
 
 @part
@@ -84,11 +90,17 @@ def size_at(data: Any, at: Any, end: Any) -> Any:
     return size if magic <= 1 and _least_size(magic) <= size <= end - at else np.int64(oc.NOT_PLAIN)
 
 
+@inlined
+def has_known_attributes(data: Any, at: Any) -> Any:
+    """Return whether a message has no other attributes than its magic knows."""
+    known = CODEC_MASK | (b.TIMESTAMP_TYPE_MASK if data[U(at) + U(MAGIC)] == 1 else 0)
+    return np.int64(data[U(at) + U(ATTRIBUTES)]) & ~known == 0
+
+
 @part
 def is_plain(data: Any, at: Any, size: Any) -> Any:
     """Return whether a whole message has a right checksum and only known attributes."""
-    known = CODEC_MASK | (b.TIMESTAMP_TYPE_MASK if data[U(at) + U(MAGIC)] == 1 else 0)
-    if np.int64(data[U(at) + U(ATTRIBUTES)]) & ~known:
+    if not has_known_attributes(data, at):
         return False
     return crc32(data, at + MAGIC, at + size) == be32(data, at + CRC) & np.int64(0xFFFFFFFF)
 
@@ -102,9 +114,8 @@ def time_of(data: Any, at: Any) -> Any:
 @part
 def compressed_at(data: Any, at: Any, end: Any) -> Any:
     """Return where the value of a compressed message begins that fills it up to its end, or NOT_PLAIN."""
-    key = _key_at(at, np.int64(data[U(at) + U(MAGIC)]))
-    value = key + 2 * LENGTH_BYTES
-    if value > end or be32(data, key) != -1 or be32(data, key + LENGTH_BYTES) != end - value:
+    value = value_at(at, np.int64(data[U(at) + U(MAGIC)]))
+    if value > end or be32(data, value - 2 * LENGTH_BYTES) != -1 or be32(data, value - LENGTH_BYTES) != end - value:
         return np.int64(oc.NOT_PLAIN)
     return value
 
@@ -122,10 +133,21 @@ def count_of(source: Any, start: Any, end: Any) -> Any:
     return count
 
 
+@part
+def are_of_magic(source: Any, start: Any, end: Any, magic: Any) -> Any:
+    """Return whether all messages that ``source[start:end]`` holds are of a magic; `count_of` has counted them."""
+    at = start
+    while at < end:
+        if np.int64(source[U(at) + U(MAGIC)]) != magic:
+            return False
+        at += be32(source, at + SIZE) + b.LOG_OVERHEAD
+    return True
+
+
 @inlined
 def _place(source: Any, at: Any, size: Any, staged: Table[a.Staged], i: Any) -> Any:
     """Note the positions of key and value of a message; return whether they fill it."""
-    key = _key_at(at, np.int64(source[U(at) + U(MAGIC)])) + LENGTH_BYTES
+    key = key_at(at, np.int64(source[U(at) + U(MAGIC)])) + LENGTH_BYTES
     left = at + size - key - LENGTH_BYTES
     key_size = be32(source, key - LENGTH_BYTES)
     if key_size < LEAST_KEY or key_size > left:
