@@ -110,4 +110,4 @@ def test_a_classic_group_has_nothing_of_the_newer_kinds() -> None:
     for built in (LogBuilder().group(), LogBuilder().commit(5)):
         group = built.load(MODERN).groups["g"]
         assert (group.group_epoch, group.assignment_epoch, group.validated_topology_epoch) == (0, 0, -1)
-        assert not (group.targets or group.regular_expressions or group.topology or group.partition_epochs)
+        assert not any((group.targets, group.regular_expressions, group.topology, group.partition_epochs))
