@@ -105,6 +105,12 @@ def test_minus_one_alone_is_no_epoch(epoch: int) -> None:
         assert rule_of_failure((member, {}), (current, {"member_epoch": epoch}), (member, None)) == rule
 
 
+def test_a_log_of_nothing_has_nothing_and_begins_at_0() -> None:
+    for profile in PROFILES.values():
+        state = LogBuilder().load(profile)
+        assert (state.end_offset, state.groups, state.committed, state.problems) == (0, {}, (), ())
+
+
 def test_a_classic_group_has_nothing_of_the_newer_kinds() -> None:
     """Whether it has a record or exists by its offsets alone."""
     for built in (LogBuilder().group(), LogBuilder().commit(5)):
