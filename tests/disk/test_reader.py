@@ -312,6 +312,9 @@ def test_open_logs_nothing_found_names_three_other_topics(count, shown, tmp_path
     for topic in "abcd"[:count]:
         (tmp_path / f"{topic}-0").mkdir()
         (tmp_path / f"{topic}-0" / name(0)).write_bytes(segment(0))
+    for topic in "A" + "abcd"[:count]:  # of the first one no segment is here
+        (tmp_path / f"{topic}-0").mkdir(exist_ok=True)
+        (tmp_path / f"{topic}-0" / f"{0:020}.index").touch()
     with pytest.raises(InputError) as caught:
         open_logs([str(tmp_path)])
     assert f"Here are other topics only ({shown}): " in str(caught.value)
