@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from offsets_log.disk.folder import DirectoryName, Folder
 from offsets_log.disk.reader import NAMED, OTHER_TOPIC, open_logs
 from offsets_log.errors import CorruptRecordError, Damage, InputError
 from offsets_log.log_format.partition_log import Checkpoints
@@ -305,6 +306,12 @@ def test_partitions_of_a_data_directory_are_its_folders_of_such_names(is_packed,
     with open_logs([str(given if is_packed else data)]) as disk:
         found = sorted((one.topic, one.partition) for one in disk.user_partitions)
     assert found == [("__consumer_offsets", 3), ("__consumer_offsets", 12), ("a-b", 12), ("orders", 0)]
+
+
+def test_a_directory_of_no_topic_has_no_partition():
+    for file in ("orders", "orders-", "orders-x", ""):
+        assert DirectoryName.parse(file) == DirectoryName("", -1, "")
+    assert [Folder(prefix, "f").shown_path for prefix in ("", "/", "a.tar!", "a/f/")] == ["f", "f", "a.tar", "a/f"]
 
 
 @pytest.mark.parametrize(("count", "shown"), [(1, "a"), (3, "a, b, c"), (4, "a, b, c, …")])
