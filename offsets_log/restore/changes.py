@@ -63,6 +63,7 @@ class Change:
     partition: int
     current: Committed | None
     wanted: Committed | None
+    is_share: bool
     plan: Committed | None = None
     now: PartitionNow = UNKNOWN
     kind: str = ""
@@ -71,7 +72,6 @@ class Change:
     applied: bool | None = None
     reason: str | None = None
     is_uncertain: bool = False
-    is_share: bool = False
 
     @property
     def key(self) -> TopicPartition:

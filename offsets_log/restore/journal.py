@@ -123,13 +123,9 @@ def read_journal(text: str, file: str) -> Journal:
     return journal
 
 
-def whole_lines(text: str) -> str:
-    """Return the text without a last line that is cut off."""
-    return text[: text.rfind("\n") + 1]
-
-
 def _rows(text: str, file: str) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(whole_lines(text).split("\n")[:-1], 1):
+    """Yield whole lines: the last one may be cut off."""
+    for number, line in enumerate(text.split("\n")[:-1], 1):
         try:
             yield number, json.loads(line)
         except ValueError as error:

@@ -107,6 +107,13 @@ def test_newer_kinds_are_taken_in_the_layout_of_the_release_that_wrote_the_log(
     assert others == {number for number in layouts if len([*RECORD_TYPES[number].layouts(0)]) > 1}
 
 
+def test_hashes_of_keys_cannot_be_foreseen() -> None:
+    """Of each state others; a seed fits in 63 bits."""
+    seeds = {int(new_state(PROFILES["modern"], with_newer=False).scan_state.seed) for _ in range(9)}
+    assert len(seeds) == 9
+    assert all(0 <= seed < 1 << 63 for seed in seeds)
+
+
 def test_what_each_record_of_a_newer_kind_is_about() -> None:
     """Its part in the life of a group, the group's kind, and the type of its member's own records."""
     rows = {number: newer.TYPES[number].tolist() for number in RECORD_TYPES if newer.TYPES[number, newer.ACTION] >= 0}

@@ -19,6 +19,7 @@ from tests.columnar.engines import columnar_answer, construct_answer
 from tests.columnar.test_checks import assert_equal as check_equal
 from tests.columnar.test_equal_engines import RAW, SUBSCRIPTIONS, old, wrap
 from tests.columnar.test_newer import KINDS, leaving, record
+from tests.columnar.test_read_again import replayed
 
 GROUPS = ("g", "\u00fc", "long" * 30)
 TOPICS = ("t", "t" * 70)
@@ -184,6 +185,19 @@ def test_nothing_is_joined_behind_a_record_with_an_offset_of_later_ones(before: 
     begins = [*accumulate(map(len, log.batches[: before + 1]))]
     for cuts in ([], begins, begins[-1:], begins[:1]):
         assert columnar_answer(log.log, PROFILES[profile], cuts=cuts) == expected
+
+
+def test_topic_ids_are_kept_once_for_each_that_followed_another() -> None:
+    """Commits without one, as older versions are, change nothing; wherever the log is cut."""
+    one, other = (bytes(15) + bytes([number]) for number in (1, 2))
+    log = LogBuilder()
+    for topic_id in (None, one, one, None, other, None, None):
+        log.commit(log.offset, **({"version": 3} if topic_id is None else {"topic_id": topic_id}))
+    expected = construct_answer(log.log, PROFILES["modern"])
+    assert replayed(log).arrays.scan_state.named == 1
+    for begin in accumulate(map(len, log.batches[:-1])):
+        assert replayed(log, begin).arrays.scan_state.named == 1
+        assert columnar_answer(log.log, PROFILES["modern"], cuts=[begin]) == expected
 
 
 @pytest.mark.parametrize("odd", [(number, other) for number in range(len(RAW)) for other in range(len(RAW))])

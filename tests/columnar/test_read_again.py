@@ -283,6 +283,15 @@ def test_records_with_names_are_told_once_for_each_name() -> None:
                 assert columnar_answer(log.log, MODERN, cuts=cuts, from_last=from_last) == expected
 
 
+def test_a_group_of_classic_records_alone_is_not_read_again() -> None:
+    """Wherever its log is cut; with one of a newer kind before them it is."""
+    log = LogBuilder().group().commit(1).group(gone=True).group(generation=2).group(generation=3)
+    for begin in accumulate(map(len, log.batches[:-1])):
+        assert not is_whole(replayed(log, begin))
+    mixed = LogBuilder().add(record(3, "g", "", 1)).group().group()
+    assert all(is_whole(replayed(mixed, *cuts)) for cuts in ([], [len(mixed.batches[0])]))
+
+
 def test_bytes_behind_a_value_do_not_make_its_names_others() -> None:
     """Of records that are read on the slow path: what is kept for their names is by names."""
     state = ColumnarState(MODERN, with_newer=True)

@@ -12,7 +12,7 @@ from offsets_log.columnar.scan.reading import Threads
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.replay.profile import MODERN
-from tests.builders import LogBuilder, record_bytes
+from tests.builders import UNKNOWN, LogBuilder, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer
 
 TOPIC = Uuid(bytes(15) + b"\1")
@@ -20,11 +20,11 @@ WITHOUT_KEY = (None, b"")
 """A record by which a batch is not even looked at by kernels."""
 
 
-def member(number: int, **facts: Any) -> tuple[bytes, Any]:
+def member(number: int, group: str = "g", member_id: str = "m", **facts: Any) -> tuple[bytes, Any]:
     """A record of a consumer group's member."""
     layout = next(RECORD_TYPES[number].layouts(0))
     value = layout.zeros(0) | {row.name: None for row in layout.fields if row.nullable and row.tag is None}
-    return record_bytes(number, {"group_id": "g", "member_id": "m"}, value | facts, 0)
+    return record_bytes(number, {"group_id": group, "member_id": member_id}, value | facts, 0)
 
 
 def test_open_transactions_of_more_producers_than_there_was_room_for() -> None:
@@ -35,6 +35,33 @@ def test_open_transactions_of_more_producers_than_there_was_room_for() -> None:
         log.add(record_bytes(1, key, value, 3), WITHOUT_KEY, **LogBuilder.transaction(producer))
     expected = construct_answer(log.log, MODERN)
     assert columnar_answer(log.log, MODERN) == expected
+
+
+def test_markers_of_more_producers_than_there_was_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their records are in the piece before: of them this one has the markers alone, beside one that nobody knows."""
+    monkeypatch.setattr(a, "LEAST_KEYS", 16)
+    log = LogBuilder()
+    for producer in range(40):
+        log.commit(producer, partition=producer, producer=producer)
+    begin = sum(map(len, log.batches))
+    for producer in range(40):
+        log.control(producer, 1, 9)
+    expected = construct_answer(log.log, MODERN)
+    assert (len(expected["committed"]), expected["pending"]) == (40, [])
+    for cuts in ([], [begin]):
+        assert columnar_answer(log.log, MODERN, cuts=cuts) == expected
+
+
+def test_members_of_more_groups_than_there_was_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(a, "LEAST_KEYS", 16)
+    log = LogBuilder()
+    for number in range(40):
+        log.add(member(5, f"g{number}"), UNKNOWN).add(member(5, "all", f"m{number}"), UNKNOWN)
+    begin = sum(map(len, log.batches[:40]))
+    expected = construct_answer(log.log, MODERN)
+    assert (len(expected["groups"]), len(expected["groups"]["all"].members)) == (41, 40)
+    for cuts in ([], [begin]):
+        assert columnar_answer(log.log, MODERN, cuts=cuts) == expected
 
 
 @pytest.mark.parametrize("partitions", [[3, 3], [3, 4, 3]])

@@ -285,6 +285,19 @@ def test_java_has_its_first_cycle_an_interval_after_the_load_and_scala_at_startu
         assert cache.tick(NOW + first_ms + INTERVAL_MS).written != {}
 
 
+def test_a_coordinator_that_is_started_again_has_a_first_cycle_again() -> None:
+    """``E-1``: the Scala one at once."""
+    clock = Clock()
+    cache, _ = with_log("3.9", clock=clock)
+    assert cache.tick().written == {}
+    cache.commit_offsets("g", THREE, retention_ms=0)
+    clock.now_ms += 1
+    assert cache.tick().written == {}
+    cache.shutdown()
+    cache.startup()
+    assert list(cache.tick().written) == [cache.partition_for("g")]
+
+
 @pytest.mark.parametrize("release", ["1.1", "2.0", "2.1", "2.8.2", "3.9", "3.9-java", "4.3"])
 def test_what_is_older_than_the_retention_goes_with_its_group(release: str) -> None:
     """``E-3``–``E-5``, ``E-14``–``E-18``."""

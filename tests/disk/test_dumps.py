@@ -56,6 +56,14 @@ def test_columns_that_a_dump_does_not_tell_are_named_if_the_answer_has_them(
         assert sum("has null for" in note for note in disk.notes) == told
 
 
+def test_remarks_about_a_dump_name_its_file(tmp_path: Path) -> None:
+    for file in ("a.json", "b.json"):
+        (tmp_path / file).write_text(consumed(0))
+    with open_logs([str(tmp_path / "a.json"), str(tmp_path / "b.json")]) as disk:
+        markers = [note for note in disk.notes if "no transaction markers are told" in note]
+        assert [note.split(": ")[0] for note in markers] == [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+
+
 def test_dumps_of_one_partition_are_one_log_unless_they_repeat_a_segment() -> None:
     def read(*made: tuple[int | None, int | None]) -> list[tuple[int | None, list[int | None]]]:
         """Partition and base offset of each dump → the logs, with those of their segments."""

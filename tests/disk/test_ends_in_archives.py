@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import struct
 import zipfile
+from contextlib import suppress
 
 import pytest
 
 from offsets_log.disk.archives import MAX_OFFSET, unpack
 from offsets_log.disk.folder import Folder
-from offsets_log.disk.tails import CHUNK_BYTES, read_tail
+from offsets_log.disk.tails import CHUNK_BYTES, TAIL_BYTES, read_tail
+from offsets_log.errors import Damage, InputError
 from tests.disk.logs import batch, name, segment
-from tests.disk.test_archives import FILES, FILES_BEFORE, MAKERS, make_zip
+from tests.disk.test_archives import FILES, FILES_BEFORE, MAKERS, make_tar, make_zip
 
 OF_TOPIC = {f"data/orders-0/{name(base)}": segment(base, base + 1) for base in (0, 2, 4, 6)}
 OFFSETS = {f"data/__consumer_offsets-3/{name(0)}": segment(0)}
@@ -53,6 +56,29 @@ def test_the_end_of_a_large_segment_is_kept_from_a_batch_on(maker: str) -> None:
     else:
         assert 60_000 < len(kept) < 130_000
         assert orders.kept_from == {name(0): int.from_bytes(kept[:8])}
+
+
+def test_under_the_name_of_a_tar_nothing_is_a_segment_that_breaks_before_its_first_member() -> None:
+    """Under another name what is there of a packed file is taken as far as it goes."""
+    data = gzip.compress(make_tar(OFFSETS))
+    for file in ("0.log.gz", "a.tgz", "a.tar.gz", "a.tar.zst", "a.tzst", "a.tar"):
+        found, told = [], list[Damage]()
+        for cut in range(20, len(data), 10):
+            with suppress(InputError):
+                found.append(isinstance(unpack(file, data[:cut], on_damage=told.append), list))
+        assert len(told) == len(found) > 1
+        assert set(found) == ({True} if file.startswith("a.") else {True, False})
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_before_two_batches_nothing_is_kept_that_the_end_does_not_need(more: int) -> None:
+    """The end is of `TAIL_BYTES`: batches that are as long together stand for it."""
+    envelope = len(batch(0, value=bytes(100))) - 100
+    last = batch(3, value=bytes(100))
+    data = batch(0) + batch(1) + batch(2, value=bytes(TAIL_BYTES + more - len(last) - envelope - 2)) + last
+    assert len(data) - len(batch(0) + batch(1)) == TAIL_BYTES + more
+    tail = read_tail(io.BytesIO(data), len(data))
+    assert tail.first_offset == (2 if more >= 0 else 1)
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1, 1 << 20])

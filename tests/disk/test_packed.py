@@ -118,6 +118,12 @@ def test_a_look_at_the_head_takes_nothing_from_what_is_read(size: int) -> None:
     assert file.read(200) == PLAIN[3:]
 
 
+@pytest.mark.parametrize("size", [None, -1, -2])
+def test_without_a_size_as_much_is_read_as_a_chunk_has(size: int | None) -> None:
+    file = Inflated(memoryview(MEMBERS), Problems())
+    assert [file.read(size), file.read(size)] == [PLAIN[:4], PLAIN[4:8]]
+
+
 def test_a_packed_file_is_read_forwards_only() -> None:
     file = Inflated(memoryview(MEMBERS), Problems())
     assert (file.seek(0), file.seek(10), file.seek(10)) == (0, 10, 10)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from offsets_log.disk.folder import DirectoryName, Folder
 from offsets_log.disk.reader import NAMED, OTHER_TOPIC, open_logs
 from offsets_log.errors import CorruptRecordError, Damage, InputError
 from offsets_log.log_format.partition_log import Checkpoints
@@ -307,11 +308,20 @@ def test_partitions_of_a_data_directory_are_its_folders_of_such_names(is_packed,
     assert found == [("__consumer_offsets", 3), ("__consumer_offsets", 12), ("a-b", 12), ("orders", 0)]
 
 
+def test_a_directory_of_no_topic_has_no_partition():
+    for file in ("orders", "orders-", "orders-x", ""):
+        assert DirectoryName.parse(file) == DirectoryName("", -1, "")
+    assert [Folder(prefix, "f").shown_path for prefix in ("", "/", "a.tar!", "a/f/")] == ["f", "f", "a.tar", "a/f"]
+
+
 @pytest.mark.parametrize(("count", "shown"), [(1, "a"), (3, "a, b, c"), (4, "a, b, c, …")])
 def test_open_logs_nothing_found_names_three_other_topics(count, shown, tmp_path):
     for topic in "abcd"[:count]:
         (tmp_path / f"{topic}-0").mkdir()
         (tmp_path / f"{topic}-0" / name(0)).write_bytes(segment(0))
+    for topic in "A" + "abcd"[:count]:  # of the first one no segment is here
+        (tmp_path / f"{topic}-0").mkdir(exist_ok=True)
+        (tmp_path / f"{topic}-0" / f"{0:020}.index").touch()
     with pytest.raises(InputError) as caught:
         open_logs([str(tmp_path)])
     assert f"Here are other topics only ({shown}): " in str(caught.value)

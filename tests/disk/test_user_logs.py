@@ -104,6 +104,13 @@ def test_partitions_are_folders_with_segments_of_topics_that_are_not_being_delet
         assert UserPartition("orders", number, tmp_path / f"orders-{number}", {}).base_offsets() == base_offsets
 
 
+def test_a_small_file_beside_segments_is_read_if_it_is_there(tmp_path: Path) -> None:
+    (tmp_path / "here").write_bytes(b"contents")
+    (tmp_path / "folder").mkdir()
+    found = UserPartition("t", 0, tmp_path, {})
+    assert [found.read(name) for name in ("here", "folder", "nowhere")] == [b"contents", None, None]
+
+
 def test_the_greatest_base_offset_is_that_of_a_64_bit_number_here_and_in_archives(tmp_path: Path) -> None:
     """What is being cleaned, deleted or packed is no segment of a log that users write to."""
     greatest = (1 << 63) - 1

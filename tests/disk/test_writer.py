@@ -99,6 +99,14 @@ def test_atomic_output_missing_directory_is_output_error(tmp_path):
         raise AssertionError
 
 
+def test_a_file_that_is_missing_in_a_directory_that_is_there_needs_no_directory(tmp_path):
+    with (
+        pytest.raises(OutputError, match=r"cannot be written: No such file or directory$"),
+        output_errors(tmp_path / "out"),
+    ):
+        (tmp_path / "no" / "other").read_bytes()
+
+
 def test_atomic_output_broken_pipe_inside_stays_one(tmp_path):
     with pytest.raises(BrokenPipeError), atomic_output(tmp_path / "out"):
         raise BrokenPipeError

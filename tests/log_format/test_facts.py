@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.building import build_batch, encode_legacy_message, rebuild_batch
 from offsets_log.log_format.completeness import is_beyond_cleaner
 from offsets_log.log_format.compression import CODEC_NAMED
+from offsets_log.log_format.control_record import ControlRecord, control_record, decode_control_record
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment, iter_log
 from offsets_log.log_format.primitives import Uuid
@@ -298,3 +300,50 @@ def test_an_id_is_16_bytes_of_base64() -> None:
     for text in ("", "AAAA", "A" * 24):
         with pytest.raises(ValueError, match="not 16"):
             Uuid.from_text(text)
+
+
+def test_a_record_has_nothing_but_what_it_was_given() -> None:
+    record = Record(offset=4, key=None, value=None)
+    assert (record.position, record.attributes, record.headers) == (0, 0, ())
+    assert (record.timestamp_ms, record.timestamp_delta, record.sequence) == (-1, 0, -1)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize(("key_length", "behind"), [(-2, b""), (-1, b""), (-1, b"more")])
+def test_a_load_reads_messages_with_odd_lengths_and_ends(magic: int, key_length: int, behind: bytes) -> None:
+    """Any length below zero is null, and nobody asks for what stands behind the value."""
+    raw = bytearray(
+        encode_legacy_message(magic=magic, offset=4, timestamp_ms=5, attributes=0, key=None, value=b"v") + behind
+    )
+    raw[8:12] = (len(raw) - b.LOG_OVERHEAD).to_bytes(4)
+    at = b.LEGACY_HEADER_SIZE[magic]
+    raw[at : at + 4] = key_length.to_bytes(4, signed=True)
+    raw[b.LEGACY_CRC_POSITION : b.MAGIC_POSITION] = zlib.crc32(raw[b.MAGIC_POSITION :]).to_bytes(4)
+    batch = decode_batch_header(bytes(raw))
+    (record,) = iter_records(batch, as_loaded=True)
+    assert isinstance(record, Record)
+    assert (record.key, record.value) == (None, b"v")
+    (strictly,) = iter_records(batch)
+    assert isinstance(strictly, Record) is (key_length == -1 and not behind)
+
+
+CONTROL_TYPES = [
+    "ABORT",
+    "COMMIT",
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VERSION",
+    "KRAFT_VOTERS",
+    "UNKNOWN",
+]
+
+
+def test_control_records_have_the_types_of_kafka() -> None:
+    """``ControlRecordType``."""
+    for number, name in enumerate(CONTROL_TYPES):
+        epoch = 3 if number < 2 else None
+        made = control_record(ONE, ControlRecord(name, epoch))
+        assert made.key == b"\0\0" + (number.to_bytes(2) if name != "UNKNOWN" else b"\x7f\xff")
+        assert decode_control_record(made) == ControlRecord(name, epoch)
+        assert decode_control_record(replace(made, key=b"\0\0" + number.to_bytes(2))) == ControlRecord(name, epoch)

@@ -35,6 +35,23 @@ def test_varints_at_the_edges_of_their_bytes(code: c.Construct) -> None:
         assert read(raw + b"\xff", 0) == (number, len(raw))
 
 
+@pytest.mark.parametrize("code", [p.UVARINT, p.VARINT, p.VARLONG, p.COMPACT], ids=repr)
+def test_a_varint_that_goes_on_and_on_is_none(code: c.Construct) -> None:
+    for last in (b"\0", b"\1", b"\x7f"):
+        assert readers.read(code, b"\x80" * 10 + last) is None
+        assert by_construct(code, b"\x80" * 10 + last) is None
+
+
+def test_a_tagged_field_ends_with_its_bytes() -> None:
+    """Tag 0 of type 3 is an int64."""
+    code = next(RECORD_TYPES[3].layouts(0)).struct(0)
+    for size in (7, 8, 9):
+        raw = bytes(4) + b"\1\0" + bytes([size]) + bytes(size)
+        found = readers.read(code, raw)
+        assert (found is not None) is (size == 8)
+        assert found is None or found == by_construct(code, raw)
+
+
 def test_a_byte_of_yes_or_no_is_no_at_0_only_and_keeps_any_number_but_1() -> None:
     for byte in range(256):
         value = {0: False, 1: True}.get(byte, byte)

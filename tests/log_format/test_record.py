@@ -278,6 +278,7 @@ def test_snappy_streams_that_are_joined_end_to_end_are_one() -> None:
         (b"\0\0\0", "a block length is cut off"),
         (b"\0\0\0\2\0", "a block takes 2 bytes, 1 are left"),
         (b"\xff\xff\xff\xff\0", "a block takes -1 bytes, 1 are left"),
+        (bytes(4), "snappy: corrupt input"),
     ],
 )
 def test_a_block_of_snappy_that_does_not_fit_is_refused(behind: bytes, words: str) -> None:

@@ -81,3 +81,15 @@ def test_all_are_forgotten_where_they_are_too_many(monkeypatch: pytest.MonkeyPat
     other_key = record_bytes(1, KEY | {"partition": 1}, FIELDS, 3)[0]
     assert records.decode(other_key, VALUE) == decode_coordinator_record(other_key, VALUE)
     assert records.decode(AS_KEY, VALUE) is not first
+
+
+def test_as_much_is_remembered_as_sixteen_mebibytes() -> None:
+    records = repeated.RepeatedRecords()
+    value = value_with(metadata="m" * 32_000)
+    keys = [record_bytes(1, KEY | {"partition": partition}, FIELDS, 3)[0] for partition in range(530)]
+    mebibyte = (1 << 20) // (len(AS_KEY) + len(value)) + 1
+    made = [records.decode(key, value) for key in keys[: 15 * mebibyte]]
+    assert records.decode(keys[0], value) is made[0]
+    for key in keys[15 * mebibyte : 16 * mebibyte]:
+        records.decode(key, value)
+    assert records.decode(keys[0], value) is not made[0]

@@ -87,3 +87,33 @@ def test_types_that_answer_nothing_need_a_group_to_end(record_type: int) -> None
 def test_the_first_preview_alone_writes_states_in_lower_case() -> None:
     """``B-15``."""
     assert [name for name, profile in PROFILES.items() if profile.lower_case_states] == ["modern-3.7"]
+
+
+def rule_of_failure(*records: tuple[int, dict[str, Any] | None]) -> str | None:
+    failure = load(*records).failure
+    return None if failure is None else failure.rule
+
+
+@pytest.mark.parametrize("epoch", [-3, -2, -1, 0, 1])
+def test_minus_one_alone_is_no_epoch(epoch: int) -> None:
+    """``J-17``: a static member that is away has −2, and is a member all the same."""
+    rule = None if epoch == -1 else "J-17"
+    for metadata, target in ((3, 6), (11, 12), (17, 20)):
+        of_targets = (target, {"assignment_epoch": epoch})
+        assert rule_of_failure((metadata, {"epoch": 5}), of_targets, (metadata, None)) == rule
+    for member, current in MEMBERS.items():
+        assert rule_of_failure((member, {}), (current, {"member_epoch": epoch}), (member, None)) == rule
+
+
+def test_a_log_of_nothing_has_nothing_and_begins_at_0() -> None:
+    for profile in PROFILES.values():
+        state = LogBuilder().load(profile)
+        assert (state.end_offset, state.groups, state.committed, state.problems) == (0, {}, (), ())
+
+
+def test_a_classic_group_has_nothing_of_the_newer_kinds() -> None:
+    """Whether it has a record or exists by its offsets alone."""
+    for built in (LogBuilder().group(), LogBuilder().commit(5)):
+        group = built.load(MODERN).groups["g"]
+        assert (group.group_epoch, group.assignment_epoch, group.validated_topology_epoch) == (0, 0, -1)
+        assert not any((group.targets, group.regular_expressions, group.topology, group.partition_epochs))

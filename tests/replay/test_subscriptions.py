@@ -19,6 +19,7 @@ SUBSCRIPTIONS = {
     # what Kafka's ConsumerProtocol of 3.9.1 and 4.3.0 made of it, version 0 behind a version
     "0003 ffffffff": "its topics are null",
     "0003 00000009 000141": "9 topics in 3 bytes",
+    "0003 01000000 000141": "16777216 topics in 3 bytes",
     "0003 00000001 ffff 00000000": "a topic is null",
     "0003 00000001 0009 4100000000": "a topic takes 9 bytes, 5 are left",
     "0003 00000001 000141 00000009 01": "the user data takes 9 bytes, 1 are left",

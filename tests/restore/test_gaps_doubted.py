@@ -203,6 +203,7 @@ def test_what_a_source_does_not_tell_is_said_column_by_column() -> None:
             ],
             [],
         ),
+        ({}, ["or a tool fails or waits:\n\n  (none)\n"], ["translation.jsonl"]),
         ({"target": []}, ["target.jsonl"], ["translation.jsonl"]),
         ({"translation": []}, ["translation.jsonl"], ["target.jsonl"]),
     ],

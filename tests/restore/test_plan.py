@@ -79,6 +79,9 @@ def test_of_two_offsets_partitions_a_groups_own_counts() -> None:
     assert settle_duplicates([right, wrong], count) == ([right], [wrong])
     wronger = row("g", offset=3, offsets_partition=home + 2)
     assert settle_duplicates([wrong, wronger], count) == ([wrong], [wronger])
+    newer = wrong | {"offsets_partition": home + 2, "record_offset": wrong["record_offset"] + 1}
+    for both in ([newer, wrong], [wrong, newer]):  # committed at one time, the later record counts
+        assert settle_duplicates(both, count) == ([newer], [wrong])
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from urllib.parse import unquote
 
 import pytest
 
+from offsets_log.restore.directory import rescue_files
 from tests.builders import LogBuilder
 from tests.conftest import json_lines, read_json, read_json_lines
+from tests.restore.plans import plan_of
 from tests.restore.rescued import MIXED, rescue, run, write_log
 
 Key = tuple[str, str, int]
@@ -159,3 +161,15 @@ def test_the_directory_appears_whole_or_not_at_all(recording: Callable[[str], Pa
     assert result.exit_code == 1
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
     assert run(recording(MIXED) / "log").exit_code == 2
+
+
+@pytest.mark.parametrize("part", ["translation", "doubtful", "left_out", "target"])
+def test_what_a_plan_tells_of_offsets_has_a_file_of_its_own(part: str) -> None:
+    """One that it tells nothing of has none, but for offsets that are left out."""
+    rows = [{"group": "g", "partition": 1}, {"group": "h", "partition": 2}]
+    parts = {} if part == "target" else {part: rows}
+    found = {name: list(text) for name, text in rescue_files(plan_of(**parts), rows if part == "target" else None)}
+    optional = {"translation.jsonl", "doubtful.jsonl", "target.jsonl", "left-out.jsonl"}
+    name = part.replace("_", "-") + ".jsonl"
+    assert found.keys() & optional == {name, "left-out.jsonl"}
+    assert found[name] == ['{"group":"g","partition":1}\n', '{"group":"h","partition":2}\n']

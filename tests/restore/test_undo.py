@@ -10,7 +10,7 @@ import pytest
 from offsets_log.errors import ClusterLostError, InputError
 from offsets_log.restore.apply import restore
 from offsets_log.restore.changes import Change
-from offsets_log.restore.journal import JournalNote, read_journal, whole_lines
+from offsets_log.restore.journal import JournalNote, read_journal
 from offsets_log.restore.plan import as_offset
 from offsets_log.restore.policy import Policy
 from offsets_log.restore.target import Committed
@@ -94,8 +94,10 @@ def test_a_journal_cut_off_anywhere_undoes_what_was_done_by_then() -> None:
     random.seed(14)
     for cut in range(len(journal.text) + 1):
         torn, halfway = Text(), fresh()
-        torn.text = whole_lines(journal.text[:cut])
-        for (group, *key), entry in read_journal(torn.text, "j").entries.items():
+        entries = read_journal(journal.text[:cut], "j").entries
+        torn.text = journal.text[: journal.text.rfind("\n", 0, cut) + 1]
+        assert read_journal(torn.text, "j").entries == entries
+        for (group, *key), entry in entries.items():
             if entry.is_applied or random.random() < 0.5:
                 topic, partition = key
                 halfway.groups.setdefault(group, {})[topic, partition] = cluster.groups[group][topic, partition]
@@ -158,6 +160,18 @@ def test_what_somebody_moved_is_not_put_back() -> None:
     del cluster.states["c"], cluster.states["d"]
     again = {(c.group, c.partition): c.applied for c in put_back(cluster, journal)}
     assert again == {("c", 0): False, ("d", 0): True}, "what is put back is not put back again"
+
+
+def test_what_the_cluster_refuses_to_put_back_is_put_back_later() -> None:
+    cluster, journal = fresh(), Text()
+    do(cluster, journal)
+    cluster.refuses = {("orders", 0): "not now"}
+    refused = {change.group for change in put_back(cluster, journal) if not change.applied}
+    assert refused == {"a", "d"}, "of the others offset 0 is deleted"
+    cluster.refuses = {}
+    assert {change.group: change.applied for change in put_back(cluster, journal)} == {"a": True, "d": True}
+    assert left(cluster) == BEFORE
+    assert put_back(cluster, journal) == []
 
 
 def test_a_group_that_may_not_be_asked_is_not_put_back_and_says_why() -> None:

@@ -18,9 +18,10 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -122,21 +123,31 @@ class _Forks:
             (item for item in session.items if item.nodeid in near),
             key=lambda item: round(clean.seconds[item.nodeid], 1),
         )
-        seconds = sum(clean.seconds[item.nodeid] for item in items)
-        found = self._forked(lambda: self._run(session, items, lambda: put_in(pairs)), bound_of(seconds))
+        seconds = {item.nodeid: clean.seconds[item.nodeid] for item in items}
+        work = partial(self._run, session, items, lambda: put_in(pairs), seconds)
+        found = self._forked(work, bound_of(sum(seconds.values())))
         if found.verdict == SURVIVED and any(number in imported.get(module, {}) for number in span):
             return Found()
         if not near:
             found.why = found.why or "no test runs the line"
         return found
 
-    def _run(self, session: pytest.Session, items: Sequence[pytest.Item], begin: Callable[[], None]) -> Found:
+    def _run(
+        self,
+        session: pytest.Session,
+        items: Sequence[pytest.Item],
+        begin: Callable[[], None],
+        seconds: Mapping[str, float] = {},
+    ) -> Found:
+        """What tests say, each within the bound of the seconds that it takes without a mutant, if they are known."""
         try:
             begin()
         except ValueError:
             return Found()
         for item, following in zip_longest(items, items[1:]):
             began = time.process_time()
+            if item.nodeid in seconds:
+                bound_processor(began + bound_of(seconds[item.nodeid]), resource.getrlimit(resource.RLIMIT_CPU)[1])
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             self.found.seconds[item.nodeid] = time.process_time() - began
             if self.found.failed:
@@ -180,8 +191,10 @@ class _Forks:
         return _read(answer)
 
 
-def bound_processor(bound_s: float) -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (int(bound_s), int(bound_s) + 1))
+def bound_processor(bound_s: float, most_s: int | None = None) -> None:
+    """Have this process end after so many seconds of the processor; the bound may be set anew up to a second one."""
+    most_s = int(bound_s) + 1 if most_s is None else most_s
+    resource.setrlimit(resource.RLIMIT_CPU, (min(int(bound_s), most_s), most_s))
 
 
 def wait_for(child: int, bound_s: float) -> int | None:

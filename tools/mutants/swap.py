@@ -22,6 +22,7 @@ def swaps(was: str, became: str, path: Path) -> list[Swap]:
 
 def put_in(pairs: list[Swap]) -> None:
     """Give the functions of this process their new code. Raises ValueError if one is not to be found."""
+    gc.unfreeze()  # what is frozen is not among the objects
     functions = [thing for thing in gc.get_objects() if isinstance(thing, FunctionType)]
     for old, new in pairs:
         found = [function for function in functions if _is_of(function.__code__, old)]
