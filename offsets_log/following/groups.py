@@ -69,8 +69,8 @@ class FollowedGroups:
 
     def changes(self, now_ms: int) -> list[Row]:
         """Return the rows that changed since the last call, by group; their ages are those of a time."""
-        touched = {group_id for group_id in self.kept.groups | self._active if self.asked.shows_group(group_id)}
-        state = self.kept.of_groups(touched).showing(self.asked.shows_group, self.asked.shows_topic)
+        touched = set(filter(self.asked.shows_group, self.kept.touched.groups | self._active))
+        state = self.kept.state(touched).showing(self.asked.shows_group, self.asked.shows_topic)
         rows = groups_rows(state, self.kept.offsets_partition, self._written.last_ms, now_ms)
         now = {row["group"]: row for row in rows}
         changed = []

@@ -105,7 +105,7 @@ def state_samples(
     pending: dict[str, int] = {}
     producers: set[int] = set()
     oldest_ms: int | None = None
-    for value in kept.pending():
+    for value in kept.iter_pending():
         if shows_group(value.group) and shows_topic(value.topic):
             pending[value.group] = pending.get(value.group, 0) + 1
             producers.add(value.producer_id)

@@ -30,11 +30,11 @@ def test_groups_and_their_offsets(name: str, profile: Profile) -> None:
         kept.add(replay(iter_events(log), profile, on_damage=lambda damage: None))
     whole = built.load(profile)
     asked = {"g", "h"}
-    found = kept.of_groups(asked)
+    found = kept.state(asked)
     assert found.groups == whole.groups
     assert sorted(found.committed, key=repr) == sorted(whole.committed, key=repr)
     assert sorted(found.pending, key=repr) == sorted(whole.pending, key=repr)
     assert {value.key for value in kept.served()} == {value.key for value in whole.iter_served()}
-    one = kept.of_groups({"h"})
+    one = kept.state({"h"})
     assert one.groups.keys() == whole.groups.keys() & {"h"}
     assert {value.group for value in (*one.committed, *one.pending)} <= {"h"}

@@ -186,7 +186,7 @@ def test_a_partition_that_is_held_at_another_epoch_is_not_given_back(
     fold.group = Group("g", CONSUMER, members=members, partition_epochs={partition: 2})
     key = {"group_id": "g", "member_id": "m"}
     timeline = Timeline([GroupEvent(5, CoordinatorRecord(record_type=8, key=key, value_version=0, value=value))])
-    assert [problem.rule for problem in fold.replay_timeline(timeline)] == (["J-20"] if is_refused else [])
+    assert [problem.rule for problem in fold.go_on(timeline)] == (["J-20"] if is_refused else [])
     assert fold.group.partition_epochs[partition] == 2
 
 
