@@ -20,7 +20,14 @@ from cli.session import Session
 from cli.signals import stopping
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note
-from offsets_log.disk.growing import GrowingDirectories, followed_directory, look_for_ends, read_at, segment_files
+from offsets_log.disk.growing import (
+    GrowingDirectories,
+    GrowingTopics,
+    followed_directory,
+    look_for_ends,
+    read_at,
+    segment_files,
+)
 from offsets_log.errors import InputError
 from offsets_log.following import metrics
 from offsets_log.following.growth import PIECE_BYTES, GrowingLog, GrownPiece, ReadAgainError, Replaced
@@ -289,6 +296,7 @@ class Ends:
 
     def __init__(self, directories: GrowingDirectories) -> None:
         self._directories = directories
+        self._topics = GrowingTopics()
         self._next = 0.0
 
     def look(self) -> KnownEnds | None:
@@ -296,7 +304,7 @@ class Ends:
         began = time.monotonic()
         if began < self._next:
             return None
-        known = look_for_ends(self._directories.above)
+        known = look_for_ends(self._directories.above, self._topics)
         self._next = began + ENDS_EVERY_S
         return known
 

@@ -72,14 +72,12 @@ class Bucket:
     def held(self) -> bytes:
         """Return all of it as bytes."""
         held = self.kept.held()
-        groups = {group.group_id for group in held.groups} | {value.group for value in held.committed}
-        groups |= {key[0] for pending in held.pending.values() for key in pending}
-        last_ms = {group: self.last_ms[group] for group in sorted(groups & self.last_ms.keys())}
+        last_ms = {group: self.last_ms[group] for group in sorted(self.kept.names() & self.last_ms.keys())}
         return packed((VERSION, self.end, last_ms, held.committed, held.pending, held.groups))
 
     def groups(self, names: Iterable[str]) -> dict[str, Row]:
         """Return the rows of those of some groups that exist."""
-        rows = groups_rows(self.kept.of_groups(set(names)), self.kept.offsets_partition, self.last_ms, 0)
+        rows = groups_rows(self.kept.state(set(names)), self.kept.offsets_partition, self.last_ms, 0)
         return {row["group"]: row for row in rows}
 
 
@@ -118,12 +116,12 @@ def changed(
     times = dict(now.last_ms)
     for begin, effect in effects:
         now.add(begin, effect)
-    touched = now.kept.groups | {group for group, time_ms in now.last_ms.items() if times.get(group) != time_ms}
+    touched = now.kept.touched.groups | {group for group, time_ms in now.last_ms.items() if times.get(group) != time_ms}
     tables = {
         OFFSETS: [
             _offset_change(now.kept, key)
-            for key in sorted(now.kept.keys)
-            if before.kept.committed(key) != now.kept.committed(key)
+            for key in sorted(now.kept.touched.keys)
+            if before.kept.answered(key) != now.kept.answered(key)
         ],
         GROUPS: _group_changes(before.groups(touched), now.groups(touched), number),
     }
@@ -131,7 +129,7 @@ def changed(
 
 
 def _offset_change(now: KeptPartition, key: GroupTopicPartition) -> Row:
-    value = now.committed(key)
+    value = now.answered(key)
     if value is not None:
         return offset_row(value, now.offsets_partition)
     return dict(zip(KEYS[OFFSETS], key, strict=True)) | {"offsets_partition": now.offsets_partition}

@@ -29,7 +29,7 @@ from offsets_log.replay.fold import FoundProblems, replay_into
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import RELEASES, Profile, way_of
-from offsets_log.replay.refusal import Kind, is_told_by_kind, kind_of, without_skipped
+from offsets_log.replay.refusal import Kind, is_told_by_kind, kind_of
 
 
 class Way(NamedTuple):
@@ -261,7 +261,7 @@ class HeldByProfiles:
         if profile not in self._finished:
             shared, state = self._states[way_of(profile)], PartialState(profile)
             state.keys, state.producers, state.topic_names = shared.keys, shared.producers, shared.topic_names
-            state.timelines = {name: without_skipped(it, profile) for name, it in shared.timelines.items()}
+            state.timelines = shared.timelines
             state.problems, state.end_offset = self._problems[profile].problems, shared.end_offset
             self._finished[profile] = finish(state)
         return self._finished[profile]

@@ -33,7 +33,7 @@ from offsets_log.replay.group import Group
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile, groups_way_of
-from offsets_log.replay.refusal import is_skipped, refusal_of_batch, verdict_on, without_skipped
+from offsets_log.replay.refusal import refusal_of_batch, verdict_on
 from offsets_log.replay.releases import Release
 from offsets_log.replay.timeline import GroupEvent, Timeline
 
@@ -260,7 +260,7 @@ class Coordinators:
     def _settled(self, profile: Profile, offsets: HeldOffsets) -> tuple[npt.NDArray[np.bool_], list[Problem]]:
         """Return whether each group exists, and the problems a load would have met."""
         exists, fails = self._settled_plain(profile, offsets)
-        timelines = {name: without_skipped(timeline, profile) for name, timeline in self._timelines.items()}
+        timelines = dict(self._timelines)
         mixed = [self._number_of[name] for name in timelines]
         fails[mixed] = False
         doubtful = [*np.flatnonzero(fails).tolist(), *mixed]
@@ -312,7 +312,7 @@ class Coordinators:
             record = event.decoded
             assert record is not None
             is_told = not record.is_tombstone if record.is_offset_commit else True
-            if is_told and not is_skipped(record.record_type, profile):
+            if is_told and not profile.skips(record.record_type):
                 order.setdefault(record.group, len(order))
         return sorted(problems, key=lambda problem: order.get(problem.group or "", 0))
 

@@ -21,7 +21,6 @@ from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
-from offsets_log.replay.refusal import is_skipped
 from offsets_log.replay.releases import Release
 from offsets_log.rows.tables import Row
 from offsets_log.words import counted
@@ -63,7 +62,7 @@ class Load:
 
     def skips(self, record_type: int, record_offset: int) -> bool:
         """Whether it reaches a record of this type and skips it (``records:Y3``)."""
-        if not is_skipped(record_type, self.release.profile):
+        if not self.release.profile.skips(record_type):
             return False
         return self.failure is None or self.failure.record_offset > record_offset
 

@@ -357,7 +357,7 @@ class GroupCoordinatorCache:
         live = partition.live
         gone = [key for key in sorted(keys) if live.committed(key) or (self._is_java and live.is_pending(key))]
         records = [offset_tombstone(self._writes, key) for key in gone]
-        if not self._is_java and not found.members and not live.pending(group):
+        if not self._is_java and not found.members and not live.pending_keys(group):
             left = set(live.committed_keys(group)).difference(gone)
             records += [] if left else self._group_tombstones(found)  # cleanupGroupMetadata, E-14
         partition.append(records, self._clock())
@@ -374,7 +374,7 @@ class GroupCoordinatorCache:
         require_empty(found)
         keys = partition.live.committed_keys(group)
         if self._is_java:
-            keys += [key for key in partition.live.pending(group) if key not in keys]
+            keys += [key for key in partition.live.pending_keys(group) if key not in keys]
         records = [offset_tombstone(self._writes, key) for key in keys]
         partition.append(records + self._group_tombstones(found), self._clock())
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from offsets_log.coordinator.config import OffsetConfig, Writes
 from offsets_log.coordinator.errors import CoordinatorError, Errors, answer_to_append
-from offsets_log.coordinator.live import LiveState, Writer
+from offsets_log.coordinator.live import LedState, Writer
 from offsets_log.coordinator.log import OffsetsLog, at_offset, with_leader_epoch
 from offsets_log.coordinator.records import NO_PRODUCER, Producer, batch_of
 from offsets_log.errors import Damage
@@ -57,7 +57,7 @@ class OffsetsPartition:
         self._profile = profile
         self._writes = writes
         self._config = config
-        self._live = LiveState(profile)
+        self._live = LedState(profile)
 
     # --------------------------------------------------------------------------------- leading or not
 
@@ -88,11 +88,11 @@ class OffsetsPartition:
                 return False
             self.leader_epoch = leader_epoch
         self.load_state = LoadState.NOT_LOADED
-        self._live = LiveState(self._profile)
+        self._live = LedState(self._profile)
         return True
 
     def _load(self) -> None:
-        live = self._live = LiveState(self._profile)
+        live = self._live = LedState(self._profile)
         self.load_state, self.failure, self.damages = LoadState.LOADING, None, []
         damages: list[Damage] = []
         try:
@@ -106,12 +106,12 @@ class OffsetsPartition:
         self.failure, self.damages = state.failure, damages
         self.load_state = LoadState.LOADED
         if state.failure is not None and not state.failure.is_served:
-            self._live = LiveState(self._profile)
+            self._live = LedState(self._profile)
             if self._profile.is_unavailable_after_failure:
                 self.load_state = LoadState.FAILED
 
     @property
-    def live(self) -> LiveState:
+    def live(self) -> LedState:
         """The partition's memory.
 
         Raises:
@@ -171,7 +171,7 @@ class OffsetsPartition:
         self._write(live, with_leader_epoch(marker, self.leader_epoch))
 
     @staticmethod
-    def _writer(live: LiveState, producer: Producer) -> Writer:
+    def _writer(live: LedState, producer: Producer) -> Writer:
         writer = live.writers.get(producer.producer_id, Writer())
         if producer.producer_epoch < writer.producer_epoch:
             raise CoordinatorError(
@@ -180,7 +180,7 @@ class OffsetsPartition:
             )
         return writer
 
-    def _write(self, live: LiveState, batch: bytes) -> None:
+    def _write(self, live: LedState, batch: bytes) -> None:
         try:
             base_offset = self._log.append(self.number, batch)
         except CoordinatorError as error:

@@ -28,7 +28,9 @@ LAG_COLUMNS = (
 """All null where no copy of the partition was given, or one of another topic of that name."""
 
 GROUP_LAG_COLUMNS = (
-    Column("lag", "bigint", "sum over the partitions that have a copy here"),
+    Column(
+        "lag", "bigint", "sum over the partitions that have a copy here; one whose offset is beyond the end counts as 0"
+    ),
     Column("max_lag", "bigint", "largest lag of a single partition"),
     Column("partitions_without_lag", "int", "number of partitions with a committed offset and without a copy"),
 )

@@ -9,18 +9,22 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from offsets_log.data_directory.cluster_image import TopicImage
 from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.metadata_log import topics_made
 from offsets_log.data_directory.told_ends import LOG_ENDS, ToldEnds, decode_told_ends
 from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.local import input_errors, real_path
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import InputError, OffsetsLogError
-from offsets_log.following.growth import SegmentFile
+from offsets_log.following.growth import PIECE_BYTES, SegmentFile, end_of_batches
 from offsets_log.following.lags import KnownEnds
-from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.messages.internal_topics import INTERNAL_TOPICS
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.internal_topics import CLUSTER_METADATA, INTERNAL_TOPICS
 
 MOST_ENDS_BYTES = 1 << 30
+METADATA_DIRECTORY = f"{CLUSTER_METADATA}-0"
 _SEGMENT = re.compile(r"([0-9]{20})\.log(\.swap)?")
 
 
@@ -53,10 +57,39 @@ class GrowingDirectories:
         return self._known
 
 
-def look_for_ends(above: Iterable[Path]) -> KnownEnds:
+class GrowingTopics:
+    """The topics that the metadata logs in some data directories make (``DD-4``); each look reads only what is new."""
+
+    def __init__(self) -> None:
+        self._made: dict[Uuid, TopicImage] = {}
+        self._read_until: dict[Path, int] = {}
+
+    def look(self, above: Iterable[Path]) -> Iterable[TopicImage]:
+        """Return them; what cannot be read only says less."""
+        for directory in (path / METADATA_DIRECTORY for path in above):
+            with suppress(InputError):
+                for file in segment_files(directory):
+                    self._read(directory, file)
+        return self._made.values()
+
+    def _read(self, directory: Path, file: SegmentFile) -> None:
+        path = directory / file.name
+        begin = self._read_until.get(path, 0)
+        begin = 0 if file.size_bytes < begin else begin  # it was cut off
+        while size_bytes := end_of_batches(data := read_at(directory, file.name, begin, PIECE_BYTES)):
+            log = PartitionLog(None, (Segment(str(path), file.base_offset, data[:size_bytes]),))
+            self._made |= {topic.topic_id: topic for topic in topics_made(log)}
+            begin += size_bytes
+        self._read_until[path] = begin
+
+
+def look_for_ends(above: Collection[Path], topics: GrowingTopics) -> KnownEnds:
     """Look where users' partitions end: by their logs in data directories, or as a cluster answered for a copy.
 
     Logs are opened when they are asked for; what cannot be read tells no end.
+
+    Args:
+        topics: what is known of topics by the metadata there.
 
     Raises:
         InputError: a data directory cannot be read.
@@ -72,7 +105,7 @@ def look_for_ends(above: Iterable[Path]) -> KnownEnds:
             with suppress(OffsetsLogError):
                 told.add(decode_told_ends(data, str(directory / LOG_ENDS)))
     asked_ms = now_ms if told.asked_ms is None else told.asked_ms
-    return KnownEnds(CopiedLogs(partitions, told=(told, [])), asked_ms)
+    return KnownEnds(CopiedLogs(partitions, told=(told, []), made=lambda: topics.look(above)), asked_ms)
 
 
 def partition_of(path: Path) -> int | None:

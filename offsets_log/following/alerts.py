@@ -69,7 +69,7 @@ def of_partition(
                 group=failure.group, offsets_partition=kept.offsets_partition, record_offset=failure.record_offset,
             ),
         )  # fmt: skip
-    for value in kept.pending() if TRANSACTION_OPEN in rules else ():
+    for value in kept.iter_pending() if TRANSACTION_OPEN in rules else ():
         if shows_group(value.group) and value.commit_timestamp_ms <= now_ms - rules[TRANSACTION_OPEN]:
             yield (
                 (TRANSACTION_OPEN, value.key, value.producer_id, value.record_offset),

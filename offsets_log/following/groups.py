@@ -69,18 +69,21 @@ class FollowedGroups:
 
     def changes(self, now_ms: int) -> list[Row]:
         """Return the rows that changed since the last call, by group; their ages are those of a time."""
-        touched = {group_id for group_id in self.kept.groups | self._active if self.asked.shows_group(group_id)}
-        state = self.kept.of_groups(touched).showing(self.asked.shows_group, self.asked.shows_topic)
+        touched = self.kept.touched.groups | self._active
+        shown = set(filter(self.asked.shows_group, touched))
+        held = self.kept.state(shown)
+        state = held.showing(self.asked.shows_group, self.asked.shows_topic)
         rows = groups_rows(state, self.kept.offsets_partition, self._written.last_ms, now_ms)
         now = {row["group"]: row for row in rows}
         changed = []
-        for group_id in sorted(touched):
+        for group_id in sorted(shown):
             row, before = now.get(group_id), self.rows.get(group_id)
             if row is None:
                 changed += [self._gone(group_id)] if self.rows.pop(group_id, None) is not None else []
             elif before is None or row | {AGE: None} != before:
                 self.rows[group_id] = row | {AGE: None}
                 changed.append(row)
+        self._written.forget(touched - held.groups.keys() - {value.group for value in (*held.committed, *held.pending)})
         self.kept.settle()
         self._active = set()
         return changed

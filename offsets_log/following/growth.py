@@ -336,6 +336,11 @@ def _step(data: bytes) -> tuple[int, int | None, int]:
     return end, begin, 0 if end == len(data) else end + b.BATCH_HEADER_SIZE
 
 
+def end_of_batches(data: bytes) -> int:
+    """Return where the last batch ends that is whole by its length."""
+    return _step(data)[0]
+
+
 def _settled(data: bytes) -> tuple[bytes, int | None]:
     """Return the bytes up to the end of the last batch that is whole and right: no more comes into those."""
     end, begin = 0, None

@@ -27,8 +27,8 @@ class KnownEnds:
     asked_ms: int
 
     def end_of(self, value: OffsetAndMetadata) -> int | None:
-        """Return the end of the partition that an offset is of; None where it is not known."""
-        ends = self.logs.ends_for(value.topic, value.partition, value.topic_id)
+        """Return the end of the partition that an offset is of; None where it is not known (``DD-4``)."""
+        ends = self.logs.ends_for(value.topic, value.partition, value.topic_id, value.commit_timestamp_ms)
         return None if ends is None else ends.end_offset
 
 

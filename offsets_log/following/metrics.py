@@ -56,8 +56,10 @@ GENERATION = Metric(
 )
 STATE = Metric("group_state", GAUGE, (*OF_GROUP, "type", "state"), "1 for the state that the group is in")
 ACTIVITY = Metric("group_activity_timestamp_seconds", GAUGE, OF_GROUP, "time of the newest record the group wrote")
-GROUP_BYTES = Metric("group_bytes", COUNTER, OF_GROUP, "bytes that the group's records take in the log, read so far")
-GROUP_RECORDS = Metric("group_records", COUNTER, OF_GROUP, "records of the group, read so far")
+GROUP_BYTES = Metric(
+    "group_bytes", COUNTER, OF_GROUP, "bytes that the group's records take in the log, read so far; anew if it was gone"
+)
+GROUP_RECORDS = Metric("group_records", COUNTER, OF_GROUP, "records of the group, read so far; anew if it was gone")
 REBALANCES = Metric("rebalances", COUNTER, OF_GROUP, "generations of the group, reported so far")
 STORMS = Metric("rebalances_in_storms", COUNTER, OF_GROUP, "those of them that are part of a storm")
 COMMITS = Metric("commits", COUNTER, OF_PARTITION, "commits, reported so far")
@@ -105,7 +107,7 @@ def state_samples(
     pending: dict[str, int] = {}
     producers: set[int] = set()
     oldest_ms: int | None = None
-    for value in kept.pending():
+    for value in kept.iter_pending():
         if shows_group(value.group) and shows_topic(value.topic):
             pending[value.group] = pending.get(value.group, 0) + 1
             producers.add(value.producer_id)

@@ -56,18 +56,18 @@ class FollowedOffsets:
     def begin_again(self) -> None:
         """Forget the state, because the log is another one; the next changes say what differs."""
         self.kept = KeptPartition(self.asked.profile, self.kept.offsets_partition)
-        self.kept.keys.update(self._told)
+        self.kept.touched.keys.update(self._told)
 
     def changes(self, now_ms: int) -> list[Row]:
         """Return the rows that changed since the last call, by group, topic and partition."""
-        asked = self.asked
-        shown = (key for key in sorted(self.kept.keys) if asked.shows_group(key[0]) and asked.shows_topic(key[1]))
+        asked, touched = self.asked, sorted(self.kept.touched.keys)
+        shown = (key for key in touched if asked.shows_group(key[0]) and asked.shows_topic(key[1]))
         rows = [row for row in map(self._changed, shown) if row is not None]
         self.kept.settle()
         return rows
 
     def _changed(self, key: GroupTopicPartition) -> Row | None:
-        value = self.kept.committed(key, orphans=self.asked.orphans)
+        value = self.kept.answered(key, orphans=self.asked.orphans)
         before = self._told.get(key)
         if value is None:
             return None if self._told.pop(key, None) is None else self._gone(key)

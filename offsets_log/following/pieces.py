@@ -39,7 +39,7 @@ WORTH_BYTES = 1 << 13
 
 
 class Written(Activity):
-    """What each group wrote in what was read.
+    """What each group wrote in what was read, but for groups that were forgotten.
 
     Attributes:
         records, bytes: group → its records, and their shares of their batches' bytes.
@@ -62,6 +62,12 @@ class Written(Activity):
         """Add what a group wrote."""
         self.records[group] = self.records.get(group, 0) + records
         self.bytes[group] = self.bytes.get(group, 0) + size_bytes
+
+    def forget(self, groups: Iterable[str]) -> None:
+        """Keep nothing of some groups: what they wrote from here on is counted anew."""
+        for group in groups:
+            for of_groups in (self.last_ms, self.records, self.bytes):
+                of_groups.pop(group, None)
 
 
 @dataclass(slots=True)

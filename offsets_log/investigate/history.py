@@ -173,8 +173,7 @@ class History:
 
     def _effective(self, key: GroupTopicPartition) -> OffsetAndMetadata | None:
         """Return what is answered: nothing for a group that does not exist."""
-        profile = self.state.profile
-        if not profile.offsets_make_groups and self._group(key[0]).fold.group is None:
+        if not self._group(key[0]).fold.is_answered:
             return None
         held = self.state.keys.get(key)
         return held.committed if held is not None else None

@@ -33,7 +33,7 @@ from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import EXPIRE_TIMESTAMP, NEEDED_COLUMNS, Era, cycle_of
 from offsets_log.replay.fold import replay_into, replay_record
-from offsets_log.replay.group import CLASSIC, Group
+from offsets_log.replay.group import Group, simple_group
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
 
@@ -197,7 +197,7 @@ class _Search:
             return False
         if not asked.is_commit or (asked.key is not None and record.value is None):
             return True
-        return asked.fold.group is None and not self.profile.offsets_make_groups
+        return not asked.fold.is_answered
 
     def _asked(self, record: Record | BareRecord) -> _Asked | None:
         """Return what is asked of a record's key; None if nothing is."""
@@ -315,7 +315,7 @@ class _Search:
             return Removal(record_offset, time_ms, False, False, None, reason)
         state = CoordinatorState(
             profile=self.profile,
-            groups={value.group: group or Group(value.group, CLASSIC, has_record=False)},
+            groups={value.group: group or simple_group(value.group)},
             committed=(value,),
             pending=tuple(pending for pending in self.state.iter_pending() if pending.key == value.key),
             problems=(),

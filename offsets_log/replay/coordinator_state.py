@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import filterfalse
 from operator import attrgetter
 
-from offsets_log.replay.group import CLASSIC, Group
-from offsets_log.replay.groups import GROUP_METADATA, replay_timeline
+from offsets_log.replay.group import Group
+from offsets_log.replay.groups import GROUP_METADATA, add_simple_groups, replay_timeline
 from offsets_log.replay.partial import OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
@@ -156,9 +156,7 @@ def settle_groups(
         problems += found
         if group is not None:
             groups[group_id] = group
-    if profile.offsets_make_groups:
-        for group_id in committed | pending:
-            groups.setdefault(group_id, Group(group_id, CLASSIC, has_record=False))
+    add_simple_groups(groups, profile, committed | pending)
     if profile.checks_removed_groups:
         problems += [
             Problem(end_offset, "L-39", f"unexpected unload of active group {group_id!r}", group_id, is_served=True)
@@ -170,5 +168,6 @@ def settle_groups(
 
 def _was_removed(timeline: Timeline) -> bool:
     """Whether the group's last type 2 record is a tombstone."""
-    records = [event.record for event in timeline.events if event.record is not None]
-    return bool(records) and records[-1].record_type == GROUP_METADATA and records[-1].is_tombstone
+    records = (event.record for event in reversed(timeline.events))
+    last = next((record for record in records if record is not None and record.record_type == GROUP_METADATA), None)
+    return last is not None and last.is_tombstone

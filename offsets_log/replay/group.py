@@ -105,3 +105,8 @@ class Group:
             return is_stable and member.current["target_member_epoch"] == self.assignment_epoch
         state = member.current.get("state", STABLE_MEMBER[self.kind])
         return bool(state == STABLE_MEMBER[self.kind]) and member.member_epoch == self.assignment_epoch
+
+
+def simple_group(group_id: str) -> Group:
+    """Return a group that exists only because of its offsets (``J-6``, ``L-36``)."""
+    return Group(group_id, CLASSIC, has_record=False)

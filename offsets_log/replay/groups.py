@@ -19,13 +19,13 @@ log (``J-4``), which cleaning preserves (``C-23``) and no other program may chan
 * A partition has one owner (``J-20``).
 * At the end a member of a streams group that has yet to give tasks back needs its own record (``J-25``).
 
-A record that ends a load raises a `ReplayError` with its rule; `replay_timeline` notes it, skips the record and goes
+A record that ends a load raises a `ReplayError` with its rule; `GroupFold.go_on` notes it, skips the record and goes
 on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
@@ -43,7 +43,9 @@ from offsets_log.replay.group import (
     Group,
     Member,
     TopicPartition,
+    simple_group,
 )
+from offsets_log.replay.partial import NO_OFFSET
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import Timeline
@@ -55,28 +57,21 @@ CONSUMERS = "consumer"
 
 
 def replay_timeline(group_id: str, timeline: Timeline, profile: Profile) -> tuple[Group | None, list[Problem]]:
-    """Return the group once its records are replayed, and the problems a load would have met."""
+    """Return the group once all its records are replayed, and the problems a load would have met."""
     fold = GroupFold(group_id, profile)
-    problems = fold.replay_timeline(timeline)
-    if fold.group is not None and fold.group.kind == STREAMS:
-        problems += _without_timeouts(fold.group, timeline)
-    return fold.group, problems
+    problems = fold.go_on(timeline)
+    return fold.group, [*problems, *fold.problems_at_end()]
 
 
-def _without_timeouts(group: Group, timeline: Timeline) -> Iterator[Problem]:
-    """Yield the members of a streams group that must give tasks back within a time that no record tells (``J-25``)."""
-    for member_id, member in group.members.items():
-        if not member.metadata and member.current.get("state") == UNREVOKED_TASKS:
-            offsets = [event.record_offset for event in timeline.events if _tells(event.record, member)]
-            yield Problem(
-                offsets[-1], "J-25", f"the member {member_id!r} has no rebalance timeout: it has no record of its own",
-                group.group_id,
-            )  # fmt: skip
+def add_simple_groups(groups: dict[str, Group], profile: Profile, with_offsets: Iterable[str]) -> None:
+    """Add the groups that offsets make once the whole log is read, where the release does that (``L-36``).
 
-
-def _tells(record: CoordinatorRecord | None, member: Member) -> bool:
-    """Whether a record says what a member has now."""
-    return record is not None and record.value is member.current and record.key["member_id"] == member.member_id
+    Args:
+        with_offsets: names of groups that have committed offsets, or offsets in open transactions.
+    """
+    if profile.offsets_make_groups:
+        for group_id in with_offsets:
+            groups.setdefault(group_id, simple_group(group_id))
 
 
 class GroupFold:
@@ -84,19 +79,28 @@ class GroupFold:
 
     Attributes:
         group: the group so far; None while it does not exist.
+        record_offset: of the record that `go_on` replays.
+        current_at: member id → where its current assignment stands, as far as `go_on` has read it.
     """
 
     def __init__(self, group_id: str, profile: Profile) -> None:
         self.group_id = group_id
         self.profile = profile
         self.group: Group | None = None
+        self.current_at: dict[str, int] = {}
+        self.record_offset = NO_OFFSET
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether committed offsets are answered: the group exists (``J-15``), or they make it exist (``L-36``)."""
+        return self.group is not None or self.profile.offsets_make_groups
 
     def saw_offset(self) -> None:
         """Replay an offset value, which creates the group if it does not exist (``J-6``)."""
-        if self.group is None and not self.profile.offsets_make_groups:
-            self.group = Group(self.group_id, CLASSIC, has_record=False)
+        if not self.is_answered:
+            self.group = simple_group(self.group_id)
 
-    def replay_timeline(self, timeline: Timeline) -> list[Problem]:
+    def go_on(self, timeline: Timeline) -> list[Problem]:
         """Replay the records that follow, and return the problems a load would have met."""
         problems: list[Problem] = []
         for event in timeline.events:
@@ -104,13 +108,29 @@ class GroupFold:
                 self.saw_offset()
                 continue
             try:
+                self.record_offset = event.record_offset
                 self.replay(event.record)
             except ReplayError as error:
                 problems.append(Problem(event.record_offset, error.rule, error.problem, self.group_id))
         return problems
 
+    def problems_at_end(self) -> list[Problem]:
+        """Return what ends a load unless more records come: members without the time to give tasks back (``J-25``)."""
+        if self.group is None or self.group.kind != STREAMS:
+            return []
+        return [
+            Problem(
+                self.current_at.get(member_id, NO_OFFSET), "J-25",
+                f"the member {member_id!r} has no rebalance timeout: it has no record of its own", self.group_id,
+            )
+            for member_id, member in self.group.members.items()
+            if not member.metadata and member.current.get("state") == UNREVOKED_TASKS
+        ]  # fmt: skip
+
     def replay(self, record: CoordinatorRecord) -> None:
-        """Replay one record. Raises `ReplayError` where a load would end."""
+        """Replay one record, unless the release skips its type. Raises `ReplayError` where a load would end."""
+        if self.profile.skips(record.record_type):
+            return
         if record.record_type == GROUP_METADATA:
             value, before = record.value, self.group
             self.group = None if value is None else classic_group(self.group_id, value, self.profile, before)
@@ -270,6 +290,7 @@ def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> 
     """Replay types 8, 14, 22: a member's current assignment."""
     member_id = record.key["member_id"]
     if record.value is None:
+        fold.current_at.pop(member_id, None)
         member = fold.existing_member(group, record)
         if member is not None:
             _release_partitions(fold.profile, group, member)
@@ -285,6 +306,7 @@ def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> 
         _release_partitions(fold.profile, group, member)
         _take_partitions(fold.profile, group, epoch, owned)
     group.members[member_id] = member
+    fold.current_at[member_id] = fold.record_offset
     member.current, member.owned, member.member_epoch = record.value, owned, epoch
 
 

@@ -103,6 +103,10 @@ class Profile:
         """Return the newest version it reads of that record type's value."""
         return dict(self.newest_value_versions).get(record_type, 0)
 
+    def skips(self, record_type: int) -> bool:
+        """Whether records of a type are skipped, whatever they contain (``L-21``, ``records:Y3``)."""
+        return self.skips_unknown_types and record_type not in self.known_types
+
     def is_transactional(self, batch: RecordBatch) -> bool:
         """Whether a data batch belongs to a transaction."""
         return bool(self.is_in_transaction(batch.is_transactional, batch.producer_id))

@@ -17,7 +17,6 @@ from offsets_log.messages.registry import INT16, RECORD_TYPES, CoordinatorRecord
 from offsets_log.messages.schema import Message
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
-from offsets_log.replay.timeline import Timeline
 
 
 class Verdict(Enum):
@@ -36,24 +35,6 @@ def refusal_of_batch(batch: RecordBatch, profile: Profile) -> Problem | None:
     return None
 
 
-def is_skipped(record_type: int, profile: Profile) -> bool:
-    """Whether records of a type are skipped, whatever they contain (``L-21``, ``records:Y3``)."""
-    return profile.skips_unknown_types and record_type not in profile.known_types
-
-
-def without_skipped(timeline: Timeline, profile: Profile) -> Timeline:
-    """Return a timeline without the records that the release skips."""
-    if not profile.skips_unknown_types:
-        return timeline
-    return Timeline(
-        [
-            event
-            for event in timeline.events
-            if event.record is None or not is_skipped(event.record.record_type, profile)
-        ]
-    )
-
-
 def verdict_on(
     record: Record, decoded: CoordinatorRecord | None, error: OffsetsLogError | None, profile: Profile
 ) -> Verdict | Problem:
@@ -67,7 +48,7 @@ def verdict_on(
     why = error.problem if error is not None else ""
     if number is None:
         return Problem(record.offset, "L-16" if record.key is None else "J-3", why)
-    if is_skipped(number, profile):
+    if profile.skips(number):
         return Verdict.SKIP
     if number not in profile.known_types:
         return Problem(record.offset, "L-21", f"unknown record type {number}", group)

@@ -6,11 +6,13 @@ Columns that do not apply to a kind of group are null.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from offsets_log.errors import OffsetsLogError
 from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
 from offsets_log.messages.embedded import expand_assignment, expand_subscription
+from offsets_log.messages.schema import camel_case
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
@@ -94,7 +96,7 @@ def group_row(
         "assignment_epoch": None if is_classic else group.assignment_epoch,
         "current_state_timestamp_ms": group.current_state_timestamp_ms,
         "topology_epoch": group.topology["epoch"] if group.topology else None,
-        "topology": _topology(group.topology) if group.topology else None,
+        "topology": _in_camel_case(described_topology(group.topology)) if group.topology else None,
         "offsets_partition": offsets_partition,
         "members": [
             without_missing_columns(
@@ -126,33 +128,43 @@ def assignor_of(group: Group) -> str | None:
     return named[0] if named else DEFAULT_ASSIGNOR.get(group.kind)
 
 
-def _topology(topology: dict[str, Any]) -> Row:
-    """Return a topology as in StreamsGroupDescribe: lists sorted by name, partition counts as stored."""
+def described_topology(topology: Mapping[str, Any]) -> Row:
+    """Return a topology as in StreamsGroupDescribe: lists in the order of names, partition counts as stored."""
     return {
         "epoch": topology["epoch"],
         "subtopologies": [
             {
-                "subtopologyId": row["subtopology_id"],
-                "sourceTopics": sorted(row["source_topics"]),
-                "repartitionSinkTopics": sorted(row["repartition_sink_topics"]),
-                "stateChangelogTopics": _internal_topics(row["state_changelog_topics"]),
-                "repartitionSourceTopics": _internal_topics(row["repartition_source_topics"]),
+                "subtopology_id": row["subtopology_id"],
+                "source_topics": sorted(row["source_topics"]),
+                "repartition_sink_topics": sorted(row["repartition_sink_topics"]),
+                "state_changelog_topics": _internal_topics(row["state_changelog_topics"]),
+                "repartition_source_topics": _internal_topics(row["repartition_source_topics"]),
             }
-            for row in topology["subtopologies"]
+            for row in sorted(topology["subtopologies"], key=lambda row: str(row["subtopology_id"]))
         ],
     }
 
 
-def _internal_topics(rows: list[dict[str, Any]]) -> list[Row]:
+def _internal_topics(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
     return [
         {
             "name": row["name"],
             "partitions": row["partitions"],
-            "replicationFactor": row["replication_factor"],
-            "topicConfigs": [dict(config) for config in row["topic_configs"]],
+            "replication_factor": row["replication_factor"],
+            "topic_configs": [{"key": config["key"], "value": config["value"]} for config in row["topic_configs"]],
         }
-        for row in sorted(rows, key=lambda row: row["name"])
+        for row in sorted(rows, key=lambda row: str(row["name"]))
     ]
+
+
+def _in_camel_case(answer: Any) -> Any:
+    """Return an answer with the names of fields as Kafka's JSON has them."""
+    match answer:
+        case dict():
+            return {camel_case(name): _in_camel_case(value) for name, value in answer.items()}
+        case list():
+            return [*map(_in_camel_case, answer)]
+    return answer
 
 
 # --------------------------------------------------------------------------------------------- members

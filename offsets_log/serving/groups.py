@@ -13,7 +13,7 @@ from typing import Any
 
 from offsets_log.protocol.error_codes import GROUP_ID_NOT_FOUND, NO_ERROR
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
-from offsets_log.rows.groups import TASK_KINDS, assignor_of
+from offsets_log.rows.groups import TASK_KINDS, assignor_of, described_topology
 from offsets_log.serving.asked import NOT_ASKED, Asked, Body
 from offsets_log.serving.state import Served
 
@@ -138,7 +138,7 @@ def _newer(served: Served, group_id: str, kind: str, member_of: MemberOf) -> Bod
         "group_epoch": group.group_epoch,
         "assignment_epoch": group.assignment_epoch,
         "assignor_name": assignor_of(group) or "",
-        "topology": _topology(group.topology),
+        "topology": None if group.topology is None else described_topology(group.topology),
         "members": [member_of(served, group, member) for _, member in sorted(group.members.items())],
     }
 
@@ -215,34 +215,3 @@ def _tasks(value: Mapping[str, Any]) -> Body:
         ]
         for kind in TASK_KINDS
     }
-
-
-def _topology(topology: Mapping[str, Any] | None) -> Body | None:
-    """Return a topology in the order of names; a broker tells partition counts of topics that it has looked at."""
-    if topology is None:
-        return None
-    return {
-        "epoch": topology["epoch"],
-        "subtopologies": [
-            {
-                "subtopology_id": row["subtopology_id"],
-                "source_topics": sorted(row["source_topics"]),
-                "repartition_sink_topics": sorted(row["repartition_sink_topics"]),
-                "state_changelog_topics": _internal_topics(row["state_changelog_topics"]),
-                "repartition_source_topics": _internal_topics(row["repartition_source_topics"]),
-            }
-            for row in sorted(topology["subtopologies"], key=lambda row: str(row["subtopology_id"]))
-        ],
-    }
-
-
-def _internal_topics(rows: Sequence[Mapping[str, Any]]) -> list[Body]:
-    return [
-        {
-            "name": row["name"],
-            "partitions": row["partitions"],
-            "replication_factor": row["replication_factor"],
-            "topic_configs": [{"key": config["key"], "value": config["value"]} for config in row["topic_configs"]],
-        }
-        for row in sorted(rows, key=lambda row: str(row["name"]))
-    ]

@@ -18,15 +18,19 @@ from offsets_log.data_directory.cluster_image import TopicImage
 from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.lag import LAG_COLUMNS, group_lags, with_lag
 from offsets_log.data_directory.lag_columns import lag_table
-from offsets_log.data_directory.metadata_log import MetadataReplay
+from offsets_log.data_directory.metadata_log import MetadataReplay, topics_made
 from offsets_log.data_directory.stranded import Stranded, Topics, find_stranded
 from offsets_log.disk.beside import Beside
+from offsets_log.disk.growing import METADATA_DIRECTORY, GrowingTopics
 from offsets_log.disk.reader import open_logs
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.rows.tables import COMPACT_COLUMNS
+from tests.builders import LogBuilder
 from tests.data_directories.copies import WORDS, Recorded, data_directories, words
 from tests.data_directories.test_lag_words import described
 from tests.data_directories.test_log_ends import committed
+from tests.investigate.test_groups import folder_of
 
 BEYOND = [("DD-1", "g-beyond", "empty", [[0, 3, 0, 0]]), ("DD-1", "g-beyond", "orders", [[0, 5000, 0, 108]])]
 BELOW = [("DD-2", "g-short", "short", [[0, 5, 20, 80]])]
@@ -239,3 +243,32 @@ def test_a_checkpoint_that_is_refused_is_told_with_its_line(recorded: Recorded, 
     assert "log-start-offset-checkpoint" in result.stderr
     assert "line 3: 'short 0' is no topic, partition and offset" in result.stderr
     assert all(row["lag"] is not None for row in map(json.loads, result.stdout.splitlines()) if row["topic"] == "short")
+
+
+def test_alerts_about_ends_know_former_topics_too(recorded: Recorded, tmp_path: Path) -> None:
+    """``DD-4``: an offset without an id that was committed before a topic of that name was made has no lag."""
+    (source,) = data_directories(recorded("kafka-3.9-one"), "stopped")
+    metadata, log = (next((source / name).glob("*.log")) for name in (METADATA_DIRECTORY, "reborn-0"))
+    made = {one.topic_id: one for one in topics_made(PartitionLog(None, (Segment("", 0, metadata.read_bytes()),)))}
+    made_ms = max(one.created_at_ms or 0 for one in made.values() if one.name == "reborn")
+    data = tmp_path / "data"
+    shutil.copytree(log.parent, data / log.parent.name)
+    built = LogBuilder()
+    for name, time_ms in {"before": made_ms - 1, "after": made_ms}.items():
+        built.commit(5000, group=name, topic="reborn", version=3, commit_timestamp=time_ms)
+    folder_of(built, data)
+    alerted = ("compact", data, "--follow", "--until-idle", "0ms", "--alert", "beyond-end", "-o", "jsonl")
+
+    def alerts() -> set[str]:
+        rows = map(json.loads, run(*alerted).stdout.splitlines())
+        return {row["group"] for row in rows if row.get("event") == "alert"}
+
+    assert alerts() == {"before", "after"}, "nothing tells when it was made"
+    shutil.copytree(metadata.parent, data / METADATA_DIRECTORY)
+    assert alerts() == {"after"}
+    topics, growing = GrowingTopics(), data / METADATA_DIRECTORY / metadata.name
+    content = metadata.read_bytes()
+    for size_bytes in (100, len(content) // 2, len(content) // 2 + 1, len(content) - 1, 50, len(content)):
+        growing.write_bytes(content[:size_bytes])
+        found = list(topics.look([data]))
+    assert {one.topic_id: one.created_at_ms for one in found} == {one: made[one].created_at_ms for one in made}

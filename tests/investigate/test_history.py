@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from offsets_log.messages.registry import RECORD_TYPES
 from tests.builders import LogBuilder, member
-from tests.conftest import json_lines, read_json, read_json_lines
+from tests.conftest import NEVER, BulkFrom, json_lines, read_json, read_json_lines
 from tests.investigate.test_groups import folder_of
 from tests.replay.test_compact_recordings import WITH_STEPS, Recording, profile_of, steps
 
@@ -199,3 +200,23 @@ def test_a_message_of_magic_0_has_no_time(recording: Recording) -> None:
     assert found
     assert {row["timestamp_ms"] for row in found} == {None}
     assert all(row["commit_timestamp_ms"] for row in found if row["event"] == "commit")
+
+
+@pytest.mark.parametrize("least_bytes", [NEVER, 0])
+@pytest.mark.parametrize(("profile", "number"), [("modern", 9), ("modern-3.7", 9), ("modern-3.7", 17), ("classic", 5)])
+def test_a_record_of_a_type_that_the_release_skips_does_nothing_to_its_group(
+    profile: str, number: int, least_bytes: int, tmp_path: Path, bulk_from: BulkFrom
+) -> None:
+    """``L-21``, ``J-3``: neither to one that is gone nor to one with a member, who still holds what it held."""
+    bulk_from(least_bytes)
+    value = RECORD_TYPES[number].values[0].zeros(0)
+    built, without = LogBuilder().commit(1).group(gone=True), LogBuilder().commit(1).group(gone=True)
+    for step in (lambda log: log.group(member("m")).commit(2), lambda log: log.commit(3)):
+        step(built.newer(number, value, member_id="m" if number == 5 else None))
+        step(without.skip(1))
+    found, expected = (
+        rows(folder_of(log, tmp_path / name), "-g", "g", "--profile", profile)
+        for name, log in {"with": built, "without": without}.items()
+    )
+    assert found == expected
+    assert [row["member_id"] for row in found if row["event"] == "commit"] == [None, "m", "m"]

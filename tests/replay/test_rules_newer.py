@@ -186,7 +186,7 @@ def test_a_partition_that_is_held_at_another_epoch_is_not_given_back(
     fold.group = Group("g", CONSUMER, members=members, partition_epochs={partition: 2})
     key = {"group_id": "g", "member_id": "m"}
     timeline = Timeline([GroupEvent(5, CoordinatorRecord(record_type=8, key=key, value_version=0, value=value))])
-    assert [problem.rule for problem in fold.replay_timeline(timeline)] == (["J-20"] if is_refused else [])
+    assert [problem.rule for problem in fold.go_on(timeline)] == (["J-20"] if is_refused else [])
     assert fold.group.partition_epochs[partition] == 2
 
 
@@ -376,3 +376,22 @@ def test_partitions_kept_at_once_are_those_given_back_and_taken(
     at_once = told()
     monkeypatch.setattr(groups, "_keeps_partitions", lambda *what: False)
     assert at_once == told()
+
+
+def test_a_topology_is_told_in_the_order_of_names() -> None:
+    """As StreamsGroupDescribe does, in whatever order the record has its lists; only configurations keep that."""
+    configs = [{"key": key, "value": "v"} for key in "ba"]
+    topics = [{"name": name, "partitions": 1, "replication_factor": 1, "topic_configs": configs} for name in "ba"]
+    lists = {
+        "source_topics": ["b", "a"], "repartition_sink_topics": ["b", "a"], "source_topic_regex": [],
+        "state_changelog_topics": topics, "repartition_source_topics": topics, "copartition_groups": [],
+    }  # fmt: skip
+    value = {"epoch": 1, "subtopologies": [{"subtopology_id": each} | lists for each in "10"]}
+    group = log().newer(17, {"epoch": 1, "metadata_hash": 0}).newer(23, value).load(MODERN).groups["g"]
+    found = group_row(group, MODERN, TopicNames(), 0)["topology"]["subtopologies"]
+    assert [each["subtopologyId"] for each in found] == ["0", "1"]
+    for each in found:
+        assert (each["sourceTopics"], each["repartitionSinkTopics"]) == (["a", "b"], ["a", "b"])
+        for kind in ("stateChangelogTopics", "repartitionSourceTopics"):
+            assert [topic["name"] for topic in each[kind]] == ["a", "b"]
+            assert [[config["key"] for config in topic["topicConfigs"]] for topic in each[kind]] == [["b", "a"]] * 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 from offsets_log.pipeline import iter_events, replay
+from offsets_log.replay.coordinator_state import settle_groups
 from offsets_log.replay.problem import Problem
-from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
-from offsets_log.replay.refusal import without_skipped
+from offsets_log.replay.profile import CLASSIC, MODERN
 from tests.builders import LogBuilder
 
 
@@ -62,18 +62,16 @@ def test_a_broker_keeps_nothing_of_a_load_that_ends_early_and_everything_of_anot
     assert kept.problems == hidden.problems != ()
 
 
-def test_a_timeline_without_what_a_release_skips_is_the_one_that_it_reads() -> None:
-    """Only a release that skips unknown types does so (``L-21``)."""
-    log = LogBuilder().commit(2).newer(3, None).commit(3).group().newer(5, None, member_id="m").log
-    read, all_of_it = (
-        replay(iter_events(log), profile, on_damage=lambda damage: None).timelines["g"] for profile in (CLASSIC, MODERN)
-    )
-    assert without_skipped(all_of_it, MODERN) == all_of_it
-    assert [event.record_offset for event in without_skipped(all_of_it, CLASSIC).events if event.record] == [3]
-    assert [event for event in read.events if event.record] == [
-        event for event in without_skipped(all_of_it, CLASSIC).events if event.record
-    ]
-    assert without_skipped(all_of_it, RELEASES["3.0"]) == all_of_it
+def test_a_timeline_with_what_a_release_skips_is_as_without_it() -> None:
+    """``L-21``, ``L-39``: nothing of it reaches the group, nor is it what removed it."""
+    log = LogBuilder().commit(2, producer=7).newer(3, None).group().group(gone=True).newer(5, None, member_id="m").log
+    found = [
+        settle_groups(CLASSIC, replay(iter_events(log), profile, on_damage=lambda damage: None).timelines,
+                      committed=set(), pending={"g"}, end_offset=5)
+        for profile in (CLASSIC, MODERN)
+    ]  # fmt: skip
+    assert found[0] == found[1]
+    assert [problem.rule for problem in found[0][1]] == ["L-39"]
 
 
 def test_a_problem_is_told_with_its_place_and_its_rule() -> None:

@@ -24,6 +24,7 @@ from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.java_text import decode_string, encode_string
 from offsets_log.log_format.primitives import INT16, PlainStruct, Uuid
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_key
+from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import EndTransactionMarker, GroupTopicPartition, OffsetAndMetadata, offset_and_metadata
 from offsets_log.replay.profile import Profile
 
@@ -60,7 +61,7 @@ class HistoryState(ColumnarState):
         self.shows_group = shows_group
         self.shows_key = shows_key
         self.entries, self.texts, self.members, self.counts = entries, texts, members, counts
-        self.counts[e.ALL_ANSWERED] = profile.offsets_make_groups
+        self.counts[e.ALL_ANSWERED] = GroupFold("", profile).is_answered
         self.slow_path = Groups(self, holders_of)
         self.is_replayed = False
         self._decided_groups = self._decided_keys = 0
