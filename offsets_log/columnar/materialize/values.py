@@ -242,7 +242,7 @@ def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a
         _named(texts, raw, numbers[:, METADATA], sizes[:, METADATA]),
         numbers[:, COMMIT_TIMESTAMP].tolist(),
         _unless_absent(numbers[:, EXPIRE_TIMESTAMP]),
-        _topic_ids(raw, numbers[:, TOPIC_ID]),
+        topic_ids(raw, numbers[:, TOPIC_ID]),
         plain[:, 2].tolist(),
         plain[:, 3].tolist(),
         table[:, ga.PRODUCER_ID].tolist(),
@@ -272,7 +272,7 @@ def _named(texts: _Once, raw: bytes, begins: a.Int64s, sizes: a.Int64s) -> list[
     return [texts[raw[begin:end]] for begin, end in zip(begins.tolist(), (begins + sizes).tolist(), strict=True)]
 
 
-def _topic_ids(raw: bytes, begins: a.Int64s) -> list[str | None]:
+def topic_ids(raw: bytes, begins: a.Int64s) -> list[str | None]:
     """Return topic ids as text; None where a value has none, or only zeros."""
     texts = _Once(lambda topic_id: str(Uuid(topic_id)))
     ids = (raw[begin : begin + SIZES["uuid"]] if begin >= 0 else b"" for begin in begins.tolist())
