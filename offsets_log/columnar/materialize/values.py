@@ -102,8 +102,11 @@ def find(state: ColumnarState) -> ReferencedRows:
     return ReferencedRows(np.flatnonzero(is_live), pending)
 
 
-def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
+def iter_open(state: ColumnarState, *, cancels: bool = False) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield the last open record of every producer and key, unless a tombstone cancelled it (``J-12``, ``L-18``).
+
+    Args:
+        cancels: yield those that are tombstones, which cancel what pieces before have open; else the values.
 
     Yields:
         (producer id, row, record offset, batch, index).
@@ -115,11 +118,11 @@ def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
         seen: set[int] = set()
         number = int(producer.newest)
         while number != a.NOTHING:
-            row, record_offset, batch, index, cancels, number = opened[number].numbers.tolist()
+            row, record_offset, batch, index, is_tombstone, number = opened[number].numbers.tolist()
             if row in seen:
                 continue
             seen.add(row)
-            if not cancels and not (ends_all and record_offset < s.rows[row].tombstone_offset):
+            if is_tombstone == cancels and not (ends_all and record_offset < s.rows[row].tombstone_offset):
                 yield int(producer.producer_id), row, record_offset, batch, index
 
 
