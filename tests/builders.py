@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 from offsets_log.log_format.building import build_batch, build_marker, encode_legacy_message
@@ -53,10 +54,11 @@ class LogBuilder:
         self.batches: list[bytes] = []
         self.offset = 0
 
-    def add(self, *records: tuple[bytes | None, bytes | None], **facts: Any) -> Self:
-        """A batch of raw keys and values at the next offset."""
+    def add(self, *records: tuple[bytes | None, bytes | None], times: Sequence[int] = (), **facts: Any) -> Self:
+        """A batch of raw keys and values at the next offset, written at these times in turn, or at one."""
+        times = times or (TIME + self.offset,)
         made = [
-            Record(offset=self.offset + i, timestamp_ms=TIME + self.offset, key=key, value=value)
+            Record(offset=self.offset + i, timestamp_ms=times[i % len(times)], key=key, value=value)
             for i, (key, value) in enumerate(records)
         ]
         self.batches.append(build_batch(made, **facts))

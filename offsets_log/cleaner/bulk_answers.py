@@ -22,7 +22,6 @@ from offsets_log.columnar.materialize.values import (
 )
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
-from offsets_log.columnar.scan.reading import Seen
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import in_order, settle_groups
 from offsets_log.replay.partial import OffsetAndMetadata
@@ -32,12 +31,8 @@ from offsets_log.replay.profile import Profile
 def answers_in_bulk(log: PartitionLog, profiles: Sequence[Profile]) -> Iterator[Answer]:
     """Return the memory of each profile after a load, without what cannot be read."""
     for profile in profiles:
-        for replayed in replay_logs([log], profile, note=lambda log: _ignore):
+        for replayed in replay_logs([log], profile, note=lambda log: lambda seen: None):
             yield _answer(replayed)
-
-
-def _ignore(seen: Seen) -> None:
-    """Ignore damage, which `survivors` reports."""
 
 
 def _answer(replayed: Replayed) -> Answer:

@@ -12,7 +12,7 @@ from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch, encode_batch
 from offsets_log.log_format.building import empty_batch, encode_records, rebuild_batch
 from offsets_log.log_format.compression import CODEC_MASK
-from offsets_log.log_format.record import Record, as_int64, has_other_magics_inside
+from offsets_log.log_format.record import Record, has_other_magics_inside
 
 MAX_INT32 = (1 << 31) - 1
 
@@ -60,7 +60,7 @@ def rewritten(batch: FileBatch, kept: Sequence[Record], horizon_ms: int, rules: 
         CleaningError: what Kafka's builder refuses.
     """
     original = batch.whole()
-    records = [replace(record, timestamp_ms=as_int64(record.timestamp_ms), attributes=0) for record in kept]
+    records = [replace(record, attributes=0) for record in kept]
     _check(batch, original, records)
     if batch.is_legacy and not rules.makes_magic_2:
         made = _legacy(original, records)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from offsets_log.broker.batches import FileBatch
 from offsets_log.data_directory.segment_batches import OFFSETS_END, PartitionFiles, SegmentBatches, open_batches
 from offsets_log.errors import OffsetsLogError
-from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
+from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH, time_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,23 +121,22 @@ def _end_of(files: PartitionFiles, bases: list[int], batches: SegmentBatches) ->
     last = batches.last()
     problem = batches.problem
     if last is not None:
-        return _End(last.next_offset, _time_of(last), last.partition_leader_epoch, problem)
+        return _End(last.next_offset, _newest_of(last), last.partition_leader_epoch, problem)
     for base in bases[-2:-1]:
         with open_batches(files, base) as before:
             last = before.last()
             problem = problem or before.problem
             if last is not None:
                 end = max(bases[-1], last.next_offset)
-                return _End(end, _time_of(last), last.partition_leader_epoch, problem)
+                return _End(end, _newest_of(last), last.partition_leader_epoch, problem)
     return _End(bases[-1], None, NO_PARTITION_LEADER_EPOCH, problem)
 
 
-def _time_of(batch: FileBatch) -> int | None:
+def _newest_of(batch: FileBatch) -> int | None:
     try:
-        time_ms = batch.max_timestamp_ms
+        return time_of(batch.max_timestamp_ms)
     except OffsetsLogError:
         return None
-    return None if time_ms == NO_TIMESTAMP else time_ms
 
 
 def _first_timestamps(

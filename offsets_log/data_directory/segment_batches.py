@@ -15,9 +15,9 @@ from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import INDEX_INTERVAL_BYTES
 from offsets_log.data_directory.offset_index import OffsetIndex
 from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
-from offsets_log.log_format.batch import BATCH_HEADER_SIZE, NO_TIMESTAMP, TIMESTAMP_TYPE_MASK
+from offsets_log.log_format.batch import BATCH_HEADER_SIZE, TIMESTAMP_TYPE_MASK, time_of
 from offsets_log.log_format.compression import codec_of
-from offsets_log.log_format.record import Record, iter_deltas, iter_records
+from offsets_log.log_format.record import Record, as_int64, iter_deltas, iter_records
 from offsets_log.log_format.segment import NO_PIECES, Pieces, pieces_of
 
 OFFSETS_END = 1 << 63
@@ -180,7 +180,7 @@ class SegmentBatches:
         try:
             for offset, time_ms in self.times(placed):
                 while left and left[0] <= offset:
-                    found[left.popleft()] = None if time_ms == NO_TIMESTAMP else time_ms
+                    found[left.popleft()] = time_of(time_ms)
                 if not left:
                     return
         except OffsetsLogError:
@@ -250,7 +250,7 @@ def _times(placed: PlacedBatch, log: Pieces) -> Iterator[tuple[int, int]]:
         offset = base + offset_delta
         if not least <= offset <= last:
             raise CorruptRecordError(f"offset {offset} where {least} to {last} are to come", field="offset_delta")
-        yield offset, base_ms + delta_ms if fixed_ms is None else fixed_ms
+        yield offset, as_int64(base_ms + delta_ms) if fixed_ms is None else fixed_ms
         least = offset + 1
 
 

@@ -12,7 +12,7 @@ from offsets_log.data_directory.share_groups import (
     iter_share_changes,
 )
 from offsets_log.data_directory.share_offsets import STATE_COLUMNS, TOPIC_ID_COLUMN, state_cells
-from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.log_format.batch import time_of
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.rows.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row, with_raw_texts
 
@@ -59,7 +59,6 @@ def iter_share_history(
 
 
 def _row(change: ShareChange, topic: str | None, state_partition: int | None) -> Row:
-    time_ms = change.record.timestamp_ms
     row: Row = {
         "group": change.key.group,
         "topic": topic,
@@ -67,7 +66,7 @@ def _row(change: ShareChange, topic: str | None, state_partition: int | None) ->
         "topic_id": str(change.key.topic_id),
         "event": change.event,
         "record_offset": change.record.offset,
-        "timestamp_ms": None if time_ms == NO_TIMESTAMP else time_ms,
+        "timestamp_ms": time_of(change.record.timestamp_ms),
         **(NO_STATE if change.after is None else state_cells(change.after)),
         "change": moved(_start(change.before), _start(change.after)),
         "state_partition": state_partition,

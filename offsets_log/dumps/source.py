@@ -21,7 +21,7 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import rebuild_batch
 from offsets_log.log_format.compression import CODEC_NAMED
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, Segment
-from offsets_log.log_format.record import Record
+from offsets_log.log_format.record import Record, as_int64
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
@@ -378,6 +378,8 @@ def _lines_of(piece: SourceBatch) -> bytes:
 
 
 def _encode(batch: RecordBatch, records: tuple[Record, ...]) -> bytes:
+    if any(as_int64(record.timestamp_ms) != record.timestamp_ms for record in records):
+        raise CorruptRecordError("a timestamp has more than 64 bits")
     if batch.magic == 2 or (records and batch.codec.id):
         return rebuild_batch(batch, records)
     return b"".join(rebuild_batch(replace(batch, base_offset=record.offset), (record,)) for record in records)

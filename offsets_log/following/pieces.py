@@ -23,8 +23,8 @@ from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, Wants, batch_events
 from offsets_log.following.growth import GrownPiece, moved
 from offsets_log.investigate.growing_history import GrowingHistory
-from offsets_log.investigate.writers import plain
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.partition_log import LogWalk
 from offsets_log.pipeline import replay
 from offsets_log.replay.partial import PartialState

@@ -19,8 +19,9 @@ from offsets_log.errors import ReplayError
 from offsets_log.events import Event
 from offsets_log.investigate.clients import Clients
 from offsets_log.investigate.holders import Holder, Holders, holders_of
-from offsets_log.investigate.writers import Writer, name_of, plain
+from offsets_log.investigate.writers import Writer, name_of
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.java_text import plain
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.group import Group
 from offsets_log.replay.groups import GroupFold

@@ -10,7 +10,7 @@ import numpy as np
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import tally
 from offsets_log.columnar.folds.writers import HELD, Counting, summed
-from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Writer, Writers, nobody
+from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Writer, Writers, begin_ms, nobody
 
 HIDDEN = -1
 
@@ -64,7 +64,7 @@ class BulkWriters:
         if per in HELD:
             return _held(name, per)
         if per == "hour":
-            return (int.from_bytes(name, signed=True) * HOUR_MS,)
+            return (begin_ms(int.from_bytes(name, signed=True), HOUR_MS),)
         if per == "partition":
             return name[2:-4].decode(), int.from_bytes(name[-4:], signed=True)
         return (name.decode(),)
@@ -83,7 +83,7 @@ class BulkWriters:
         if per in HELD:
             return nobody(per, offsets_partition) if number == nm.NOBODY else _held(name_of(number), per)
         if per == "hour":
-            return (None if number == nm.NO_HOUR else number * HOUR_MS,)
+            return (None if number == nm.NO_HOUR else begin_ms(number, HOUR_MS),)
         if per == "offsets_partition" or topic is None:
             return nobody(per, offsets_partition)
         return (topic, int.from_bytes(name, signed=True)) if per == "partition" else (topic,)
@@ -106,7 +106,7 @@ class BulkWriters:
         _, first = np.unique(busiest[:, 0], return_index=True)
         writers = list(self._numbers)
         for number, minute, commits in busiest[first].tolist():
-            self.writers.of(writers[number]).peak = commits, minute * MINUTE_MS
+            self.writers.of(writers[number]).peak = commits, begin_ms(minute, MINUTE_MS)
         return self.writers
 
 

@@ -83,7 +83,7 @@ def _holder(group: Group, member: Member) -> Holder:
     metadata = member.metadata
     return Holder(
         member.member_id,
-        metadata.get("group_instance_id", metadata.get("instance_id")),
+        member.group_instance_id,
         metadata.get("client_id", ""),
         metadata.get("client_host", ""),
         group.generation if group.kind == CLASSIC else member.member_epoch,

@@ -23,8 +23,10 @@ from dataclasses import dataclass, field
 from offsets_log.events import BatchEnd, BatchStart, Event, LogEnd, LogEvent
 from offsets_log.investigate.clients import Clients
 from offsets_log.investigate.holders import Holder
+from offsets_log.log_format.batch import time_of
+from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import time_of
+from offsets_log.log_format.record import INT64_MIN
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.rows.batch_bytes import counted
 from offsets_log.rows.tables import (
@@ -121,11 +123,6 @@ class Tally:
 NameOf = Callable[[Event, CoordinatorRecord | None, "Clients"], Writer]
 
 
-def plain(name: str) -> str:
-    """Return a name without the bytes it came from."""
-    return "".join(name)
-
-
 def _topic(record: CoordinatorRecord | None) -> str | None:
     return plain(record.key["topic"]) if record is not None and record.is_offset_commit else None
 
@@ -136,9 +133,14 @@ def _by_partition(event: Event, record: CoordinatorRecord | None, clients: Clien
     return plain(record.key["topic"]), record.key["partition"]
 
 
+def begin_ms(number: int, length_ms: int) -> int:
+    """Return when the hour or minute of a number begins; the earliest one as early as a timestamp can be."""
+    return max(number * length_ms, INT64_MIN)
+
+
 def _by_hour(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
-    time_ms = time_of(event.record)
-    return (None if time_ms is None else time_ms // HOUR_MS * HOUR_MS,)
+    time_ms = time_of(event.record.timestamp_ms)
+    return (None if time_ms is None else begin_ms(time_ms // HOUR_MS, HOUR_MS),)
 
 
 def name_of(holder: Holder, per: str) -> Writer:
@@ -249,8 +251,9 @@ class Writers:
         """Find each writer's busiest minute: the first of several."""
         for (writer, minute), count in self.minutes.items():
             tally = self.of(writer)
-            if tally.peak is None or (count, -minute * MINUTE_MS) > (tally.peak[0], -tally.peak[1]):
-                tally.peak = count, minute * MINUTE_MS
+            since_ms = begin_ms(minute, MINUTE_MS)
+            if tally.peak is None or (count, -since_ms) > (tally.peak[0], -tally.peak[1]):
+                tally.peak = count, since_ms
 
 
 def count_writers(
@@ -302,7 +305,7 @@ class _Counting:
         tally = self.writers.of(writer)
         tally.records += 1
         tally.bytes += size_bytes
-        time_ms = time_of(event.record)
+        time_ms = time_of(event.record.timestamp_ms)
         if time_ms is not None:
             tally.saw_time(time_ms)
         if record is not None:

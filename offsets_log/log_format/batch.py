@@ -85,6 +85,11 @@ MAX_OFFSETS_IN_SEGMENT = 1 << 31
 """How far a record's offset may be from its segment's base offset: the index holds the difference in 4 bytes."""
 
 
+def time_of(timestamp_ms: int) -> int | None:
+    """Return the time that a timestamp of a batch or record tells; None if it has none."""
+    return None if timestamp_ms == NO_TIMESTAMP else timestamp_ms
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBatch:
     """A batch as it was found; an uncompressed message of magic 0 or 1 is a batch of its own (``records:M9``).

@@ -14,7 +14,7 @@ from offsets_log.log_format.batch import RecordBatch, encode_batch
 from offsets_log.log_format.compression import CODEC_NAMED
 from offsets_log.log_format.control_record import ControlRecord, control_record
 from offsets_log.log_format.java_text import encode_string
-from offsets_log.log_format.record import LEGACY_PAYLOAD, RECORD, SIZED_RECORD, Record
+from offsets_log.log_format.record import LEGACY_PAYLOAD, RECORD, SIZED_RECORD, Record, as_int64
 
 
 def encode_records(batch: RecordBatch, records: Sequence[Record]) -> bytes:
@@ -26,7 +26,7 @@ def encode_records(batch: RecordBatch, records: Sequence[Record]) -> bytes:
             "attributes": record.attributes,
             "timestamp_delta": record.timestamp_delta
             if is_append_time
-            else record.timestamp_ms - batch.base_timestamp_ms,
+            else as_int64(record.timestamp_ms - batch.base_timestamp_ms),
             "offset_delta": record.offset - batch.base_offset,
             "key": record.key,
             "value": record.value,

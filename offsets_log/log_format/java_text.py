@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import codecs
+from typing import TypeVar
 
 REPLACEMENT = "\ufffd"
+
+KeyField = TypeVar("KeyField", str, int)
 
 
 class MalformedString(str):
@@ -73,3 +76,8 @@ def decode_string(raw: bytes) -> str:
 def encode_string(text: str) -> bytes:
     """Encode text as the bytes it came from."""
     return text.raw if isinstance(text, MalformedString) else text.encode()
+
+
+def plain(value: KeyField) -> KeyField:
+    """Return a name as the broker reads it, without the bytes it came from (``B-7``); a number as it is."""
+    return "".join(value) if isinstance(value, str) else value

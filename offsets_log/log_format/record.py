@@ -61,7 +61,10 @@ INT64_MAX, INT64_MIN = (1 << 63) - 1, -(1 << 63)
 
 
 def as_int64(number: int) -> int:
-    """Return a number as it wraps around in 64 bits, in which Kafka keeps offsets and timestamps."""
+    """Return a number as it wraps around in 64 bits, as Java's long does, in which Kafka keeps offsets and timestamps.
+
+    What is read here as the sum of a base and a delta is written as the delta of that sum, which wraps back.
+    """
     return (number + (1 << 63) & (1 << 64) - 1) - (1 << 63)
 
 
@@ -72,7 +75,7 @@ class Record:
     Attributes:
         offset: place in the partition, not relative to the batch.
         position: where it begins in the file; if it is compressed, where the compressed bytes begin.
-        timestamp_ms: −1 for magic 0.
+        timestamp_ms: −1 for magic 0; of magic 2 the sum of base timestamp and delta, which wraps around in 64 bits.
         timestamp_delta: the delta in a batch of LogAppendTime, where it has no meaning (``records:B2``).
         sequence: the producer's sequence number, −1 without one (``records:B3``).
         value: None is a tombstone; empty bytes are not.
@@ -88,13 +91,6 @@ class Record:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     attributes: int = 0
-
-
-def time_of(record: Record) -> int | None:
-    """Return when a record was written; None if it has no time, or one beyond 64 bits, as hostile deltas make it."""
-    if record.timestamp_ms == b.NO_TIMESTAMP:
-        return None
-    return min(max(record.timestamp_ms, INT64_MIN), INT64_MAX)
 
 
 def iter_records(batch: RecordBatch, *, as_loaded: bool = False) -> Iterator[Record | Damage]:
@@ -164,10 +160,11 @@ def _decode_default(batch: RecordBatch, raw: bytes, position: int, layout: c.Con
     sequence = b.NO_SEQUENCE
     if batch.base_sequence >= 0:
         sequence = batch.base_sequence + fields["offset_delta"] & b.MAX_SEQUENCE
+    timestamp_ms = as_int64(batch.base_timestamp_ms + fields["timestamp_delta"])
     return Record(
         offset=batch.base_offset + fields["offset_delta"],
         position=position,
-        timestamp_ms=batch.max_timestamp_ms if is_append_time else batch.base_timestamp_ms + fields["timestamp_delta"],
+        timestamp_ms=batch.max_timestamp_ms if is_append_time else timestamp_ms,
         timestamp_delta=fields["timestamp_delta"],
         sequence=sequence,
         key=fields["key"],

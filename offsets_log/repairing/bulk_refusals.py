@@ -11,7 +11,6 @@ from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.replay import Replayed, replay_logs
 from offsets_log.columnar.materialize.timelines import timelines
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Seen
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.repairing.bulk import items_in_bulk
@@ -46,7 +45,7 @@ def problems_in_bulk(
     picking = Picking(log, unloadable, leader_epoch=ANY_EPOCH)
     if any(isinstance(item, LeftOut) for item in items_in_bulk(picking)):
         log = _left(log, unloadable, join)
-    (replayed,) = replay_logs([log], profile, note=lambda log: _ignore)
+    (replayed,) = replay_logs([log], profile, note=lambda log: lambda seen: None)
     refused = replayed.state.problems
     groups = {problem.group for problem in refused if problem.group is not None}
     others = [problem for problem in _of_groups(replayed) if problem.group not in groups]
@@ -63,10 +62,6 @@ def _left(log: PartitionLog, unloadable: Unloadable, join: Join) -> PartitionLog
 
     repair(log, emit, unloadable=unloadable, in_bulk=True)
     return PartitionLog(log.offsets_partition, tuple(segments))
-
-
-def _ignore(seen: Seen) -> None:
-    """Ignore what is missing, which is reported when it is left out."""
 
 
 def _of_groups(replayed: Replayed) -> list[Problem]:

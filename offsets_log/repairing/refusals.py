@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from offsets_log.errors import Damage
 from offsets_log.events import BatchEnd, BatchStart, LogEvent, decode_event
 from offsets_log.log_format.partition_log import NOTHING_TOLD, PartitionLog
 from offsets_log.repairing.picked import Picked
@@ -55,7 +54,7 @@ def _one_by_one(log: PartitionLog, release: Release, known: Problems) -> dict[in
     state = PartialState(release.profile)
     start = log.checkpoints.log_start_offset or 0
     picking = Picking(log, Unloadable(release, known))
-    replay_into(state, _loaded(picking, release, start, problems), on_damage=_ignore)
+    replay_into(state, _loaded(picking, release, start, problems), on_damage=lambda damage: None)
     if picking.end_offset < start:  # it makes no sense, and is not repeated
         return _one_by_one(replace(log, checkpoints=NOTHING_TOLD), release, known)
     return _ending(problems, finish(state).problems)
@@ -87,7 +86,3 @@ def _loaded(picking: Picking, release: Release, start: int, problems: dict[int, 
                     continue
             yield event
         yield BatchEnd(item.segment, item.header, item.header.next_offset)
-
-
-def _ignore(damage: Damage) -> None:
-    """Ignore damage, which is reported where it is left out."""

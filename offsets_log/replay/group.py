@@ -42,6 +42,12 @@ class Member:
     member_epoch: int = 0
     owned: list[TopicPartition] = field(default_factory=list)
 
+    @property
+    def group_instance_id(self) -> str | None:
+        """The instance id of a static member, by either of its names; None for others."""
+        found: str | None = self.metadata.get("group_instance_id", self.metadata.get("instance_id"))
+        return found
+
 
 @dataclass(slots=True)
 class Group:

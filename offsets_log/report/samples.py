@@ -16,9 +16,9 @@ from offsets_log.columnar.arrays import NOTHING
 from offsets_log.columnar.folds import samples as t
 from offsets_log.columnar.folds import sampling as s
 from offsets_log.columnar.folds.overviews import OverviewState
-from offsets_log.columnar.folds.state import plain
 from offsets_log.columnar.jit.records import Table
 from offsets_log.events import Event, LogEvent
+from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.partial import EndTransactionMarker, PartialState
 from offsets_log.replay.profile import Profile

@@ -1,8 +1,7 @@
 """When groups wrote.
 
 A group's *activity* is a record with a value that it wrote: a commit, even a transactional one, or a record of the
-group itself. Tombstones do not count: expiry and administrators write them. The time is the record's own; a record of
-magic 0 has none, and the commit's is taken.
+group itself. Tombstones do not count: expiry and administrators write them.
 """
 
 from __future__ import annotations
@@ -10,17 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from offsets_log.events import Event, LogEvent
-from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.log_format.batch import NO_TIMESTAMP, time_of
+
+
+def written_ms(event: Event) -> int:
+    """Return when a record was written: its own time, or of a commit without one the commit's; else NO_TIMESTAMP."""
+    time_ms, decoded = event.record.timestamp_ms, event.decoded
+    if time_of(time_ms) is not None or decoded is None or decoded.value is None:
+        return time_ms
+    commit_ms: int = decoded.value.get("commit_timestamp", NO_TIMESTAMP)
+    return commit_ms
 
 
 def activity_of(event: Event) -> tuple[str, int] | None:
     """Return the group that wrote a record and the time, in epoch milliseconds; None if it is no activity."""
     if event.decoded is None or event.decoded.value is None:
         return None
-    time_ms = event.record.timestamp_ms
-    if time_ms == NO_TIMESTAMP:
-        time_ms = event.decoded.value.get("commit_timestamp", NO_TIMESTAMP)
-    return event.decoded.group, time_ms
+    return event.decoded.group, written_ms(event)
 
 
 class Activity:

@@ -174,7 +174,7 @@ def _member(member: Member, **facts: Any) -> Row:
     """Return a member's row with every column, null where ``facts`` does not give a value."""
     row: Row = {
         "member_id": member.member_id,
-        "group_instance_id": member.metadata.get("group_instance_id", member.metadata.get("instance_id")),
+        "group_instance_id": member.group_instance_id,
         "client_id": member.metadata.get("client_id", ""),
         "host": member.metadata.get("client_host", ""),
         "rack_id": member.metadata.get("rack_id"),

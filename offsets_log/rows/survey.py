@@ -9,11 +9,10 @@ from typing import Protocol
 
 from offsets_log.errors import Damage
 from offsets_log.events import BatchStart, Event, LogEvent, TailFound
-from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.batch import RecordBatch, time_of
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import Message
 from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column
@@ -237,16 +236,14 @@ def watched(events: Iterable[LogEvent], kinds: Kinds, transactions: Transactions
                 if control.ends_transaction:
                     transactions.end(event.batch.producer_id)
             case Event(record=record, decoded=decoded, damage=damage):
-                kinds.add_time(time_of(record))
+                kinds.add_time(time_of(record.timestamp_ms))
                 if damage is not None:
                     kinds.add_not_decoded()
                     kinds.add_damage(damage)
                 if decoded is not None:
                     kinds.add_records(decoded.record_type, decoded.value_version, decoded.layout)
                     if event.batch.is_transactional and decoded.is_offset_commit:
-                        time_ms = time_of(record)
-                        first_ms = NO_TIMESTAMP if time_ms is None else time_ms
-                        transactions.add_commit(event.batch.producer_id, record.offset, first_ms)
+                        transactions.add_commit(event.batch.producer_id, record.offset, record.timestamp_ms)
             case Damage():
                 kinds.add_damage(event)
         yield event

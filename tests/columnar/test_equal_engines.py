@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.java_text import decode_java_utf8
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.primitives import ZERO_UUID
+from offsets_log.log_format.record import INT64_MAX, INT64_MIN
 from offsets_log.replay.profile import PROFILES
-from tests.builders import TIME, LogBuilder, PartlySlow, member, record_bytes
+from tests.builders import TIME, UNKNOWN, LogBuilder, PartlySlow, member, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer
 from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
@@ -69,6 +71,7 @@ STEP = st.one_of(
     st.tuples(st.just("newer"), GROUPS, st.sampled_from([3, 4, 5, 6]), st.just(-1), st.integers(0, 1)),
     st.tuples(st.just("raw"), st.just(""), st.integers(0, 6), st.just(-1), st.just(0)),
     st.tuples(st.just("skip"), st.just(""), st.integers(1, 3), st.just(-1), st.just(0)),
+    st.tuples(st.just("times"), GROUPS, st.integers(0, 1), st.just(-1), st.integers(0, 13)),
 )
 STEPS = st.lists(STEP, max_size=30)
 WRAPPED = st.lists(
@@ -107,13 +110,37 @@ def build(steps: list[tuple[str, str, int, int, int]]) -> LogBuilder:
             case "group":
                 facts = {"group_instance_id": "one" if choice == 1 else None, "subscription": SUBSCRIPTIONS[choice > 1]}
                 log.group(*(member(f"m{i}", **facts) for i in range(number)), group=group, gone=number == 3)
-            case "newer" | "old" | "wrap":
-                {"newer": newer, "old": old, "wrap": wrap}[kind](log, group, number, choice)
+            case "newer" | "old" | "wrap" | "times":
+                {"newer": newer, "old": old, "wrap": wrap, "times": odd_times}[kind](log, group, number, choice)
             case "raw":
                 log.add(RAW[number])
             case "skip":
                 log.skip(number)
     return log
+
+
+ODD_TIMES = (
+    (INT64_MAX - 3, INT64_MIN + 96),  # as 100 ms later wraps around, and back
+    (INT64_MIN + 3, INT64_MAX - 96),
+    (INT64_MAX, INT64_MIN),
+    (0, INT64_MIN),
+    (-1, INT64_MAX),
+    (-2, -1),
+    (TIME, -1),
+)
+"""Times of a batch's records, of which the first is the base of the others."""
+
+
+def odd_times(log: LogBuilder, group: str, number: int, choice: int) -> None:
+    """Records of a group's offsets, of a transaction or beside one of the group; all may be left to the slow path."""
+    value = {"offset": log.offset, "leader_epoch": -1, "metadata": "", "commit_timestamp": TIME, "topic_id": ZERO_UUID}
+    keys = [{"group": group, "topic": "t", "partition": n} for n in (0, 1, 0)]
+    records = [record_bytes(1, key, None if n == 2 else value, 4) for n, key in enumerate(keys)]
+    is_slow, times = divmod(choice, len(ODD_TIMES))
+    if not number:
+        records.insert(1, record_bytes(2, {"group": group}, GROUP | {"members": [member("m")]}, 3))
+    facts = LogBuilder.transaction(7 if number else -1)
+    log.add(*records, *[UNKNOWN] * is_slow, times=ODD_TIMES[times], **facts)
 
 
 def old(log: LogBuilder, group: str, form: int, choice: int) -> None:

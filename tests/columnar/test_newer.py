@@ -17,6 +17,7 @@ from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.materialize import timelines
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.log_format.record import INT64_MAX, INT64_MIN
 from offsets_log.messages.registry import RECORD_TYPES, decode_coordinator_record
 from offsets_log.messages.schema import INT32, UUID, ArrayOf, Field, Struct
 from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
@@ -201,7 +202,7 @@ def test_a_group_of_which_the_piece_before_has_tombstones_only(pieces: int) -> N
 
 
 STEP = st.tuples(
-    st.sampled_from(["record", "record", "record", "record", "leave", "commit", "classic"]),
+    st.sampled_from(["record", "record", "record", "record", "leave", "commit", "classic", "times"]),
     st.sampled_from(["consumer", "consumer", "share", "streams"]),
     st.integers(0, 6),
     st.sampled_from(["m", "n", "\u00fc"]),
@@ -223,6 +224,10 @@ def build(steps: list[tuple[str, str, int, str, int, int]]) -> LogBuilder:
                 log.add(*leaving(kind, group, member))
             case "commit":
                 log.commit(number, group=group)
+            case "times":
+                types = KINDS[kind]
+                made = (record(types[(number + i) % len(types)], group, member, choice) for i in range(3))
+                log.add(*made, times=(INT64_MAX - number, INT64_MIN + other, -1)[: 1 + choice])
             case "classic" if other < 2:
                 log.group(group=group, gone=bool(choice))
     return log

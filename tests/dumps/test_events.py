@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from offsets_log.dumps import events_parquet
 from offsets_log.dumps.formats import build_segments, guess_format
+from offsets_log.dumps.source import SegmentBuilder, SegmentPlace, SourceBatch, header
 from offsets_log.events import Event
+from offsets_log.log_format.record import INT64_MAX, INT64_MIN, Record
 from offsets_log.pipeline import iter_events
 from offsets_log.rows.tables import decoded_row
 from tests.cli.runs import run
@@ -258,3 +260,12 @@ def test_odd_tables_are_damage_at_their_row(column: str, value: object, tmp_path
     damaged = [damage.error.position for damage in built.damages]
     assert damaged == [first + 1] or any(not isinstance(event, Event) and hasattr(event, "error") for event in events)
     assert sum(isinstance(event, Event) for event in events) >= len(found) - 8
+
+
+@pytest.mark.parametrize("timestamp_ms", [INT64_MAX + 1, INT64_MIN - 1])
+def test_a_timestamp_of_more_than_64_bits_makes_no_batch(timestamp_ms: int) -> None:
+    """Deltas wrap around, and would make another time of it."""
+    records = tuple(Record(offset=n, timestamp_ms=n * timestamp_ms, key=b"k", value=b"v") for n in range(2))
+    builder = SegmentBuilder("dump")
+    builder.add(SourceBatch(SegmentPlace(), header(records, line=1, max_timestamp_ms=0), records))
+    assert [str(damage.error).endswith("a timestamp has more than 64 bits") for damage in builder.damages] == [True]

@@ -10,8 +10,8 @@ import pytest
 
 from offsets_log.errors import CorruptBatchError, Damage
 from offsets_log.log_format import batch as b
-from offsets_log.log_format.batch import RecordBatch, decode_batch_header
-from offsets_log.log_format.building import build_batch, encode_legacy_message, rebuild_batch
+from offsets_log.log_format.batch import RecordBatch, decode_batch_header, encode_batch, time_of
+from offsets_log.log_format.building import build_batch, encode_legacy_message, encode_records, rebuild_batch
 from offsets_log.log_format.completeness import is_beyond_cleaner
 from offsets_log.log_format.compression import CODEC_NAMED
 from offsets_log.log_format.control_record import ControlRecord, control_record, decode_control_record
@@ -26,18 +26,48 @@ from offsets_log.log_format.record import (
     first_offset,
     has_other_magics_inside,
     iter_records,
-    time_of,
 )
 
 ONE = Record(offset=4, timestamp_ms=1000, key=b"k", value=b"v")
 
 
+@pytest.mark.parametrize(("timestamp_ms", "told"), [(-1, None), (0, 0), (-2, -2)])
+def test_one_timestamp_tells_no_time(timestamp_ms: int, told: int | None) -> None:
+    assert time_of(timestamp_ms) == told
+
+
 @pytest.mark.parametrize(
-    ("timestamp_ms", "told"),
-    [(-1, None), (0, 0), (-2, -2), (INT64_MAX, INT64_MAX), (INT64_MAX + 1, INT64_MAX), (INT64_MIN - 1, INT64_MIN)],
+    ("base_timestamp_ms", "delta", "timestamp_ms"),
+    [
+        (INT64_MAX - 3, 100, INT64_MIN + 96),
+        (INT64_MIN + 3, -100, INT64_MAX - 96),
+        (INT64_MAX, 1, INT64_MIN),
+        (INT64_MAX, INT64_MAX, -2),
+        (INT64_MIN, INT64_MIN, 0),
+        (-1, INT64_MIN, INT64_MAX),
+    ],
 )
-def test_a_time_is_one_of_64_bits_or_none(timestamp_ms: int, told: int | None) -> None:
-    assert time_of(replace(ONE, timestamp_ms=timestamp_ms)) == told
+def test_a_time_wraps_around_as_in_kafka_and_back_to_the_same_bytes(
+    base_timestamp_ms: int, delta: int, timestamp_ms: int
+) -> None:
+    """As kafka-clients 3.9.1 and 4.3.0 read it: ``DefaultRecord.readFrom`` adds Java's longs."""
+    header = replace(decode_batch_header(build_batch([ONE])), base_timestamp_ms=base_timestamp_ms)
+    raw = encode_batch(header, encode_records(header, [replace(ONE, timestamp_ms=base_timestamp_ms + delta)]))
+    (record,) = iter_records(batch := decode_batch_header(raw))
+    assert isinstance(record, Record)
+    assert (record.timestamp_ms, record.timestamp_delta) == (timestamp_ms, delta)
+    assert rebuild_batch(batch, [record]) == raw
+
+
+def test_a_broker_s_time_is_that_of_all_records() -> None:
+    """And deltas, of no meaning then, are kept (``records:B2``)."""
+    header = decode_batch_header(build_batch([ONE], timestamp_type="log_append"))
+    header = replace(header, base_timestamp_ms=INT64_MAX - 3, max_timestamp_ms=77)
+    raw = encode_batch(header, encode_records(header, [replace(ONE, timestamp_delta=100)]))
+    (record,) = iter_records(batch := decode_batch_header(raw))
+    assert isinstance(record, Record)
+    assert (record.timestamp_ms, record.timestamp_delta) == (77, 100)
+    assert rebuild_batch(batch, [record]) == raw
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.folds import samples as t
 from offsets_log.columnar.folds import sampling as s
 from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
-from offsets_log.columnar.folds.state import plain
 from offsets_log.columnar.scan.reading import Threads
 from offsets_log.events import EVERYTHING, Event, Until
+from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.fold import replay_into

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import Record, iter_records, time_of
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Buffer
 
 ROWS = 1 << 16
@@ -135,7 +135,7 @@ class RowReader:
                 item.error.at(file=file)
                 self.on_damage(item)
             else:
-                records.append(replace(item, timestamp_ms=_capped(item)))
+                records.append(item)
         if not records:
             return
         flags = r.IS_TRANSACTIONAL * batch.is_transactional + r.IS_APPEND_TIME * (batch.timestamp_type == "log_append")
@@ -143,11 +143,6 @@ class RowReader:
         for rows in plain.chunks(_log_of(records)):
             rows["flags"] |= flags
             yield rows
-
-
-def _capped(record: Record) -> int:
-    time_ms = time_of(record)
-    return -1 if time_ms is None else time_ms
 
 
 def _log_of(records: Sequence[Record]) -> PartitionLog:

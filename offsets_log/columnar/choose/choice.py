@@ -67,7 +67,7 @@ RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES = range(3)
 BATCH_AT, BATCH_SIZE, IS_CHOSEN, TOLD_END, CHOSEN_SIZE = range(3, 8)
 
 # More columns of ``told``: a record of what is chosen, and where its key and value are copied to.
-TOLD_OFFSET, TOLD_TIME, TOLD_TIME_DELTA, TOLD_KEY, TOLD_KEY_SIZE, TOLD_VALUE_SIZE, TOLD_SIZE = range(3, 10)
+TOLD_OFFSET, TOLD_TIME, TOLD_KEY, TOLD_KEY_SIZE, TOLD_VALUE_SIZE, TOLD_SIZE = range(3, 9)
 
 
 TOPIC_ID_SIZE = 16
@@ -303,7 +303,6 @@ def _tell(counts: Any, scan_state: a.ScanState, records: a.Records, at: Any, tol
         size += staged[i].key_size + max(staged[i].value_size, np.int64(0))
     if counts[TOLD] + scan_state.staged > len(told) or counts[USED] + size > len(copied):
         return False
-    time, is_counted = bt.base_time(records.data, at)
     for number in range(scan_state.staged):
         i, row = U(number), U(counts[TOLD])
         if staged[i].kind == a.PASSED:
@@ -311,8 +310,7 @@ def _tell(counts: Any, scan_state: a.ScanState, records: a.Records, at: Any, tol
             continue
         _end_run(counts, told, row)
         told[row, TOLD_OFFSET] = staged[i].offset
-        told[row, TOLD_TIME] = time
-        told[row, TOLD_TIME_DELTA] = np.int64(staged[i].timestamp_delta) if is_counted else np.int64(0)
+        told[row, TOLD_TIME] = bt.time_at(records.data, at, staged[i].timestamp_delta)
         told[row, TOLD_KEY] = counts[USED]
         told[row, TOLD_KEY_SIZE] = staged[i].key_size
         told[row, TOLD_VALUE_SIZE] = staged[i].value_size

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -104,7 +103,7 @@ class Bare(NamedTuple):
 
     def _records(self) -> list[BareRecord]:
         copied, ends = self.copied, self.chosen[:, ch.TOLD_END]
-        first, following, has_holes, offset, time_ms, time_delta, at, key_size, value_size = self.told.T
+        first, following, has_holes, offset, time_ms, at, key_size, value_size = self.told.T
         is_behind = first != a.NOTHING
         begins, batch_sizes = self.chosen[:, ch.BATCH_AT], self.chosen[:, ch.BATCH_SIZE]
         counts = np.diff(ends, prepend=self.first)
@@ -114,7 +113,7 @@ class Bare(NamedTuple):
         ]
         columns = (
             offset.tolist(),
-            map(add, time_ms.tolist(), time_delta.tolist()),  # those of hostile ones need more than 64 bits
+            time_ms.tolist(),
             *zip(*keys_and_values, strict=True),
             np.where(is_behind, first, offset).tolist(),
             (is_behind & ((has_holes != 0) | (following != offset))).tolist(),

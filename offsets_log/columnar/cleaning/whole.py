@@ -108,7 +108,7 @@ def _records(scan_state: a.ScanState, buffers: a.Buffers, data: Any, at: Any, si
     staged, table = buffers.staged, buffers.table
     source, start, end = data, bt.records_begin(data, at), at + size
     if bt.attributes_of(data, at) & bt.CODEC_MASK:
-        place = sc.find_in_window(scan_state, table, at)
+        place = dp.find_in_window(scan_state, table, at)
         if place < 0:
             return np.int64(oc.NEEDS_WINDOW)
         source, start, end = buffers.window, table[place, dp.BEGIN], table[place, dp.END]

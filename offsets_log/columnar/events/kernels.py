@@ -142,10 +142,6 @@ def _stage(
     is_compressed, records_begin = attributes & bt.CODEC_MASK, bt.records_begin(data, at)
     for item in range(count):
         i, n = U(staged_count + item), U(first + item)
-        time_delta = np.int64(staged[i].timestamp_delta) if is_counted else np.int64(0)
-        timestamp = time + time_delta
-        if (timestamp ^ time) & (timestamp ^ time_delta) < 0:
-            return oc.NOT_PLAIN  # more than 64 bits
         staged[i].batch = at
         staged[i].index = item + has_row
         staged[i].offset_before = scan_state.last_offset
@@ -154,7 +150,7 @@ def _stage(
         longs[k.POSITION, n] = records_begin if is_compressed else staged[i].record_at
         longs[k.BATCH_BASE_OFFSET, n] = base
         longs[k.RECORD_OFFSET, n] = staged[i].offset
-        longs[k.TIMESTAMP, n] = timestamp
+        longs[k.TIMESTAMP, n] = time + staged[i].timestamp_delta if is_counted else time
         longs[k.PRODUCER_ID, n] = producer_id
         if has_row:
             offset_delta = staged[i].offset - base
@@ -183,7 +179,7 @@ def _take(scan_state: a.ScanState, chunk: k.ChunkArrays, buffers: a.Buffers, dat
     if not in_window:
         begin = bt.records_begin(data, at)
         return _stage(scan_state, chunk, buffers.staged, data, begin, at + size, data, at)
-    place = sc.find_in_window(scan_state, table, at)
+    place = dp.find_in_window(scan_state, table, at)
     if place < 0:
         return oc.NEEDS_WINDOW
     begin, end = table[place, dp.BEGIN], table[place, dp.END]

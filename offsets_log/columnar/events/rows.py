@@ -83,7 +83,7 @@ def has_column(field: Field, names: Collection[str]) -> bool:
 def event_row(event: Event) -> Row:
     """Return one record as `EVENT_COLUMNS`; columns that are null may be missing.
 
-    A number that is too large for its column is wrapped as in Java.
+    An offset that is too large for its column is wrapped as in Java.
     """
     batch, record = event.batch, event.record
     row: Row = {
@@ -92,7 +92,7 @@ def event_row(event: Event) -> Row:
         "position": record.position,
         "batch_base_offset": event.batch_base_offset,
         "record_offset": as_int64(record.offset),
-        "timestamp_ms": as_int64(record.timestamp_ms),
+        "timestamp_ms": record.timestamp_ms,
         "timestamp_type": batch.timestamp_type,
         "magic": batch.magic,
         "compression": batch.compression,

@@ -53,7 +53,7 @@ def count(arrays: a.Arrays, records: a.Records, staged_count: Any) -> None:
             continue
         at = staged[i].batch - scan_state.segment
         time = bt.time_at(records.data, at, staged[i].timestamp_delta)
-        if time != bt.NO_TIME:
+        if bt.has_time(time):
             _add_time(scan_state, time)
         if kind == a.PASSED:
             _count_kind(scan_state, np.int64(a.NOT_DECODED))

@@ -57,7 +57,6 @@ NUMBER_SIZE = 8
 """Bytes of a number in a name."""
 MOST_NAME = NUMBER_SIZE + 2 * (2 + (1 << 15)) + 4
 
-NO_TIME = bt.NO_TIME
 HOUR_MS = 3_600_000
 TOPIC_ID_SIZE = 16
 
@@ -123,7 +122,7 @@ def named(arrays: a.Arrays, data: Any, start: Any, size: Any) -> Any:
 @part
 def _writer_of_time(counts: Any, arrays: a.Arrays, text: Any, time: Any) -> Any:
     """Return the writer of an hour; NEEDS_ROOM without room."""
-    if time == NO_TIME:
+    if not bt.has_time(time):
         return np.int64(NOBODY)
     hour = time // HOUR_MS
     if hour != counts[HOUR] or counts[HOURS_WRITER] == NOBODY:
@@ -160,7 +159,7 @@ def writer_of(counts: Any, arrays: a.Arrays, text: Any, row: Any, time: Any) -> 
     if counts[PER] == PER_HOUR:
         return _writer_of_time(counts, arrays, text, time)
     if counts[PER] == PER_HOUR_AND_NAMES:
-        hour = np.int64(NO_HOUR) if time == NO_TIME else time // HOUR_MS
+        hour = time // HOUR_MS if bt.has_time(time) else np.int64(NO_HOUR)
         return _writer_with_names(counts, arrays, text, row, hour)
     if counts[PER] >= PER_CLIENT_AND_NAMES:
         return _writer_with_names(counts, arrays, text, row, counts[HOLDER])

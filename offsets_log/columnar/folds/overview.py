@@ -60,15 +60,14 @@ def _note_data(
     if row < 0:
         return
     if kind == a.VALUE:
-        activity.note(arrays.groups, rows[U(row)].group, staged, i, source, time)
+        time = sampling.written_at(source, staged, i, time)
+        activity.note(arrays.groups, rows[U(row)].group, time)
     record_type, offset = be16(source, staged[i].key_at), staged[i].offset
     value, size = staged[i].value_at, staged[i].value_size
     is_null, told = kind == a.TOMBSTONE, np.int64(0)
     if target >= 0:
         if not is_null:
             told = be64(source, value + 2)
-            if time == bt.NO_TIME:
-                time = sampling.commit_time(source, record_type, value, size)
         producer = staged[i].producer
         owner = waiting_at(arrays.scan_state, max(producer, 0))
         sample = sampling.Sample(target, producer, offset, time, told, is_null)

@@ -14,12 +14,13 @@ from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import overview, sampling, tally, tally_merge
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.samples import Book, Marks, offset_of, told
-from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
+from offsets_log.columnar.folds.state import ColumnarState, canonical_key
 from offsets_log.columnar.folds.writers import CountedPiece, Counting
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import Producer, Unended
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.events import Event, LogEvent
+from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.partial import EndTransactionMarker

@@ -29,8 +29,8 @@ from offsets_log.columnar.folds.sampling import (
     BookArrays,
 )
 from offsets_log.events import Event
-from offsets_log.log_format.batch import NO_TIMESTAMP
-from offsets_log.log_format.record import INT64_MAX, INT64_MIN, time_of
+from offsets_log.log_format.record import INT64_MAX, INT64_MIN
+from offsets_log.rows.activity import written_ms
 
 MOST = {COMMITS: 1_500_000, GENERATIONS: 20_000}
 """Samples held of all lines together, or one for each line where there are more lines."""
@@ -56,10 +56,7 @@ def told(event: Event) -> tuple[int, int, int | None] | None:
         if record.record_type not in GENERATION_FIELDS:
             return None
         value = GENERATION_FIELDS[record.record_type]
-    time_ms = time_of(event.record)
-    if time_ms is None:
-        time_ms = NO_TIMESTAMP if record.value is None else record.value.get("commit_timestamp", NO_TIMESTAMP)
-    return kind, time_ms, None if record.value is None else record.value[value]
+    return kind, written_ms(event), None if record.value is None else record.value[value]
 
 
 def offset_of(event: Event) -> int:

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.jit.compiled import U, part
+from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
-from offsets_log.columnar.jit.records import Long, Record
+from offsets_log.columnar.jit.records import Long, Record, Table
+from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
 from offsets_log.columnar.wire.programs import SIZES
 from offsets_log.log_format.batch import NO_TIMESTAMP
@@ -111,6 +112,15 @@ def commit_time(source: Any, number: Any, value: Any, size: Any) -> Any:
     return be64(source, place_in(source, number, value, size))
 
 
+@inlined
+def written_at(source: Any, staged: Table[a.Staged], i: Any, time: Any) -> Any:
+    """Return when a staged record with a value was written, from its own time, as `rows.activity.written_ms` does."""
+    record_type = be16(source, staged[i].key_at)
+    if bt.has_time(time) or record_type >= a.COMMIT_TYPES:
+        return time
+    return commit_time(source, record_type, staged[i].value_at, staged[i].value_size)
+
+
 @part
 def generation_of(source: Any, number: Any, value: Any, size: Any) -> Any:
     """Return the generation or epoch in a group's value."""
@@ -153,7 +163,7 @@ def add(counts: Any, kind: Any, samples: Any, known: Any, heads: Any, owner: Any
         heads, owner: where the newest sample that waits for the producer's marker is, and one more.
     """
     time, producer = sample.time, sample.producer
-    if time <= NO_TIMESTAMP:
+    if time <= NO_TIMESTAMP:  # nor do lines begin before 1970
         known.untimed += 1
         return
     shift = counts[kind + SHIFT]

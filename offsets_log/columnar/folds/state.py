@@ -27,6 +27,7 @@ from offsets_log.columnar.wire.primitives import be16
 from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.log_format import primitives
 from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.log_format.java_text import plain
 from offsets_log.messages.registry import (
     RECORD_TYPES,
     CoordinatorRecord,
@@ -461,8 +462,3 @@ def canonical_key(record_type: int, fields: tuple[Any, ...]) -> bytes:
     names = [field.name for field in RECORD_TYPES[record_type].key.fields]
     body = primitives.build(_key_struct(record_type), dict(zip(names, fields, strict=True)), "key")
     return record_type.to_bytes(2) + body
-
-
-def plain(value: Any) -> Any:
-    """Return a name as the broker reads it, without the bytes it came from (``B-7``)."""
-    return "".join(value) if isinstance(value, str) else value

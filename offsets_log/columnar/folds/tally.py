@@ -12,7 +12,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.folds import activity
+from offsets_log.columnar.folds import activity, sampling
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
@@ -136,7 +136,7 @@ def count_record(
         return False
     one = U(writer)
     is_commit = kind == a.VALUE
-    if is_commit and time != nm.NO_TIME:
+    if is_commit and bt.has_time(time):
         minute = time // MINUTE_MS
         if writers[one].minute != minute:
             if not end_minute(counters, writer):
@@ -147,7 +147,7 @@ def count_record(
     writers[one].bytes += size
     writers[one].commits += is_commit
     writers[one].tombstones += kind == a.TOMBSTONE
-    if time != nm.NO_TIME:
+    if bt.has_time(time):
         is_first = writers[one].timed == 0
         writers[one].timed = 1
         writers[one].first_ms = time if is_first else min(writers[one].first_ms, time)
@@ -300,7 +300,7 @@ def flush(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -
                 return oc.NEEDS_ROOM
             counts[nm.IS_SEEN] = 0
             if scan_state.notes_activity and kind == a.VALUE:
-                activity.note(arrays.groups, writer, staged, i, source, time)
+                activity.note(arrays.groups, writer, sampling.written_at(source, staged, i, time))
         scan_state.flushed = last
     scan_state.staged = 0
     scan_state.flushed = 0

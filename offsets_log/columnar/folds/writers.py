@@ -18,14 +18,14 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import tally, tally_merge
 from offsets_log.columnar.folds.replay import Piece, Replay, cuts_at
-from offsets_log.columnar.folds.state import SUMS, ColumnarState, canonical_key, plain
+from offsets_log.columnar.folds.state import SUMS, ColumnarState, canonical_key
 from offsets_log.columnar.jit.records import Table, places
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import ONE_THREAD, Cursor, Note, ScanOrder, ScanPlace, Threads
 from offsets_log.columnar.scan.waiting import new_waiting
 from offsets_log.events import EVERYTHING, Event, LogEvent, Until
+from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.messages.repeated import RepeatedRecords
 from offsets_log.replay.fold import TakesNothing
@@ -122,8 +122,7 @@ class Counting(ColumnarState):
             row = self.row_of(event, record)
             kind = a.TOMBSTONE if record.is_tombstone else a.VALUE if record.is_offset_commit else a.PASSED
             offset = record.value["offset"] if kind == a.VALUE and record.value is not None else 0
-        time_ms = time_of(event.record)
-        while not self._count(record, row, kind, offset, size_bytes, nm.NO_TIME if time_ms is None else time_ms):
+        while not self._count(record, row, kind, offset, size_bytes, event.record.timestamp_ms):
             self.grow()
 
     def _grow_minutes(self, count: int = 1) -> None:

@@ -48,12 +48,6 @@ def _keep_commit(history: e.History, n: Any, data: Any, value: Any, size: Any, t
 
 
 @inlined
-def _is_beyond(timestamp: Any) -> Any:
-    """Return whether a time may have more than 64 bits, which `batches.time_at` does not show."""
-    return timestamp == bt.INT64_MAX or timestamp == bt.INT64_MIN
-
-
-@inlined
 def _topic_id(arrays: a.Arrays, lives: Any, records: a.Records, key: Any, i: Any) -> Any:
     """Return the number of a commit's topic id, noted for its topic; NOTHING without one, or NEEDS_ROOM."""
     staged, source = records.staged, records.source
@@ -76,8 +70,6 @@ def _note_staged_marker(arrays: a.Arrays, history: e.History, records: a.Records
     timestamp = bt.time_at(records.data, staged[i].record_at - bt.HEADER_SIZE, staged[i].timestamp_delta)
     if producer >= len(history.opens):
         return np.int64(oc.NEEDS_ROOM)
-    if _is_beyond(timestamp):
-        return np.int64(oc.BEYOND)
     return e.note_marker(arrays, history, producer, commits, staged[i].offset, timestamp, np.int64(1))
 
 
@@ -149,8 +141,6 @@ def _note_staged(arrays: a.Arrays, history: e.History, records: a.Records, numbe
         return np.int64(oc.NEEDS_VERDICT)
     timestamp = bt.time_at(records.data, at, staged[i].timestamp_delta)
     history.counts[e.OF_GROUP], history.counts[e.OF_TIME] = rows[key].group, timestamp
-    if shown == e.WANTED and _is_beyond(timestamp):
-        return np.int64(oc.BEYOND)
     if rows[key].target == a.IS_GROUP:
         return _note_staged_group(arrays, history, records, i, key, timestamp)
     topic_id = _topic_id(arrays, lives, records, key, i)

@@ -156,7 +156,7 @@ def _kind(shown: Shown, n: Any) -> Any:
     entries = shown.entries
     kind = entries[n, e.MARKS]
     is_commit = kind // e.EVENT & e.MASK == e.COMMIT
-    if entries[n, e.TIMESTAMP] != bt.NO_TIME:
+    if bt.has_time(entries[n, e.TIMESTAMP]):
         kind += HAS_TIME
     if entries[n, e.EFFECTIVE_RECORD] != a.NEVER:
         kind += HAS_ANSWER

@@ -138,7 +138,7 @@ class Groups:
         exists = fold.group is not None
         while existed != exists:
             need = k.turn_group(
-                state.arrays.rows, state.history, group, int(exists), int64(record_offset), int64(timestamp_ms)
+                state.arrays.rows, state.history, group, int(exists), int64(record_offset), timestamp_ms
             )
             if need == oc.FINISHED:
                 return

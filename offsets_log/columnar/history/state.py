@@ -10,7 +10,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
+from offsets_log.columnar.folds.state import ColumnarState, canonical_key
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history import kernels as k
 from offsets_log.columnar.history.slow_path import BeyondError, Groups, Growing, HoldersOf, int64, keep_text
@@ -21,7 +21,7 @@ from offsets_log.columnar.scan.waiting import new_waiting
 from offsets_log.events import Event
 from offsets_log.log_format import readers
 from offsets_log.log_format.control_record import ControlRecord
-from offsets_log.log_format.java_text import decode_string, encode_string
+from offsets_log.log_format.java_text import decode_string, encode_string, plain
 from offsets_log.log_format.primitives import INT16, PlainStruct, Uuid
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_key
 from offsets_log.replay.groups import GroupFold
@@ -178,7 +178,7 @@ class HistoryState(ColumnarState):
             value = offset_and_metadata(record, event.record.offset, batch.producer_id, batch.producer_epoch)
         transactional = int(self.profile.is_transactional(batch))
         noted = e.OffsetRecord(
-            int(is_value), int64(event.record.offset), int64(event.record.timestamp_ms), a.NOTHING,
+            int(is_value), int64(event.record.offset), event.record.timestamp_ms, a.NOTHING,
             int(self.is_replayed), value.committed_offset if value else 0,
         )  # fmt: skip
         while True:
@@ -232,7 +232,7 @@ class HistoryState(ColumnarState):
                 batch.producer_id,
                 commits,
                 int64(event.record.offset),
-                int64(event.record.timestamp_ms),
+                event.record.timestamp_ms,
                 int(self.is_replayed),
             )
             if need == oc.FINISHED:

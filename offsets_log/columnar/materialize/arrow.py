@@ -17,7 +17,6 @@ from offsets_log.columnar.materialize import values as fi
 from offsets_log.columnar.materialize.timelines import group_names
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
-from offsets_log.log_format.primitives import Uuid
 from offsets_log.rows.tables import Column, Row
 
 TYPES = {
@@ -158,14 +157,8 @@ def offset_columns(copied: a.Bytes, table: a.Int64s) -> dict[str, pa.Array] | No
         "metadata": metadata,
         "commit_timestamp_ms": numbers(values[:, fi.COMMIT_TIMESTAMP]),
         "expire_timestamp_ms": numbers(expire, expire != -1),
-        "topic_id": strings(_topic_ids(copied, values[:, fi.TOPIC_ID])),
+        "topic_id": strings(fi.topic_ids(copied.tobytes(), values[:, fi.TOPIC_ID])),
     }
-
-
-def _topic_ids(copied: a.Bytes, places: a.Int64s) -> list[str | None]:
-    raw = copied.tobytes()
-    ids = [raw[at : at + 16] if at >= 0 else b"" for at in places.tolist()]
-    return [str(Uuid(topic_id)) if any(topic_id) else None for topic_id in ids]
 
 
 def texts(data: a.Bytes, places: a.Int64s, sizes: a.Int64s) -> pa.StringArray | None:

@@ -102,8 +102,11 @@ def find(state: ColumnarState) -> ReferencedRows:
     return ReferencedRows(np.flatnonzero(is_live), pending)
 
 
-def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
+def iter_open(state: ColumnarState, *, cancels: bool = False) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield the last open record of every producer and key, unless a tombstone cancelled it (``J-12``, ``L-18``).
+
+    Args:
+        cancels: yield those that are tombstones, which cancel what pieces before have open; else the values.
 
     Yields:
         (producer id, row, record offset, batch, index).
@@ -115,11 +118,11 @@ def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
         seen: set[int] = set()
         number = int(producer.newest)
         while number != a.NOTHING:
-            row, record_offset, batch, index, cancels, number = opened[number].numbers.tolist()
+            row, record_offset, batch, index, is_tombstone, number = opened[number].numbers.tolist()
             if row in seen:
                 continue
             seen.add(row)
-            if not cancels and not (ends_all and record_offset < s.rows[row].tombstone_offset):
+            if is_tombstone == cancels and not (ends_all and record_offset < s.rows[row].tombstone_offset):
                 yield int(producer.producer_id), row, record_offset, batch, index
 
 
@@ -242,7 +245,7 @@ def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a
         _named(texts, raw, numbers[:, METADATA], sizes[:, METADATA]),
         numbers[:, COMMIT_TIMESTAMP].tolist(),
         _unless_absent(numbers[:, EXPIRE_TIMESTAMP]),
-        _topic_ids(raw, numbers[:, TOPIC_ID]),
+        topic_ids(raw, numbers[:, TOPIC_ID]),
         plain[:, 2].tolist(),
         plain[:, 3].tolist(),
         table[:, ga.PRODUCER_ID].tolist(),
@@ -272,7 +275,7 @@ def _named(texts: _Once, raw: bytes, begins: a.Int64s, sizes: a.Int64s) -> list[
     return [texts[raw[begin:end]] for begin, end in zip(begins.tolist(), (begins + sizes).tolist(), strict=True)]
 
 
-def _topic_ids(raw: bytes, begins: a.Int64s) -> list[str | None]:
+def topic_ids(raw: bytes, begins: a.Int64s) -> list[str | None]:
     """Return topic ids as text; None where a value has none, or only zeros."""
     texts = _Once(lambda topic_id: str(Uuid(topic_id)))
     ids = (raw[begin : begin + SIZES["uuid"]] if begin >= 0 else b"" for begin in begins.tolist())

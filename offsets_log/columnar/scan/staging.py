@@ -181,15 +181,6 @@ def _stage_records(
 
 
 @inlined
-def find_in_window(scan_state: a.ScanState, table: Any, at: Any) -> Any:
-    """Return the place of a batch in the window, NOTHING if it is not there."""
-    place = dp.first_not_before(table, scan_state.window_next, scan_state.window_count, at)
-    scan_state.window_next = place
-    is_there = place < scan_state.window_count and table[place, dp.BATCH_AT] == at
-    return place if is_there else np.int64(a.NOTHING)
-
-
-@inlined
 def _is_for_others(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
     """Return whether a batch must be left to the slow path because of a bound or its size."""
     if bt.last_offset(data, at) >= scan_state.until_offset:
@@ -223,7 +214,7 @@ def take(arrays: a.Arrays, buffers: a.Buffers, data: Any, at: Any, size: Any) ->
         return _stage_marker(arrays, buffers.staged, data, at, size)
     source, start, end = data, bt.records_begin(data, at), at + size
     if in_window:
-        place = find_in_window(scan_state, table, at)
+        place = dp.find_in_window(scan_state, table, at)
         if place < 0:
             return oc.NEEDS_WINDOW
         source, start, end = buffers.window, table[place, dp.BEGIN], table[place, dp.END]

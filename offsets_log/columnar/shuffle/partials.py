@@ -157,7 +157,7 @@ def _offset_rows(layout: Layout, state: ColumnarState, scanner: Scanner) -> pa.T
     tombstone_offset = rows.column(a.Row.tombstone_offset)
     ended = np.flatnonzero(is_canonical & ~has_value & (tombstone_offset != a.NEVER))
     live = np.flatnonzero(is_canonical & has_value)
-    open_values, open_cancels = _open_records(state)
+    open_values, open_cancels = (_open_records(state, cancels=cancels) for cancels in (False, True))
     committed = rows.of(live).columns(a.Row.batch, a.Row.index, a.Row.record_offset, a.Row.applied_offset)
     pending = open_values[:, [2, 3, 1, 1]]
     values = _value_columns(layout, state, scanner, np.concatenate([committed, pending]))
@@ -204,23 +204,10 @@ def _with_owners(producer_ids: Any, owners: Numbers, before: int) -> Numbers:
     return np.concatenate([np.asarray(producer_ids, np.int64)[:before], owners])
 
 
-def _open_records(state: ColumnarState) -> tuple[Numbers, Numbers]:
-    """Return what is open at the end: values and cancelling tombstones.
-
-    Each is int64[n, 5] of (row, record offset, batch, index, producer id).
-    """
-    s = state.arrays
-    opened = s.region(Opened)
-    ends_all = state.profile.cancels_pending == "all"
-    found: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
-    for producer in s.region(Producer).up_to(s.scan_state.producer_count):
-        number = int(producer.newest)
-        while number != a.NOTHING:
-            row, record_offset, batch, index, cancels, number = opened[number].numbers.tolist()
-            if not (ends_all and record_offset < s.rows[row].tombstone_offset):
-                found[cancels].append((row, record_offset, batch, index, int(producer.producer_id)))
-    values, cancelling = (np.array(records, np.int64).reshape(-1, 5) for records in found)
-    return values, cancelling
+def _open_records(state: ColumnarState, *, cancels: bool) -> Numbers:
+    """Return what `iter_open` yields as int64[n, 5] of (row, record offset, batch, index, producer id)."""
+    found = [(*place, producer_id) for producer_id, *place in fi.iter_open(state, cancels=cancels)]
+    return np.array(found, np.int64).reshape(-1, 5)
 
 
 def _key_columns(state: ColumnarState, rows: Numbers) -> Columns:

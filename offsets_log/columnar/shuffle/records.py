@@ -31,6 +31,7 @@ from offsets_log.errors import Damage
 from offsets_log.events import Event, Until
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.record import as_int64
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.rows.tables import Column, Row
 
@@ -166,7 +167,7 @@ def _take(scan_state: a.ScanState, buffers: a.Buffers, data: Any, columns: Colum
     if not is_compressed:
         begin = bt.records_begin(data, at)
         return _add_records(scan_state, data, begin, at + size, data, at, buffers.staged, columns)
-    place = sc.find_in_window(scan_state, table, at)
+    place = dp.find_in_window(scan_state, table, at)
     if place < 0:
         return oc.NEEDS_WINDOW
     if table[place, dp.END] < 0:
@@ -308,7 +309,7 @@ def record_row(event: Event) -> Row:
         "topic": OFFSETS_TOPIC,
         "partition": event.offsets_partition,
         "offset": row["record_offset"],
-        "timestamp": row["timestamp_ms"] * 1000,
+        "timestamp": as_int64(record.timestamp_ms * 1000),
         "timestampType": TIMESTAMP_TYPES[row["timestamp_type"]],
         "headers": [{"key": key, "value": value} for key, value in record.headers] or None,
         "producerId": row["producer_id"],

@@ -330,12 +330,12 @@ def base_time(data: Any, at: Any) -> Any:
 
 @inlined
 def time_at(data: Any, at: Any, delta: Any) -> Any:
-    """Return when a record of the batch was written; sums beyond 64 bits are capped (`log_format.record.time_of`)."""
+    """Return when a record of the batch was written; the sum wraps around (`log_format.record.as_int64`)."""
     base, is_counted = base_time(data, at)
-    if not is_counted:
-        return base
-    if delta > 0 and base > INT64_MAX - delta:
-        return np.int64(INT64_MAX)
-    if delta < 0 and base < INT64_MIN - delta:
-        return np.int64(INT64_MIN)
-    return base + delta
+    return base + delta if is_counted else base
+
+
+@inlined
+def has_time(time: Any) -> Any:
+    """Return whether a record has a time (`log_format.batch.time_of`)."""
+    return time != NO_TIME
