@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from offsets_log.errors import ReplayError
 from offsets_log.events import Event, LogEvent
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
-from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.log_format.batch import time_of
 from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.log_format.primitives import Uuid
@@ -285,7 +285,7 @@ def history_row(
         "partition": partition,
         "event": entry.event,
         "record_offset": entry.record_offset,
-        "timestamp_ms": None if entry.timestamp_ms == NO_TIMESTAMP else entry.timestamp_ms,
+        "timestamp_ms": time_of(entry.timestamp_ms),
         "committed_offset": value.committed_offset if value else None,
         "leader_epoch": value.leader_epoch if value else None,
         "metadata": value.metadata if value else None,

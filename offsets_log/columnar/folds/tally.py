@@ -12,7 +12,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.folds import activity, sampling
+from offsets_log.columnar.folds import activity, learning, sampling
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
@@ -314,7 +314,10 @@ def scan(counters: Counters, arrays: a.Arrays, buffers: a.Buffers, data: Bytes, 
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
     while outcome == oc.GO_ON:
-        outcome = sc.stage(arrays, buffers, data, begin)
+        if counters.counts[nm.IS_LEARNING]:
+            outcome = np.int64(learning.stage(arrays, buffers, data, begin))
+        else:
+            outcome = np.int64(sc.stage(arrays, buffers, data, begin))
         source = buffers.window if scan_state.in_window else data
         records = a.Records(buffers.staged, source, data)
         if counters.counts[nm.IS_LEARNING]:
