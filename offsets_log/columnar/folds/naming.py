@@ -147,6 +147,9 @@ def _writer_with_names(counts: Any, arrays: a.Arrays, text: Any, row: Any, numbe
     """Return the writer of a number, an hour or another writer, with a key's names; NEEDS_ROOM without room."""
     if row < 0:
         return np.int64(NOBODY)
+    last = arrays.rows[row].last
+    if last >= 0 and be64(arrays.arena, arrays.groups[last >> 1].name_at) == number:  # of the key's record before
+        return np.int64(last >> 1)
     put_number(text, 0, number)
     size = put_names(counts, arrays, text, row, np.int64(NUMBER_SIZE))
     return named(arrays, text, np.int64(0), size)
