@@ -151,8 +151,7 @@ def _writer_with_names(counts: Any, arrays: a.Arrays, text: Any, row: Any, numbe
     if last >= 0 and be64(arrays.arena, arrays.groups[last >> 1].name_at) == number:  # of the key's record before
         return np.int64(last >> 1)
     put_number(text, 0, number)
-    size = put_names(counts, arrays, text, row, np.int64(NUMBER_SIZE))
-    return named(arrays, text, np.int64(0), size)
+    return named(arrays, text, np.int64(0), put_names(counts, arrays, text, row, np.int64(NUMBER_SIZE)))
 
 
 @inlined
