@@ -114,12 +114,12 @@ def member_row(member_id: str, *topics: str, instance_id: str | None = None) -> 
 
 
 def classic_group(
-    group: str, members: Sequence[dict[str, Any]] = (), *, kind: str = "consumer", version: int = 3
+    group: str, members: Sequence[dict[str, Any]] = (), *, kind: str = "consumer", version: int = 3, generation: int = 3
 ) -> CoordinatorRecord:
-    """A type 2 record of generation 3."""
+    """A type 2 record."""
     value = {
         "protocol_type": kind,
-        "generation": 3,
+        "generation": generation,
         "protocol": "range" if members else None,
         "leader": members[0]["member_id"] if members else None,
         "current_state_timestamp": NOW,

@@ -181,10 +181,11 @@ def test_a_simple_group_goes_with_its_offsets() -> None:
         assert memories(started(release, log)) == memories(cache)
 
 
+@pytest.mark.parametrize("generation", [1, 3])
 @pytest.mark.parametrize("release", JAVA_AND_SCALA)
-def test_a_group_of_a_generation_gets_its_tombstone(release: str) -> None:
+def test_a_group_of_a_generation_gets_its_tombstone(release: str, generation: int) -> None:
     """``E-14``, ``E-15``."""
-    cache, log = loaded(release, classic_group("g"))
+    cache, log = loaded(release, classic_group("g", generation=generation))
     cache.delete_group("g")
     assert last_batch(cache, log) == [(2, ())]
     assert cache.list_groups() == []

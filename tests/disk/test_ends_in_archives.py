@@ -93,6 +93,16 @@ def test_behind_a_batch_that_is_longer_than_its_segment_no_more_than_an_end_is_k
     assert len(tail.data) == (len(data) - len(batch(0)) if more <= 0 else CHUNK_BYTES)
 
 
+def test_the_end_that_is_kept_begins_where_the_last_batch_ended_that_could_be_read() -> None:
+    """Wherever in what is read at a time that is."""
+    first = batch(0, value=bytes(CHUNK_BYTES - TAIL_BYTES // 2))
+    assert CHUNK_BYTES - TAIL_BYTES < len(first) < CHUNK_BYTES
+    data = first + b"\xff" * (2 * CHUNK_BYTES)
+    tail = read_tail(io.BytesIO(data), len(data))
+    assert tail.size_bytes == len(data)
+    assert tail.data == data[: len(first) + TAIL_BYTES]
+
+
 @pytest.mark.parametrize(
     ("flags", "method", "is_read"), [(0, 0, True), (1, 0, False), (0, 12, False), (0, 9, False), (8, 0, False)]
 )

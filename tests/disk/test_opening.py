@@ -265,6 +265,33 @@ def test_pieces_of_a_file_are_those_that_are_asked_for(tmp_path):
             open_pieces(str(tmp_path), is_optional=is_optional)
 
 
+@pytest.mark.parametrize("path", ["file/below", "loop", "a\0b"])
+def test_a_file_that_need_not_be_there_is_refused_for_any_other_reason(tmp_path, path):
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InputError, match="cannot be read"):
+        open_pieces(str(tmp_path / path), is_optional=True)
+
+
+def test_what_was_mapped_is_given_back_when_it_is_closed(tmp_path):
+    (tmp_path / "file").write_bytes(b"data")
+    with ExitStack() as stack:
+        buffer = local.map_file(tmp_path / "file", stack)
+        assert buffer == b"data"
+    with pytest.raises(ValueError, match="released"):
+        bytes(buffer)
+
+
+def test_a_broken_checkpoint_is_told_of_once_for_all_partitions_below_it(tmp_path):
+    for place in ("one", "other"):
+        for number in (3, 4):
+            partition(tmp_path / place, number, {name(0): segment(0)})
+        (tmp_path / place / "log-start-offset-checkpoint").write_bytes(b"1")
+    with open_logs([str(tmp_path)]) as disk:
+        broken = [note for note in disk.notes if "is broken and says nothing" in note]
+    assert [note.partition("/log-start")[0] for note in broken] == [f"{tmp_path}/one", f"{tmp_path}/other"]
+
+
 @pytest.mark.parametrize("extents", [[], [(0, 1)], [(1, 2)], [(0, 1), (3, 1)], [(0, 4)]])
 def test_the_hole_at_the_end_of_a_file_is_not_mapped(tmp_path, monkeypatch, extents):
     """As far as its file system tells; what is before the last written byte always is."""

@@ -70,14 +70,17 @@ def test_members_of_gzip_have_the_bound_together(monkeypatch: pytest.MonkeyPatch
         CODEC_NAMED["gzip"].decompress(gzip.compress(b"one") + gzip.compress(b"two")[:-1], 2)
 
 
-def frame(*blocks: bytes, flags: int = 0x60, size: int | None = None, stored: bool = True) -> bytes:
-    """A frame of LZ4 with blocks of at most 64 KiB.
+def frame(
+    *blocks: bytes, flags: int = 0x60, size: int | None = None, stored: bool = True, block_size: int = 4
+) -> bytes:
+    """A frame of LZ4.
 
     Args:
+        block_size: the number for how large its blocks may be, in Kafka 4: 64 KiB.
         flags: with bit 4 each block has a checksum behind it.
         size: what its header says of its contents.
     """
-    descriptor = bytes((flags | (0x08 if size is not None else 0), 0x40))
+    descriptor = bytes((flags | (0x08 if size is not None else 0), block_size << 4))
     descriptor += b"" if size is None else struct.pack("<Q", size)
     head = LZ4_MAGIC + descriptor + bytes((xxhash.xxh32_intdigest(descriptor) >> 8 & 0xFF,))
     mark = compression.LZ4_STORED if stored else 0
@@ -95,10 +98,21 @@ def test_a_frame_of_lz4_may_tell_its_size_and_have_checksums_behind_blocks(flags
             LZ4.decompress(whole[:end], 2)
 
 
-def test_a_block_of_lz4_is_no_larger_than_its_frame_says() -> None:
-    assert LZ4.decompress(frame(RANDOM[: 1 << 16]), 2) == RANDOM[: 1 << 16]
-    with pytest.raises(CorruptBatchError, match=f"a block takes {(1 << 16) + 1} bytes"):
-        LZ4.decompress(frame(RANDOM[: (1 << 16) + 1]), 2)
+@pytest.mark.parametrize(("block_size", "most"), [(4, 64 << 10), (5, 256 << 10), (6, 1 << 20), (7, 4 << 20)])
+def test_a_block_of_lz4_is_no_larger_than_its_frame_says(block_size: int, most: int) -> None:
+    """Neither as it is stored nor as what it becomes."""
+    assert LZ4.decompress(frame(bytes(most), block_size=block_size), 2) == bytes(most)
+    with pytest.raises(CorruptBatchError, match=f"a block takes {most + 1} bytes"):
+        LZ4.decompress(frame(bytes(most + 1), block_size=block_size), 2)
+    for size in (most, most + 1):
+        packed = frame(
+            bytes(cramjam.lz4.compress_block(bytes(size), store_size=False)), stored=False, block_size=block_size
+        )
+        if size == most:
+            assert LZ4.decompress(packed, 2) == bytes(most)
+        else:
+            with pytest.raises(CorruptBatchError, match="lz4: "):
+                LZ4.decompress(packed, 2)
 
 
 def test_a_block_of_lz4_that_makes_no_sense_is_refused() -> None:

@@ -73,6 +73,32 @@ def test_what_is_missing(given: PartitionLog, expected: list[tuple[int, int, boo
 
 
 @pytest.mark.parametrize(
+    ("given", "explained_by", "shown_by"),
+    [
+        ({0: segment(0), 7: segment(7)}, None, "neither file was ever cleaned"),
+        ({0: segment(0)[:-1] + b"\xff", 7: segment(7)}, "they may be in what could not be read there", "begins at 7"),
+        ({0: CLEANED, 7: segment(7)}, "a file beside them was cleaned", "begins at 7"),
+    ],
+)
+def test_why_offsets_between_files_are_missing(
+    given: dict[int, bytes], explained_by: str | None, shown_by: str
+) -> None:
+    """A choice explains it before all others."""
+    for selection in (None, "chosen"):
+        (gap,) = (one for one in iter_events(replace(log(given), selection=selection)) if isinstance(one, Missing))
+        assert gap.explained_by == (selection or explained_by)
+        assert shown_by in gap.shown_by or selection
+
+
+@pytest.mark.parametrize("cleaned_until", [1, 4])
+def test_offsets_beyond_the_cleaner_are_lost_and_told_with_how_far_it_had_come(cleaned_until: int) -> None:
+    given = log({0: segment(0), 7: segment(7)}, cleaned_until=cleaned_until)
+    lost = [one for one in iter_events(given) if isinstance(one, Missing) and one.is_lost]
+    assert [one.first_offset for one in lost] == [cleaned_until]
+    assert lost[0].shown_by.endswith(f", and the cleaner had come to {cleaned_until} only")
+
+
+@pytest.mark.parametrize(
     ("until", "expected"),
     [
         (0, []),
