@@ -9,7 +9,6 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from offsets_log.columnar.large import is_large
 from offsets_log.columnar.scan.batch_rows import BatchRow, batch_rows
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH
@@ -41,14 +40,15 @@ class Extent:
         return not self.damaged and (self.begin, self.content) == (best.begin, best.content)
 
 
-def extent_of(log: PartitionLog, advance: Callable[[int], None]) -> Extent:
+def extent_of(log: PartitionLog, advance: Callable[[int], None], *, in_bulk: bool) -> Extent:
     """Return how far a replica reaches; it is read whole.
 
     Args:
         advance: called with the size of whole batches read since the last call.
+        in_bulk: what it is in `batch_rows`.
     """
     end, damaged, epoch, content = 0, 0, NO_PARTITION_LEADER_EPOCH, blake2b()
-    for rows in batch_rows(log, in_bulk=is_large(log.bytes_to_read)):
+    for rows in batch_rows(log, in_bulk=in_bulk):
         if isinstance(rows, Damage):
             damaged += 1
         elif len(rows):
@@ -58,14 +58,17 @@ def extent_of(log: PartitionLog, advance: Callable[[int], None]) -> Extent:
     return Extent(_begin(log), end, damaged, log.size_bytes, epoch, content.digest())
 
 
-def first_difference(one: PartitionLog, other: PartitionLog) -> int | None:
+def first_difference(one: PartitionLog, other: PartitionLog, *, in_bulk: bool) -> int | None:
     """Return the first base offset where two replicas differ, between the later beginning and the earlier end of both.
 
     A difference is a batch only one of them has, or two of the same base offset with another size or checksum. The
     partition leader epoch is not compared: it is no part of what was appended, nor of the checksum.
+
+    Args:
+        in_bulk: what it is in `batch_rows`.
     """
     begin = max(_begin(one), _begin(other))
-    sides = _contents(one, begin), _contents(other, begin)
+    sides = _contents(one, begin, in_bulk), _contents(other, begin, in_bulk)
     left, right = NO_BATCHES, NO_BATCHES
     while True:
         left = left if len(left) else next(sides[0], NO_BATCHES)
@@ -83,9 +86,9 @@ def first_difference(one: PartitionLog, other: PartitionLog) -> int | None:
 NO_BATCHES = np.zeros((0, len(CONTENT)), np.int64)
 
 
-def _contents(log: PartitionLog, begin: int) -> Iterator[Contents]:
+def _contents(log: PartitionLog, begin: int, in_bulk: bool) -> Iterator[Contents]:
     """Yield the `CONTENT` of batches from an offset on, some at a time."""
-    for rows in batch_rows(log, in_bulk=is_large(log.bytes_to_read)):
+    for rows in batch_rows(log, in_bulk=in_bulk):
         if not isinstance(rows, Damage):
             contents = rows.columns(*CONTENT)
             contents = contents[contents[:, 0] >= begin]

@@ -17,6 +17,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import Self
 
+from offsets_log.columnar.large import is_large
 from offsets_log.data_directory.copied_logs import CopiedPartition
 from offsets_log.data_directory.directory import Opener, iter_mixed_up, node_of
 from offsets_log.data_directory.metadata_copies import Clusters
@@ -171,9 +172,10 @@ def open_logs(
         unknown = logs.pop(None, [])
         alike = Alike()
         size_bytes = sum(log.bytes_to_read for found in logs.values() if len(found) > 1 for log in found)
+        in_bulk = is_large(size_bytes)
         with comparing(size_bytes) as advance:
             known = [
-                choose_replica(found, leader_of(found, above, finder.clusters), alike, advance)
+                choose_replica(found, leader_of(found, above, finder.clusters), alike, advance, in_bulk=in_bulk)
                 for _, found in sorted(logs.items(), key=_partition)
                 if found
             ]

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from offsets_log.columnar.large import is_large
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.words import counted
 
@@ -59,6 +60,8 @@ def choose_replica(
     leader: Leader | None = None,
     alike: Alike | None = None,
     advance: Advance = lambda size_bytes: None,
+    *,
+    in_bulk: bool | None = None,
 ) -> PartitionLog:
     """Return the replica that begins first and, of those, the one whose readable batches reach the highest offset.
 
@@ -74,13 +77,16 @@ def choose_replica(
     Args:
         alike: takes the partition if there is nothing to tell of its replicas one by one.
         advance: called with the number of bytes read since the last call, from any thread.
+        in_bulk: whether a kernel reads them; None to decide by their size.
     """
     if len(replicas) == 1:
         return replicas[0]
     from offsets_log.disk.extents import extent_of
 
+    if in_bulk is None:
+        in_bulk = is_large(sum(log.bytes_to_read for log in replicas))
     with ThreadPoolExecutor() as pool:
-        extents = [*pool.map(partial(extent_of, advance=advance), replicas)]
+        extents = [*pool.map(partial(extent_of, advance=advance, in_bulk=in_bulk), replicas)]
     joined = _join(replicas, extents)
     if joined is not None:
         return joined
@@ -95,7 +101,7 @@ def choose_replica(
         notes = [f"{len(replicas)} replicas: {_place(chosen)} is read, its whole batches end before offset {end}{why}"]
         for log, extent in zip(replicas, extents, strict=True):
             if log is not chosen:
-                notes += _notes_about(log, extent, chosen, extents[best])
+                notes += _notes_about(log, extent, chosen, extents[best], in_bulk)
     marks = [log.checkpoints.high_watermark for log in replicas if log.checkpoints.high_watermark is not None]
     told = replace(chosen.checkpoints, high_watermark=max(marks, default=None))
     return replace(chosen, notes=(*chosen.notes, *notes), checkpoints=told)
@@ -119,14 +125,14 @@ def _why(best: int, extents: Sequence[Extent], leader: Leader) -> str:
     return f"; {led}, but its copy is {'damaged' if is_damaged else 'older'}"
 
 
-def _notes_about(log: PartitionLog, extent: Extent, chosen: PartitionLog, best: Extent) -> list[str]:
+def _notes_about(log: PartitionLog, extent: Extent, chosen: PartitionLog, best: Extent, in_bulk: bool) -> list[str]:
     state = f"{counted(extent.damaged, 'damaged piece')}" if extent.damaged else "undamaged"
     notes = [f"{_place(log)} is left out: offsets {extent.begin} to {extent.end - 1}, {state}, {log.size_bytes} bytes"]
     if extent.end > best.end:
         notes.append(f"{_place(log)} goes on to offset {extent.end - 1}, which {_place(chosen)} does not have")
     from offsets_log.disk.extents import first_difference
 
-    difference = None if extent.content == best.content else first_difference(chosen, log)
+    difference = None if extent.content == best.content else first_difference(chosen, log, in_bulk=in_bulk)
     if difference is not None:
         notes.append(
             f"{_place(chosen)} and {_place(log)} differ from record offset {difference} on; one may be compacted"

@@ -2,6 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from offsets_log.disk import extents
 from offsets_log.disk.extents import first_difference
 from offsets_log.disk.reader import leader_of, open_logs
 from offsets_log.disk.replicas import Leader, choose_replica
@@ -81,6 +82,17 @@ def test_copies_with_the_same_batches_are_told_together(tmp_path):
         assert [len(log.notes) for log in disk.logs] == [0, 0, 0, 2], "damage is told where it is"
 
 
+def test_small_partitions_are_large_together(tmp_path, monkeypatch, bulk_from):
+    for broker in "ab":
+        for number in range(3):
+            partition(tmp_path / broker, number, {name(0): segment(0, 1)})
+    bulk_from(12 * len(batch(0)))
+    asked = []
+    monkeypatch.setattr(extents, "batch_rows", lambda log, in_bulk: asked.append(in_bulk) or ())
+    with open_logs([str(tmp_path)]):
+        assert asked == [True] * 6
+
+
 def test_choose_replica_three_are_told_one_by_one(tmp_path):
     chosen, _, notes = replicas(tmp_path, segment(0), segment(0, 1), segment(1))
     assert chosen == "b"
@@ -107,14 +119,17 @@ def test_first_difference_leader_epoch_is_ignored_rest_is_not(tmp_path, one, oth
     for broker, content in (("a", one), ("b", other)):
         partition(tmp_path / broker, 3, {name(0): content})
     with open_logs([str(tmp_path / "a")]) as a, open_logs([str(tmp_path / "b")]) as b:
-        assert first_difference(a.logs[0], b.logs[0]) == first_difference(b.logs[0], a.logs[0]) == expected
+        for in_bulk in (False, True):
+            one, other = a.logs[0], b.logs[0]
+            assert first_difference(one, other, in_bulk=in_bulk) == expected
+            assert first_difference(other, one, in_bulk=in_bulk) == expected
 
 
 def test_first_difference_later_beginning_is_no_difference(tmp_path):
     partition(tmp_path / "a", 3, {name(0): segment(0, 1, 2, 3)})
     partition(tmp_path / "b", 3, {name(2): segment(2, 3)})
     with open_logs([str(tmp_path / "a")]) as a, open_logs([str(tmp_path / "b")]) as b:
-        assert first_difference(a.logs[0], b.logs[0]) is None
+        assert first_difference(a.logs[0], b.logs[0], in_bulk=False) is None
 
 
 def led(leader, *contents):
