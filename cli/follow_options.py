@@ -106,7 +106,7 @@ def follow_options(*rules: str) -> Callable[..., Any]:
                 "--alert",
                 type=Rule(rules),
                 multiple=True,
-                help="With --follow: print an alert, and end with exit status 4, if this comes true: "
+                help="With --follow: print an alert if this comes true, and exit with status 4 when the run ends: "
                 f"{', '.join(rules)}; repeatable.",
             ),
             METRICS_PORT,
