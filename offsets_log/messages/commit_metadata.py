@@ -35,6 +35,8 @@ MAX_DECOMPRESSED_BYTES = 1 << 20
 MAX_RUNS = 100_000
 """Limits of decoding: a broker allows 4096 characters of metadata, and no client's data exceeds these bounds."""
 
+ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
+
 
 class _NotThisError(Exception):
     """The bytes are not of the form they seemed to have."""
@@ -167,6 +169,7 @@ def _ranges(runs: Iterable[tuple[int, bool]], committed_offset: int) -> tuple[in
 
 
 def _decompressed(data: bytes) -> bytes:
+    _require(data.startswith(ZSTD_FRAME))
     made = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data)).read(MAX_DECOMPRESSED_BYTES + 1)
     _require(len(made) <= MAX_DECOMPRESSED_BYTES)
     return made
