@@ -18,6 +18,7 @@ from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.activity import Activity
+from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.survey import Survey
 
 if TYPE_CHECKING:
@@ -185,10 +186,11 @@ class Engine:
         )
         return replays if self.decides is None else map(partial(_decided, self.decides), replays)
 
-    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
+    def count_in_bulk(self, log: PartitionLog, per: str, *, shown: Shown = ALL, **how: Any) -> WritersState:
         """Count the records of one partition up to the bounds by writer; see `writers.count_log`.
 
         Args:
+            shown: `ALL`, or which are asked for.
             how: more arguments of it.
         """
         from offsets_log.columnar.folds.tally import scan
@@ -198,7 +200,7 @@ class Engine:
         return count_log(
             log,
             per,
-            is_filtered=is_filtered,
+            shown=shown,
             note=self.account.noting(log),
             until=self.inputs.until(log),
             release=self.inputs.reading.kafka,
@@ -253,16 +255,13 @@ class Engine:
         """
         from offsets_log.columnar.events.export import Export
         from offsets_log.columnar.events.kernels import fill
-        from offsets_log.columnar.events.rows import ALL, Shown
 
         self.compile_first(fill)
-        group = self.inputs.shows_group if self.inputs.reading.group else None
-        topic = self.inputs.shows_topic if self.inputs.reading.topic else None
         export = Export(
             to,
             chunk=chunk,
             note=self.account.noting,
-            shown=Shown(group, topic) if is_filtered else ALL,
+            shown=self.inputs.shown if is_filtered else ALL,
             until=self.inputs.until,
             release=self.inputs.reading.kafka,
             threads=self.threads,

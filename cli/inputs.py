@@ -26,6 +26,7 @@ from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.messages.other_topic import first_groups, is_of_another_topic
 from offsets_log.replay.partition_count import PartitionCount, count_shown_by
 from offsets_log.replay.partition_for import partition_for
+from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted, shown_time
 
@@ -135,6 +136,11 @@ class Inputs(Beside):
     def remarks(self) -> tuple[str, ...]:
         """What is said of the inputs, whatever is asked of them."""
         return (*self._opened.notes, *(note for log in self.logs for note in log.notes))
+
+    @property
+    def shown(self) -> Shown:
+        """Which records ``--group`` and ``--topic`` ask for."""
+        return Shown(self.shows_group if self.reading.group else None, self.shows_topic if self.reading.topic else None)
 
     @property
     def missing_columns(self) -> frozenset[str]:

@@ -23,16 +23,17 @@ from cli.inputs import Inputs
 from cli.options import ReadOptions
 from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.columnar.events.chunk import Chunk
-from offsets_log.columnar.events.rows import ALL, Shown
+from offsets_log.columnar.folds.naming import AS_GROUP, AS_TOPIC
 from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
 from offsets_log.columnar.folds.replay import Replayed
-from offsets_log.columnar.folds.writers import PER, PER_OF_SOME
+from offsets_log.columnar.folds.writers import PER
 from offsets_log.columnar.materialize.arrow import SORTED_BY
 from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.columnar.shuffle.partials import NAMES_BASE64
 from offsets_log.disk.folders import DiskPlace
 from offsets_log.events import LogEnd, Wants
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS, Row, partition_name
 from offsets_log.words import to_install
@@ -110,7 +111,7 @@ class SparkEngine(Engine):
         super().__init__(inputs, account)
         self._stack = stack
         self._spark: Any = None
-        self._writers: dict[int, list[JoinedLog]] = {}
+        self._writers: dict[tuple[str, bool], list[JoinedLog]] = {}
         self._chosen: dict[Selection | None, Made] = {}
         self._here = {
             str(Path(file).absolute()): file for log in inputs.logs for file in (s.file for s in log.segments)
@@ -198,14 +199,20 @@ class SparkEngine(Engine):
         for log, state, _ in self.load_all(profile):
             yield log, state, counting.count_in_bulk(log, "group").last_activity()
 
-    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
+    def count_in_bulk(self, log: PartitionLog, per: str, *, shown: Shown = ALL, **how: Any) -> WritersState:
         """Implement `Engine.count_in_bulk`; the first call counts all logs."""
-        number = (PER_OF_SOME if is_filtered else PER)[per]
-        if number not in self._writers:
-            self._writers[number] = joined_logs(self.joined(per=number), len(self.inputs.logs))
-        joined = self._writers[number][self.inputs.logs.index(log)]
+        asked, reading = (per, shown.is_all), self.inputs.reading
+        if asked not in self._writers:
+            names = {} if shown.is_all else {"group": reading.group, "topic": reading.topic}
+            self._writers[asked] = joined_logs(self.joined(per=PER[per], **names), len(self.inputs.logs))
+        joined = self._writers[asked][self.inputs.logs.index(log)]
         self._tell_of(log, joined, None)
-        return joined.writers()
+        writers = joined.writers()
+        for group in writers.decided(AS_GROUP):  # for what is said of names that fit nothing
+            shown.shows_group(group)
+        for topic in writers.decided(AS_TOPIC):
+            shown.shows_topic(topic)
+        return writers
 
     def run_each(self, asked: Sequence[Question[Any]]) -> Iterable[Answered[Any]]:
         """Implement `Engine.run_each`: each question has a task of its own."""
@@ -280,9 +287,7 @@ class SparkEngine(Engine):
         self, to: Destination, *, chunk: Callable[[tuple[int, int] | None], Chunk], is_filtered: bool = False
     ) -> int:
         """Implement `Engine.export_in_bulk`; a part is a piece."""
-        group = self.inputs.shows_group if self.inputs.reading.group else None
-        topic = self.inputs.shows_topic if self.inputs.reading.topic else None
-        made = self._made(export(chunk, Shown(group, topic) if is_filtered else ALL))
+        made = self._made(export(chunk, self.inputs.shown if is_filtered else ALL))
         rows, numbers = 0, count()
         for log, items in self._by_log(made):
             for _, of_piece in groupby(items, key=lambda item: item[0].number):

@@ -12,11 +12,8 @@ from cli.options import TOPIC_IDS, Output, ReadOptions, output_option, reading_o
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cli.session import Session
     from offsets_log.investigate.writers import Remains, Writers
-    from offsets_log.messages.registry import CoordinatorRecord
 
 ORDERS = ("records", "bytes", "garbage", "noop", "rate")
 PER = ("group", "topic", "partition", "offsets_partition", "client", "member", "hour")
@@ -110,10 +107,10 @@ def _in_bulk(session: Session, per: str, names: dict[bytes, str], remains: Remai
     from offsets_log.investigate.bulk_writers import BulkWriters
 
     how = {"kind": partial(HeldWriters, topic_ids=names)} if _is_held(per) else {}
-    shows = _shown(session)
-    bulk = BulkWriters(per, shows)
+    shown = session.inputs.shown
+    bulk = BulkWriters(per, shown)
     for log in session.inputs.logs:
-        state = session.engine.count_in_bulk(log, per, is_filtered=shows is not None, **how)
+        state = session.engine.count_in_bulk(log, per, shown=shown, **how)
         remains.add(log, state.first_offset, state.end_offset, state.records)
         bulk.add(state, log.offsets_partition)
     return bulk.finish()
@@ -122,33 +119,9 @@ def _in_bulk(session: Session, per: str, names: dict[bytes, str], remains: Remai
 def _one_by_one(session: Session, per: str, names: dict[bytes, str], remains: Remains) -> Writers:
     from offsets_log.investigate.writers import Writers, count_writers
 
-    shows = _shown(session)
-
-    def is_shown(record: CoordinatorRecord | None) -> bool:
-        if shows is None or record is None:
-            return shows is None
-        return shows(record.group, record.key["topic"] if record.is_offset_commit else None)
-
     writers = Writers(per)
     for log in session.inputs.logs:
         events = remains.watch(log, session.engine.events(log))
-        session.account.drain(count_writers(events, writers, log.offsets_partition, names, shows=is_shown))
+        session.account.drain(count_writers(events, writers, log.offsets_partition, names, shown=session.inputs.shown))
     writers.finish()
     return writers
-
-
-def _shown(session: Session) -> Callable[[str, str | None], bool] | None:
-    """Return a function that tells whether a record of a group, and of a topic if it is an offset commit, counts.
-
-    None if all records count, markers too.
-    """
-    reading = session.inputs.reading
-    if not reading.group and not reading.topic:
-        return None
-
-    def is_shown(group: str, topic: str | None) -> bool:
-        return session.inputs.shows_group(group) and (
-            not reading.topic or (topic is not None and session.inputs.shows_topic(topic))
-        )
-
-    return is_shown

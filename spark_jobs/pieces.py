@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from offsets_log.columnar.events.rows import EVENT_COLUMNS, Shown
+from offsets_log.columnar.events.rows import EVENT_COLUMNS
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyingReplay
@@ -28,6 +28,7 @@ from offsets_log.events import TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Tail
+from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import Column, Row, damage_row
 from spark_jobs.effects import EFFECT_COLUMNS
 from spark_jobs.options import SourceOptions, matcher
@@ -87,7 +88,8 @@ def _replay(log: PartitionLog, reading: SourceOptions) -> Replay:
     """Return the replay that processes the records."""
     until, release = reading.until(log.offsets_partition), reading.kafka
     if reading.per is not None:
-        return Count(log, reading.per, until=until, release=release)
+        shown = Shown(matcher(reading.group), matcher(reading.topic))
+        return Count(log, reading.per, shown=shown, until=until, release=release)
     kind = SurveyingReplay if reading.survey else Replay
     return kind(log, reading.rules, until=until, release=release)
 

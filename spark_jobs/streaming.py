@@ -22,7 +22,6 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import ScanPlace, Seen
@@ -31,6 +30,7 @@ from offsets_log.columnar.shuffle.records import iter_record_tables
 from offsets_log.errors import InputError
 from offsets_log.events import EVERYTHING
 from offsets_log.following.growth import GrownPiece
+from offsets_log.rows.shown import Shown
 from spark_jobs.effects import effect_table
 from spark_jobs.growing import GrowingFiles, Offsets
 from spark_jobs.growing_folders import open_folders

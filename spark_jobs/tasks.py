@@ -24,7 +24,6 @@ from offsets_log.columnar.choose.selected import Item, Taken, events_of, items_o
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.events.chunk import Chunk
 from offsets_log.columnar.events.export import EventReading
-from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Scanner
@@ -36,6 +35,7 @@ from offsets_log.events import LogEnd, LogEvent, TailFound, Wants
 from offsets_log.log_format.completeness import Missing
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.releases import Release
+from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import Row
 from spark_jobs.jobs import evenly
 from spark_jobs.joined import SEEN

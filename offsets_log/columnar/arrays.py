@@ -86,6 +86,7 @@ class Group(Record):
     only: Annotated[Long, "newer_since"]  # of a version 1 + whom all its plain commits are counted for
     by_id: Annotated[Long, "newer_last"]  # of a version that holds topics by their ids 1 + how many ids had names then
     held_by: Annotated[Long, "newer_flags"]  # of a version and a partition 1 + whom commits are counted for
+    verdicts: Annotated[Long, "anchor_batch"]  # whether records of a group, and of a topic, are asked for
 
 
 KEY_TYPES = 3

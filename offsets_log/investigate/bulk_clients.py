@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import naming as nm
-from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.writers import WritersState
 from offsets_log.columnar.jit.compiled import Kernel
 from offsets_log.columnar.scan.waiting import taken
@@ -40,7 +38,7 @@ class HeldWriters(WritersState):
 
     def __init__(self, profile: Profile, per: int, topic_ids: Mapping[bytes, str], **how: Any) -> None:
         super().__init__(profile, per, **how)
-        self._per = "member" if per in (nm.PER_MEMBER, nm.PER_MEMBER_AND_NAMES) else "client"
+        self._per = "member" if per == nm.PER_MEMBER else "client"
         self._clients = Clients(topic_ids)
         self.counts[nm.NAMES_TOLD] = self._clients.names_told
         self._contents: dict[int, Group | None] = {}
@@ -147,16 +145,6 @@ class HeldWriters(WritersState):
             return self._numbers(self._names(record.group, [holder]))[0]
         return self.numbers_of([plain(record.group).encode()])[0] if self._per == "member" else nm.NOBODY
 
-    def number(self, right: ColumnarState) -> a.Int64s:
-        """Implement `ColumnarState.number`; names that have a holder's number in them have it from here."""
-        assert isinstance(right, HeldWriters)
-        numbers = super().number(right)
-        if self.counts[nm.PER] >= nm.PER_CLIENT_AND_NAMES:
-            holders, counted = numbers[1].copy(), [number for number in right.counted if number != nm.NOBODY]
-            names = [_renamed(right.writer_name(number), holders) for number in counted]
-            numbers[1][counted] = self.numbers_of(names)
-        return numbers
-
     # ---------------------------------------------------------------------------------------- on the slow path
 
     def count(self, event: Event | None, size_bytes: int) -> None:
@@ -188,9 +176,3 @@ class HeldWriters(WritersState):
     def _saw(self, record: CoordinatorRecord) -> None:
         self._clients.saw(record)
         self.counts[nm.NAMES_TOLD] = self._clients.names_told
-
-
-def _renamed(name: bytes, holders: a.Int64s) -> bytes:
-    """Return the name of a holder with a key's names, by the holder's number in another state."""
-    holder = int(holders[int.from_bytes(name[: nm.NUMBER_SIZE])])
-    return holder.to_bytes(nm.NUMBER_SIZE) + name[nm.NUMBER_SIZE :]

@@ -29,6 +29,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import INT64_MIN
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.rows.batch_bytes import counted
+from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
@@ -262,15 +263,15 @@ def count_writers(
     offsets_partition: int | None,
     topic_ids: Mapping[bytes, str],
     *,
-    shows: Callable[[CoordinatorRecord | None], bool] = lambda record: True,
+    shown: Shown = ALL,
 ) -> Iterator[LogEvent]:
     """Count the records of one offsets partition while passing its events on.
 
     Args:
         topic_ids: topic id → name, known from elsewhere.
-        shows: whether a record counts; called with None for undecodable records, markers and empty batches.
+        shown: which records count; of some only, undecodable records, markers and empty batches do not.
     """
-    return counted(events, _Counting(writers, offsets_partition, topic_ids, shows).count)
+    return counted(events, _Counting(writers, offsets_partition, topic_ids, shown).count)
 
 
 class _Counting:
@@ -281,14 +282,14 @@ class _Counting:
         writers: Writers,
         offsets_partition: int | None,
         topic_ids: Mapping[bytes, str],
-        shows: Callable[[CoordinatorRecord | None], bool],
+        shown: Shown,
     ) -> None:
         self.writers = writers
         self.nobody = nobody(writers.per, offsets_partition)
         self.name_of = NAMES[writers.per]
         self.clients = Clients(topic_ids)
         self.needs_clients = writers.per in ("client", "member")
-        self.shows = shows
+        self.shown = shown
         self.latest: dict[bytes, _Latest] = {}
 
     def count(self, event: Event | None, size_bytes: int) -> None:
@@ -296,7 +297,7 @@ class _Counting:
         record = event.decoded if event is not None else None
         if record is not None and self.needs_clients:
             self.clients.saw(record)
-        if not self.shows(record):
+        if not self.shown.shows_record(record):
             return
         if event is None:
             self.writers.of(self.nobody).bytes += size_bytes

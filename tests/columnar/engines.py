@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from offsets_log.columnar.events.chunk import ROOM, Room
 from offsets_log.columnar.events.export import PART_BYTES, Destination, Export
-from offsets_log.columnar.events.rows import ALL, EVENT_COLUMNS, Shown, event_row
+from offsets_log.columnar.events.rows import EVENT_COLUMNS, event_row
 from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.folds.state import ColumnarState
@@ -27,6 +27,7 @@ from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.activity import Activity
+from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.survey import Survey
 
 Answer = dict[str, Any]

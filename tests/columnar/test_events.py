@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from cli.main import main
 from offsets_log.columnar.events import export
 from offsets_log.columnar.events.chunk import Room
-from offsets_log.columnar.events.rows import ALL, BOUNDED, RISING, Shown
+from offsets_log.columnar.events.rows import BOUNDED, RISING
 from offsets_log.columnar.events.tables import SCHEMA
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member
 from tests.columnar.engines import EVENT_NAMES, columnar_rows, construct_rows

@@ -17,7 +17,6 @@ from cli.text_parts import Parts
 from cli.text_table import fields_of
 from offsets_log.columnar.events.chunk import Room
 from offsets_log.columnar.events.export import Destination, Export
-from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.columnar.scan.reading import Threads
 from offsets_log.columnar.sinks import lines
 from offsets_log.columnar.sinks.forms import dump_log_form, form_of_rows
@@ -29,6 +28,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
 from offsets_log.pipeline import iter_events
 from offsets_log.rows.dump_log import iter_lines
+from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member
 from tests.columnar.test_equal_engines import STEPS, build

@@ -26,10 +26,10 @@ from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, Embedded, encode_embedded
-from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.profile import MODERN
 from offsets_log.rows.activity import Activity
+from offsets_log.rows.shown import ALL, Shown
 from tests.builders import TIME, UNKNOWN, LogBuilder, member, record_bytes
 from tests.columnar import test_newer
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
@@ -40,11 +40,10 @@ from tests.sizes import examples, so_many
 EACH_PER = pytest.mark.parametrize("per", PER)
 
 
-Shows = Callable[[str, str | None], bool] | None
-FILTERS: tuple[Shows, ...] = (
-    lambda group, topic: len(group) % 2 == 1,
-    lambda group, topic: topic is not None and len(topic) % 2 == 0,
-    lambda group, topic: topic is not None and (len(topic) + len(group)) % 3 != 0,
+FILTERS = (
+    Shown(group=lambda name: len(name) % 2 == 1),
+    Shown(topic=lambda name: sum(name.encode()) % 2 == 0),
+    Shown(lambda name: sum(name.encode()) % 3 != 0, lambda name: sum(name.encode()) % 5 != 0),
 )
 
 
@@ -59,27 +58,21 @@ def events_of(log: PartitionLog, until: Until) -> tuple[LogEvent, ...]:
     return tuple(iter_events(log, until=until))
 
 
-def by_construct(logs: list[PartitionLog], per: str, until: Until, shows: Shows) -> tuple[Any, int]:
-    def is_shown(record: CoordinatorRecord | None) -> bool:
-        if shows is None or record is None:
-            return shows is None
-        return shows(record.group, record.key["topic"] if record.is_offset_commit else None)
-
+def by_construct(logs: list[PartitionLog], per: str, until: Until, shown: Shown) -> tuple[Any, int]:
     writers, damaged = Writers(per), 0
     for log in logs:
-        for event in count_writers(events_of(log, until), writers, log.offsets_partition, {}, shows=is_shown):
+        for event in count_writers(events_of(log, until), writers, log.offsets_partition, {}, shown=shown):
             damaged += isinstance(event, Damage) or (isinstance(event, Event) and event.damage is not None)
     writers.finish()
     return top_rows(writers, "bytes"), damaged
 
 
-def in_bulk(logs: list[PartitionLog], per: str, until: Until, pieces: int, shows: Shows) -> tuple[Any, int]:
-    bulk, damaged = BulkWriters(per, shows), []
+def in_bulk(logs: list[PartitionLog], per: str, until: Until, pieces: int, shown: Shown) -> tuple[Any, int]:
+    bulk, damaged = BulkWriters(per, shown), []
     for log in logs:
         seen: list[Any] = []
-        is_filtered = shows is not None
         kind = partial(HeldWriters, topic_ids={}) if per in HELD else WritersState
-        how = {"is_filtered": is_filtered, "note": seen.append, "until": until, "kind": kind}
+        how = {"shown": shown, "note": seen.append, "until": until, "kind": kind}
         state = count_log(log, per, threads=Threads(pieces=pieces), **how)
         bulk.add(state, log.offsets_partition)
         damaged += [item for item in seen if isinstance(item, Damage)]
@@ -91,12 +84,12 @@ def assert_equal(
     per: str,
     until: Until = EVERYTHING,
     pieces: tuple[int, ...] = (1,),
-    filters: tuple[Shows, ...] = (None, FILTERS[2]),
+    filters: tuple[Shown, ...] = (ALL, FILTERS[2]),
 ) -> None:
-    for shows in filters:
-        expected = by_construct(logs, per, until, shows)
+    for shown in filters:
+        expected = by_construct(logs, per, until, shown)
         for count in pieces:
-            assert in_bulk(logs, per, until, count, shows) == expected
+            assert in_bulk(logs, per, until, count, shown) == expected
 
 
 @EACH_PER
@@ -161,11 +154,11 @@ def test_bounds_of_recordings(name: str, per: str, recording: Callable[[str], Pa
 
 @EACH_PER
 @examples(60)
-@given(steps=STEPS, pieces=st.integers(1, 4), end=st.integers(0, 40), shows=st.sampled_from((None, *FILTERS)))
-def test_generated_logs(per, steps, pieces, end, shows) -> None:  # type: ignore[no-untyped-def]
+@given(steps=STEPS, pieces=st.integers(1, 4), end=st.integers(0, 40), shown=st.sampled_from((ALL, *FILTERS)))
+def test_generated_logs(per, steps, pieces, end, shown) -> None:  # type: ignore[no-untyped-def]
     log = build(steps).log
-    assert_equal([log], per, pieces=(1, pieces), filters=(shows,))
-    assert_equal([log], per, Until(record_offset=end), pieces=(pieces,), filters=(shows,))
+    assert_equal([log], per, pieces=(1, pieces), filters=(shown,))
+    assert_equal([log], per, Until(record_offset=end), pieces=(pieces,), filters=(shown,))
 
 
 @pytest.mark.parametrize("per", sorted(PER.keys() - HELD))
@@ -175,14 +168,14 @@ def test_counts_of_pieces_are_joined_elsewhere(per: str) -> None:
     joined = writers_of(join_writers([writers_bytes(state)], log.segments[0].base_offset or 0))
     found = BulkWriters(per)
     found.add(joined, log.offsets_partition)
-    assert (top_rows(found.finish(), "bytes"), 0) == by_construct([log], per, EVERYTHING, None)
+    assert (top_rows(found.finish(), "bytes"), 0) == by_construct([log], per, EVERYTHING, ALL)
 
 
 @EACH_PER
 @examples(40)
-@given(steps=st.lists(test_newer.STEP, max_size=40), pieces=st.integers(1, 4), shows=st.sampled_from((None, *FILTERS)))
-def test_newer_kinds_of_groups(per, steps, pieces, shows) -> None:  # type: ignore[no-untyped-def]
-    assert_equal([test_newer.build(steps).log], per, pieces=(1, pieces), filters=(shows,))
+@given(steps=st.lists(test_newer.STEP, max_size=40), pieces=st.integers(1, 4), shown=st.sampled_from((ALL, *FILTERS)))
+def test_newer_kinds_of_groups(per, steps, pieces, shown) -> None:  # type: ignore[no-untyped-def]
+    assert_equal([test_newer.build(steps).log], per, pieces=(1, pieces), filters=(shown,))
 
 
 @EACH_PER
@@ -310,9 +303,9 @@ def test_who_holds_by_topic_ids(steps: list[Any], pieces: int, per: str) -> None
 
 @pytest.mark.parametrize("per", sorted(HELD))
 @examples(150)
-@given(steps=GROUP_STEPS, shows=st.sampled_from((None, *FILTERS)))
-def test_holders_of_generated_groups(per: str, steps: list[Any], shows: Shows) -> None:
-    assert_equal([grouped(steps)], per, pieces=(1, 2), filters=(shows,))
+@given(steps=GROUP_STEPS, shown=st.sampled_from((ALL, *FILTERS)))
+def test_holders_of_generated_groups(per: str, steps: list[Any], shown: Shown) -> None:
+    assert_equal([grouped(steps)], per, pieces=(1, 2), filters=(shown,))
 
 
 @EACH_PER

@@ -15,11 +15,12 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.entries import enter
 from offsets_log.columnar.events.layouts import Release, programs_of
-from offsets_log.columnar.events.rows import ROWS_IN_TABLE, Shown
+from offsets_log.columnar.events.rows import ROWS_IN_TABLE
 from offsets_log.columnar.wire.programs import scan_state_of
 from offsets_log.events import LogEvent
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.rows.shown import Shown
 
 Mask = npt.NDArray[np.bool_]
 

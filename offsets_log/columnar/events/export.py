@@ -17,7 +17,6 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events.chunk import Chunk
 from offsets_log.columnar.events.kernels import fill
-from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import (
     ONE_THREAD,
@@ -34,6 +33,7 @@ from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, TailFound, Until
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.rows.shown import ALL, Shown
 
 PART_BYTES = 1 << 27
 

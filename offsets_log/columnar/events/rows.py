@@ -7,8 +7,7 @@ no column, or text that is not UTF-8. Headers and sequence numbers, which no coo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from offsets_log.events import Event
 from offsets_log.log_format.record import as_int64
@@ -159,36 +158,3 @@ def _is_told_whole(decoded: CoordinatorRecord) -> bool:
 def encodable(text: str) -> str:
     """Return a text without the surrogates by which Python represents bytes of file names that are not UTF-8."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Which rows are asked for: records of these groups, and offset commits of these topics; None for all."""
-
-    group: Callable[[str], bool] | None = None
-    topic: Callable[[str], bool] | None = None
-
-    @property
-    def is_all(self) -> bool:
-        """Whether nothing is left out."""
-        return self.group is None and self.topic is None
-
-    def shows_group(self, name: str) -> bool:
-        """Return whether records of this group are asked for."""
-        return self.group is None or self.group(name)
-
-    def shows_topic(self, name: str) -> bool:
-        """Return whether offset commits of this topic are asked for."""
-        return self.topic is None or self.topic(name)
-
-    def shows(self, row: Row) -> bool:
-        """Return whether a row is asked for."""
-        if self.is_all:
-            return True
-        group, topic = row.get("group"), row.get("topic")
-        if group is None or not self.shows_group(group):
-            return False
-        return self.topic is None or (topic is not None and self.topic(topic))
-
-
-ALL = Shown()

@@ -13,12 +13,13 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.chunk import ROOM, Chunk, Mask, Room
 from offsets_log.columnar.events.layouts import Release
-from offsets_log.columnar.events.rows import EVENT_COLUMNS, ROWS_IN_TABLE, Shown, encodable, event_row
+from offsets_log.columnar.events.rows import EVENT_COLUMNS, ROWS_IN_TABLE, encodable, event_row
 from offsets_log.columnar.materialize.arrow import flags, numbers, repeated, schema_of, strings
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.compression import CODECS
 from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import Row
 
 Numbers = npt.NDArray[Any]

@@ -1,9 +1,10 @@
 """Whom records are counted for, in kernels: writers by the names in keys, by the hour, by who held a partition.
 
 Names are numbers as those of groups are (`interner.intern_group`): a *writer* is the number of a name, of a group, a
-topic, or a topic with its partition. Names are what the keys hold; of an hour it is its number in 8 bytes. Where only
-some groups and topics are asked for, a writer's name begins with its group and topic, and who counts leaves out the
-others.
+topic, or a topic with its partition. Names are what the keys hold; of an hour it is its number in 8 bytes.
+
+Where only some groups and topics are asked for, Python says of each name once whether it is, and of each key it is
+known from then on.
 
 Who held a partition Python says (`investigate.holders`), once for all that follows from the same bytes: a group's
 *content* is what a type 2 value says of members, a *version* what came of a content, or of records of the newer kinds.
@@ -23,7 +24,7 @@ from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.scan.interner import find_name, has_room, intern_group, size_of
+from offsets_log.columnar.scan.interner import find_name, has_room, intern_group
 from offsets_log.columnar.scan.waiting import Waiting, wait
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
@@ -44,62 +45,43 @@ NOBODYS_NAME = b"\xff"
     NAMES_WAIT,  # whether a record that waits may name topic ids
     IS_SEEN,  # whether the record that the kernel comes back to waits, or Python has seen it
     IS_LEARNING,  # whether only who holds what is noted, and nothing counted
+    BY_GROUP,  # whether only records of some groups are counted
+    BY_TOPIC,  # whether only offset commits of some topics are
+    ASKED_NAMES,  # used of ``tally.Counters.asked``
     FIRST_OF_TALLY,
-) = range(11)
+) = range(14)
 
-PER_GROUP, PER_TOPIC, PER_PARTITION, PER_NAMES, PER_KEY, PER_LOG, PER_HOUR, PER_HOUR_AND_NAMES = range(8)
-"""Names are a group and a topic, a key is that with a partition: `put_names`. Up to `PER_KEY` a key has one writer."""
-PER_CLIENT, PER_MEMBER, PER_CLIENT_AND_NAMES, PER_MEMBER_AND_NAMES = range(8, 12)
+PER_GROUP, PER_TOPIC, PER_PARTITION, PER_LOG, PER_HOUR, PER_CLIENT, PER_MEMBER = range(7)
+"""Up to `PER_PARTITION` a key has one writer; from `PER_CLIENT` on who held it is asked."""
 
-NO_HOUR = -(1 << 63)
-"""The hour of a record without a time."""
 NUMBER_SIZE = 8
 """Bytes of a number in a name."""
-MOST_NAME = NUMBER_SIZE + 2 * (2 + (1 << 15)) + 4
+MOST_NUMBERS = 3
+"""In one name."""
 
 HOUR_MS = 3_600_000
 TOPIC_ID_SIZE = 16
 
 # What is asked.
-OF_CONTENT, OF_TOPIC_ID, OF_GROUP, OF_RECORD = range(4)
+OF_CONTENT, OF_TOPIC_ID, OF_GROUP, OF_RECORD, OF_NAMES = range(5)
+
+AS_GROUP, AS_TOPIC = 0, 2
+"""Where a name's verdict begins in `Group.verdicts`."""
+UNDECIDED, IS_ASKED, HIDDEN, SHOWN = range(4)
+"""Verdicts on a name, two bits."""
+VERDICT_MASK = 3
+HIDDEN_KEY = -2
+"""Instead of a key's latest record: none counts."""
 
 UNKNOWN = REMOVED = REFUSED = -1
 
 
 @part
-def _copy(text: Any, at: Any, source: Any, begin: Any, end: Any) -> Any:
-    """Copy bytes; return where the copy ends."""
-    for i in range(end - begin):
-        text[U(at + i)] = source[U(begin + i)]
-    return at + end - begin
-
-
-@part
-def put_names(counts: Any, arrays: a.Arrays, text: Any, row: Any, at: Any) -> Any:
-    """Write what a key names, each with its size before it; where that ends in ``text``."""
-    rows, arena = arrays.rows, arrays.arena
-    target = rows[row].target
-    if target == a.IS_GROUP:
-        name_at = arrays.groups[rows[row].group].name_at
-        size = size_of(arena, name_at)
-        text[at] = size >> 8
-        text[at + 1] = size & 0xFF
-        return _copy(text, at + 2, arena, name_at, name_at + size)
-    key_at = rows[target].key_at
-    topic_at = key_at + 4 + be16(arena, key_at + 2)
-    end = topic_at + 2 + be16(arena, topic_at) + (4 if counts[PER] == PER_KEY else 0)
-    return _copy(text, at, arena, key_at + 2, end)
-
-
-@part
-def _writer_of_key(counts: Any, arrays: a.Arrays, text: Any, row: Any) -> Any:
+def _writer_of_key(counts: Any, arrays: a.Arrays, row: Any) -> Any:
     """Return the writer of a key that was not counted yet, or of a group; NEEDS_ROOM without room."""
     rows, arena = arrays.rows, arrays.arena
     if counts[PER] == PER_GROUP:
         return rows[row].group
-    if counts[PER] >= PER_NAMES:
-        size = put_names(counts, arrays, text, row, np.int64(0))
-        return named(arrays, text, np.int64(0), size)
     target = rows[row].target
     if target == a.IS_GROUP:
         return np.int64(NOBODY)
@@ -142,36 +124,63 @@ def put_number(text: Any, place: Any, number: Any) -> None:
         text[U(NUMBER_SIZE * place + i)] = number >> 8 * (7 - i) & 0xFF
 
 
-@part
-def _writer_with_names(counts: Any, arrays: a.Arrays, text: Any, row: Any, number: Any) -> Any:
-    """Return the writer of a number, an hour or another writer, with a key's names; NEEDS_ROOM without room."""
-    if row < 0:
-        return np.int64(NOBODY)
-    last = arrays.rows[row].last
-    if last >= 0 and be64(arrays.arena, arrays.groups[last >> 1].name_at) == number:  # of the key's record before
-        return np.int64(last >> 1)
-    put_number(text, 0, number)
-    return named(arrays, text, np.int64(0), put_names(counts, arrays, text, row, np.int64(NUMBER_SIZE)))
-
-
 @inlined
 def writer_of(counts: Any, arrays: a.Arrays, text: Any, row: Any, time: Any) -> Any:
     """Return the writer for whom a record is counted; NEEDS_ROOM without room."""
     rows = arrays.rows
     if counts[PER] == PER_HOUR:
         return _writer_of_time(counts, arrays, text, time)
-    if counts[PER] == PER_HOUR_AND_NAMES:
-        hour = time // HOUR_MS if bt.has_time(time) else np.int64(NO_HOUR)
-        return _writer_with_names(counts, arrays, text, row, hour)
-    if counts[PER] >= PER_CLIENT_AND_NAMES:
-        return _writer_with_names(counts, arrays, text, row, counts[HOLDER])
     if counts[PER] >= PER_CLIENT:
         return counts[HOLDER]
     if row < 0 or counts[PER] == PER_LOG:
         return np.int64(NOBODY)
     if rows[row].last >= 0 and rows[row].target != a.IS_GROUP:
         return rows[row].group
-    return _writer_of_key(counts, arrays, text, row)
+    return _writer_of_key(counts, arrays, row)
+
+
+# ------------------------------------------------------------------------------- which keys are asked for
+
+
+@inlined
+def _verdict(counts: Any, arrays: a.Arrays, asked: Any, name: Any, role: Any) -> Any:
+    """Return the verdict on a name in a role; ask for it if it was not asked yet."""
+    groups = arrays.groups
+    verdict = groups[name].verdicts >> role & VERDICT_MASK
+    if verdict == UNDECIDED:
+        groups[name].verdicts |= np.int64(IS_ASKED) << role
+        asked[counts[ASKED_NAMES], 0] = name
+        asked[counts[ASKED_NAMES], 1] = role
+        counts[ASKED_NAMES] += 1
+        verdict = np.int64(IS_ASKED)
+    return verdict
+
+
+@part
+def verdict_on(counts: Any, arrays: a.Arrays, asked: Any, row: Any) -> Any:
+    """Return SHOWN or HIDDEN for a key, IS_ASKED where Python must answer first; NEEDS_ROOM without room."""
+    rows = arrays.rows
+    if row < 0 or rows[row].last == HIDDEN_KEY:
+        return np.int64(HIDDEN)
+    if rows[row].last >= 0:
+        return np.int64(SHOWN)
+    verdict = np.int64(SHOWN)
+    if counts[BY_GROUP]:
+        verdict = _verdict(counts, arrays, asked, rows[row].group, np.int64(AS_GROUP))
+    if verdict == SHOWN and counts[BY_TOPIC]:
+        target = rows[row].target
+        if target == a.IS_GROUP:
+            verdict = np.int64(HIDDEN)
+        else:
+            key_at = rows[target].key_at
+            topic_at = key_at + 4 + be16(arrays.arena, key_at + 2)
+            topic = named(arrays, arrays.arena, topic_at + 2, np.int64(be16(arrays.arena, topic_at)))
+            if topic < 0:
+                return topic
+            verdict = _verdict(counts, arrays, asked, topic, np.int64(AS_TOPIC))
+    if verdict == HIDDEN:
+        rows[row].last = HIDDEN_KEY
+    return verdict
 
 
 # ---------------------------------------------------------------------------------------------- holders
@@ -185,7 +194,7 @@ def note_newer(counts: Any, arrays: a.Arrays, waiting: Waiting, records: a.Recor
     if counts[IS_SEEN]:
         return np.int64(oc.FINISHED)
     if not wait(waiting, records, i, group):
-        return _asks(counts, OF_RECORD, group)
+        return asks(counts, OF_RECORD, group)
     counts[IS_SEEN] = 1
     groups[group].waits = 1
     groups[group].now = UNKNOWN
@@ -196,11 +205,12 @@ def note_newer(counts: Any, arrays: a.Arrays, waiting: Waiting, records: a.Recor
 @inlined
 def nobody(counts: Any, group: Any) -> Any:
     """Return whom a record is counted for that nobody sent, as far as is known: a member's row has the group."""
-    return group if counts[PER] & 1 else np.int64(NOBODY)
+    return group if counts[PER] == PER_MEMBER else np.int64(NOBODY)
 
 
 @inlined
-def _asks(counts: Any, why: Any, of: Any) -> Any:
+def asks(counts: Any, why: Any, of: Any) -> Any:
+    """Note what Python is asked; return NEEDS_ANSWER."""
     counts[WHY] = why
     counts[ASKED] = of
     return np.int64(oc.NEEDS_ANSWER)
@@ -211,7 +221,7 @@ def _saw_group(counts: Any, arrays: a.Arrays, text: Any, source: Any, value: Any
     """Note a type 2 record; return FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     scan_state, groups = arrays.scan_state, arrays.groups
     if groups[group].waits:
-        return _asks(counts, OF_GROUP, group)
+        return asks(counts, OF_GROUP, group)
     if size < 0:
         groups[group].now = 0
         groups[group].content = REMOVED
@@ -232,7 +242,7 @@ def _saw_group(counts: Any, arrays: a.Arrays, text: Any, source: Any, value: Any
     if content < 0:
         return np.int64(oc.NEEDS_ROOM)
     if groups[content].version == 0:
-        return _asks(counts, OF_CONTENT, content)
+        return asks(counts, OF_CONTENT, content)
     if groups[content].version != REFUSED:
         groups[group].now = groups[content].version - 1
         groups[group].content = content
@@ -252,7 +262,7 @@ def saw_topic_id(counts: Any, arrays: a.Arrays, source: Any, id_at: Any) -> Any:
     """Note the topic id that a value names, if any; return its number, NEEDS_ROOM or NEEDS_ANSWER."""
     topic_id = _topic_id(arrays, source, id_at)
     if topic_id > 0 and arrays.groups[topic_id].is_named == 0:
-        return _asks(counts, OF_TOPIC_ID, topic_id)
+        return asks(counts, OF_TOPIC_ID, topic_id)
     return topic_id
 
 
@@ -270,7 +280,7 @@ def _saw_commit(counts: Any, arrays: a.Arrays, text: Any, source: Any, id_at: An
         return topic_id
     version = arrays.groups[rows[row].group].now
     if version == UNKNOWN or (version > 0 and _is_outdated(counts, arrays.groups[version].by_id)):
-        return _asks(counts, OF_GROUP, rows[row].group)
+        return asks(counts, OF_GROUP, rows[row].group)
     if version == 0:
         return np.int64(oc.FINISHED)
     if is_plain and rows[row].sent_in == version:

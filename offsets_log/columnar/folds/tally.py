@@ -52,6 +52,7 @@ class Counters(NamedTuple):
         firsts: (row, writer and whether it is a commit, the offset that it commits) of the first record of each key,
             where writers hold partitions; else rows have that.
         waiting: records of newer kinds that Python has not seen yet, where writers hold partitions.
+        asked: (name, role) of which Python has to say whether it is asked for: as many as keys are looked up together.
     """
 
     counts: Longs
@@ -59,10 +60,12 @@ class Counters(NamedTuple):
     minutes: LongRows
     firsts: LongRows
     waiting: Waiting
+    asked: LongRows
 
 
 RUN_SIZE = 3
 FIRST_SIZE = 3
+ASKED_SIZE = 2
 
 # ``counts``: what a count goes by is in `naming`.
 RUNS = nm.FIRST_OF_TALLY  # used of ``minutes``
@@ -113,7 +116,8 @@ def _supersede(
     else:
         rows[at].first = mark
         rows[at].first_committed = offset
-        if counters.counts[nm.PER] <= nm.PER_KEY and rows[at].target != a.IS_GROUP:  # its other keys have their group
+        has_one_writer = counters.counts[nm.PER] <= nm.PER_PARTITION
+        if has_one_writer and rows[at].target != a.IS_GROUP:  # its other keys have their group
             rows[at].group = writer
     rows[at].last = mark
     rows[at].last_committed = offset
@@ -264,47 +268,85 @@ def learn(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -
 
 
 @part
+def _ask(counters: Counters, arrays: a.Arrays, records: a.Records, first: Any, number: Any, last: Any) -> Any:
+    """Ask of a block's keys from a number on whether they are asked for, all at once: NEEDS_ANSWER, or NEEDS_ROOM."""
+    staged = records.staged
+    for ahead in range(number, last):
+        if staged[U(ahead)].kind <= a.TOMBSTONE:
+            row = np.int64(fold.row_of(arrays, staged, records.source, ahead, ahead - first, np.int64(a.IS_GROUP)))
+            found = np.int64(nm.verdict_on(counters.counts, arrays, counters.asked, row) if row >= 0 else row)
+            if found < 0 and ahead == number:
+                return found
+            if found < 0:
+                break
+    return nm.asks(counters.counts, nm.OF_NAMES, np.int64(a.NOTHING))
+
+
+@inlined
+def _is_of_use(arrays: a.Arrays, staged: Table[a.Staged], i: Any, row: Any, verdict: Any) -> Any:
+    """Return whether a record counts, or may say who holds what."""
+    return verdict == nm.SHOWN or (row >= 0 and (arrays.rows[row].target == a.IS_GROUP or staged[i].topic_id_at >= 0))
+
+
+@part
+def _count(
+    counters: Counters, arrays: a.Arrays, records: a.Records, text: Any, number: Any, row: Any, verdict: Any
+) -> Any:
+    """Count a staged record if it is asked for: FINISHED, or NEEDS_ROOM."""
+    staged, rows, i = records.staged, arrays.rows, U(number)
+    if verdict == nm.HIDDEN:  # its bytes are a part of its batch's all the same
+        if staged[i].index == 0:
+            _begin_batch(counters.counts, staged, arrays.scan_state.staged, np.int64(number))
+        counters.counts[BATCH_SUM] += _weight(staged, i)
+        return np.int64(oc.FINISHED)
+    kind, at = staged[i].kind, staged[i].batch - arrays.scan_state.segment
+    time = bt.time_at(records.data, at, staged[i].timestamp_delta)
+    writer = nm.writer_of(counters.counts, arrays, text, row, time)
+    if kind == a.COMMIT or kind == a.ABORT:
+        is_counted = count_marker(counters, rows, records.data, at, writer, time)
+    else:
+        is_offset = row >= 0 and rows[row].target != a.IS_GROUP
+        counted = Counted(row, is_offset, writer, time)
+        is_counted = count_staged(counters, rows, records, arrays.scan_state.staged, at, number, counted)
+    if not is_counted:
+        return np.int64(oc.NEEDS_ROOM)
+    if arrays.scan_state.notes_activity and kind == a.VALUE:
+        activity.note(arrays.groups, writer, sampling.written_at(records.source, staged, i, time))
+    return np.int64(oc.FINISHED)
+
+
+@part
 def flush(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -> Any:
     """Count what is staged, from where it was left; as `fold.flush`."""
-    staged, source, data, counts = records.staged, records.source, records.data, counters.counts
-    scan_state, rows = arrays.scan_state, arrays.rows
+    staged, counts, scan_state = records.staged, counters.counts, arrays.scan_state
+    is_filtered = counts[nm.BY_GROUP] != 0 or counts[nm.BY_TOPIC] != 0
     while scan_state.flushed < scan_state.staged:
         first = scan_state.flushed
         last = min(first + a.BLOCK, scan_state.staged)
-        fold.prepare(arrays, source, staged, first, last)
+        fold.prepare(arrays, records.source, staged, first, last)
         for number in range(first, last):
             scan_state.flushed = number
-            i = U(number)
-            kind = staged[i].kind
-            is_marker = kind == a.COMMIT or kind == a.ABORT
-            row = np.int64(a.NOTHING)
-            if kind != a.PASSED and not is_marker:
+            row, found = np.int64(a.NOTHING), np.int64(oc.FINISHED)
+            if staged[U(number)].kind <= a.TOMBSTONE:
                 place = number - first
-                row = np.int64(fold.row_of(arrays, staged, source, number, place, np.int64(a.IS_GROUP)))
+                row = np.int64(fold.row_of(arrays, staged, records.source, number, place, np.int64(a.IS_GROUP)))
                 if row < 0:
                     return row
-            at = staged[i].batch - scan_state.segment
-            if counts[nm.PER] >= nm.PER_CLIENT:
-                found = _find_holder(counters, arrays, records, i, text, row, staged[i].producer < 0)
-                if found != oc.FINISHED:
-                    return found
-            time = bt.time_at(data, at, staged[i].timestamp_delta)
-            writer = nm.writer_of(counts, arrays, text, row, time)
-            if is_marker:
-                is_counted = count_marker(counters, rows, data, at, writer, time)
-            else:
-                is_offset = row >= 0 and rows[row].target != a.IS_GROUP
-                counted = Counted(row, is_offset, writer, time)
-                is_counted = count_staged(counters, rows, records, scan_state.staged, at, number, counted)
-            if not is_counted:
-                return oc.NEEDS_ROOM
+            verdict = np.int64(nm.verdict_on(counts, arrays, counters.asked, row) if is_filtered else nm.SHOWN)
+            if verdict < nm.HIDDEN:
+                return _ask(counters, arrays, records, first, number, last)
+            if counts[nm.PER] >= nm.PER_CLIENT and _is_of_use(arrays, staged, U(number), row, verdict):
+                is_plain = staged[U(number)].producer < 0
+                found = np.int64(_find_holder(counters, arrays, records, U(number), text, row, is_plain))
+            if found == oc.FINISHED:
+                found = np.int64(_count(counters, arrays, records, text, number, row, verdict))
+            if found != oc.FINISHED:
+                return found
             counts[nm.IS_SEEN] = 0
-            if scan_state.notes_activity and kind == a.VALUE:
-                activity.note(arrays.groups, writer, sampling.written_at(source, staged, i, time))
         scan_state.flushed = last
     scan_state.staged = 0
     scan_state.flushed = 0
-    return oc.FINISHED
+    return np.int64(oc.FINISHED)
 
 
 @kernel

@@ -32,6 +32,7 @@ from offsets_log.replay.fold import TakesNothing
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.profile import MODERN, Profile
 from offsets_log.rows.batch_bytes import counted
+from offsets_log.rows.shown import ALL, Shown
 
 PER = {
     "group": nm.PER_GROUP,
@@ -45,13 +46,6 @@ PER = {
 """``--per`` → how kernels name a writer."""
 HELD = frozenset({"client", "member"})
 """Those that are known from groups: they need a `WritersState` that answers."""
-PER_OF_SOME = dict.fromkeys(PER, nm.PER_NAMES) | {
-    "partition": nm.PER_KEY,
-    "hour": nm.PER_HOUR_AND_NAMES,
-    "client": nm.PER_CLIENT_AND_NAMES,
-    "member": nm.PER_MEMBER_AND_NAMES,
-}
-"""`PER` for questions about some groups or topics only."""
 
 LEAST_RUNS = 1 << 18
 FIRST_SHARE = 0.6
@@ -63,7 +57,7 @@ class Counting(ColumnarState):
     """Counts for each writer of a run of records.
 
     Attributes:
-        counts, writers, minutes, firsts, waiting: see `tally`.
+        counts, writers, minutes, firsts, waiting, asked: see `tally`.
         accepted_bytes: size of the batches that the kernel took.
     """
 
@@ -75,6 +69,7 @@ class Counting(ColumnarState):
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.firsts = np.zeros((a.LEAST_KEYS, tally.FIRST_SIZE), np.int64)
         self.waiting = new_waiting()
+        self.asked = np.zeros((a.BLOCK, tally.ASKED_SIZE), np.int64)
         self.accepted_bytes = 0
         self.arrays.scan_state.notes_activity = per == nm.PER_GROUP
 
@@ -83,7 +78,7 @@ class Counting(ColumnarState):
     @property
     def counters(self) -> tally.Counters:
         """What is counted in, as kernels take it."""
-        return tally.Counters(self.counts, self.writers, self.minutes, self.firsts, self.waiting)
+        return tally.Counters(self.counts, self.writers, self.minutes, self.firsts, self.waiting, self.asked)
 
     @abstractmethod
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
@@ -184,13 +179,16 @@ class WritersState(TakesNothing, Counting):
 
     Attributes:
         decode: decodes a record that kernels have found valid.
+        shown: which records count.
     """
 
     decode: Callable[[bytes, bytes | None], CoordinatorRecord]
 
-    def __init__(self, profile: Profile, per: int, **how: Any) -> None:
+    def __init__(self, profile: Profile, per: int, *, shown: Shown = ALL, **how: Any) -> None:
         super().__init__(profile, per, **how)
-        self.text = np.zeros(nm.MOST_NAME, np.uint8)
+        self.shown = shown
+        self.counts[nm.BY_GROUP], self.counts[nm.BY_TOPIC] = shown.group is not None, shown.topic is not None
+        self.text = np.zeros(nm.MOST_NUMBERS * nm.NUMBER_SIZE, np.uint8)
         self.numbers_of([nm.NOBODYS_NAME])
 
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
@@ -221,6 +219,26 @@ class WritersState(TakesNothing, Counting):
         self.counts[nm.IS_LEARNING] = False
         scan_state.numbers[OF_RUN] = before
         self.accepted_bytes = 0
+
+    def decide(self) -> None:
+        """Say of names that the kernel asks for whether they are asked for."""
+        groups = self.arrays.groups
+        for name, role in self.asked[: self.counts[nm.ASKED_NAMES]].tolist():
+            text = self.arrays.text_at(int(groups[name].name_at)).decode()
+            is_shown = self.shown.shows_group(text) if role == nm.AS_GROUP else self.shown.shows_topic(text)
+            groups[name].verdicts ^= (nm.IS_ASKED ^ (nm.SHOWN if is_shown else nm.HIDDEN)) << role
+        self.counts[nm.ASKED_NAMES] = 0
+
+    def decided(self, role: int) -> list[str]:
+        """Return the names of which it was asked in a role."""
+        verdicts = self.arrays.groups.up_to(self.writers_count).column(a.Group.verdicts)
+        found = np.flatnonzero(verdicts >> role & nm.VERDICT_MASK).tolist()
+        return [self.writer_name(name).decode() for name in found]
+
+    def count(self, event: Event | None, size_bytes: int) -> None:
+        """Implement `Counting.count`: what belongs to no group is not counted where some are asked for."""
+        if self.shown.shows_record(None if event is None else event.decoded):
+            super().count(event, size_bytes)
 
     def answer(self, key: bytes, value: bytes | None) -> None:
         """Say what the kernel asks in ``counts`` before it counts a record."""
@@ -258,6 +276,8 @@ class WritersState(TakesNothing, Counting):
         tally_merge.join_rows(self.arrays.rows, self.writers, rows, right.known_firsts(rows), numbers[0], numbers[1])
         self.join_activity(right, numbers[1])
         self.join_counts(right.arrays.scan_state)
+        theirs = right.arrays.groups.up_to(right.writers_count).column(a.Group.verdicts)
+        self.arrays.groups.column(a.Group.verdicts)[numbers[1][: len(theirs)]] |= theirs
         return self
 
     @property
@@ -322,7 +342,10 @@ class _WrittenPiece(CountedPiece):
         return outcome
 
     def _answer(self, data: a.Bytes) -> None:
-        """Have the state say what the kernel asks of a staged record."""
+        """Have the state say what the kernel asks, of names or of a staged record."""
+        if self.state.counts[nm.WHY] == nm.OF_NAMES:
+            self.state.decide()
+            return
         staged = self.scanner.staged[self.scan_state.flushed]
         source = self.scanner.window if self.scan_state.in_window else data
         self.state.answer(staged.raw_key(source), staged.raw_value(source))
@@ -333,6 +356,7 @@ class Count(Replay):
 
     Args:
         per: how kernels name a writer.
+        shown: which records count.
         kind: what a piece is counted in.
         pieces: by `HELD` two are made of more.
     """
@@ -340,17 +364,24 @@ class Count(Replay):
     piece = _WrittenPiece
 
     def __init__(
-        self, log: PartitionLog, per: int, *, kind: NewState = WritersState, pieces: int = 1, **how: Any
+        self,
+        log: PartitionLog,
+        per: int,
+        *,
+        shown: Shown = ALL,
+        kind: NewState = WritersState,
+        pieces: int = 1,
+        **how: Any,
     ) -> None:
         super().__init__(log, MODERN, pieces=pieces, **how)
-        self.per, self.kind = per, kind
+        self.per, self.shown, self.kind = per, shown, kind
         if per >= nm.PER_CLIENT and pieces > 1:
             total = sum(map(len, self.order.layout.data))
             self.cuts = cuts_at(self.order.layout, [int(total * FIRST_SHARE)])
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
         """Return a state with nothing counted."""
-        return self.kind(self.profile, self.per, **self.how, with_newer=with_newer)
+        return self.kind(self.profile, self.per, shown=self.shown, **self.how, with_newer=with_newer)
 
     def prepare(self, state: ColumnarState, begin: ScanPlace, scanner: Scanner) -> bool:
         """Have a piece know who holds what where it begins."""
@@ -367,7 +398,7 @@ def count_log(
     log: PartitionLog,
     per: str,
     *,
-    is_filtered: bool = False,
+    shown: Shown = ALL,
     note: Note,
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
@@ -378,13 +409,12 @@ def count_log(
 
     Args:
         per: one of `PER`.
-        is_filtered: whether some groups or topics are asked for; writers have names by `naming.put_names` then.
+        shown: which records count.
         note: what to do with what could not be read, with tails and gaps; called in log order.
         kind: what it is counted in; of `HELD` one that answers.
     """
-    kernels_per = (PER_OF_SOME if is_filtered else PER)[per]
     pieces = threads.pieces or threads.count
-    count = Count(log, kernels_per, kind=kind, pieces=pieces, until=until, release=release)
+    count = Count(log, PER[per], shown=shown, kind=kind, pieces=pieces, until=until, release=release)
     with ThreadPoolExecutor(threads.count) as pool:
         parts = count.start(pool, threads.advance)
         try:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from offsets_log.columnar.events.export import EventReading
-from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
@@ -23,6 +22,7 @@ from offsets_log.columnar.scan.reading import Cursor, Note, ScanOrder, ScanPlace
 from offsets_log.errors import InputError
 from offsets_log.events import Until
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.rows.shown import Shown
 
 SPLIT = "Read with the option split=false, which takes each log in one piece"
 

@@ -20,7 +20,6 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.chunk import ROOM, Chunk, Entries, Mask, Room
 from offsets_log.columnar.events.layouts import Release
-from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.json_kernels import Json
 from offsets_log.columnar.sinks.json_programs import Programs
@@ -32,6 +31,7 @@ from offsets_log.columnar.sinks.writers import MOST_ESCAPED, Output
 from offsets_log.events import BatchStart, Event, LogEvent
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import decode_coordinator_record
+from offsets_log.rows.shown import Shown
 
 TEXT_BYTES, MOST_TEMPLATES = 1 << 20, 64
 
