@@ -215,6 +215,10 @@ COMMANDS = {
     "diff": Command("diff", ("--from-offset", "1000", "-o", "jsonl"), "diff.jsonl", _has_rows),
     "groups": Command("groups", ("-o", "jsonl"), "groups.jsonl", _has_rows),
     "top of some groups": Command("top", ("-g", "*1*", "-o", "jsonl"), "top.jsonl", _has_rows),
+    "top of some partitions": Command(
+        "top", ("--per", "partition", "-t", "*1*", "-o", "jsonl"), "top.jsonl", _has_rows
+    ),
+    "top of some by clients": Command("top", ("--per", "client", "-g", "*1*", "-o", "jsonl"), "top.jsonl", _has_rows),
     "top by clients": Command("top", ("--per", "client", "-o", "jsonl"), "top.jsonl", _has_rows),
     "report": Command("report", (), "report.html", _has_rows),
     "rebalances": Command("rebalances", ("-o", "jsonl"), "generations.jsonl", _tells_generations),

@@ -23,7 +23,6 @@ from cli.inputs import Inputs
 from cli.options import ReadOptions
 from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.columnar.events.chunk import Chunk
-from offsets_log.columnar.folds.naming import AS_GROUP, AS_TOPIC
 from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
 from offsets_log.columnar.folds.replay import Replayed
 from offsets_log.columnar.folds.writers import PER
@@ -207,12 +206,7 @@ class SparkEngine(Engine):
             self._writers[asked] = joined_logs(self.joined(per=PER[per], **names), len(self.inputs.logs))
         joined = self._writers[asked][self.inputs.logs.index(log)]
         self._tell_of(log, joined, None)
-        writers = joined.writers()
-        for group in writers.decided(AS_GROUP):  # for what is said of names that fit nothing
-            shown.shows_group(group)
-        for topic in writers.decided(AS_TOPIC):
-            shown.shows_topic(topic)
-        return writers
+        return joined.writers()
 
     def run_each(self, asked: Sequence[Question[Any]]) -> Iterable[Answered[Any]]:
         """Implement `Engine.run_each`: each question has a task of its own."""

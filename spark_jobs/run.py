@@ -149,13 +149,15 @@ def joined_table(
 ) -> pa.Table:
     """Return all rows of `fold.memory`, in this process.
 
-    All groups and topics are read: what is not shown decides what becomes of an open transaction, too.
+    All groups and topics are replayed: what is not shown decides what becomes of an open transaction, too. Who wrote is
+    counted of those alone that are asked for.
 
     Args:
         decide: takes the rows as they are read, and returns markers to put behind their logs
             (`joined.JoinedLog.decided`).
     """
-    order = JobOptions(reading=replace(reading, group=(), topic=()), output="")
+    is_count = reading.per is not None
+    order = JobOptions(reading=reading if is_count else replace(reading, group=(), topic=()), output="")
     partials = _partials(spark, order, reading.members)
     if decide is None:
         return _joined(partials, reading)

@@ -46,7 +46,7 @@ class Row(Record):
     last_offset: Annotated[Long, "record_offset"]
     member: Annotated[Long, "applied_offset"]  # the row of the member's own key
     is_removed: Annotated[Long, "tombstone_offset"]  # whether the last record is a tombstone
-    # Where records are counted and not replayed (`folds.tally`, `folds.naming`):
+    # Where records are counted and not replayed (`folds.tally`, `folds.holding`):
     last_committed: Annotated[Long, "record_offset"]  # the offset that the latest record commits
     first_committed: Annotated[Long, "applied_offset"]  # the one that the first record commits
     first: Annotated[Long, "batch"]  # the writer of the first record, and whether it is a commit
@@ -77,7 +77,7 @@ class Group(Record):
     value_before: Long  # offset of a value between the type 2 record and the first of a newer kind, NEVER without
     first_offset: Long  # of the first record that names it, NEVER while none is known
     active_ms: Long  # when it last wrote, NEVER while no time is known or asked for
-    # Of names where records are counted (`folds.naming`):
+    # Of names where records are counted (`folds.naming`, `folds.holding`):
     now: Annotated[Long, "metadata_batch"]  # of a group its version: 0 nobody holds anything, UNKNOWN
     content: Annotated[Long, "metadata_index"]  # of a group, 0 where Python knows it, REMOVED
     version: Annotated[Long, "is_tombstone"]  # of a content 1 + its version, 0 not asked yet, REFUSED

@@ -27,7 +27,14 @@ WITH = {
         "folds.inspection.",
         "cleaning.indexing.",
     ),
-    "folds.tally.scan": ("scan.", "folds.tally.", "folds.tally_merge.", "folds.naming.", "folds.merge."),
+    "folds.tally.scan": (
+        "scan.",
+        "folds.tally.",
+        "folds.tally_merge.",
+        "folds.naming.",
+        "folds.holding.",
+        "folds.merge.",
+    ),
     "folds.overview.scan": (
         "scan.",
         "folds.overview.",

@@ -1,4 +1,4 @@
-"""Find who held partitions, for kernels that count: answer `columnar.folds.naming` once for many records."""
+"""Find who held partitions, for kernels that count: answer `columnar.folds.holding` once for many records."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar.folds import holding
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds.writers import WritersState
 from offsets_log.columnar.jit.compiled import Kernel
@@ -84,7 +85,7 @@ class HeldWriters(WritersState):
         try:
             fold.replay(record)
         except ReplayError:
-            return nm.REFUSED
+            return holding.REFUSED
         self._contents[content] = fold.group
         return 1 + self._version(record.group, holders_of(fold.group))
 
@@ -114,11 +115,11 @@ class HeldWriters(WritersState):
             raw = plain(topic).encode()
             data += len(raw).to_bytes(4)[2:] + raw + partition.to_bytes(4, signed=True)
             ends.append(len(data))
-        self._note(nm.hold, version, bytes(data), [*zip(ends, writers, strict=True)])
+        self._note(holding.hold, version, bytes(data), [*zip(ends, writers, strict=True)])
 
     def _hold_ids(self, version: int, held: Iterable[tuple[bytes, int]], writers: list[int]) -> None:
         ids, partitions = b"".join(topic_id for topic_id, _ in held), [partition for _, partition in held]
-        self._note(nm.hold_ids, version, ids, [*zip(partitions, writers, strict=True)])
+        self._note(holding.hold_ids, version, ids, [*zip(partitions, writers, strict=True)])
 
     def _note(self, kernel: Kernel[Any], version: int, data: bytes, held: list[tuple[int, int]]) -> None:
         """Have a kernel note who holds what in a version."""
@@ -171,7 +172,7 @@ class HeldWriters(WritersState):
             self._clients.take(record.group, known and replace(known, group_id=record.group))
             self.arrays.groups[group].content = 0
         if not record.is_offset_commit:
-            self.arrays.groups[group].now = nm.UNKNOWN
+            self.arrays.groups[group].now = holding.UNKNOWN
 
     def _saw(self, record: CoordinatorRecord) -> None:
         self._clients.saw(record)

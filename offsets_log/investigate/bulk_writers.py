@@ -10,7 +10,8 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import tally
-from offsets_log.columnar.folds.writers import HELD, Counting, summed
+from offsets_log.columnar.folds.counting import Counting, summed
+from offsets_log.columnar.folds.writers import HELD
 from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Writer, Writers, begin_ms, nobody
 from offsets_log.rows.shown import ALL, Shown
 

@@ -145,6 +145,24 @@ def test_a_commit_without_a_time_was_made_at_its_own() -> None:
 
 
 @EACH_PER
+def test_names_are_asked_for_together(per: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a block of keys at once, and of a topic only where its group is asked for."""
+    log, asked = LogBuilder(), []
+    for number in range(300):
+        log.commit(number, group=f"g{number}", topic=f"t{number}").commit(number, group="g1", topic=f"t{number % 7}")
+    decide = WritersState.decide
+    monkeypatch.setattr(WritersState, "decide", lambda state: asked.append(state) or decide(state))
+    for shown, most in (
+        (Shown(group=lambda name: name.endswith("1")), 10),
+        (Shown(topic=lambda name: name.endswith("2")), 10),
+        (Shown(lambda name: name.endswith("3"), lambda name: name > "t2"), 30),
+    ):
+        asked.clear()
+        assert_equal([log.log], per, filters=(shown,))
+        assert 1 < len(asked) <= most
+
+
+@EACH_PER
 @pytest.mark.parametrize("name", ["kafka-4.3-compressed", "kafka-lifetime"])
 def test_bounds_of_recordings(name: str, per: str, recording: Callable[[str], Path]) -> None:
     logs = logs_of(recording(name) / "log")

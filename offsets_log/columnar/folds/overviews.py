@@ -12,10 +12,11 @@ import numpy.typing as npt
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import overview, sampling, tally, tally_merge
+from offsets_log.columnar.folds.counting import Counting
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.samples import Book, Marks, offset_of, told
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key
-from offsets_log.columnar.folds.writers import CountedPiece, Counting
+from offsets_log.columnar.folds.writers import CountedPiece
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import Producer, Unended
 from offsets_log.columnar.scan.layout import Scanner

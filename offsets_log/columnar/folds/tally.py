@@ -12,7 +12,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.folds import activity, learning, sampling
+from offsets_log.columnar.folds import activity, holding, learning, sampling
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
@@ -239,8 +239,8 @@ def _find_holder(
     """Find whom a staged record is counted for, see `naming.find_holder`; records of newer kinds wait."""
     staged, source = records.staged, records.source
     if row >= 0 and arrays.rows[row].target == a.IS_GROUP and be16(source, staged[i].key_at) >= a.KEY_TYPES:
-        return nm.note_newer(counters.counts, arrays, counters.waiting, records, i, row)
-    return nm.find_holder(counters.counts, arrays, text, staged, i, source, row, is_plain)
+        return holding.note_newer(counters.counts, arrays, counters.waiting, records, i, row)
+    return holding.find_holder(counters.counts, arrays, text, staged, i, source, row, is_plain)
 
 
 @part
@@ -252,7 +252,7 @@ def learn(counters: Counters, arrays: a.Arrays, records: a.Records, text: Any) -
         i = U(number)
         found = np.int64(oc.FINISHED)
         if staged[i].kind == a.VALUE and staged[i].topic_id_at >= 0:
-            found = nm.saw_topic_id(counts, arrays, source, staged[i].topic_id_at)
+            found = holding.saw_topic_id(counts, arrays, source, staged[i].topic_id_at)
         elif staged[i].kind <= a.TOMBSTONE and be16(source, staged[i].key_at) >= a.COMMIT_TYPES:
             fold.prepare(arrays, source, staged, number, number + 1)
             found = np.int64(fold.row_of(arrays, staged, source, number, np.int64(0), np.int64(a.IS_GROUP)))

@@ -5,7 +5,6 @@ Pieces, threads and what is read on the slow path are those of a replay; only wh
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,12 +16,12 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import tally, tally_merge
+from offsets_log.columnar.folds.counting import Counting
 from offsets_log.columnar.folds.replay import Piece, Replay, cuts_at
 from offsets_log.columnar.folds.state import SUMS, ColumnarState, canonical_key
-from offsets_log.columnar.jit.records import Table, places
+from offsets_log.columnar.jit.records import places
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import ONE_THREAD, Cursor, Note, ScanOrder, ScanPlace, Threads
-from offsets_log.columnar.scan.waiting import new_waiting
 from offsets_log.events import EVERYTHING, Event, LogEvent, Until
 from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.partition_log import PartitionLog
@@ -47,131 +46,9 @@ PER = {
 HELD = frozenset({"client", "member"})
 """Those that are known from groups: they need a `WritersState` that answers."""
 
-LEAST_RUNS = 1 << 18
 FIRST_SHARE = 0.6
 """Of a log that two threads count by `HELD`: the second learns what happened in the first piece, in a third of the time
 that counting it takes, and then counts the rest."""
-
-
-class Counting(ColumnarState):
-    """Counts for each writer of a run of records.
-
-    Attributes:
-        counts, writers, minutes, firsts, waiting, asked: see `tally`.
-        accepted_bytes: size of the batches that the kernel took.
-    """
-
-    def __init__(self, profile: Profile, per: int, **how: Any) -> None:
-        super().__init__(profile, **how)
-        self.counts = np.zeros(tally.COUNTS, np.int64)
-        self.counts[nm.PER] = per
-        self.writers = Table(tally.Writer, a.LEAST_KEYS)
-        self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
-        self.firsts = np.zeros((a.LEAST_KEYS, tally.FIRST_SIZE), np.int64)
-        self.waiting = new_waiting()
-        self.asked = np.zeros((a.BLOCK, tally.ASKED_SIZE), np.int64)
-        self.accepted_bytes = 0
-        self.arrays.scan_state.notes_activity = per == nm.PER_GROUP
-
-    # ------------------------------------------------------------------------------------ counting
-
-    @property
-    def counters(self) -> tally.Counters:
-        """What is counted in, as kernels take it."""
-        return tally.Counters(self.counts, self.writers, self.minutes, self.firsts, self.waiting, self.asked)
-
-    @abstractmethod
-    def scan(self, data: a.Bytes, scanner: Scanner) -> int:
-        """Call the kernel."""
-
-    @abstractmethod
-    def row_of(self, event: Event, record: CoordinatorRecord) -> int:
-        """Return the row of the raw key of a record that was read on the slow path."""
-
-    @abstractmethod
-    def _count(self, record: CoordinatorRecord | None, row: int, kind: int, offset: int, size: int, time: int) -> bool:
-        """Count a record that was read on the slow path; False without room."""
-
-    @property
-    @abstractmethod
-    def writers_count(self) -> int:
-        """How many there are."""
-
-    @abstractmethod
-    def writer_name(self, number: int) -> bytes:
-        """Return the name of a writer; the first is nobody's."""
-
-    @property
-    def counted(self) -> list[int]:
-        """The numbers of writers of whom something was counted."""
-        known = self.writers.up_to(self.writers_count).columns(tally.Writer.records, tally.Writer.bytes)
-        return np.flatnonzero(known.any(axis=1)).tolist()
-
-    def count(self, event: Event | None, size_bytes: int) -> None:
-        """Count a record that was read on the slow path; None for a batch without records."""
-        if event is None:
-            self.writers[nm.NOBODY].bytes += size_bytes
-            return
-        record, row, kind, offset = event.decoded, a.NOTHING, a.PASSED, 0
-        if record is not None:
-            row = self.row_of(event, record)
-            kind = a.TOMBSTONE if record.is_tombstone else a.VALUE if record.is_offset_commit else a.PASSED
-            offset = record.value["offset"] if kind == a.VALUE and record.value is not None else 0
-        while not self._count(record, row, kind, offset, size_bytes, event.record.timestamp_ms):
-            self.grow()
-
-    def _grow_minutes(self, count: int = 1) -> None:
-        """Add up the runs of one writer and minute; make it twice as long where it is still half full with more."""
-        runs = summed(self.minutes[: self.counts[tally.RUNS]])
-        if 2 * (len(runs) + count) > len(self.minutes):
-            self.minutes = np.zeros((2 * (len(self.minutes) + count), tally.RUN_SIZE), np.int64)
-        self.minutes[: len(runs)] = runs
-        self.counts[tally.RUNS] = len(runs)
-
-    def _grow_writers(self, room: int) -> None:
-        self.writers = self.writers.grown(max(room, len(self.writers)))
-
-    def known_firsts(self, rows: Table[a.Row]) -> a.Int64s:
-        """Return the first record of each of these keys of which one was counted, as `tally.Counters` has it."""
-        if self.counts[nm.PER] >= nm.PER_CLIENT:
-            return self.firsts[: self.counts[tally.FIRSTS]]
-        counted = np.flatnonzero(rows.column(a.Row.last) >= 0)
-        return np.column_stack([counted, rows.columns(a.Row.first, a.Row.first_committed)[counted]])
-
-    def _join_writers(self, right: Counting, numbers: a.Int64s) -> None:
-        """Count what the run that follows counted.
-
-        Args:
-            numbers: its writers' numbers here.
-        """
-        self._grow_writers(self.writers_count)
-        runs = right.runs().copy()
-        runs[:, 0] = numbers[runs[:, 0]]
-        self.minutes = np.concatenate([self.runs(), runs])
-        self.counts[tally.RUNS] += len(runs)
-        tally_merge.join_writers(self.writers, right.writers.up_to(right.writers_count), numbers)
-        self.counts[tally.COUNTED_BYTES] += right.counts[tally.COUNTED_BYTES]
-        self.accepted_bytes += right.accepted_bytes
-
-    # ------------------------------------------------------------------------------------- answers
-
-    def written(self) -> dict[str, tuple[int, int]]:
-        """Group → how many records and bytes it wrote, where groups are counted."""
-        counts = self.writers.up_to(self.writers_count).columns(tally.Writer.records, tally.Writer.bytes).tolist()
-        names = map(self.writer_name, range(len(counts)))
-        pairs = zip(names, counts, strict=True)
-        return {raw.decode(): (records, size) for raw, (records, size) in pairs if raw != nm.NOBODYS_NAME}
-
-    @property
-    def empty_bytes(self) -> int:
-        """Bytes of batches without records that the kernel took."""
-        return self.accepted_bytes - int(self.counts[tally.COUNTED_BYTES])
-
-    def runs(self) -> a.Int64s:
-        """Return all runs of commits; none is open afterwards."""
-        while not tally.end_minutes(self.counters._replace(writers=self.writers.up_to(self.writers_count))):
-            self._grow_minutes()
-        return self.minutes[: self.counts[tally.RUNS]]
 
 
 class WritersState(TakesNothing, Counting):
@@ -229,12 +106,6 @@ class WritersState(TakesNothing, Counting):
             groups[name].verdicts ^= (nm.IS_ASKED ^ (nm.SHOWN if is_shown else nm.HIDDEN)) << role
         self.counts[nm.ASKED_NAMES] = 0
 
-    def decided(self, role: int) -> list[str]:
-        """Return the names of which it was asked in a role."""
-        verdicts = self.arrays.groups.up_to(self.writers_count).column(a.Group.verdicts)
-        found = np.flatnonzero(verdicts >> role & nm.VERDICT_MASK).tolist()
-        return [self.writer_name(name).decode() for name in found]
-
     def count(self, event: Event | None, size_bytes: int) -> None:
         """Implement `Counting.count`: what belongs to no group is not counted where some are asked for."""
         if self.shown.shows_record(None if event is None else event.decoded):
@@ -276,8 +147,6 @@ class WritersState(TakesNothing, Counting):
         tally_merge.join_rows(self.arrays.rows, self.writers, rows, right.known_firsts(rows), numbers[0], numbers[1])
         self.join_activity(right, numbers[1])
         self.join_counts(right.arrays.scan_state)
-        theirs = right.arrays.groups.up_to(right.writers_count).column(a.Group.verdicts)
-        self.arrays.groups.column(a.Group.verdicts)[numbers[1][: len(theirs)]] |= theirs
         return self
 
     @property
@@ -295,21 +164,6 @@ OF_RUN = [*SUMS, *places(a.ScanState.first_offset, a.ScanState.last_offset, a.Sc
 
 NewState = Callable[..., WritersState]
 """A state for a profile, how kernels name a writer, and more of `ColumnarState`."""
-
-
-def summed(runs: a.Int64s) -> a.Int64s:
-    """Return runs of commits, joined to one for each writer and minute, in their order."""
-    if not len(runs):
-        return runs
-    writers, minutes, commits = runs.T
-    low, high = writers.astype(np.uint16), (writers >> 16).astype(np.uint16)  # NumPy sorts these by digits
-    order = np.lexsort((minutes, low, high))
-    writers, minutes, commits = writers[order], minutes[order], commits[order]
-    is_first = (np.diff(writers, prepend=-1) != 0) | (np.diff(minutes, prepend=0) != 0)
-    begins = np.flatnonzero(is_first)
-    found = runs[order[begins]]
-    found[:, 2] = np.add.reduceat(commits, begins)
-    return found
 
 
 # ------------------------------------------------------------------------------------------------ pieces

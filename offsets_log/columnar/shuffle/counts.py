@@ -17,9 +17,10 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import census, tally
 from offsets_log.columnar.folds import naming as nm
+from offsets_log.columnar.folds.counting import summed
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
-from offsets_log.columnar.folds.writers import WritersState, summed
+from offsets_log.columnar.folds.writers import WritersState
 from offsets_log.columnar.jit.records import Table, places
 from offsets_log.columnar.overflow import Producer, Unended
 from offsets_log.replay.profile import MODERN
