@@ -12,18 +12,17 @@ from offsets_log.cleaner.answer import Answer, Standing
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.replay import Replayed, replay_logs
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.materialize.timelines import names_told, timelines
+from offsets_log.columnar.materialize.timelines import names_told
 from offsets_log.columnar.materialize.values import (
     committed_places,
     find,
-    groups_of_rows,
     offsets_at,
+    settled,
     topic_names,
 )
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.replay.coordinator_state import in_order, settle_groups
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.profile import Profile
 
@@ -42,19 +41,13 @@ def _answer(replayed: Replayed) -> Answer:
     places = np.concatenate([committed_places(state, found), pending])
     places = places[np.argsort(places[:, 2], kind="stable")]
     with Scanner() as scanner:
-        groups, problems = settle_groups(
-            state.profile,
-            dict(timelines(layout, state, scanner, whole_groups=True)),
-            committed=groups_of_rows(state, found.committed),
-            pending=groups_of_rows(state, found.pending[:, 0]),
-            end_offset=state.end_offset,
-        )
+        groups, problems = settled(layout, state, scanner, found, whole=True)
         return Answer(
             standing=Standing(
                 places[:, 2].tolist(), _digest(layout, state, scanner, places), partial(_values, layout, state, places)
             ),
             groups=groups,
-            problems=in_order((*state.problems, *problems)),
+            problems=problems,
             topic_names=topic_names(state, names_told(layout, state, scanner)),
         )
 

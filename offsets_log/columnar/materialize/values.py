@@ -26,6 +26,7 @@ from offsets_log.messages.schema import Message, Scalar
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, in_order, settle_groups
 from offsets_log.replay.group import Group
 from offsets_log.replay.partial import OffsetAndMetadata
+from offsets_log.replay.problem import Problem
 
 KEY_FIELDS = ("group", "topic", "partition")
 VALUE_FIELDS = ("offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp", "topic_id")
@@ -146,19 +147,13 @@ def finish(
     pending = found.pending[:, [2, 3, 1, 1]]
     values = list(offsets_at(layout, state, scanner, np.concatenate([committed, pending])))
     committed_values, pending_values = tuple(values[: len(committed)]), tuple(values[len(committed) :])
-    groups, problems = settle_groups(
-        state.profile,
-        dict(timelines(layout, state, scanner, whole_groups)),
-        committed=groups_of_rows(state, found.committed),
-        pending={value.group for value in pending_values},
-        end_offset=state.end_offset,
-    )
+    groups, problems = settled(layout, state, scanner, found, whole=whole_groups)
     return CoordinatorState(
         profile=state.profile,
         groups=groups,
         committed=committed_values,
         pending=pending_values,
-        problems=in_order((*state.problems, *problems)),
+        problems=problems,
         topic_names=topic_names(state, names_told(layout, state, scanner)),
         end_offset=state.end_offset,
     )
@@ -174,7 +169,7 @@ def existing_groups(
     layout: Layout, state: ColumnarState, scanner: Scanner, found: ReferencedRows
 ) -> npt.NDArray[np.bool_]:
     """Return for each group number whether the group exists."""
-    groups = _groups(layout, state, scanner, found, whole=False)
+    groups, _ = settled(layout, state, scanner, found, whole=False)
     return np.array([name in groups for name in group_names(state)], np.bool_)
 
 
@@ -188,7 +183,7 @@ def holdings(
 ) -> Holdings:
     """Return how much of the shown groups and topics a coordinator holds; None shows all topics."""
     found = find(state)
-    groups = _groups(layout, state, scanner, found, whole=True)
+    groups, _ = settled(layout, state, scanner, found, whole=True)
     names = group_names(state)
     rows = state.arrays.rows.of(found.committed)
     if shows_topic is not None:
@@ -206,20 +201,25 @@ def holdings(
     )
 
 
-def _groups(
+def settled(
     layout: Layout, state: ColumnarState, scanner: Scanner, found: ReferencedRows, *, whole: bool
-) -> dict[str, Group]:
-    groups, _ = settle_groups(
+) -> tuple[dict[str, Group], tuple[Problem, ...]]:
+    """Return the groups once all records are replayed, and what a load would have met, by record offset.
+
+    Args:
+        whole: whether to read the members of classic groups.
+    """
+    groups, problems = settle_groups(
         state.profile,
         dict(timelines(layout, state, scanner, whole)),
-        committed=groups_of_rows(state, found.committed),
-        pending=groups_of_rows(state, found.pending[:, 0]),
+        committed=_groups_of_rows(state, found.committed),
+        pending=_groups_of_rows(state, found.pending[:, 0]),
         end_offset=state.end_offset,
     )
-    return groups
+    return groups, in_order((*state.problems, *problems))
 
 
-def groups_of_rows(state: ColumnarState, rows: a.Int64s) -> set[str]:
+def _groups_of_rows(state: ColumnarState, rows: a.Int64s) -> set[str]:
     """Return the names of the groups of some rows."""
     names = group_names(state)
     is_there = np.bincount(state.arrays.rows.column(a.Row.group)[rows])
