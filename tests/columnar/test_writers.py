@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsets_log.columnar.arrays import LEAST_KEYS
 from offsets_log.columnar.folds import replay as folds_replay
 from offsets_log.columnar.folds.replay import Replay, replay_logs
 from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_log
@@ -160,6 +161,15 @@ def test_names_are_asked_for_together(per: str, monkeypatch: pytest.MonkeyPatch)
         asked.clear()
         assert_equal([log.log], per, filters=(shown,))
         assert 1 < len(asked) <= most
+
+
+@pytest.mark.parametrize("per", ["topic", "client"])
+def test_names_that_need_more_room(per: str) -> None:
+    """Of topics alone: each is a name of its own where topics are asked for."""
+    log = LogBuilder()
+    for number in range(LEAST_KEYS + 100):
+        log.commit(number, topic=f"t{number}")
+    assert_equal([log.log], per, filters=(Shown(topic=lambda name: name.endswith("7")),))
 
 
 @EACH_PER
@@ -312,11 +322,16 @@ def record_of_g(number: int, member_id: str, choice: int, what: str = "record") 
             ],
             id="what is held of one topic is not held of another of its name",
         ),
+        pytest.param(
+            [("record", "g", (8, "n", 1, test_newer.IDS[0]), -1), ("commit of", "i", ("t1", 5, test_newer.IDS[0]), -1)],
+            id="another group's commit names a topic id",
+        ),
     ],
 )  # fmt: skip
 def test_who_holds_by_topic_ids(steps: list[Any], pieces: int, per: str) -> None:
     asked = [("commit of", "g", ("t1", 1, topic_id), -1) for topic_id in (None, *test_newer.IDS)]
-    assert_equal([grouped([*MEMBERS_OF_G, *steps, *asked])], per, pieces=(pieces,))
+    of_g = Shown(group=lambda name: name == "g")
+    assert_equal([grouped([*MEMBERS_OF_G, *steps, *asked])], per, pieces=(pieces,), filters=(ALL, of_g))
 
 
 @pytest.mark.parametrize("per", sorted(HELD))
