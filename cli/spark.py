@@ -40,6 +40,7 @@ from offsets_log.words import to_install
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cli.decide import Open
     from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
@@ -202,7 +203,7 @@ class SparkEngine(Engine):
             found = Survey.of(log)
             self._tell_of(log, joined, found)
             joined.tell(found)
-            yield log, found, joined.holdings()
+            yield log, found, joined.holdings(shows_all=not reading.group)
 
     def load_active(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Mapping[str, int]]]:
         """Implement `Engine.load_active`: who wrote is a shuffle of its own, whose notes are those of the other."""
@@ -366,8 +367,12 @@ class SparkEngine(Engine):
 
     # ------------------------------------------------------------------------------------------ as a table
 
-    def compact_table(self, profile: str, *, orphans: bool) -> tuple[pa.Table, int]:
-        """Return the answer of `compact` as one sorted table with the column ``unstable``, and `count_alone`."""
+    def compact_table(self, profile: str, opened: Open, *, orphans: bool) -> tuple[pa.Table, int]:
+        """Return the answer of `compact` as one sorted table with the column ``unstable``, and `count_alone`.
+
+        Args:
+            opened: gets the offsets of open transactions.
+        """
         reading = self.inputs.reading
         rows = self.joined(profile=profile, members=False, group=reading.group, topic=reading.topic)
         found = joined_logs(rows, len(self.inputs.logs) or None)
@@ -376,6 +381,7 @@ class SparkEngine(Engine):
         for log, joined in zip(self.inputs.logs, found, strict=True):
             self._tell_of(log, joined, None)
             self.account.note_load(log, next(iter(joined.problems), None))
+            opened.append((log, joined.pending()))
         kinds = ["served"] + ["orphan"] * orphans
         table = rows.filter([kind in kinds for kind in rows["kind"].to_pylist()]).sort_by(SORTED_BY)
         raw = [name for name in NAMES_BASE64 if table[name].null_count < len(table)]
