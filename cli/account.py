@@ -196,15 +196,15 @@ class Account:
         if failure is not None and not failure.is_served and self.has_read_all_of(log):
             self.unloaded[log.offsets_partition] = failure
 
-    def tell_loads(self, profile_name: str, shown: Set[int | None]) -> None:
-        """Report that a coordinator would not load some offsets partitions; `compact` in bulk does not notice all.
+    def tell_loads(self, profile_name: str, shown: Set[int | None]) -> dict[int | None, Problem]:
+        """Report and return what a coordinator would not load; `compact` in bulk does not notice all.
 
         Args:
             shown: those that the answer is of; others are of no interest where filters chose it.
         """
         found = {number: why for number, why in self.unloaded.items() if number in shown or not self._reading.filters}
         if not found:
-            return
+            return found
         number, why = next(iter(found.items()))
         named = f"offsets partition {partition_name(number)} (record offset {why.record_offset}, {why.rule})"
         and_others, whose, says = ("", "its", "says why") if len(found) == 1 else (" and others", "their", "names all")
@@ -212,6 +212,7 @@ class Account:
             f"a {profile_name} coordinator would not load {named}{and_others}, and serve none of {whose} groups: "
             f"offsets-log check {says}"
         )
+        return found
 
     def finish(self, words: str, found: int | None = None, names: Iterable[str] = ()) -> None:
         """Report the result, and what it lacks; before that, what of the cluster's metadata was looked at.

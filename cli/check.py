@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from cli.decide import told_outcomes
 from cli.lag import STRANDED, lag_logs, say_of_lag
 from cli.options import PARTITIONS, SHUTDOWN, Output, ReadOptions, Time, output_option, reading_options
 from offsets_log.words import counted
@@ -96,6 +97,7 @@ def command(
     from cli.session import open_session
     from offsets_log.checking.report import report
     from offsets_log.replay.releases import known_releases
+    from offsets_log.restore.doubts import of_hanging
 
     asked = {release.name: release for releases in loads_on for release in releases}
     releases = tuple(asked.values()) or known_releases()
@@ -105,11 +107,13 @@ def command(
         if reading.topic and (lag is False or not session.inputs.copied_logs):
             session.account.say("-t has no effect: a load is always of the whole partition")
         checks = list(_checks(session, releases, shutdown))
+        is_told = any(check.has_open_transactions for check in checks)
         found = report(
             checks,
             releases,
             partitions=session.inputs.offsets_partition_count,
             now_ms=now,
+            outcomes=told_outcomes(session.inputs, now) if is_told else None,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
             more=_stranded(session, lag, checks, releases[-1], now),
@@ -133,6 +137,8 @@ def command(
                 "no directory tells which offsets partition this is: whether its groups belong there is not checked; "
                 "--as-partition N says which"
             )
+        for words in of_hanging((row["detail"] or {}).get("abort_command") for row in found.findings):
+            session.account.say(words)
         for words in _of_nothing_left(session, checks):
             session.account.say(words)
         for words in _of_all_served(found.loads, judged):

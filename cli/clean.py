@@ -137,7 +137,8 @@ def command(
     --until-time take the log as it was then. Record offsets stay, and so does the offset at which the log continues. A
     transaction that loses records keeps its marker. With --deep, the result is replayed by the rules of all profiles
     before it is written, to prove that it answers as before: for offsets, groups, members, open transactions and
-    records at which a load fails.
+    records at which a load fails. When groups last wrote is not among these: a commit that was deleted since is
+    removed.
 
     Where a broker's start would cut off the damaged end of a log, it is cut off here too, which is said; repair keeps
     what can be read behind the damage.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.compact_output import Shown, count_alone, write_committed
-from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, is_bounded
+from cli.decide import DECIDE, DecideOptions, Open, begin_to_decide, check_usage, is_bounded
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import (
@@ -130,7 +130,7 @@ def command(
             from cli.spark import SparkEngine
 
             assert isinstance(session.engine, SparkEngine)
-            table, alone = session.engine.compact_table(profile, orphans=orphans)
+            table, alone = session.engine.compact_table(profile, shown.opened, orphans=orphans)
             if format_name == "parquet":
                 from cli.parquet import write_table
 
@@ -145,7 +145,7 @@ def command(
             write_compact(session, output, replays, shown, orphans=orphans)
             return
         states = _states(session, PROFILES[profile], broker)
-        rows, alone = _rows(states, orphans=orphans)
+        rows, alone = _rows(states, shown.opened, orphans=orphans)
         if format_name == "parquet":
             from cli.parquet import write_offsets
 
@@ -209,8 +209,10 @@ def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) 
         session.account.finish(told, found=None if found is None else len(rows))
 
 
-def _rows(states: Iterator[tuple[PartitionLog, CoordinatorState]], *, orphans: bool) -> tuple[list[Row], int]:
-    """Return the rows with their column ``unstable``, and `count_alone`."""
+def _rows(
+    states: Iterator[tuple[PartitionLog, CoordinatorState]], opened: Open, *, orphans: bool
+) -> tuple[list[Row], int]:
+    """Return the rows with their column ``unstable``, and `count_alone`; add what is pending."""
     from offsets_log.rows.tables import committed_rows, offset_row_order
 
     rows: list[Row] = []
@@ -218,6 +220,7 @@ def _rows(states: Iterator[tuple[PartitionLog, CoordinatorState]], *, orphans: b
     for log, state in states:
         found = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
         alone += count_alone(state.pending, found if state.pending else ())
+        opened.append((log, (*state.pending, *state.hidden_pending)))
         rows += found
     return sorted(rows, key=offset_row_order), alone
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cli.decide import say_of_decided
+from cli.decide import Open, say_of_decided, say_of_hanging
 from cli.lag import say_of_lag
 from cli.options import whose_rules
 from offsets_log.words import counted
@@ -30,12 +30,14 @@ class Shown:
         unstable: whether they mark offsets under an open transaction.
         lag: tells the ends of partitions; None for rows without them.
         now_ms: the time to which ages count; None for that of the newest record.
+        opened: gets the offsets of open transactions, as of `say_of_hanging`.
     """
 
     profile: str
     unstable: bool
     lag: CopiedLogs | None
     now_ms: int | None
+    opened: Open = field(default_factory=list)
 
 
 def write_committed(
@@ -58,6 +60,7 @@ def write_committed(
         say_of_unstable(session, sum(row.pop("unstable") or 0 for row in rows))
         names = [name for name in names if name != "unstable"]
     say_of_alone(session, alone)
+    say_of_hanging(session, shown.opened)
     if shown.lag is not None:
         from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
 

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import Time
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cli.inputs import Inputs
     from cli.options import ReadOptions
     from cli.session import Session
     from offsets_log.data_directory.decisions import Outcomes
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.partial import OffsetAndMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +77,40 @@ def is_bounded(reading: ReadOptions) -> bool:
     return bool(reading.until_offset) or reading.until_time is not None
 
 
-def outcomes_of(session: Session, now_ms: int | None) -> Outcomes | None:
+def told_outcomes(inputs: Inputs, now_ms: int | None) -> Outcomes | None:
     """Return what tells outcomes; None without a copy of that topic, or if the run ends before the log does."""
-    inputs = session.inputs
-    if is_bounded(inputs.reading) or (outcomes := inputs.outcomes(now_ms)) is None:
-        return None
-    for damage in inputs.transaction_states.damages:
+    return None if is_bounded(inputs.reading) else inputs.outcomes(now_ms)
+
+
+def outcomes_of(session: Session, now_ms: int | None) -> Outcomes | None:
+    """Return `told_outcomes`; what could not be read of that topic is damage of this run."""
+    outcomes = told_outcomes(session.inputs, now_ms)
+    for damage in () if outcomes is None else session.inputs.transaction_states.damages:
         session.account.on_damage(damage)
     return outcomes
+
+
+Open = list[tuple["PartitionLog", "Sequence[OffsetAndMetadata]"]]
+"""The offsets of open transactions in each log, whatever filters show."""
+
+
+def say_of_hanging(session: Session, opened: Open) -> None:
+    """Report open transactions that nobody will ever end, if some of their offsets would be shown."""
+    inputs = session.inputs
+    outcomes = told_outcomes(inputs, None) if any(pending for _, pending in opened) else None
+    if outcomes is None:
+        return
+    from offsets_log.restore.doubts import named
+
+    found = [(log, value) for log, pending in opened for value in outcomes.hanging(log, pending)]
+    found = [(log, one) for log, one in found if inputs.shows_group(one.group) and inputs.shows_topic(one.topic)]
+    if count := len({(log.offsets_partition, value.producer_id) for log, value in found}):
+        session.account.say(
+            f"{counted(count, 'open transaction is', 'open transactions are')} hanging, with "
+            f"{counted(len(found), 'offset')} of {named(sorted({value.group for _, value in found}))}: nobody will "
+            f"ever end {'it' if count == 1 else 'them'}: offsets-log info prints what does, and the runbook "
+            '"A transaction hangs" says more'
+        )
 
 
 def begin_to_decide(session: Session, decide: DecideOptions) -> Outcomes | None:

@@ -220,12 +220,12 @@ def _both(
         needs |= {"timestamp_ms"} if since.from_time is not None else set()
         needs |= {"record_offset"} if since.from_offset else set()
         with open_session(reading, output, needs=needs) as session:
-            earlier = session.bounded(since.from_offset, since.from_time)
-            for words in session.inputs.iter_idle_offsets("--from-offset", since.from_offset):
+            earlier, inputs = session.bounded(since.from_offset, since.from_time), session.inputs
+            for words in inputs.iter_idle_offsets("--from-offset", since.from_offset):
                 session.account.say(words)
             if since.from_time is not None:
-                told = set(session.inputs.iter_idle_bounds())
-                for words in session.inputs.iter_beyond(since.from_time):
+                told = set(inputs.iter_idle_bounds())
+                for words in (*earlier.inputs.iter_unread("--from-offset"), *inputs.iter_beyond(since.from_time)):
                     if words not in told:
                         session.account.say(words)
             before = [state for _, state, _ in earlier.engine.load_all(rules)]

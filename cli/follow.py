@@ -6,7 +6,7 @@ import gc
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -98,10 +98,12 @@ class _Partition(Generic[Kind]):
     """A partition that is followed.
 
     Attributes:
+        log: as it was found first.
         is_old: whether what it holds was there before it was followed; after a look it is not.
         is_cut: whether a signal came while it was read.
     """
 
+    log: PartitionLog
     growing: GrowingLog
     followed: Kind
     note: Note
@@ -115,18 +117,25 @@ class Following(Generic[Kind]):
     Args:
         make: offsets partition → what is followed of it.
         order: the sort key of the rows of one look; None to show the rows of each piece of a log when it is read.
+        looked: called after a look that found something new, with what is followed of each log.
 
     Raises:
         UsageError: something else was given than directories of partitions.
     """
 
     def __init__(
-        self, session: Session, options: FollowOptions, make: Callable[[int | None], Kind], order: Order | None = None
+        self,
+        session: Session,
+        options: FollowOptions,
+        make: Callable[[int | None], Kind],
+        order: Order | None = None,
+        looked: Callable[[Sequence[tuple[PartitionLog, Kind]]], None] = lambda found: None,
     ) -> None:
         self.session = session
         self.options = options
         self._make = make
         self._order = order
+        self._looked = looked
         self._told = {log.offsets_partition: log for log in session.inputs.logs}
         self._directories = GrowingDirectories(
             _directories(session.inputs.logs), session.inputs.reading.offsets_partition
@@ -219,13 +228,15 @@ class Following(Generic[Kind]):
             for partition in self._partitions.values():
                 self._alert(partition, sink, now_ms)
         sink.look()
+        if grew or is_first:
+            self._looked([(partition.log, partition.followed) for partition in self._partitions.values()])
         return grew
 
     def _new(self, number: int | None, directory: Path, *, is_old: bool) -> _Partition[Kind]:
         told = self._told.get(number, PartitionLog(number, ()))
         piece_bytes = PIECE_BYTES if self._order is not None else PIECE_OF_ROWS_BYTES
         growing = GrowingLog(told, f"{directory}/", partial(read_at, directory), piece_bytes)
-        return _Partition(growing, self._make(number), self.session.account.noting(told), is_old)
+        return _Partition(told, growing, self._make(number), self.session.account.noting(told), is_old)
 
     def _read(
         self, partition: _Partition[Kind], directory: Path, reader: PieceReader, sink: Sink, stop: threading.Event

@@ -21,9 +21,15 @@ from offsets_log.rows.tables import Row, offset_row_order
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cli.account import Account
     from offsets_log.following.groups import FollowedGroups
+    from offsets_log.following.offsets import FollowedOffsets
     from offsets_log.investigate.history import ShowsKey
+    from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.partial import GroupTopicPartition
+    from offsets_log.replay.problem import Problem
 
 
 def follow_compact(
@@ -41,7 +47,8 @@ def follow_compact(
             unstable=unstable,
             rules=follow.rules,
         )
-        following = Following(session, follow, partial(FollowedOffsets, asked), offset_row_order)
+        loads = partial(_tell_loads, session.account, profile, {})
+        following = Following(session, follow, partial(FollowedOffsets, asked), offset_row_order, loads)
         _write_lines(following, session, output)
         groups: set[str] = set().union(*(followed.groups for followed in following.partitions))
         count = sum(followed.count for followed in following.partitions)
@@ -63,7 +70,8 @@ def follow_groups(reading: ReadOptions, output: Output, follow: FollowOptions, p
             shows_topic=session.inputs.shows_topic,
             rules=follow.rules,
         )
-        following = Following(session, follow, partial(FollowedGroups, asked), groups_row_order)
+        loads = partial(_tell_loads, session.account, profile, {})
+        following = Following(session, follow, partial(FollowedGroups, asked), groups_row_order, loads)
         if chosen_format(output) == "table":
             columns = [column.name for column in GROUPS_COLUMNS]
             with quiet_pipe(), live_table(columns, partial(_rows_of_groups, following)) as sink:
@@ -74,6 +82,20 @@ def follow_groups(reading: ReadOptions, output: Output, follow: FollowOptions, p
         session.account.finish(
             f"{counted(count, 'group')}, {_partitions(following)}; {whose_rules(profile)}", found=count
         )
+
+
+def _tell_loads(
+    account: Account,
+    profile: str,
+    told: dict[int | None, Problem],
+    found: Sequence[tuple[PartitionLog, FollowedOffsets | FollowedGroups]],
+) -> None:
+    """Report that a coordinator would not load some partitions as they are by now, each failure once."""
+    account.unloaded.clear()
+    for log, followed in found:
+        if (failure := followed.kept.failure) != told.get(log.offsets_partition):
+            account.note_load(log, failure)
+    told |= account.tell_loads(profile, {log.offsets_partition for log, followed in found if followed.groups})
 
 
 def _rows_of_groups(following: Following[FollowedGroups]) -> list[Row]:

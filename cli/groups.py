@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.decide import Open, say_of_hanging
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import (
@@ -102,9 +103,11 @@ def command(
     now_ms = int(time.time() * 1000) if now is None else now
     with open_session(reading, output, needs=set() if stale is None else g.NEEDED_FOR_DELETION) as session:
         rows: list[Row] = []
+        opened: Open = []
         logs = lag_logs(session, lag)
         for log, state, last_ms in session.engine.load_active(PROFILES[profile]):
             session.account.note_load(log, state.failure)
+            opened.append((log, (*state.pending, *state.hidden_pending)))
             rows += with_lags(logs, state, g.groups_rows(state, log.offsets_partition, last_ms, now_ms))
         rows = _with_share_offsets(session, rows, logs)
         rows.sort(key=g.groups_row_order)
@@ -142,6 +145,7 @@ def command(
                 write_rows(stream, rows, [*names, "command"], format_name)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         say_of_lag(session, logs)
+        say_of_hanging(session, opened)
         session.account.tell_loads(profile, {row["offsets_partition"] for row in rows})
         session.account.finish(
             f"{count}, {session.inputs.partitions_read}{newest}; {whose_rules(profile)}", found=found

@@ -43,14 +43,15 @@ def command(reading: ReadOptions, output: Output, profile: str, now: int | None,
     with open_session(reading, output) as session:
         outcomes = outcomes_of(session, now)
         report_lacking(session, but_transactions=outcomes is not None)
-        surveyed = session.engine.survey_all(PROFILES[profile])
+        surveyed = list(session.engine.survey_all(PROFILES[profile]))
         rows = [info_row(log, found, held, outcomes) for log, found, held in surveyed]
         with destination(output, session.inputs.files) as stream:
             format_name = chosen_format(output)
             if format_name == "table":
                 if any(identity.meta or identity.damage for identity in session.inputs.clusters.identities):
                     write_cards(stream, cards_of(session), given_in_words(session.inputs.clusters.identities))
-                write_page(stream, rows, session.inputs.absent)
+                hidden_groups = [held.hidden_groups for _, _, held in surveyed]
+                write_page(stream, rows, session.inputs.absent, hidden_groups)
             else:
                 write_rows(stream, rows, [column.name for column in INFO_COLUMNS] if rows else [], format_name)
         counted_in = "records"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 from cli.output import write_rows
 from offsets_log.data_directory.decisions import Outcomes
+from offsets_log.data_directory.transactions import outcome_in_words
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import Holdings
@@ -96,8 +97,14 @@ def _kinds(groups: Iterable[Group]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def write_page(stream: IO[bytes], rows: list[Row], absent: Iterable[Missing] = ()) -> None:
-    """Write all partitions as one table, then what they hold together, and which are missing."""
+def write_page(
+    stream: IO[bytes], rows: list[Row], absent: Iterable[Missing] = (), hidden_groups: Sequence[int | None] = ()
+) -> None:
+    """Write all partitions as one table, then what they hold together, and which are missing.
+
+    Args:
+        hidden_groups: of each partition, as of `Holdings`.
+    """
     shown = [row | {"open_transactions": _length(row["open_transactions"])} for row in rows]
     write_rows(stream, shown, PAGE_COLUMNS, "table")
     lines = [""]
@@ -109,7 +116,8 @@ def write_page(stream: IO[bytes], rows: list[Row], absent: Iterable[Missing] = (
         ("values as written by Kafka", "written_by"),
     ):
         is_told = any(row[name] is not None for row in rows) or not rows
-        lines.append(f"{title}: {(_counts(rows, name) or 'none') if is_told else 'not told'}")
+        none = _none_of_groups(hidden_groups) if name == "group_kinds" else "none"
+        lines.append(f"{title}: {(_counts(rows, name) or none) if is_told else 'not told'}")
     for row in rows:
         lines += [_open_transaction(row, transaction) for transaction in row["open_transactions"] or ()]
         lines += row["tails"]
@@ -117,6 +125,13 @@ def write_page(stream: IO[bytes], rows: list[Row], absent: Iterable[Missing] = (
     lines += [missing.in_words() for missing in absent]
     lines += _gaps_unexplained(rows)
     stream.write("".join(visible(line) + "\n" for line in lines).encode())
+
+
+def _none_of_groups(hidden: Sequence[int | None]) -> str:
+    """Say that there is no group, or that there are some and none is shown."""
+    if None in hidden:
+        return "none that fits"
+    return f"none of {count} fits" if (count := sum(filter(None, hidden))) else "none"
 
 
 def _gaps_unexplained(rows: list[Row]) -> list[str]:
@@ -156,8 +171,4 @@ def _open_transaction(row: Row, transaction: dict[str, Any]) -> str:
         f"{counted(transaction['records'], 'offset')} since {shown_time(transaction['first_timestamp_ms'])} "
         f"(record offset {transaction['first_record_offset']})"
     )
-    if "outcome" not in transaction:
-        return words
-    state = f"{transaction['transactional_id']!r} is {transaction['transaction_state']}"
-    words += f": {transaction['outcome']}" + (f", {state}" if transaction["transactional_id"] is not None else "")
-    return words + (f": {command}" if (command := transaction["abort_command"]) else "")
+    return words + (f": {outcome_in_words(transaction)}" if "outcome" in transaction else "")

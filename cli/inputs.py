@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cli.options import ReadOptions
+from offsets_log.columnar.large import is_large
 from offsets_log.disk.beside import Beside
 from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.reader import DiskLogs
@@ -29,6 +30,9 @@ from offsets_log.replay.partition_for import partition_for
 from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted, shown_time
+
+if TYPE_CHECKING:
+    from offsets_log.columnar.scan.time_bound import Stop
 
 WHAT_TO_GIVE = f"Give a broker's data directory (log.dirs), or of its directories those named {OFFSETS_TOPIC}-N"
 
@@ -50,6 +54,7 @@ class Inputs(Beside):
         locate: sets the position of damage in a dump to its line there.
         shows_group: whether ``--group`` shows a group of this name.
         shows_topic: whether ``--topic`` shows a topic of this name.
+        find_stops: yields the logs of which a bound by time leaves out batches that are within it.
     """
 
     def __init__(self, reading: ReadOptions, opened: DiskLogs, **how: Any) -> None:
@@ -67,6 +72,8 @@ class Inputs(Beside):
         self.locate = opened.locate
         self.shows_group = Matcher(reading.group)
         self.shows_topic = Matcher(reading.topic)
+        self.find_stops: Callable[[Inputs, int], Iterable[tuple[PartitionLog, Stop]]] = find_stops
+        self._stops: dict[Any, list[tuple[PartitionLog, Stop]]] = {}
 
     def close_logs(self) -> None:
         """Close the logs' files, where they are read in another way from here on."""
@@ -129,8 +136,8 @@ class Inputs(Beside):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is said of the inputs, and of bounds without effect, before an answer."""
-        return (*self.iter_idle_bounds(), *self.remarks)
+        """What is said of the inputs, and of bounds that leave out nothing or too much, before an answer."""
+        return (*self.iter_unread(), *self.iter_idle_bounds(), *self.remarks)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -198,6 +205,24 @@ class Inputs(Beside):
                 + f": no group coordinator wrote its records. {WHAT_TO_GIVE}",
                 file=file,
             )
+
+    def iter_unread(self, option: str = "--until-offset") -> Iterator[str]:
+        """Yield a sentence for each log of which the bound by time leaves out batches that are within it.
+
+        Args:
+            option: what bounds by record offset instead.
+        """
+        yield from (in_words(log, stop, option) for log, stop in self.stops)
+
+    @property
+    def stops(self) -> list[tuple[PartitionLog, Stop]]:
+        """Return the logs of which the bound by time leaves out batches that are within it, and where it ends them."""
+        if (time_ms := self.reading.until_time) is None:
+            return []
+        bounds = time_ms, self.reading.until_offset
+        if bounds not in self._stops:
+            self._stops[bounds] = list(self.find_stops(self, time_ms))
+        return self._stops[bounds]
 
     def iter_idle_bounds(self) -> Iterator[str]:
         """Yield a sentence for each bound that leaves out nothing, or all, and for each log that no time can bound."""
@@ -274,6 +299,29 @@ class Inputs(Beside):
                     f"offsets partition {partition_name(log.offsets_partition)} has records without a time (before "
                     "Kafka 0.10), which are read whatever time is asked for: bound them by record offset"
                 )
+
+
+def find_stops(inputs: Inputs, time_ms: int) -> Iterator[tuple[PartitionLog, Stop]]:
+    """Yield the logs of which a bound by time leaves out batches that are within it; only headers are read."""
+    from offsets_log.columnar.scan.time_bound import find_stop
+
+    in_bulk = is_large(sum(log.bytes_to_read for log in inputs.logs))
+    for log in inputs.logs:
+        if (stop := find_stop(log, time_ms, inputs.until(log).record_offset, in_bulk=in_bulk)) is not None:
+            yield log, stop
+
+
+def in_words(log: PartitionLog, stop: Stop, option: str) -> str:
+    """Say what a bound by time leaves out of a log that is within it; ``option`` is of `Inputs.iter_unread`."""
+    partition, given = log.offsets_partition, stop.last_offset + 1
+    asked = f"{option} {given}" if partition is None else f"{option} {partition}:{given}"
+    return (
+        f"offsets partition {partition_name(partition)} is read only up to record offset {stop.record_offset}, where "
+        f"a batch has the time {shown_time(stop.time_ms)}; "
+        f"{counted(stop.batches, 'later batch', 'later batches')}, up to record offset {stop.last_offset}, "
+        f"{'is of a time' if stop.batches == 1 else 'are of times'} before the bound again and not read: {asked} "
+        "instead of the time reads them"
+    )
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:

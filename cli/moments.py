@@ -33,6 +33,8 @@ from offsets_log.serving.topics import assigned_partitions, end_of, topics_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from offsets_log.columnar.scan.time_bound import Stop
+
 Part = tuple[PartitionLog, CoordinatorState, pa.Table]
 """A log, the state it leads to, of which the committed offsets may be in the table alone."""
 
@@ -70,10 +72,16 @@ class Moments:
         """Say that a moment is before the logs begin or after they end; None for any other. Raises OffsetsLogError."""
         return None if at is None else self.session.inputs.beyond(at)
 
+    def stops_at(self, at: int | None) -> list[tuple[PartitionLog, Stop]]:
+        """Return the logs that end too early at a moment, as `Inputs.stops`. Raises OffsetsLogError."""
+        return [] if at is None else self._bounded(at).inputs.stops
+
     def at(self, until_time: int | None) -> Served:
         """Return the state at a moment, of which nothing is reported; None is where the run's own bounds are."""
-        reading = self.session.inputs.reading
-        return self.load(self.session.bounded(reading.until_offset, until_time))
+        return self.load(self._bounded(until_time))
+
+    def _bounded(self, until_time: int | None) -> Session:
+        return self.session.bounded(self.session.inputs.reading.until_offset, until_time)
 
     def load(self, session: Session) -> Served:
         """Return the state within the bounds of a session; damage is reported there. Raises OffsetsLogError."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cli.compact_output import Shown, count_alone, say_of_alone, say_of_unstable
-from cli.decide import say_of_decided
+from cli.decide import Open, say_of_decided, say_of_hanging
 from cli.lag import say_of_lag
 from cli.options import whose_rules
 from cli.output import destination
@@ -49,7 +49,7 @@ def write_compact(
     orphans: bool,
 ) -> None:
     """Write the answer of `compact` as one file, from replays of the partitions in bulk."""
-    tables, alone = zip(*_compact_tables(session, replays, orphans=orphans), strict=True)
+    tables, alone = zip(*_compact_tables(session, replays, shown.opened, orphans=orphans), strict=True)
     table = pa.concat_tables(tables, promote_options="default")
     table = table.take(pc.sort_indices(table, SORTED_BY))
     write_table(session, output, table, shown, sum(alone))
@@ -85,6 +85,7 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown,
     if not shown.unstable:
         say_of_unstable(session, pc.sum(table["unstable"]).as_py() or 0)
     say_of_alone(session, alone)
+    say_of_hanging(session, shown.opened)
     session.account.tell_loads(shown.profile, set(pc.unique(table["offsets_partition"]).to_pylist()))
     groups = pc.count_distinct(table["group"]).as_py()
     session.account.finish(
@@ -102,8 +103,10 @@ def _with_lag(table: pa.Table, logs: CopiedLogs, now_ms: int | None) -> pa.Table
     return table
 
 
-def _compact_tables(session: Session, replays: Iterator[Replayed], *, orphans: bool) -> Iterator[tuple[pa.Table, int]]:
-    """Yield a partition's rows, and `count_alone`."""
+def _compact_tables(
+    session: Session, replays: Iterator[Replayed], opened: Open, *, orphans: bool
+) -> Iterator[tuple[pa.Table, int]]:
+    """Yield a partition's rows, and `count_alone`; add what is pending."""
     yield table_of_rows([], WITH_UNSTABLE), 0
     from offsets_log.columnar.materialize.arrow import served_table
     from offsets_log.columnar.materialize.values import finish
@@ -128,6 +131,7 @@ def _compact_tables(session: Session, replays: Iterator[Replayed], *, orphans: b
                 rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=True))
                 table = table_of_rows(rows, COMPACT_COLUMNS)
             session.account.note_load(replayed.log, held.failure)
+            opened.append((replayed.log, held.pending))
             asked = [one for one in held.pending if inputs.shows_group(one.group) and inputs.shows_topic(one.topic)]
             yield table, count_alone_in(table, asked)
 

@@ -88,7 +88,7 @@ def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> No
             unsupported=session.account.unsupported,
             lags=lags,
             stranded=stranded,
-            notes=(*session.inputs.remarks, *session.inputs.clusters.notes),
+            notes=(*session.inputs.iter_unread(), *session.inputs.remarks, *session.inputs.clusters.notes),
         )
         sources = [*reading.paths[:SOURCES_SHOWN], *(["…"] if len(reading.paths) > SOURCES_SHOWN else [])]
         document = make_document(

@@ -98,11 +98,13 @@ def command(
         offsets = (value for part in memory.parts for value in part.state.iter_served())
         stranded = list(session.inputs.iter_stranded(offsets)) if logs else []
         say_of_lag(session, logs)
-        notes = (*session.inputs.notes, *session.inputs.clusters.notes)
+        unread = [*session.inputs.iter_unread()]
+        notes = [*session.inputs.iter_idle_bounds(), *session.inputs.remarks, *session.inputs.clusters.notes]
         plan = make_plan(
             memory,
             rescue_options(session, as_broker=broker.as_broker),
             session.account.damages,
+            unread=unread,
             notes=notes,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,
@@ -116,7 +118,7 @@ def command(
             write_files(directory, rescue_files(plan, judged))
         else:
             directory.rmdir()
-        said = {*notes, *(missing.in_words() for missing in session.account.lost)}
+        said = {*unread, *notes, *(missing.in_words() for missing in session.account.lost)}
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
             session.account.say(doubt)

@@ -94,7 +94,9 @@ def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None, 
         check_usage(reading)
         inputs = spark_inputs(reading, stack)
         account: Account = SparkAccount(inputs, stack, shows_progress=False)
-        return Session(inputs, account, SparkEngine(inputs, account, stack))
+        engine = SparkEngine(inputs, account, stack)
+        inputs.find_stops = engine.find_stops
+        return Session(inputs, account, engine)
     if reading.master is not None:
         raise click.UsageError("--master is Spark's: say --engine spark too")
     if internal_topic is not None:

@@ -30,7 +30,7 @@ from offsets_log.columnar.materialize.arrow import SORTED_BY
 from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.columnar.shuffle.partials import NAMES_BASE64
 from offsets_log.disk.folders import DiskPlace
-from offsets_log.events import LogEnd, Wants
+from offsets_log.events import LogEnd, Until, Wants
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.survey import Survey
@@ -40,12 +40,14 @@ from offsets_log.words import to_install
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cli.decide import Open
     from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.events.export import Destination
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.scan.reading import Seen
+    from offsets_log.columnar.scan.time_bound import Stop
     from offsets_log.disk.folders import Place
     from offsets_log.disk.translating import Made as Answered
     from offsets_log.disk.translating import Question
@@ -69,7 +71,20 @@ try:
     from spark_jobs.run import joined_table, open_spark
     from spark_jobs.source import register
     from spark_jobs.stores import is_parquet, path_here
-    from spark_jobs.tasks import Made, check, choose, chosen_events, export, fold, in_order, joined, joined_check, plan
+    from spark_jobs.tasks import (
+        Made,
+        check,
+        choose,
+        chosen_events,
+        export,
+        fold,
+        in_order,
+        joined,
+        joined_check,
+        joined_stop,
+        plan,
+        time_bound,
+    )
 except ImportError as error:
     raise click.UsageError(f"--engine spark needs an extra ({error}): {to_install('spark')}") from None
 
@@ -188,7 +203,7 @@ class SparkEngine(Engine):
             found = Survey.of(log)
             self._tell_of(log, joined, found)
             joined.tell(found)
-            yield log, found, joined.holdings()
+            yield log, found, joined.holdings(shows_all=not reading.group)
 
     def load_active(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Mapping[str, int]]]:
         """Implement `Engine.load_active`: who wrote is a shuffle of its own, whose notes are those of the other."""
@@ -214,6 +229,15 @@ class SparkEngine(Engine):
 
     # ----------------------------------------------------------------------------------- rounds of the cleaner
 
+    def find_stops(self, inputs: Inputs, time_ms: int) -> Iterator[tuple[PartitionLog, Stop]]:
+        """Implement `cli.inputs.find_stops`: tasks read the headers."""
+        bounds = {"until_offset": inputs.reading.until_offset, "until_time": None}
+        made = self._made(time_bound(time_ms), self._pieces(**bounds), **bounds)
+        for number, log in enumerate(inputs.logs):
+            order = ScanOrder(log, Until(inputs.until(log).record_offset), None)
+            if (stop := joined_stop(order, made.of_log(number))) is not None:
+                yield log, stop
+
     def rounds(self, settings: Settings) -> Rounds:
         """Implement `Engine.rounds`."""
         url = next((path for path in self.inputs.reading.paths if path_here(path) is None), None)
@@ -235,16 +259,16 @@ class SparkEngine(Engine):
     def _order(self, log: PartitionLog) -> ScanOrder:
         return ScanOrder(log, self.inputs.until(log), self.inputs.reading.kafka)
 
-    def _made(self, work: Work, pieces: Sequence[PieceFiles] | None = None) -> Made:
-        """Return what tasks make of all pieces, or of some."""
+    def _made(self, work: Work, pieces: Sequence[PieceFiles] | None = None, **how: Any) -> Made:
+        """Return what tasks make of all pieces, or of some; ``how`` as of `joined`."""
         spark = self._begun()
-        made = Made(spark, self._asked(), self._pieces() if pieces is None else pieces, work)
+        made = Made(spark, self._asked(**how), self._pieces() if pieces is None else pieces, work)
         self._stack.callback(made.close)
         return made
 
-    def _pieces(self) -> list[PieceFiles]:
+    def _pieces(self, **how: Any) -> list[PieceFiles]:
         names = {path: name for path, name in self._here.items() if path != name}
-        return plan(self._begun(), self._asked(), names)
+        return plan(self._begun(), self._asked(**how), names)
 
     def events(self, log: PartitionLog, start: int = 0, wants: Wants | None = None) -> Iterator[LogEvent]:
         """Implement `Engine.events`; all batches are brought here."""
@@ -342,8 +366,12 @@ class SparkEngine(Engine):
 
     # ------------------------------------------------------------------------------------------ as a table
 
-    def compact_table(self, profile: str, *, orphans: bool) -> tuple[pa.Table, int]:
-        """Return the answer of `compact` as one sorted table with the column ``unstable``, and `count_alone`."""
+    def compact_table(self, profile: str, opened: Open, *, orphans: bool) -> tuple[pa.Table, int]:
+        """Return the answer of `compact` as one sorted table with the column ``unstable``, and `count_alone`.
+
+        Args:
+            opened: gets the offsets of open transactions.
+        """
         reading = self.inputs.reading
         rows = self.joined(profile=profile, members=False, group=reading.group, topic=reading.topic)
         found = joined_logs(rows, len(self.inputs.logs) or None)
@@ -352,6 +380,7 @@ class SparkEngine(Engine):
         for log, joined in zip(self.inputs.logs, found, strict=True):
             self._tell_of(log, joined, None)
             self.account.note_load(log, next(iter(joined.problems), None))
+            opened.append((log, joined.pending()))
         kinds = ["served"] + ["orphan"] * orphans
         table = rows.filter([kind in kinds for kind in rows["kind"].to_pylist()]).sort_by(SORTED_BY)
         raw = [name for name in NAMES_BASE64 if table[name].null_count < len(table)]

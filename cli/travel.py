@@ -9,16 +9,17 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from cli.account import Account
+from cli.inputs import in_words
 from cli.moments import Moments, shown_moment
 from cli.options import Time
 from cli.serve_options import ServeOptions
@@ -32,6 +33,12 @@ from offsets_log.serving.answers import respond
 from offsets_log.serving.state import Served
 from offsets_log.serving.topics import UNKNOWN
 from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from offsets_log.columnar.scan.time_bound import Stop
+    from offsets_log.log_format.partition_log import PartitionLog
+
+Answer = TypeVar("Answer")
 
 PLAY_EVERY_S = 1.0
 MOST_LINE_BYTES = 4096
@@ -109,6 +116,7 @@ class Travel:
         self._tell(listener, served)
         if number:  # of the first it was said when the logs were opened
             self._say_of_beyond(at)
+            self._say_of_stops(self._moments.stops_at(at))
 
     def _tell(self, listener: _Listener, served: Served) -> None:
         counts = f"{counted(len(served.groups), 'group')}, {counted(len(served.offsets), 'offset')}"
@@ -121,6 +129,11 @@ class Travel:
         """Report a moment that is not within the logs."""
         if words := self._moments.beyond(at):
             self._say(words)
+
+    def _say_of_stops(self, stops: Iterable[tuple[PartitionLog, Stop]]) -> None:
+        """Report logs that end too early at a moment."""
+        for log, stop in stops:
+            self._say(in_words(log, stop, "--until-offset"))
 
     def _ends_only(self) -> int:
         """Return of how many partitions an archive has only the end."""
@@ -236,17 +249,23 @@ class Travel:
                 return
             self._tell(listener, served)
             self._say_of_beyond(listener.at)
+            self._say_of_stops(await self._aside(self._moments.stops_at, listener.at))
 
     async def _move(self, listener: _Listener, at: int | None) -> Served:
         """Exchange what a listener serves; requests are answered from the state before until the new one is there."""
         async with self._moving:
-            served = await asyncio.get_running_loop().run_in_executor(None, self._moments.at, at)
+            served = await self._aside(self._moments.at, at)
             listener.server.respond, listener.at = partial(respond, served), at
             return served
+
+    async def _aside(self, answer: Callable[[int | None], Answer], at: int | None) -> Answer:
+        """Return what is answered of a moment, while requests are answered too."""
+        return await asyncio.get_running_loop().run_in_executor(None, answer, at)
 
     async def _play(self, speed: float) -> None:
         """Go forward in the log as time passes."""
         listener = self._listeners[0]
+        told = {_place(*stop) for stop in self._moments.stops_at(listener.at)}
         while True:
             began, at = time.monotonic(), listener.at
             await asyncio.sleep(PLAY_EVERY_S)
@@ -256,8 +275,15 @@ class Travel:
                     await self._move(listener, at + passed_ms)
                     if (words := self._moments.beyond(listener.at)) and not self._moments.beyond(at):
                         self._say(words)
+                    stops = await self._aside(self._moments.stops_at, listener.at)
+                    self._say_of_stops(stop for stop in stops if _place(*stop) not in told)
+                    told.update(_place(*stop) for stop in stops)
                 except OffsetsLogError as error:
                     self._say(str(error))
+
+
+def _place(log: PartitionLog, stop: Stop) -> tuple[int | None, int]:
+    return log.offsets_partition, stop.record_offset
 
 
 def _read_lines(

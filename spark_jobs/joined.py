@@ -116,11 +116,17 @@ class JoinedLog:
         """Return the groups that exist."""
         return {row["group"]: pickle.loads(row["value"]) for row in self.rows("group")}
 
-    def holdings(self) -> Holdings:
-        """Return how much a coordinator holds of what is shown."""
+    def holdings(self, *, shows_all: bool) -> Holdings:
+        """Return how much a coordinator holds of what is shown.
+
+        Args:
+            shows_all: whether these are all groups: of others no rows were joined.
+        """
         served, orphans = (len(self._of(kind)) for kind in ("served", "orphan"))
         pending = sorted(offsets_of(self._of("open", "hidden_open")), key=attrgetter("record_offset"))
-        return Holdings(tuple(self.groups().values()), served, orphans, tuple(pending))
+        return Holdings(
+            tuple(self.groups().values()), served, orphans, tuple(pending), hidden_groups=0 if shows_all else None
+        )
 
     @property
     def problems(self) -> tuple[Problem, ...]:

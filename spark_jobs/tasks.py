@@ -28,6 +28,7 @@ from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, Note, ScanOrder, ScanPlace, Seen
+from offsets_log.columnar.scan.time_bound import Stop, TimeBound, note_piece
 from offsets_log.columnar.shuffle.pieces import check_reach
 from offsets_log.columnar.sinks.lines import Lines
 from offsets_log.errors import Damage
@@ -261,6 +262,26 @@ def fold(replay: Callable[..., Replay], begins: Sequence[Sequence[int]]) -> Work
         yield state
 
     return work
+
+
+def time_bound(time_ms: int) -> Work:
+    """Yield what the headers of each piece say of a bound by time."""
+
+    def work(opened: Opened) -> Iterator[TimeBound]:
+        yield note_piece(opened.order, opened.cursor, opened.end, opened.scanner, time_ms)
+
+    return work
+
+
+def joined_stop(order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]]) -> Stop | None:
+    """Return where a bound by time ends a log, as `find_stop` does, by what `time_bound` has made of it."""
+    whole: TimeBound | None = None
+    for _, item in in_order(order, made, lambda seen: None):
+        if whole is None:
+            whole = item
+        elif isinstance(item, TimeBound):
+            whole.join(item)
+    return None if whole is None else whole.stop
 
 
 def joined(order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], note: Note) -> ColumnarState | None:

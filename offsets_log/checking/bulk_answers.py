@@ -174,6 +174,7 @@ class Coordinators:
             end_offset=self.state.end_offset,
             orphans={self.names[i]: (int(offsets.counts[i]), int(offsets.firsts[i])) for i in orphans},
             pending=pending,
+            opened=lambda: self._opened(offsets.state),
             served=lambda: ServedOffsets(
                 offsets.count_of(exists), lambda: self._committed_of(offsets.state), lambda: self._existing(exists)
             ),
@@ -195,6 +196,10 @@ class Coordinators:
     def _values(self, state: ColumnarState) -> Iterator[OffsetAndMetadata]:
         with Scanner() as scanner:
             yield from vl.offsets_at(self.layout, state, scanner, vl.committed_places(state, vl.find(state)))
+
+    def _opened(self, state: ColumnarState) -> list[OffsetAndMetadata]:
+        with Scanner() as scanner:
+            return list(vl.open_offsets(self.layout, state, scanner))
 
     def _existing(self, exists: npt.NDArray[np.bool_]) -> set[str]:
         """Return the names of groups that exist."""

@@ -116,6 +116,7 @@ class Held:
         end_offset: the log's next offset.
         orphans: group that does not exist → number of its offsets, and the first one's record offset.
         pending: producer id → the group of each offset in its open transaction.
+        opened: returns the offsets of open transactions whole.
         served: returns the served offsets by key.
         values: returns the served offsets whole; None if records after one that ends the load were not replayed.
     """
@@ -124,6 +125,7 @@ class Held:
     end_offset: int
     orphans: Mapping[str, tuple[int, int]]
     pending: Mapping[int, Sequence[str]]
+    opened: Callable[[], Sequence[OffsetAndMetadata]]
     served: Callable[[], Mapping[GroupTopicPartition, int]]
     values: Callable[[], Iterator[OffsetAndMetadata]] | None
 
@@ -141,6 +143,11 @@ class DryRun:
     held: Mapping[Profile, Held]
     places: dict[int, FindingPlace]
     large_batches: tuple[LargeBatch, ...]
+
+    def opened(self) -> list[OffsetAndMetadata]:
+        """Return the offsets of open transactions by the rules of any release."""
+        by_offset = {one.record_offset: one for held in self.held.values() for one in held.opened()}
+        return [one for _, one in sorted(by_offset.items())]
 
     def failures(self) -> Iterator[Finding]:
         """Yield every record that ends a load, once for all releases whose load it ends."""
@@ -230,6 +237,7 @@ def _held(state: CoordinatorState, end_offset: int, *, is_whole: bool) -> Held:
         end_offset=end_offset,
         orphans={group: (len(found), min(found)) for group, found in record_offsets.items()},
         pending=pending,
+        opened=lambda: state.pending,
         served=lambda: {value.key: value.committed_offset for value in state.iter_served()},
         values=state.iter_served if is_whole else None,
     )

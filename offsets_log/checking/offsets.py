@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from offsets_log.checking.findings import DOUBT, NOTE, Finding
 from offsets_log.checking.loads import DryRun
 from offsets_log.checking.places import FindingPlace
+from offsets_log.data_directory.transactions import HANGING, outcome_in_words
 from offsets_log.events import Event
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.profile import Profile
+from offsets_log.rows.tables import Row
 from offsets_log.words import counted
 
 LONGEST_TRANSACTION_MS = 900_000
@@ -78,25 +80,28 @@ class OpenTransaction:
         """Return its age in milliseconds; None if one of the times is unknown."""
         return max(0, now_ms - self.timestamp_ms) if min(now_ms, self.timestamp_ms) >= 0 else None
 
-    def finding(self, now_ms: int, pending: Pending, *, pins: bool) -> Finding:
-        """Return its finding, which is a doubt if it is too old.
+    def finding(self, now_ms: int, pending: Pending, told: Row | None, *, pins: bool) -> Finding:
+        """Return its finding, which is a doubt if it is too old, or known to hang.
 
         Args:
             now_ms: the time at which its age is taken, in epoch milliseconds.
             pending: what it would commit.
+            told: cells of `OUTCOME_COLUMNS`; None if nothing tells what becomes of it.
             pins: whether the last stable offset stays at its beginning.
         """
         age_ms = self.age_ms(now_ms)
         is_old = age_ms is not None and age_ms > LONGEST_TRANSACTION_MS
+        hangs = told is not None and told["outcome"] == HANGING
         age = "of unknown age" if age_ms is None else f"{age_ms / 1000:.3f} s old"
         count = None if pending.groups is None else len(pending.groups)
         return Finding(
-            severity=DOUBT if is_old else NOTE,
+            severity=DOUBT if is_old or hangs else NOTE,
             rule="C-1",
             problem=f"open transaction of producer id {self.producer_id}, {age}"
             + ("" if count is None else f", {counted(count, 'offset')} pending")
             + (f"; the last stable offset stays at {self.first_offset}" if pins else "")
-            + ("; longer than transaction.max.timeout.ms allows" if is_old else ""),
+            + ("; longer than transaction.max.timeout.ms allows" if is_old else "")
+            + ("" if told is None else f"; {outcome_in_words(told)}"),
             place=replace(self.place, group=pending.groups[0] if pending.groups else None),
             releases=pending.releases,
             detail={
@@ -107,7 +112,8 @@ class OpenTransaction:
                 "age_ms": age_ms,
                 "pending": count,
                 "pins_last_stable_offset": pins,
-            },
+            }
+            | (told or {}),
         )
 
 
@@ -133,14 +139,18 @@ class OpenTransactions:
                 timestamp_ms=event.record.timestamp_ms,
             )
 
-    def findings(self, now_ms: int, run: DryRun) -> Iterator[Finding]:
-        """Yield every open transaction, by its offset; one that releases hold differently, once for each way."""
+    def findings(self, now_ms: int, run: DryRun, told: Mapping[int, Row]) -> Iterator[Finding]:
+        """Yield every open transaction, by its offset; one that releases hold differently, once for each way.
+
+        Args:
+            told: producer id → cells of `OUTCOME_COLUMNS`.
+        """
         held = PendingOffsets(run)
         by_offset = sorted(self.by_producer.values(), key=lambda transaction: transaction.first_offset)
         for transaction in by_offset:
             pins = transaction.first_offset == by_offset[0].first_offset
             for pending in held.of(transaction.producer_id):
-                yield transaction.finding(now_ms, pending, pins=pins)
+                yield transaction.finding(now_ms, pending, told.get(transaction.producer_id), pins=pins)
 
 
 # -------------------------------------------------------------------------------------- deleted offsets

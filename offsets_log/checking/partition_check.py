@@ -10,6 +10,7 @@ from offsets_log.checking.findings import SEVERITIES, Finding
 from offsets_log.checking.loads import DryRun, Load, dry_run, judged
 from offsets_log.checking.offsets import BuriedOffsets, OpenTransactions
 from offsets_log.checking.watched import Watched
+from offsets_log.data_directory.decisions import Outcomes
 from offsets_log.events import EVERYTHING, LogEvent, Until, pieces
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.fold import OnDamage
@@ -114,17 +115,25 @@ class PartitionCheck:
         return self.seen.names.groups.keys()
 
     @property
+    def has_open_transactions(self) -> bool:
+        """Whether a transaction has no marker."""
+        return bool(self._transactions.by_producer)
+
+    @property
     def newest_ms(self) -> int:
         """The latest timestamp of a record, in epoch milliseconds; -1 without one."""
         return self.seen.newest_ms
 
-    def findings(self, partitions: PartitionCount, now_ms: int) -> list[Finding]:
+    def findings(self, partitions: PartitionCount, now_ms: int, outcomes: Outcomes | None = None) -> list[Finding]:
         """Return everything but the verdicts, by severity, and by kind within each.
 
         Args:
             partitions: how many partitions `__consumer_offsets` has.
             now_ms: the time at which ages of open transactions are taken, in epoch milliseconds.
+            outcomes: tells what becomes of open transactions; None if nothing does.
         """
+        opened = self._run.opened() if outcomes is not None and self.has_open_transactions else ()
+        told = {} if outcomes is None else outcomes.cells(self.log, opened)
         layout, names = self.seen.layout, self.seen.names
         found = (
             *self._run.failures(),
@@ -138,7 +147,7 @@ class PartitionCheck:
             *self._buried.findings(),
             *names.colliding_names(),
             *self._run.beyond_buffer(),
-            *self._transactions.findings(now_ms, self._run),
+            *self._transactions.findings(now_ms, self._run, told),
             *layout.tails,
             layout.size(),
         )

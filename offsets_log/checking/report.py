@@ -9,6 +9,7 @@ from offsets_log.checking.findings import DAMAGE, DOUBT
 from offsets_log.checking.layout import missing_finding
 from offsets_log.checking.loads import verdict_in
 from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.data_directory.decisions import Outcomes
 from offsets_log.log_format.completeness import Missing
 from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.releases import Release
@@ -68,6 +69,7 @@ def report(
     *,
     partitions: PartitionCount | None = None,
     now_ms: int | None = None,
+    outcomes: Outcomes | None = None,
     keep_group: Callable[[str], bool] = lambda group: True,
     absent: Sequence[Missing] = (),
     more: Iterable[Row] = (),
@@ -78,6 +80,7 @@ def report(
         partitions: how many partitions `__consumer_offsets` has; None for what the groups suggest.
         now_ms: the time at which ages of open transactions are taken, in epoch milliseconds; None for the newest
             record's.
+        outcomes: tells what becomes of open transactions; None if nothing does.
         keep_group: whether findings of a group are shown.
         absent: partitions of which no segment was found.
         more: findings of others, as rows.
@@ -94,7 +97,7 @@ def report(
         findings=[
             finding.row(check.log.offsets_partition)
             for check in checks
-            for finding in check.findings(count, now_ms)
+            for finding in check.findings(count, now_ms, outcomes)
             if finding.place.group is None or keep_group(finding.place.group)
         ]
         + [missing_finding(missing).row(missing.offsets_partition) for missing in absent]

@@ -6,7 +6,7 @@ What is certain can be applied as if the markers stood at the end of each log, o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -133,6 +133,11 @@ class Outcomes:
             for producer_id, offset in begins.items()
         }
         return {producer_id: outcome.cells(commands.get(producer_id)) for producer_id, outcome in found.items()}
+
+    def hanging(self, log: PartitionLog, pending: Sequence[OffsetAndMetadata]) -> Iterator[OffsetAndMetadata]:
+        """Yield those of the offsets whose transactions nobody will ever end; ``pending`` as of `cells`."""
+        found = {one.producer_id for one in pending_transactions(pending) if self.of(log, one).outcome == HANGING}
+        return (value for value in pending if value.producer_id in found)
 
     def decide(self, log: PartitionLog, state: TakesMarkers, pending: Iterable[OffsetAndMetadata]) -> None:
         """End the transactions of which the outcome is certain.

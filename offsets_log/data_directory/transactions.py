@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from offsets_log.data_directory.state_log import iter_state_records
 from offsets_log.errors import Damage
@@ -100,6 +101,18 @@ class Outcome:
             "outcome": self.outcome,
             "abort_command": command,
         }
+
+
+def outcome_in_words(cells: Mapping[str, Any]) -> str:
+    """Return what becomes of a transaction, its coordinator's last record, and the command that ends one that hangs.
+
+    Args:
+        cells: those of `Outcome.cells`.
+    """
+    words = str(cells["outcome"])
+    if cells["transactional_id"] is not None:
+        words += f", {cells['transactional_id']!r} is {cells['transaction_state']}"
+    return words + (f": {command}" if (command := cells["abort_command"]) else "")
 
 
 @dataclass(slots=True)

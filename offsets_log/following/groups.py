@@ -88,6 +88,11 @@ class FollowedGroups:
         self._active = set()
         return changed
 
+    @property
+    def groups(self) -> set[str]:
+        """Of the rows."""
+        return set(self.rows)
+
     def aged_rows(self, now_ms: int) -> Iterator[Row]:
         """Yield all rows with their ages at a time."""
         for row in self.rows.values():

@@ -29,12 +29,14 @@ class Holdings:
         groups: groups that exist.
         offsets, orphans: numbers of committed offsets of groups that exist, and of groups that do not.
         pending: offsets of open transactions, of groups and topics that are not shown too; by record offset.
+        hidden_groups: number of groups that exist and are not shown; None if it is not known.
     """
 
     groups: tuple[Group, ...]
     offsets: int
     orphans: int
     pending: tuple[OffsetAndMetadata, ...] = ()
+    hidden_groups: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ class CoordinatorState:
         """Count what it holds."""
         served = sum(1 for _ in self.iter_served())
         pending = sorted((*self.pending, *self.hidden_pending), key=attrgetter("record_offset"))
-        return Holdings(tuple(self.groups.values()), served, len(self.committed) - served, tuple(pending))
+        hidden = len(self.hidden_groups)
+        return Holdings(tuple(self.groups.values()), served, len(self.committed) - served, tuple(pending), hidden)
 
     @property
     def failure(self) -> Problem | None:

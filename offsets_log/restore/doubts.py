@@ -216,9 +216,13 @@ def _of_outcomes(pending: Sequence[Row]) -> Iterator[str]:
         by = ", which --decide ends" if outcome in DECIDED else ""
         groups = named(dict.fromkeys(row["group"] for row in rows))
         yield f"of these, {len(rows)} of {groups} in transactions that are {outcome} by __transaction_state{by}"
-    commands = dict.fromkeys(row["abort_command"] for row in found.get(HANGING, ()) if row["abort_command"])
-    if commands:
-        yield f"what ends the hanging transactions, on the cluster that they are of: {some_of(commands)}"
+    yield from of_hanging(row["abort_command"] for row in found.get(HANGING, ()))
+
+
+def of_hanging(commands: Iterable[str | None]) -> Iterator[str]:
+    """Yield the commands for transactions that hang, as far as they are known."""
+    if found := dict.fromkeys(filter(None, commands)):
+        yield f"what ends the hanging transactions, on the cluster that they are of: {some_of(found)}"
 
 
 def _of_share_offsets(rows: Sequence[Row], groups: Sequence[str]) -> Iterator[str]:

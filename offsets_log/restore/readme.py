@@ -166,7 +166,7 @@ def readme(plan: Row, refused: Sequence[Row]) -> Iterator[str]:
     rows = plan["offsets"]
     active = [row["group"] for row in plan["groups"] if is_active(row["state"])]
     until = plan["until"]
-    bounds = [f"until {until['time_ms']} ms"] if until["time_ms"] is not None else []
+    bounds = [f"until {shown_time(until['time_ms'])} ({until['time_ms']} ms)"] if until["time_ms"] is not None else []
     bounds += [f"below record offset {n}" + ("" if p is None else f" of partition {p}") for p, n in until["offsets"]]
     snapshot = plan.get("snapshot")
     title = f"Offsets rescued from {OFFSETS_TOPIC if snapshot is None else 'a running cluster'}"

@@ -45,6 +45,7 @@ def make_plan(
     asked: RescueOptions,
     damages: list[Row],
     *,
+    unread: Sequence[str] = (),
     notes: Sequence[str] = (),
     corrupt: int,
     unsupported: int,
@@ -53,6 +54,7 @@ def make_plan(
     """Return the plan described in `restore.plan`; doubts of single partitions, which may be many, are its last.
 
     Args:
+        unread: remarks about what the bounds left out and should not have.
         notes: remarks about the inputs from before they were read.
         damages: rows of pieces that could not be read; possibly not all of them.
         corrupt, unsupported: total numbers of such pieces.
@@ -86,6 +88,7 @@ def make_plan(
     if doubtful := doubtful_rows(offsets, memory, damages):
         plan[DOUBTFUL] = doubtful
     plan["doubts"] = [
+        *unread,
         *doubts.of_damage(corrupt, unsupported),
         *doubts.of_doubtful(doubtful),
         *notes,

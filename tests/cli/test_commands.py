@@ -354,3 +354,16 @@ def test_rows_of_info_have_the_columns_that_are_told(of_transactions: bool) -> N
     folder = ROOT / "samples" / "kafka-4.3-data-directory" if of_transactions else SAMPLE
     for row in rows("info", folder):
         assert list(row) == [column.name for column in INFO_COLUMNS]
+
+
+@pytest.mark.parametrize("least_bytes", [0, NEVER])
+def test_the_page_of_info_tells_no_group_from_none_that_fits(
+    least_bytes: int, bulk_from: BulkFrom, tmp_path: Path
+) -> None:
+    bulk_from(least_bytes)
+    assert "groups after a load: none of 34 fits\n" in run("info", SAMPLE, "-g", "zz*", "-o", "table").stdout
+    assert "groups after a load: simple 6\n" in run("info", SAMPLE, "-g", "tx-*", "-o", "table").stdout
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").touch()
+    assert "groups after a load: none\n" in run("info", folder, "-g", "zz*", "-o", "table").stdout

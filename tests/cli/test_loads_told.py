@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.builders import LogBuilder, member
 from tests.cli.runs import run
 from tests.conftest import NEVER, BulkFrom
 
@@ -68,3 +72,36 @@ def test_brokers_serve_nothing_of_a_load_that_only_members_end(
         result = run("compact", *folders, "--as-broker")
         assert (result.stdout, result.stderr.count("would not load it")) == ("", len(folders))
         assert run("compact", *folders).stdout.count("\n") == 9
+
+
+@pytest.mark.parametrize("words", [("compact",), ("groups",)], ids=" ".join)
+def test_following_tells_it_too(words: tuple[str, ...], recording: Callable[[str], Path]) -> None:
+    """Each failure once, and what the same command says without --follow."""
+    log = str(recording(PREVIEW) / "log")
+
+    def told(*more: str, follow: tuple[str, ...] = ("--follow", "--until-idle", "500ms")) -> list[str]:
+        result = run(*words, log, *more, *follow)
+        return [line for line in result.stderr.splitlines() if "would not load" in line]
+
+    for more in ((), ("-p", "1"), ("-g", "billing"), ("-g", "web"), ("--profile", "classic")):
+        assert told(*more) == told(*more, follow=())
+    assert told("-p", "1") != []
+
+
+def test_a_record_that_comes_later_ends_a_load_too(tmp_path: Path) -> None:
+    folder = tmp_path / "__consumer_offsets-3"
+    folder.mkdir()
+    path = folder / f"{0:020}.log"
+    log = LogBuilder().commit(1)
+    log.group(member("m", group_instance_id="i"), member("n", group_instance_id="i"))
+    path.write_bytes(log.batches[0])
+    command = [sys.executable, "-c", "from cli.main import run; run()", "compact", str(folder), "--follow"]
+    with subprocess.Popen(command, text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with path.open("ab") as file:
+            file.write(log.batches[1])
+        time.sleep(2)
+        process.terminate()
+        said = process.communicate(timeout=30)[1]
+    assert said.count("a modern coordinator would not load offsets partition 3 (record offset 1, L-31)") == 1

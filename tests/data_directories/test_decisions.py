@@ -96,6 +96,53 @@ def test_the_same_is_told_of_open_transactions_by_info(recorded: Recorded, tmp_p
     assert "hanging, 'tx-hanging-empty' is Empty: kafka-transactions.sh" in page
 
 
+@pytest.mark.parametrize("from_bytes", [0, NEVER])
+def test_check_says_what_info_says_and_calls_what_hangs_a_doubt(
+    from_bytes: int, recorded: Recorded, tmp_path: Path, bulk_from: BulkFrom
+) -> None:
+    """``C-1``: others are a note, whatever is known of them."""
+    bulk_from(from_bytes)
+    copy = str(still(recorded("kafka-3.9-blocked"), tmp_path))
+    result = run("check", copy, "--loads-on", "3.9.1-java", "-o", "jsonl", status=3)
+    found = [row for row in map(json.loads, result.stdout.splitlines()) if row["rule"] == "C-1"]
+    told = pending(copy)
+    names = [column.name for column in t.OUTCOME_COLUMNS]
+    assert {row["group"] for row in found} == told.keys()
+    for row in found:
+        of_group = told[row["group"]]
+        assert {name: row["detail"][name] for name in names} == {name: of_group[name] for name in names}
+        assert row["severity"] == ("doubt" if of_group["outcome"] == "hanging" else "note")
+        assert row["problem"].endswith(t.outcome_in_words(of_group))
+        assert (of_group["abort_command"] or "to end it") in f"{result.stderr}to end it"
+    (late,) = [row for row in found if row["group"] == "g-tx-hanging-late"]
+    assert "; hanging, 'tx-hanging-late' is CompleteCommit: kafka-transactions.sh" in late["problem"]
+    bounded = run("check", copy, "--until-offset", "1000", "-o", "jsonl", status=3)
+    assert "; hanging" not in bounded.stdout
+    assert "what ends" not in bounded.stderr
+
+
+@pytest.mark.parametrize("from_bytes", [0, NEVER])
+@pytest.mark.parametrize(
+    "command", [["compact"], ["compact", "-o", "parquet"], ["groups"], ["groups", "--stale", "1d"]]
+)
+def test_offsets_that_hanging_transactions_hide_are_told(
+    from_bytes: int, command: list[str], recorded: Recorded, tmp_path: Path, bulk_from: BulkFrom
+) -> None:
+    bulk_from(from_bytes)
+    copy = str(still(recorded("kafka-4.3-one"), tmp_path))
+    arguments = [*command, copy, *(["--to", str(tmp_path / "out")] if "parquet" in command else [])]
+    said = run(*arguments).stderr
+    assert (
+        '2 open transactions are hanging, with 2 offsets of "g-tx-hanging-empty", "g-tx-hanging-late": nobody will '
+        "ever end them: offsets-log info prints what does, and the runbook"
+    ) in said
+    late = '1 open transaction is hanging, with 1 offset of "g-tx-hanging-late": nobody will ever end it: '
+    assert late in run(*arguments, "-g", "*late").stderr
+    for others in (["-g", "g-tx-open"], *([["-t", "no such"]] if "--stale" not in command else [])):
+        assert "hanging" not in CliRunner().invoke(main, [*arguments, *others]).stderr
+    assert "hanging" not in CliRunner().invoke(main, [*arguments, "--until-offset", "1000"]).stderr
+
+
 def test_without_the_coordinators_log_nothing_is_told(recorded: Recorded, tmp_path: Path) -> None:
     """The rows are as ever, and ``--decide`` says what is missing."""
     data = copied(recorded("kafka-3.9-blocked"), tmp_path, without="__transaction_state-*")

@@ -171,7 +171,11 @@ def test_what_a_source_does_not_tell_is_said_column_by_column() -> None:
             ["0 offsets of 0 groups on 0 topics", "no committed offset is here", "(none)", "the log has none"],
             ["share-groups/"],
         ),
-        ({"until": {"time_ms": 5, "offsets": []}}, [", until 5 ms.", "nothing fits the filters and bounds"], []),
+        (
+            {"until": {"time_ms": 5, "offsets": []}},
+            [", until 1970-01-01 00:00:00.005Z (5 ms).", "nothing fits the filters and bounds"],
+            [],
+        ),
         (
             {"until": {"time_ms": None, "offsets": [(None, 9), (3, 8)]}},
             [", below record offset 9, below record offset 8 of partition 3.", "nothing fits"],

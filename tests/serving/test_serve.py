@@ -228,3 +228,45 @@ def test_a_port_that_is_taken_is_one_line(data: Path) -> None:
 
 def test_names_of_what_tells_ends_are_the_servers() -> None:
     assert END_OFFSETS == topics.END_OFFSETS
+
+
+def jumped(data: Path) -> None:
+    """A batch of a clock that jumped stands behind the first."""
+    path = data / "__consumer_offsets-0" / f"{0:020}.log"
+    late = LogBuilder()
+    late.offset = 10_000_000
+    late.add((b"\x00\x00", b""))
+    first, *others = path.read_bytes().partition((1000).to_bytes(8))
+    path.write_bytes(first + (500).to_bytes(8) + late.batches[0][8:] + b"".join(others))
+
+
+JUMPED = "offsets partition 0 is read only up to record offset 500, where a batch has the time"
+
+
+def test_of_a_log_that_ends_too_early_it_is_told_at_every_moment(data: Path) -> None:
+    jumped(data)
+    with serving(data, "--at", str(TIME + 1500)) as process:
+        process.listener()
+        for step in ("step 1", "step -2"):
+            process.say(step)
+            process.listener()
+        said = process.end()
+    assert [line.split("; ")[1].split(",")[0] for line in said.splitlines() if line.startswith(JUMPED)] == [
+        "1 later batch",
+        "2 later batches",
+    ]
+
+
+def test_every_listener_tells_it(data: Path) -> None:
+    jumped(data)
+    with serving(data, "--at", str(TIME + 500), "--at", str(TIME + 1500)) as process:
+        assert [process.listener()[1][-5:] for _ in range(2)] == [".500Z"] * 2
+        assert process.end().count(JUMPED) == 1
+
+
+def test_while_time_passes_it_is_told_once(data: Path) -> None:
+    jumped(data)
+    with serving(data, "--at", str(TIME + 500), "--step", "1") as process:
+        process.listener()
+        time.sleep(3.5)
+        assert process.end().count(JUMPED) == 1

@@ -21,6 +21,7 @@ from spark_jobs import jobs
 from spark_jobs.options import SourceOptions
 from spark_jobs.pieces import iter_tables
 from spark_jobs.source import plan_reading
+from tests.builders import TIME, LogBuilder
 from tests.spark.conftest import words_of
 
 Recording = Callable[[str], Path]
@@ -191,3 +192,19 @@ def test_what_is_shuffled_grows_with_keys_and_not_with_records(tmp_path: Path) -
     for how in ({"survey": True}, {"per": PER["group"]}, {"per": PER["topic"]}):
         small, large = (shuffled(tmp_path / name, **how) for name in ("small", "large"))
         assert large < 1.5 * small
+
+
+def test_what_a_bound_by_time_leaves_out(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The header of one batch in the middle is of a clock that jumped; pieces tell together what one machine tells."""
+    monkeypatch.setattr(jobs, "PIECES_PER_CORE", 3)
+    builder = LogBuilder()
+    for number in range(400):
+        builder.add((b"\x00\x00", b""), times=(TIME + (10**7 if number in (150, 300) else number),))
+    folder = tmp_path / "__consumer_offsets-3"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(b"".join(builder.batches))
+    for bounds in (["--until-time", str(TIME + 350)], ["--until-time", str(TIME + 350), "--until-offset", "200"]):
+        here, there = (run(("info", *bounds), tmp_path, *engine).stderr for engine in ([], ["--engine", "spark"]))
+        assert words_of(there) == words_of(here)
+        assert "is read only up to record offset 150, " in there
+        assert ("; 199 later batches, " if len(bounds) == 2 else "; 49 later batches, ") in there

@@ -198,6 +198,7 @@ def holdings(
         offsets=sum(count for exists, count in shown if exists),
         orphans=sum(count for exists, count in shown if not exists),
         pending=tuple(sorted(open_offsets(layout, state, scanner), key=attrgetter("record_offset"))),
+        hidden_groups=sum(not shows_group(name) for name in groups),
     )
 
 

@@ -1,0 +1,124 @@
+"""A bound by time ends a log at the first later batch: what is behind it and is not later is told, with numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offsets_log.columnar import large
+from tests.builders import TIME, LogBuilder
+from tests.cli.runs import run
+from tests.conftest import read_json
+
+BOUND = str(TIME + 5_000)
+LATE = "2023-11-14 23:13:20.000Z"
+
+
+def write(log: LogBuilder, folder: Path, partition: int = 3) -> Path:
+    directory = folder / f"__consumer_offsets-{partition}"
+    directory.mkdir(parents=True)
+    (directory / f"{0:020}.log").write_bytes(b"".join(log.batches))
+    return folder
+
+
+def jumped(late_ms: int = 3_600_000, behind: int = 3) -> LogBuilder:
+    """Two commits, one of a clock that jumped, and some after it went back."""
+    log = LogBuilder().commit(0).commit(1)
+    log.batches += LogBuilder().skip(late_ms).commit(2, group="late").batches
+    log.batches[-1] = (2).to_bytes(8) + log.batches[-1][8:]
+    log.skip(1)
+    for offset in range(behind):
+        log.commit(offset, group="behind")
+    return log
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write(jumped(), tmp_path / "data")
+
+
+TOLD = (
+    f"offsets partition 3 is read only up to record offset 2, where a batch has the time {LATE}; 3 later batches, up "
+    "to record offset 5, are of times before the bound again and not read: {option} 3:6 instead of the time reads them"
+)
+
+
+@pytest.mark.parametrize("bulk_from", [0, 1 << 30])
+@pytest.mark.parametrize(
+    "command", ["info", "compact", "rebuild", "check", "decode", "groups", "history", "rebalances", "top", "expire"]
+)
+def test_every_command_with_the_option_tells_it(
+    command: str, bulk_from: int, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large, "BULK_FROM_BYTES", bulk_from)
+    groups = ["-g", "*"] if command == "history" else []
+    result = run(command, data, *groups, "--until-time", BOUND)
+    assert TOLD.format(option="--until-offset") in result.stderr.splitlines()
+    assert result.exit_code == 0
+    assert "is read only" not in run(command, data, *groups, "--until-time", BOUND, "--until-offset", "3").stderr
+    assert "is read only" not in run(command, data, *groups, "--until-time", str(TIME + 10**8)).stderr
+    assert "is read only" not in run(command, data, *groups).stderr
+
+
+def test_what_it_names_reads_them(data: Path) -> None:
+    assert "behind" not in run("compact", data, "--until-time", BOUND).stdout
+    assert "behind" in run("compact", data, "--until-offset", "3:6").stdout
+
+
+def test_one_batch_and_a_file_of_no_partition(tmp_path: Path) -> None:
+    data = write(jumped(behind=1), tmp_path)
+    path = tmp_path / "copy.log"
+    (data / "__consumer_offsets-3" / f"{0:020}.log").rename(path)
+    said = run("compact", path, "--until-time", BOUND).stderr
+    assert "1 later batch, up to record offset 3, is of a time before the bound again" in said
+    assert "--until-offset 4 instead of the time reads them" in said
+
+
+def test_damage_is_not_counted(data: Path) -> None:
+    path = data / "__consumer_offsets-3" / f"{0:020}.log"
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    assert "2 later batches, up to record offset 4, are of" in run("compact", data, "--until-time", BOUND).stderr
+
+
+def test_a_time_beyond_the_calendar(tmp_path: Path) -> None:
+    said = run("compact", write(jumped(late_ms=(1 << 62)), tmp_path), "--until-time", BOUND).stderr
+    assert f"where a batch has the time {TIME + (1 << 62)}; 3 later" in said
+
+
+@pytest.mark.parametrize("bulk_from", [0, 1 << 30])
+def test_rescue_has_it_first(bulk_from: int, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "BULK_FROM_BYTES", bulk_from)
+    to = tmp_path / "rescued"
+    result = run("rescue", data, "--until-time", BOUND, "--to", to)
+    told = TOLD.format(option="--until-offset")
+    assert (result.exit_code, result.stderr.splitlines().count(told)) == (0, 1)
+    assert read_json(to / "plan.json")["doubts"][0] == told
+    text = (to / "README.txt").read_text()
+    assert f"doubtful\n---------------------------\n\n- {told}\n" in text
+    assert f"until 2023-11-14 22:13:25.000Z ({BOUND} ms)." in text
+
+
+def test_the_report_has_it(data: Path, tmp_path: Path) -> None:
+    run("report", data, "--until-time", BOUND, "--to", tmp_path / "page.html")
+    assert "is read only up to record offset 2" in (tmp_path / "page.html").read_text()
+
+
+def test_clean_tells_it(data: Path, tmp_path: Path) -> None:
+    said = run("clean", data, "--until-time", BOUND, "--to", tmp_path / "cleaned").stderr
+    assert TOLD.format(option="--until-offset") in said.splitlines()
+
+
+def test_both_moments_of_diff(data: Path) -> None:
+    said = run("diff", data, "--from-time", BOUND, "--until-time", str(TIME + 6_000)).stderr
+    assert said.count("is read only up to") == 2
+    assert TOLD.format(option="--from-offset") in said.splitlines()
+    assert TOLD.format(option="--until-offset") in said.splitlines()
+
+
+def test_from_time_of_history_ends_nothing(data: Path) -> None:
+    result = run("history", data, "-g", "*", "--from-time", str(TIME + 1))
+    assert "behind" in result.stdout
+    assert "is read only" not in result.stderr
