@@ -22,8 +22,8 @@ from offsets_log.log_format.completeness import Missing, missing_before, missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Tail, iter_batches
 
-PIECE_BYTES = 1 << 24
-"""How much is given out at a time, unless one batch is larger."""
+PIECE_BYTES = 1 << 27
+"""How much is given out at a time, unless one batch is larger: a segment as brokers make them by default."""
 
 
 Read = Callable[[str, int, int], bytes]
