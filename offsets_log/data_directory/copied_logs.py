@@ -124,8 +124,8 @@ class CopiedLogs:
         """Yield which copies count, and the first notes, a sentence each."""
         if several := self.of_leaders + self.of_others:
             yield (
-                f"{counted(several, 'partition has', 'partitions have')} several copies: {self.of_leaders} times that "
-                f"of the last leader counts, by the cluster's metadata; {self.of_others} times another of the latest "
+                f"{counted(several, 'partition of other topics has', 'partitions of other topics have')} several copies: "
+                f"{self.of_leaders} times that of the last leader counts, by the cluster's metadata; {self.of_others} times another of the latest "
                 "leader epoch, of these the longest"
             )
         yield from self.notes[:SAID]

@@ -79,14 +79,16 @@ def line_of(runs: Iterable[EpochEntry], noted: Mapping[int, int], end_offset: in
 
 
 def truncation(copy: Line, leader: Line) -> Truncation | None:
-    """Return where a copy would be truncated if the other were the leader's; None if they agree, or it is the later.
+    """Return where a copy would lose batches if the other were the leader's; None if they agree, or it is the later.
 
     They contradict each other where one holds a batch of an epoch behind the start of a later one in the other.
     """
     if not copy or not leader or copy[-1].epoch >= leader[-1].epoch:
         return None
     offset = min((*_overruled(copy, leader), *_overruled(leader, copy)), default=None)
-    return None if offset is None else Truncation(offset, _epoch_at(copy, offset), _epoch_at(leader, offset))
+    if offset is None or offset > max(entry.last_offset for entry in copy):
+        return None
+    return Truncation(offset, _epoch_at(copy, offset), _epoch_at(leader, offset))
 
 
 def _overruled(one: Line, other: Line) -> Iterator[int]:

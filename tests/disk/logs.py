@@ -17,11 +17,17 @@ from offsets_log.log_format.record import Record
 TOPIC_ID = b"SFu3y3lgTBaCY_N_P-zJ-g"
 
 
-def batch(first: int, last: int | None = None, *, value: bytes = b"v", leader_epoch: int = 0) -> bytes:
-    """Return one batch with a record at each offset from first to last."""
-    offsets = range(first, (first if last is None else last) + 1)
-    records = [Record(offset=at, timestamp_ms=1000 + at, key=b"k%d" % at, value=value) for at in offsets]
-    return build_batch(records, partition_leader_epoch=leader_epoch)
+def batch(
+    first: int, last: int | None = None, *, value: bytes = b"v", leader_epoch: int = 0, kept: int | None = None
+) -> bytes:
+    """Return one batch with a record at each offset from first to last.
+
+    Args:
+        kept: how many of them a cleaner left, from the first on; None for all.
+    """
+    end = first if last is None else last
+    records = [Record(offset=at, timestamp_ms=1000 + at, key=b"k%d" % at, value=value) for at in range(first, end + 1)]
+    return build_batch(records[:kept], partition_leader_epoch=leader_epoch, last_offset=end)
 
 
 def segment(*offsets: int, value: bytes = b"v") -> bytes:
