@@ -61,7 +61,7 @@ def _cluster_id(above: Mapping[str, Opener], known: dict[int, str | None]) -> st
 def _refused(by_id: By, what: str, kind: str) -> InputError:
     places = {one: next(iter(told.values())).shown_path for one, told in by_id.items()}
     (one, here), (other, there) = [*places.items()][:2]
-    more = f", and there are {len(places) - 2} more" if len(places) > 2 else ""
+    more = f", and others have {len(places) - 2} more" if len(places) > 2 else ""
     return InputError(
         f"these are folders of {len(places)} {kind}, and no replicas of one {OFFSETS_TOPIC}: {here} has {what} {one}, "
         f"{there} has {other}{more}. Give those of one at a time"
