@@ -57,10 +57,6 @@ class Extent:
     content: bytes
     tail: Tail | None = None
 
-    def is_as(self, best: Extent) -> bool:
-        """Return whether there is nothing to tell of a replica, or of the best one itself."""
-        return not self.damages and not self.tail and (self.begin, self.content) == (best.begin, best.content)
-
 
 @dataclass(slots=True)
 class Pieces:

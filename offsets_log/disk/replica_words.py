@@ -78,7 +78,8 @@ class Other:
     def agreement(self) -> Agreement | None:
         """How it agrees with the copy that is read; None if there is something to tell."""
         own, read = self.extent, self.read
-        if own.damages or own.tail or own.begin != read.begin or own.end > read.end or self.cut or self.overrules:
+        has_other_tail = own.tail is not None and own.tail != read.tail
+        if own.damages or has_other_tail or own.begin != read.begin or own.end > read.end or self.cut or self.overrules:
             return None
         if self.found.are_none:
             return Agreement.SAME if own.end == read.end else Agreement.SHORTER

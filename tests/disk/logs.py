@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from offsets_log.disk.reader import open_logs
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
@@ -64,3 +65,36 @@ def numbers(logs: Sequence[PartitionLog]) -> list[int | None]:
 def pipe_in(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     """Let standard input be a pipe with this in it."""
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+
+
+OLD, NEW = {"leader_epoch": 4}, {"leader_epoch": 5}
+"""Of `batch`."""
+
+
+def replicas(tmp_path: Path, *contents: bytes) -> tuple[str, list[int], list[str]]:
+    """Open brokers a, b, … with one segment each of partition 3; return who was chosen, offsets and notes."""
+    for broker, content in zip("abc", contents, strict=False):
+        partition(tmp_path / broker, 3, {name(0): content})
+    with open_logs([str(tmp_path)]) as disk:
+        (log,) = disk.logs
+        chosen = log.segments[0].file.removeprefix(f"{tmp_path}/")[0]
+        notes = [note.replace(str(tmp_path), "") for note in (*disk.notes, *log.notes)]
+        return chosen, offsets(log), notes
+
+
+def parts_of(notes: Sequence[str]) -> list[str]:
+    """The parts of the only sentence, without what begins each of them."""
+    (note,) = notes
+    return note.replace("/__consumer_offsets-3", "").split("; ")
+
+
+def damaged(at: int) -> bytes:
+    raw = bytearray(batch(at))
+    raw[-1] ^= 1
+    return bytes(raw)
+
+
+def b_beside(tmp_path: Path, one: bytes, other: bytes) -> tuple[str, list[str]]:
+    """Which is read of two copies, and what is said of the other one behind its extent."""
+    chosen, _, notes = replicas(tmp_path, one, other)
+    return chosen, [part.partition(" is left out: ")[2] or part for part in parts_of(notes)[1:]]
