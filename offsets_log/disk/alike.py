@@ -12,7 +12,7 @@ TOLD = 5
 
 
 class Agreement(Enum):
-    """How copies agree of which nothing is doubtful; each is also the sentence about several partitions."""
+    """How copies agree of which nothing is doubtful, the least to tell first; in words, of several partitions."""
 
     SAME = "with the same batches"
     SHORTER = "that end earlier than others and have the same batches up to there"
@@ -26,18 +26,21 @@ class Alike:
         self._sentences: dict[tuple[Agreement, tuple[str, ...]], list[str]] = {}
         self._different = 0
 
-    def add(self, agreement: Agreement, homes: Sequence[str], sentence: str) -> None:
-        """Add a partition.
+    def take(self, agreements: Sequence[Agreement | None], homes: Sequence[str], sentence: str) -> bool:
+        """Take a partition, and return whether it is told here; else it is only counted.
 
         Args:
+            agreements: how its copies agree with the one that is read; None where there is something to tell.
             homes: data directories or folders: of the copy that is read, and of the others.
             sentence: what is said of it alone.
         """
-        self._sentences.setdefault((agreement, tuple(homes)), []).append(sentence)
-
-    def count_different(self) -> None:
-        """Count a partition that is told by itself."""
-        self._different += 1
+        known = [agreement for agreement in agreements if agreement is not None]
+        if len(known) < len(agreements):
+            self._different += 1
+            return False
+        worst = max(known, key=[*Agreement].index)
+        self._sentences.setdefault((worst, tuple(homes)), []).append(sentence)
+        return True
 
     @property
     def notes(self) -> list[str]:

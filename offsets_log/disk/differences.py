@@ -152,8 +152,9 @@ class _Way:
             elif not isinstance(found, Damage | Tail):
                 begins = found.column(BatchRow.base_offset)
                 self._has_ended = bool(len(found)) and int(begins[-1]) >= self._end
-                within = found.of((begins >= self._begin) & (begins < self._end))
-                self.rows = Table.of_numbers(BatchRow, np.concatenate([self.rows.numbers, within.numbers]))
+                first, behind = begins.searchsorted([self._begin, self._end])
+                within = found.numbers[first:behind]
+                self.rows = Table.of_numbers(BatchRow, np.concatenate([self.rows.numbers, within]))
 
     @property
     def bound(self) -> int:

@@ -47,6 +47,7 @@ class Comparing:
         if own.content == read.content:
             return other
         other.found = differences(logs, (read, own), in_bulk=self.in_bulk)
+        other.is_foreign = bool(other.found.records.count) and other.found.last_same < 0
         if other.found.is_of_epochs and own.end <= read.end:
             return other
         other.cut, other.overrules = truncation(own.epochs, read.epochs), truncation(read.epochs, own.epochs)
@@ -64,6 +65,7 @@ class Other:
         found: how the copy that is read, the first side, differs from it.
         cut: where a cluster would have truncated it, if it is not of the line of the copy that is read.
         overrules: where a cluster would have truncated the copy that is read.
+        is_foreign: whether both have batches at the same offsets, and not one that is the same.
     """
 
     logs: Sequence[PartitionLog]
@@ -73,6 +75,16 @@ class Other:
     found: Differences = field(default_factory=Differences)
     cut: Truncation | None = None
     overrules: Truncation | None = None
+    is_foreign: bool = False
+
+    @property
+    def high_watermark(self) -> int | None:
+        """The highest that is noted beside it and counts for the copy that is read; None if there is none."""
+        noted = [log.checkpoints.high_watermark for log in self.logs]
+        mark = max((mark for mark in noted if mark is not None), default=None)
+        if mark is None or self.is_foreign:
+            return None
+        return mark if self.cut is None else min(mark, self.cut.offset)
 
     @property
     def agreement(self) -> Agreement | None:
@@ -102,6 +114,8 @@ class Other:
 
     def _parts(self) -> Iterator[str]:
         own, read, found = self.extent, self.read, self.found
+        if self.is_foreign:
+            yield "it has no batch in common with the one read, and may be of another cluster"
         if cut := self.cut:
             yield (
                 f"it has leader epoch {cut.epoch} from offset {cut.offset} on where the one read has {cut.later}: a "

@@ -10,13 +10,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from offsets_log.columnar.large import is_large
-from offsets_log.disk.alike import Agreement, Alike
+from offsets_log.disk.alike import Alike
 from offsets_log.disk.leader_lines import EpochEntry, truncation
 from offsets_log.log_format.partition_log import PartitionLog
 
 if TYPE_CHECKING:
     from offsets_log.disk.extents import Extent
-    from offsets_log.disk.replica_words import Comparing
 
 Advance = Callable[[int], None]
 
@@ -55,7 +54,8 @@ def choose_replica(
     of that epoch or a later one: what others have beyond its end counts only if it is of that epoch, too.
 
     Every replica is read whole. The last note of the answer tells the choice, and how each other replica differs. Its
-    high watermark is the highest of all replicas', of a truncated one no more than what it would keep.
+    high watermark is the highest of all replicas', but for those without a batch in common; of a truncated one no more
+    than what it would keep.
 
     Args:
         alike: takes what is to tell where the replicas agree.
@@ -65,7 +65,7 @@ def choose_replica(
     if len(replicas) == 1:
         return replicas[0]
     from offsets_log.disk.extents import extent_of
-    from offsets_log.disk.replica_words import Comparing
+    from offsets_log.disk.replica_words import Comparing, home, place
 
     if in_bulk is None:
         in_bulk = is_large(sum(log.bytes_to_read for log in replicas))
@@ -79,9 +79,20 @@ def choose_replica(
     ranks = [_rank(index, extents, leader) for index in range(len(extents))]
     best = ranks.index(max(ranks))
     chosen = replicas[best]
-    note = _note(Comparing(replicas, extents, best, in_bulk), leader, alike)
-    told = replace(chosen.checkpoints, high_watermark=_high_watermark(replicas, extents, best))
-    return replace(chosen, notes=chosen.notes if note is None else (*chosen.notes, note), checkpoints=told)
+    others = [*Comparing(replicas, extents, best, in_bulk).others()]
+    marks = [chosen.checkpoints.high_watermark, *(other.high_watermark for other in others)]
+    mark = max((mark for mark in marks if mark is not None), default=None)
+    why = "" if leader is None else _why(best, extents, leader)
+    note = f"{len(replicas)} replicas: {place(chosen)} is read, its whole batches end before offset {extents[best].end}"
+    note = "; ".join([f"{note}{why}", *(other.words() for other in others)])
+    agreements = [None if extents[best].damages else other.agreement for other in others]
+    homes = [home(chosen), *(home(log) for log in replicas if log is not chosen)]
+    is_told = alike is not None and alike.take(agreements, homes, note)
+    return replace(
+        chosen,
+        notes=chosen.notes if is_told else (*chosen.notes, note),
+        checkpoints=replace(chosen.checkpoints, high_watermark=mark),
+    )
 
 
 def _led(extents: Sequence[Extent], leader: Leader) -> list[Extent]:
@@ -101,35 +112,6 @@ def _rank(index: int, extents: Sequence[Extent], leader: Leader | None) -> tuple
     is_truncated = any(truncation(own.epochs, other.epochs) is not None for other in extents)
     is_leaders = leader is not None and index in leader.copies
     return -own.begin, not is_truncated, own.end, -len(own.damages), is_leaders, own.size_bytes, own.tail is None
-
-
-def _high_watermark(replicas: Sequence[PartitionLog], extents: Sequence[Extent], best: int) -> int | None:
-    marks: list[int] = []
-    for log, extent in zip(replicas, extents, strict=True):
-        mark, cut = log.checkpoints.high_watermark, truncation(extent.epochs, extents[best].epochs)
-        if mark is not None:
-            marks.append(mark if cut is None else min(mark, cut.offset))
-    return max(marks, default=None)
-
-
-def _note(comparing: Comparing, leader: Leader | None, alike: Alike | None) -> str | None:
-    """Return which replica is read, and how each other one differs; None if others are told with it."""
-    from offsets_log.disk.replica_words import home, place
-
-    logs, extents, best = comparing.logs, comparing.extents, comparing.best
-    others = [*comparing.others()]
-    why = "" if leader is None else _why(best, extents, leader)
-    read = f"{len(logs)} replicas: {place(logs[best])} is read, its whole batches end before offset {extents[best].end}"
-    note = "; ".join([f"{read}{why}", *(other.words() for other in others)])
-    agreements = {other.agreement for other in others}
-    if alike is None:
-        return note
-    agreement = max(agreements, key=[Agreement.SAME, Agreement.SHORTER, Agreement.CLEANED, None].index)
-    if agreement is None or extents[best].damages:
-        alike.count_different()
-        return note
-    alike.add(agreement, [home(logs[best]), *(home(log) for at, log in enumerate(logs) if at != best)], note)
-    return None
 
 
 def _why(best: int, extents: Sequence[Extent], leader: Leader) -> str:

@@ -112,6 +112,31 @@ def test_other_records_are_not_called_compacted(tmp_path):
     ]
 
 
+def test_copies_without_a_batch_in_common_may_be_of_two_clusters_and_no_checkpoint_of_one_judges_the_other(tmp_path):
+    partition(tmp_path / "b", 3, {name(0): segment(0, 1, value=b"w")})
+    (tmp_path / "b" / "replication-offset-checkpoint").write_text("0\n1\n__consumer_offsets 3 9\n")
+    for one in (segment(0, 1, 2), segment(0, 2), segment(0, 1)):
+        partition(tmp_path / "a", 3, {name(0): one})
+        with open_logs([str(tmp_path)]) as disk:
+            told = parts_of(disk.logs[0].notes)
+            assert told[2:4] == [
+                "it has no batch in common with the one read, and may be of another cluster",
+                "it holds other records from offset 0 on: no cleaner does that",
+            ]
+            assert disk.logs[0].checkpoints.high_watermark is None
+    partition(tmp_path / "a", 3, {name(0): batch(0, **NEW) + batch(1, **NEW)})
+    with open_logs([str(tmp_path)]) as disk:
+        told = parts_of(disk.logs[0].notes)
+        assert [part.partition(",")[0] for part in told[2:]] == [
+            "it has no batch in common with the one read",
+            "it has leader epoch 0 from offset 0 on where the one read has 5: a cluster would have truncated it there",
+        ]
+    partition(tmp_path / "a", 3, {name(0): segment(0) + segment(1, value=b"w")})
+    with open_logs([str(tmp_path)]) as disk:
+        assert "in common" not in disk.logs[0].notes[0]
+        assert disk.logs[0].checkpoints.high_watermark == 9
+
+
 def test_what_a_cleaner_leaves_is_told_from_what_is_only_not_there(tmp_path):
     whole = batch(0) + batch(1, 2) + batch(3) + batch(4)
     cleaned = batch(1, 2, kept=1) + batch(3) + batch(4)
