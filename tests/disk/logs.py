@@ -19,7 +19,13 @@ TOPIC_ID = b"SFu3y3lgTBaCY_N_P-zJ-g"
 
 
 def batch(
-    first: int, last: int | None = None, *, value: bytes = b"v", leader_epoch: int = 0, kept: int | None = None
+    first: int,
+    last: int | None = None,
+    *,
+    value: bytes = b"v",
+    leader_epoch: int = 0,
+    kept: int | None = None,
+    magic: int = 2,
 ) -> bytes:
     """Return one batch with a record at each offset from first to last.
 
@@ -28,12 +34,13 @@ def batch(
     """
     end = first if last is None else last
     records = [Record(offset=at, timestamp_ms=1000 + at, key=b"k%d" % at, value=value) for at in range(first, end + 1)]
-    return build_batch(records[:kept], partition_leader_epoch=leader_epoch, last_offset=end)
+    last_offset = None if magic < 2 else end
+    return build_batch(records[:kept], magic=magic, partition_leader_epoch=leader_epoch, last_offset=last_offset)
 
 
-def segment(*offsets: int, value: bytes = b"v") -> bytes:
+def segment(*offsets: int, value: bytes = b"v", magic: int = 2) -> bytes:
     """Return a segment with one batch of one record at each offset."""
-    return b"".join(batch(at, value=value) for at in offsets)
+    return b"".join(batch(at, value=value, magic=magic) for at in offsets)
 
 
 def name(base_offset: int, suffix: str = "") -> str:

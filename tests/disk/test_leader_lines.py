@@ -29,6 +29,7 @@ def line(*entries: tuple[int, int, int]) -> Line:
         (line((3, 0, 9)), line((5, 0, 9)), Truncation(0, 3, 5)),
         (line((3, 0, 0), (4, 1, NOTHING)), line((3, 0, 5), (5, 6, NOTHING)), None),
         (line((3, 2, 9)), line((4, 0, NOTHING), (5, 3, 9)), Truncation(2, 3, 4)),
+        (line((3, 0, 5), (4, 6, 9), (5, 10, 11)), line((3, 0, 7), (5, 8, 12)), None),
         ([], line((5, 0, 9)), None),
         (line((5, 0, 9)), [], None),
     ],

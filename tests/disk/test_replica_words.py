@@ -55,10 +55,13 @@ def test_many_partitions_whose_copies_agree_are_told_together_and_few_one_by_one
             assert [log.notes for log in disk.logs] == [()] * count
 
 
-def test_partitions_whose_copies_differ_have_a_line_each_and_a_count_before_them(tmp_path):
+@pytest.mark.parametrize(
+    "other", [segment(0, 1, value=b"w"), batch(0) + batch(1, **OLD), segment(0) + damaged(1), segment(0, 1) + bytes(9)]
+)
+def test_partitions_whose_copies_differ_have_a_line_each_and_a_count_before_them(tmp_path, other):
     for count in range(1, TOLD + 2):
         partition(tmp_path / "a", count, {name(0): segment(0, 1)})
-        partition(tmp_path / "b", count, {name(0): segment(0, 1, value=b"w")})
+        partition(tmp_path / "b", count, {name(0): other})
         with open_logs([str(tmp_path)]) as disk:
             assert [len(log.notes) for log in disk.logs] == [1] * count
             assert disk.notes == (
@@ -193,6 +196,10 @@ def test_many_pieces_are_counted(tmp_path):
     told = b_beside(tmp_path, one + batch(100), segment(*range(2 * TOLD + 4)))[1]
     assert len(told) == 1 + TOLD + 1
     assert told[-1] == "it has what is damaged there at 2 more places"
+    one = b"".join(damaged(at) if at % 2 else batch(at) for at in range(2 * TOLD))
+    told = b_beside(tmp_path / "3", one + batch(100), segment(*range(2 * TOLD)))[1]
+    assert (len(told), "more places" in told[-1]) == (1 + TOLD, False)
+    one = b"".join(damaged(at) if at % 2 else batch(at) for at in range(2 * TOLD + 4))
     told = b_beside(tmp_path / "2", segment(*range(101)), one)[1]
     size = len(batch(0))
     assert told == [

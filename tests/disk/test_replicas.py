@@ -68,6 +68,10 @@ def test_leader_epochs_decide_without_metadata_and_what_would_be_gone_is_told(tm
         "b",
         ["it has leader epoch 4 from offset 1 on where the one read has 5: a cluster would have truncated it there"],
     )
+    other_epoch = batch(0, leader_epoch=3) + batch(1, value=b"w", **NEW)
+    assert b_beside(tmp_path / "2", longer, other_epoch)[1][1] == (
+        "it has leader epoch 4 from offset 0 on where the one read has 3: a cluster would have truncated it there"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +157,15 @@ def test_what_the_leader_wrote_in_its_epoch_counts_where_its_own_copy_is_older()
         "broker 2 led the partition last, in leader epoch 5, but its copy is older",
     )
     assert led(Leader(2, 5, {1}), more, more)[0] == "b"
+
+
+def test_where_a_copy_has_the_leaders_epoch_or_a_later_one_it_tells_where_that_begins():
+    """The leader's own copy is older than its epoch then, wherever it ends."""
+    for epoch in (5, 6):
+        more = batch(0, **OLD) + batch(1, **OLD) + batch(2, leader_epoch=epoch)
+        assert led(Leader(2, 5, {1}), more, batch(0, **OLD))[0] == "a"
+    older = segment(0, 1, magic=1), segment(0, magic=1)
+    assert led(Leader(2, 5, {1}), *older)[0] == "a", "of magic 1, which has no epochs"
 
 
 def test_a_damaged_copy_is_no_better_for_being_the_leaders():
