@@ -87,7 +87,7 @@ class Differences:
     @property
     def are_none(self) -> bool:
         """Whether both hold the same where both reach."""
-        return not self.records.count and not self.epochs.count and self.are_of_cleaning and not self._are_cleaned
+        return self.are_of_cleaning and not self._are_cleaned
 
     @property
     def is_of_epochs(self) -> bool:

@@ -105,10 +105,8 @@ def extent_of(log: PartitionLog, advance: Callable[[int], None], *, in_bulk: boo
                 content.update(rows.columns(*CONTENT, BatchRow.leader_epoch).tobytes())
                 runs += _runs(rows)
     pieces.close(None)
-    end = pieces.reached if size_bytes else 0
-    return Extent(
-        begin, end, tuple(pieces.found), size_bytes, line_of(runs, _noted(log), end), content.digest(), tail
-    )  # fmt: skip
+    epochs = line_of(runs, _noted(log), pieces.reached)
+    return Extent(begin, pieces.reached, tuple(pieces.found), size_bytes, epochs, content.digest(), tail)
 
 
 def _runs(rows: Table[BatchRow]) -> Iterator[EpochEntry]:

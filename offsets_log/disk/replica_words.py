@@ -109,7 +109,8 @@ class Other:
         """Say what it holds, and how it differs."""
         places = [place(log) for log in self.logs]
         are = f"{places[0]} is" if len(places) == 1 else f"{', '.join(places)} (equal to each other) are"
-        held = f"offsets {self.extent.begin} to {self.extent.end - 1}, {_state(self.extent)}"
+        begin, end = self.extent.begin, self.extent.end
+        held = f"{f'offsets {begin} to {end - 1}' if begin < end else 'no whole batch'}, {_state(self.extent)}"
         return "; ".join([f"{are} left out: {held}, {self.logs[0].size_bytes} bytes", *self._parts()])
 
     def _parts(self) -> Iterator[str]:
@@ -128,7 +129,8 @@ class Other:
             )
         if own.end > read.end and not self.cut:
             yield f"it goes on to offset {own.end - 1}, which the one read does not have"
-        if found.are_none and not self.cut and not self.overrules:
+        is_in_both = max(own.begin, read.begin) < min(own.end, read.end)
+        if found.are_none and is_in_both and not self.cut and not self.overrules:
             yield "it has the same batches" + ("" if own.end == read.end else " where both reach")
         if found.records.count:
             yield f"it holds other records {_where(found)}: no cleaner does that"

@@ -50,8 +50,8 @@ def choose_replica(
     them, then by order. Files without a segment's name that follow each other are joined to one log; they are not
     replicas.
 
-    If the leader is known, its own replica, if undamaged, has the epoch in which it led, unless a replica has batches
-    of that epoch or a later one: what others have beyond its end counts only if it is of that epoch, too.
+    If the leader is known, its own replica, if undamaged, has the epoch in which it led: what others have beyond its
+    end counts only if it is of that epoch, too.
 
     Every replica is read whole. The last note of the answer tells the choice, and how each other replica differs. Its
     high watermark is the highest of all replicas', but for those without a batch in common; of a truncated one no more
@@ -85,9 +85,8 @@ def choose_replica(
     why = "" if leader is None else _why(best, extents, leader)
     note = f"{len(replicas)} replicas: {place(chosen)} is read, its whole batches end before offset {extents[best].end}"
     note = "; ".join([f"{note}{why}", *(other.words() for other in others)])
-    agreements = [None if extents[best].damages else other.agreement for other in others]
     homes = [home(chosen), *(home(log) for log in replicas if log is not chosen)]
-    is_told = alike is not None and alike.take(agreements, homes, note)
+    is_told = alike is not None and alike.take([other.agreement for other in others], homes, note)
     return replace(
         chosen,
         notes=chosen.notes if is_told else (*chosen.notes, note),
@@ -97,8 +96,6 @@ def choose_replica(
 
 def _led(extents: Sequence[Extent], leader: Leader) -> list[Extent]:
     """Return the extents with the epoch in which the leader led, behind the batches of its own copies."""
-    if any(extent.epochs and extent.epochs[-1].epoch >= leader.epoch for extent in extents):
-        return list(extents)
     return [
         replace(extent, epochs=[*extent.epochs, EpochEntry(leader.epoch, extent.end)])
         if index in leader.copies and not extent.damages

@@ -105,7 +105,7 @@ def changed(chance: random.Random, spans: list[tuple[int, int]], faults: float) 
     content = b""
     for first, last in spans:
         value, epoch, kept = b"v", 0, None
-        fault = chance.choice(("none", "gone", "kept", "value", "epoch", "damage", "ends")) if (
+        fault = chance.choice(("none", "gone", "kept", "value", "epoch", "damage", "ends", "begins")) if (
             chance.random() < faults
         ) else "none"  # fmt: skip
         match fault:
@@ -119,6 +119,9 @@ def changed(chance: random.Random, spans: list[tuple[int, int]], faults: float) 
                 epoch = 7
             case "ends" if last > first:
                 content += batch(first, first)
+                continue
+            case "begins" if last > first:
+                content += batch(last, last)
                 continue
         raw = bytearray(batch(first, last, value=value, leader_epoch=epoch, kept=kept))
         raw[-1] ^= fault == "damage"
@@ -139,6 +142,23 @@ def test_differences_are_those_that_loops_find(monkeypatch: pytest.MonkeyPatch, 
         one, other = (log_of(changed(chance, spans, faults)) for _ in range(2))
         until = chance.randint(0, at + 1)
         assert numbered(found_by(one, other, until)) == numbered(expected(one, other, until)), seed
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (batch(0, 2) + batch(3), batch(2) + batch(3)),
+        (batch(0, 2) + batch(3), batch(0) + batch(3)),
+        (segment(0, 1, 2, 3, 4), segment(0) + bytes(batch(1)[:-1]) + b"x" + segment(2, 4)),
+        (segment(0, 1, 2, 3, 4), segment(0) + bytes(batch(1)[:-1]) + b"x"),
+        (segment(0, 1, 2, 3, 4), b"x" * 90 + segment(4)),
+        (batch(0, leader_epoch=3) + segment(1), segment(0, 1, value=b"w")),
+    ],
+)
+def test_differences_one_by_one(one: bytes, other: bytes) -> None:
+    """Some of those above."""
+    for logs in ((log_of(one), log_of(other)), (log_of(other), log_of(one))):
+        assert numbered(found_by(*logs)) == numbered(expected(*logs, 1 << 60))
 
 
 def numbered(found: Differences) -> Any:

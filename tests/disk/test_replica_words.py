@@ -55,9 +55,10 @@ def test_many_partitions_whose_copies_agree_are_told_together_and_few_one_by_one
             assert [log.notes for log in disk.logs] == [()] * count
 
 
-@pytest.mark.parametrize(
-    "other", [segment(0, 1, value=b"w"), batch(0) + batch(1, **OLD), segment(0) + damaged(1), segment(0, 1) + bytes(9)]
-)
+OTHERS = [segment(1), segment(0, 1, value=b"w"), batch(0) + batch(1, **OLD), segment(0) + damaged(1)]
+
+
+@pytest.mark.parametrize("other", [*OTHERS, segment(0, 1) + bytes(9)])
 def test_partitions_whose_copies_differ_have_a_line_each_and_a_count_before_them(tmp_path, other):
     for count in range(1, TOLD + 2):
         partition(tmp_path / "a", count, {name(0): segment(0, 1)})
@@ -181,6 +182,51 @@ def test_what_another_copy_holds_of_a_damaged_piece_is_told_with_how_to_see_it(t
     ]
     shown = CliRunner().invoke(main, ["decode", f"{tmp_path}/b/__consumer_offsets-3", "--until-offset", "3:2"])
     assert json.loads(shown.stdout.splitlines()[-1])["record_offset"] == 1
+
+
+def test_a_copy_that_begins_later_is_told_by_itself(tmp_path):
+    partition(tmp_path / "a", 3, {name(0): segment(0, 1)})
+    partition(tmp_path / "b", 3, {name(1): segment(1)})
+    with open_logs([str(tmp_path)]) as disk:
+        assert disk.notes == []
+        assert parts_of(disk.logs[0].notes)[2:] == ["it has the same batches"]
+
+
+def test_a_copy_of_which_nothing_can_be_read_is_not_of_another_cluster(tmp_path):
+    size = len(batch(0))
+    assert b_beside(tmp_path, segment(0, 1), damaged(0))[1] == [
+        f"no whole batch, damaged at offset 0 (position 0 of /b/{name(0)}), {size} bytes"
+    ]
+
+
+def test_damaged_copies_are_told_one_by_one_though_equal(tmp_path):
+    for broker, content in (("a", segment(0, 1)), ("b", segment(0) + damaged(1)), ("c", segment(0) + damaged(1))):
+        partition(tmp_path / broker, 3, {name(0): content})
+    with open_logs([str(tmp_path)]) as disk:
+        told = [part.partition(", damaged at")[0].replace(str(tmp_path), "") for part in parts_of(disk.logs[0].notes)]
+    same = "it has the same batches where both reach"
+    assert told[1:] == ["/b is left out: offsets 0 to 0", same, "/c is left out: offsets 0 to 0", same]
+
+
+def test_of_three_copies_the_least_alike_decides_what_is_said_together(tmp_path):
+    for count in range(1, TOLD + 2):
+        for broker, content in (("a", segment(0, 1)), ("b", segment(0, 1)), ("c", segment(0))):
+            partition(tmp_path / broker, count, {name(0): content})
+    with open_logs([str(tmp_path)]) as disk:
+        (note,) = disk.notes
+        assert (
+            f"copies that end earlier than others and have the same batches up to there: read in {tmp_path}/a" in note
+        )
+
+
+@pytest.mark.parametrize(("kept", "is_told_there"), [(1, False), (None, True)])
+def test_what_the_copy_that_is_read_lacks_is_a_cleaners_only_if_it_cleaned_there(tmp_path, kept, is_told_there):
+    partition(tmp_path / "a", 3, {name(0): batch(0) + batch(1, 2) + batch(3)})
+    partition(tmp_path / "b", 3, {name(0): batch(1, 2, kept=kept) + batch(3) + batch(4)})
+    with open_logs([str(tmp_path)]) as disk:
+        assert (len(disk.logs[0].notes), len(disk.notes)) == (int(is_told_there), int(not is_told_there))
+        why = "what a cleaner leaves" if kept else "taken by a cleaner, or lost"
+        assert (*disk.notes, *disk.logs[0].notes)[0].endswith(f"({why})")
 
 
 def test_a_copy_that_cannot_be_named_alone_is_given_alone():

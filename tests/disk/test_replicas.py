@@ -69,7 +69,7 @@ def test_leader_epochs_decide_without_metadata_and_what_would_be_gone_is_told(tm
         ["it has leader epoch 4 from offset 1 on where the one read has 5: a cluster would have truncated it there"],
     )
     other_epoch = batch(0, leader_epoch=3) + batch(1, value=b"w", **NEW)
-    assert b_beside(tmp_path / "2", longer, other_epoch)[1][1] == (
+    assert b_beside(tmp_path / "2", batch(0, **OLD) + batch(1, **OLD), other_epoch)[1][1] == (
         "it has leader epoch 4 from offset 0 on where the one read has 3: a cluster would have truncated it there"
     )
 
@@ -166,6 +166,8 @@ def test_where_a_copy_has_the_leaders_epoch_or_a_later_one_it_tells_where_that_b
         assert led(Leader(2, 5, {1}), more, batch(0, **OLD))[0] == "a"
     older = segment(0, 1, magic=1), segment(0, magic=1)
     assert led(Leader(2, 5, {1}), *older)[0] == "a", "of magic 1, which has no epochs"
+    more = batch(0, **OLD) + batch(1, **OLD) + batch(2, **NEW)
+    assert led(Leader(2, 5, {1}), more, batch(0, **OLD), more[: 2 * len(batch(0))])[0] == "a"
 
 
 def test_a_damaged_copy_is_no_better_for_being_the_leaders():
