@@ -9,7 +9,7 @@ from cli.main import main
 from offsets_log.disk.alike import TOLD
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.replicas import choose_replica
-from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from tests.conftest import NEVER
 from tests.disk.logs import NEW, OLD, b_beside, batch, damaged, name, offsets, partition, parts_of, replicas, segment
 
@@ -310,3 +310,35 @@ def test_leader_epochs_that_differ_in_equal_batches_are_told(tmp_path):
         "b",
         ["it has leader epoch 4 from offset 0 on where the one read has 5: a cluster would have truncated it there"],
     )
+
+
+def test_sentences_of_single_partitions_stop_no_others(tmp_path):
+    partition(tmp_path / "a", 1, {name(0): segment(0, 1)})
+    partition(tmp_path / "b", 1, {name(0): segment(0)})
+    for broker in "ab":
+        partition(tmp_path / broker, 2, {name(0): segment(0)})
+    with open_logs([str(tmp_path)]) as disk:
+        assert [note.partition(": ")[0] for note in disk.notes] == [
+            "2 replicas",
+            "1 partition has copies with the same batches",
+        ]
+
+
+def test_the_cleaners_checkpoint_of_the_copy_that_is_read_explains_what_that_lacks(tmp_path):
+    partition(tmp_path / "a", 3, {name(0): segment(0, 1, 2)})
+    partition(tmp_path / "b", 3, {name(0): segment(0, 2, 3)})
+    for broker, why in (("a", "taken by a cleaner, or lost"), ("b", "what a cleaner leaves")):
+        (tmp_path / broker / "cleaner-offset-checkpoint").write_text("0\n1\n__consumer_offsets 3 2\n")
+        with open_logs([str(tmp_path)]) as disk:
+            notes = [*disk.notes, *disk.logs[0].notes]
+            assert parts_of(notes)[2:] == [f"the one read lacks the batch of offset 1 ({why})"]
+
+
+def test_of_equal_copies_the_highest_high_watermark_counts():
+    for marks in ((5, 9), (9, 5)):
+        logs = [
+            PartitionLog(3, (Segment(f"{place}/x", 0, segment(0)),), checkpoints=Checkpoints(high_watermark=mark))
+            for place, mark in zip("ab", marks, strict=True)
+        ]
+        logs.append(PartitionLog(3, (Segment("c/x", 0, segment(0, 1)),)))
+        assert choose_replica(logs).checkpoints.high_watermark == 9
