@@ -18,6 +18,7 @@ from typing import Any
 from pyarrow import fs
 
 from offsets_log.data_directory.directory import Opener
+from offsets_log.disk.alike import Alike
 from offsets_log.disk.finder import MAX_DEPTH, Finder
 from offsets_log.disk.folder import (
     DirectoryName,
@@ -28,8 +29,9 @@ from offsets_log.disk.folder import (
     matters_in,
 )
 from offsets_log.disk.local import input_errors
+from offsets_log.disk.one_topic import refuse_several_topics
 from offsets_log.disk.reader import NAMED, leader_of, open_logs
-from offsets_log.disk.replicas import Alike, choose_replica
+from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import InputError
 from offsets_log.log_format.completeness import Missing
@@ -157,7 +159,9 @@ def _find_remote(
     )
     logs: dict[int | None, list[FoundLog]] = {}
     above: dict[str, Mapping[str, Opener]] = {}
-    for folder in finder.folders():
+    folders = finder.folders()
+    refuse_several_topics(folders)
+    for folder in folders:
         name = DirectoryName.parse(folder.name)
         partition = name.partition if name.is_offsets else as_partition
         if name.leftover or name.is_foreign or (partitions and partition not in partitions):
@@ -244,7 +248,7 @@ def _one_replica(
     logs = []
     for found in replicas:
         segments = tuple(Segment(file.path, file.base_offset, file.open(ExitStack())) for file in found.files)
-        logs.append(PartitionLog(found.offsets_partition, segments, found.notes, found.checkpoints))
+        logs.append(PartitionLog(found.offsets_partition, segments, found.notes, found.checkpoints, found.beside))
     files = {id(log): above[log.segments[0].file] for log in logs}
     chosen = choose_replica(logs, leader_of(logs, files, finder.clusters), alike)
     by_path = {found.files[0].path: found for found in replicas}

@@ -123,10 +123,10 @@ class CopiedLogs:
     def in_words(self) -> Iterator[str]:
         """Yield which copies count, and the first notes, a sentence each."""
         if several := self.of_leaders + self.of_others:
+            has = counted(several, "partition of other topics has", "partitions of other topics have")
             yield (
-                f"{counted(several, 'partition has', 'partitions have')} several copies: {self.of_leaders} times that "
-                f"of the last leader counts, by the cluster's metadata; {self.of_others} times another of the latest "
-                "leader epoch, of these the longest"
+                f"{has} several copies: {self.of_leaders} times that of the last leader counts, by the cluster's "
+                f"metadata; {self.of_others} times another of the latest leader epoch, of these the longest"
             )
         yield from self.notes[:SAID]
         if len(self.notes) > SAID:

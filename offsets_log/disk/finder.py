@@ -160,6 +160,9 @@ class Finder:
         if SEGMENT.fullmatch(path.name):
             folder.files[path.name] = self._opener(path, folder)
             folder.named.add(path.name)
+            metadata = path.parent / PARTITION_METADATA
+            if DirectoryName.parse(folder.name).is_offsets and is_file(metadata):
+                folder.beside[PARTITION_METADATA] = self._opener(metadata)
         else:
             self._openers[real] = lambda: b""
             self._add_contents(str(path), path.name, self._map(path, folder), folder)

@@ -22,6 +22,7 @@ from offsets_log.data_directory.copied_logs import CopiedPartition
 from offsets_log.data_directory.directory import Opener, iter_mixed_up, node_of
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.data_directory.told_ends import LOG_ENDS, ToldEnds, decode_told_ends
+from offsets_log.disk.alike import Alike
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import MAX_DEPTH, Finder
 from offsets_log.disk.folder import (
@@ -30,8 +31,9 @@ from offsets_log.disk.folder import (
     Folder,
     checkpoints,
 )
+from offsets_log.disk.one_topic import refuse_several_topics
 from offsets_log.disk.packed_partitions import PackedPartition
-from offsets_log.disk.replicas import Advance, Alike, Leader, choose_replica
+from offsets_log.disk.replicas import Advance, Leader, choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.completeness import Missing
@@ -149,7 +151,7 @@ def open_logs(
         comparing: takes the size of all copies of partitions that have several; gives what is called as they are read.
 
     Raises:
-        InputError: nothing was found, or something cannot be read.
+        InputError: nothing was found, something cannot be read, or folders are of several topics.
     """
     with ExitStack() as stack:
         finder, dumps = Finder(partitions, stack), Dumps(input_format, columns)
@@ -157,7 +159,9 @@ def open_logs(
             finder.add(path)
         logs: dict[int | None, list[PartitionLog]] = {}
         above: dict[int, Mapping[str, Opener]] = {}
-        for folder in finder.folders():
+        folders = finder.folders()
+        refuse_several_topics(folders)
+        for folder in folders:
             dumps.take(folder)
             parsed = DirectoryName.parse(folder.name)
             offsets_partition = parsed.partition if parsed.is_offsets else as_partition

@@ -1,8 +1,7 @@
-"""Choose between copies of one partition: the longest good one is read, and differences in the overlap are noted."""
+"""Choose between copies of one partition: the one that reaches farthest is read, and how others differ is noted."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -11,8 +10,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from offsets_log.columnar.large import is_large
+from offsets_log.disk.alike import Alike
+from offsets_log.disk.leader_lines import EpochEntry, truncation
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.disk.extents import Extent
@@ -35,26 +35,6 @@ class Leader:
     copies: Collection[int] = ()
 
 
-class Alike:
-    """Partitions whose copies are undamaged and hold the same batches: nothing is said of each, but of all together."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[str, ...]] = Counter()
-
-    def add(self, chosen: PartitionLog, replicas: Sequence[PartitionLog]) -> None:
-        """Add a partition."""
-        self._counts[_home(chosen), *(_home(log) for log in replicas if log is not chosen)] += 1
-
-    @property
-    def notes(self) -> list[str]:
-        """Which copies are read, a sentence for each set of data directories."""
-        return [
-            f"{counted(count, 'partition has', 'partitions have')} copies with the same batches: read in {read}, left "
-            f"out in {', '.join(others)}"
-            for (read, *others), count in self._counts.items()
-        ]
-
-
 def choose_replica(
     replicas: Sequence[PartitionLog],
     leader: Leader | None = None,
@@ -65,23 +45,27 @@ def choose_replica(
 ) -> PartitionLog:
     """Return the replica that begins first and, of those, the one whose readable batches reach the highest offset.
 
-    Ties are decided by the least damage, then by size, then by order. Files without a segment's name that follow each
-    other are joined to one log; they are not replicas.
+    A replica is not chosen that a cluster would have truncated, as `leader_lines.truncation` says, while another begins
+    as early. Ties are decided by the least damage, then by the size of the batches, then by whether nothing follows
+    them, then by order. Files without a segment's name that follow each other are joined to one log; they are not
+    replicas.
 
-    If the leader is known, a replica of a later leader epoch is preferred to a longer one. The leader's own replica, if
-    undamaged, has the epoch in which it led: what others have beyond its end counts only if it is of that epoch, too.
+    If the leader is known, its own replica, if undamaged, has the epoch in which it led: what others have beyond its
+    end counts only if it is of that epoch, too.
 
-    Every replica is read whole. The notes of the answer tell the choice, the first difference from each other replica,
-    and what another one has beyond its end. Its high watermark is the highest of all replicas'.
+    Every replica is read whole. The last note of the answer tells the choice, and how each other replica differs. Its
+    high watermark is the highest of all replicas', but for those without a batch in common; of a truncated one no more
+    than what it would keep.
 
     Args:
-        alike: takes the partition if there is nothing to tell of its replicas one by one.
+        alike: takes what is to tell where the replicas agree.
         advance: called with the number of bytes read since the last call, from any thread.
         in_bulk: whether a kernel reads them; None to decide by their size.
     """
     if len(replicas) == 1:
         return replicas[0]
     from offsets_log.disk.extents import extent_of
+    from offsets_log.disk.replica_words import Comparing, home, place
 
     if in_bulk is None:
         in_bulk = is_large(sum(log.bytes_to_read for log in replicas))
@@ -90,29 +74,41 @@ def choose_replica(
     joined = _join(replicas, extents)
     if joined is not None:
         return joined
-    ranks = [_rank(extent, leader, index) for index, extent in enumerate(extents)]
+    if leader is not None:
+        extents = _led(extents, leader)
+    ranks = [_rank(index, extents, leader) for index in range(len(extents))]
     best = ranks.index(max(ranks))
-    chosen, end = replicas[best], extents[best].end
-    notes = []
-    if alike is not None and all(extent.is_as(extents[best]) for extent in extents):
-        alike.add(chosen, replicas)
-    else:
-        why = "" if leader is None else _why(best, extents, leader)
-        notes = [f"{len(replicas)} replicas: {_place(chosen)} is read, its whole batches end before offset {end}{why}"]
-        for log, extent in zip(replicas, extents, strict=True):
-            if log is not chosen:
-                notes += _notes_about(log, extent, chosen, extents[best], in_bulk)
-    marks = [log.checkpoints.high_watermark for log in replicas if log.checkpoints.high_watermark is not None]
-    told = replace(chosen.checkpoints, high_watermark=max(marks, default=None))
-    return replace(chosen, notes=(*chosen.notes, *notes), checkpoints=told)
+    chosen = replicas[best]
+    others = [*Comparing(replicas, extents, best, in_bulk).others()]
+    marks = [chosen.checkpoints.high_watermark, *(other.high_watermark for other in others)]
+    mark = max((mark for mark in marks if mark is not None), default=None)
+    why = "" if leader is None else _why(best, extents, leader)
+    note = f"{len(replicas)} replicas: {place(chosen)} is read, its whole batches end before offset {extents[best].end}"
+    note = "; ".join([f"{note}{why}", *(other.words() for other in others)])
+    homes = [home(chosen), *(home(log) for log in replicas if log is not chosen)]
+    is_told = alike is not None and alike.take([other.agreement for other in others], homes, note)
+    return replace(
+        chosen,
+        notes=chosen.notes if is_told else (*chosen.notes, note),
+        checkpoints=replace(chosen.checkpoints, high_watermark=mark),
+    )
 
 
-def _rank(extent: Extent, leader: Leader | None, index: int) -> tuple[int, ...]:
-    if leader is None:
-        return -extent.begin, extent.end, -extent.damaged, extent.size_bytes
-    is_leaders = index in leader.copies
-    epoch = max(extent.epoch, leader.epoch) if is_leaders and not extent.damaged else extent.epoch
-    return -extent.begin, epoch, extent.end, -extent.damaged, is_leaders, extent.size_bytes
+def _led(extents: Sequence[Extent], leader: Leader) -> list[Extent]:
+    """Return the extents with the epoch in which the leader led, behind the batches of its own copies."""
+    return [
+        replace(extent, epochs=[*extent.epochs, EpochEntry(leader.epoch, extent.end)])
+        if index in leader.copies and not extent.damages
+        else extent
+        for index, extent in enumerate(extents)
+    ]
+
+
+def _rank(index: int, extents: Sequence[Extent], leader: Leader | None) -> tuple[int, ...]:
+    own = extents[index]
+    is_truncated = any(truncation(own.epochs, other.epochs) is not None for other in extents)
+    is_leaders = leader is not None and index in leader.copies
+    return -own.begin, not is_truncated, own.end, -len(own.damages), is_leaders, own.size_bytes, own.tail is None
 
 
 def _why(best: int, extents: Sequence[Extent], leader: Leader) -> str:
@@ -121,23 +117,8 @@ def _why(best: int, extents: Sequence[Extent], leader: Leader) -> str:
         return f"; {led}, and this is its copy"
     if not leader.copies:
         return f"; {led}, and no copy of it was given"
-    is_damaged = any(extents[index].damaged for index in leader.copies)
+    is_damaged = any(extents[index].damages for index in leader.copies)
     return f"; {led}, but its copy is {'damaged' if is_damaged else 'older'}"
-
-
-def _notes_about(log: PartitionLog, extent: Extent, chosen: PartitionLog, best: Extent, in_bulk: bool) -> list[str]:
-    state = f"{counted(extent.damaged, 'damaged piece')}" if extent.damaged else "undamaged"
-    notes = [f"{_place(log)} is left out: offsets {extent.begin} to {extent.end - 1}, {state}, {log.size_bytes} bytes"]
-    if extent.end > best.end:
-        notes.append(f"{_place(log)} goes on to offset {extent.end - 1}, which {_place(chosen)} does not have")
-    from offsets_log.disk.extents import first_difference
-
-    difference = None if extent.content == best.content else first_difference(chosen, log, in_bulk=in_bulk)
-    if difference is not None:
-        notes.append(
-            f"{_place(chosen)} and {_place(log)} differ from record offset {difference} on; one may be compacted"
-        )
-    return notes
 
 
 def _join(logs: Sequence[PartitionLog], extents: Sequence[Extent]) -> PartitionLog | None:
@@ -148,15 +129,3 @@ def _join(logs: Sequence[PartitionLog], extents: Sequence[Extent]) -> PartitionL
     if any(extents[i].end > extents[j].begin for i, j in pairwise(order)):
         return None
     return replace(logs[order[0]], segments=tuple(segment for i in order for segment in logs[i].segments))
-
-
-def _home(log: PartitionLog) -> str:
-    """Return the data directory in which a replica's folder lies; the folder, or the file, that lies in none."""
-    place = _place(log)
-    return place.rpartition("/")[0] or place
-
-
-def _place(log: PartitionLog) -> str:
-    first = log.segments[0]
-    folder = first.file.rpartition("/")[0]
-    return first.file if first.base_offset is None or not folder else folder

@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from offsets_log.disk.alike import Alike
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.local import expand, list_directory
 from offsets_log.disk.reader import DiskLogs, open_logs
-from offsets_log.disk.replicas import Alike, choose_replica
+from offsets_log.disk.replicas import choose_replica
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.state_topics import is_decoded_topic

@@ -66,8 +66,8 @@ def of_logs(memory: Memory) -> Iterator[str]:
         if part.found.missing_offsets and tells_gaps:
             yield (
                 f"offsets partition {name}: "
-                f"{counted(part.found.missing_offsets, 'record offset is', 'record offsets are')} in no segment, and "
-                "no cleaner-offset-checkpoint says that they were compacted away"
+                f"{counted(part.found.missing_offsets, 'record offset is', 'record offsets are')} in no batch that can "
+                "be read, and no cleaner-offset-checkpoint says that they were compacted away"
             )
         yield from (
             f"offsets partition {name}: {tail}; a commit there, if there was one, is missing"

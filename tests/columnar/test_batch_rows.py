@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan import batch_rows as br
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
+from offsets_log.log_format.segment import Tail
 from tests.builders import LogBuilder
 from tests.columnar.test_cuts import BEHIND, logs_of_segments
 from tests.columnar.test_equal_engines import CRASHERS
@@ -22,10 +24,16 @@ from tests.sizes import so_many
 
 
 def told(log: PartitionLog, *, in_bulk: bool) -> list[Any]:
-    """Rows and damaged pieces, one by one."""
+    """Rows, damaged pieces and tails, one by one."""
     items: list[Any] = []
     for found in br.batch_rows(log, in_bulk=in_bulk):
-        items += [str(found.error)] if isinstance(found, Damage) else [tuple(row) for row in found.numbers.tolist()]
+        match found:
+            case Damage():
+                items.append(str(found.error))
+            case Tail():
+                items.append(found)
+            case _:
+                items += [tuple(row) for row in found.numbers.tolist()]
     return items
 
 
@@ -36,7 +44,11 @@ def expected(log: PartitionLog) -> list[Any]:
             items.append(str(item.error))
         elif isinstance(item, RecordBatch):
             epoch = item.partition_leader_epoch if item.magic == 2 else -1
-            items.append((item.base_offset, len(item.raw), item.crc, item.last_offset, epoch))
+            count = -1 if item.magic < 2 and item.attributes & 7 else item.records_count
+            horizon = item.attributes & 0x40 if item.magic == 2 else 0
+            items.append((item.base_offset, len(item.raw), item.crc, item.last_offset, epoch, count, horizon))
+        else:
+            items.append(item)
     return items
 
 
@@ -69,6 +81,15 @@ def test_hostile_segments() -> None:
 def test_a_table_that_is_full_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(br, "ROWS", 2)
     log = LogBuilder().commit(1).commit(2).commit(3).commit(4).commit(5).log
-    tables = [len(found.numbers) for found in br.batch_rows(log, in_bulk=True) if not isinstance(found, Damage)]
+    tables = [len(found.numbers) for found in br.batch_rows(log, in_bulk=True) if isinstance(found, Table)]
     assert tables == [2, 2, 1]
     assert_equal(log)
+
+
+@pytest.mark.parametrize(("behind", "zeros_behind", "kind"), [(b"", 9, "zeros"), (bytes(9), 0, "zeros"), (b"", 0, "")])
+def test_what_follows_the_last_batch(behind: bytes, zeros_behind: int, kind: str) -> None:
+    """Zeros that were never written are in no buffer."""
+    whole = LogBuilder().commit(1).log.segments[0].buffer
+    log = PartitionLog(0, (Segment("0.log", 0, bytes(whole) + behind, zeros_behind=zeros_behind),))
+    assert_equal(log)
+    assert [item.kind for item in told(log, in_bulk=True) if isinstance(item, Tail)] == [kind][: len(kind)]

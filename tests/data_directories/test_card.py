@@ -153,11 +153,53 @@ def test_stray_and_future_folders() -> None:
     ]
 
 
-def test_every_command_tells_mixed_up_disks(recorded: Recorded, tmp_path: Path) -> None:
+ANOTHER = "AnotherClusterAnother1"
+
+
+def of_another_cluster(data: Path) -> Path:
+    """Let a data directory name another cluster."""
+    meta = data / "meta.properties"
+    meta.write_text(meta.read_text().replace(CLUSTER, ANOTHER))
+    return data
+
+
+def without_topic_ids(data: Path) -> Path:
+    for file in data.glob("__consumer_offsets-*/partition.metadata"):
+        file.unlink()
+    return data
+
+
+def test_folders_of_two_topics_or_clusters_are_refused(recorded: Recorded, tmp_path: Path) -> None:
+    """The topic id decides, and where a folder has none the cluster id."""
     one = copied(recorded("kafka-4.3-one"), "stopped", tmp_path / "one")
-    other = copied(recorded("kafka-3.9-one"), "stopped", tmp_path / "other")
-    meta = other / "meta.properties"
-    meta.write_text(meta.read_text().replace(CLUSTER, "AnotherClusterAnother1"))
+    other = of_another_cluster(copied(recorded("kafka-3.9-one"), "stopped", tmp_path / "other"))
+    ids = [
+        re.findall("topic_id: (.*)", (data / "__consumer_offsets-0" / "partition.metadata").read_text())[0]
+        for data in (one, other)
+    ]
+    for command in ("compact", "groups", "info", "check", "decode"):
+        told = run(command, one, other, status=1).stderr
+        assert told == (
+            "offsets-log: error: these are folders of 2 topics, and no replicas of one __consumer_offsets: "
+            f"{one}/__consumer_offsets-0 has topic id {ids[0]}, {other}/__consumer_offsets-0 has {ids[1]}. Give those "
+            "of one at a time\n"
+        )
+    run("rescue", one, other, "--to", tmp_path / "rescued", status=1)
+    assert not (tmp_path / "rescued").exists()
+    run("compact", one / "__consumer_offsets-0", other / "__consumer_offsets-1", status=1)
+    segments = [next((data / "__consumer_offsets-0").glob("*.log")) for data in (one, other)]
+    run("compact", *segments, status=1)
+    run("compact", one, without_topic_ids(other), status=1)
+    told = run("compact", without_topic_ids(one), other, status=1).stderr
+    assert f"has cluster id {CLUSTER}, {other}/__consumer_offsets-0 has {ANOTHER}. Give" in told
+    (other / "meta.properties").unlink()
+    run("compact", one, other, "-q")
+
+
+def test_every_command_tells_mixed_up_disks(recorded: Recorded, tmp_path: Path) -> None:
+    """Of one topic by its id, as where a meta.properties was made anew."""
+    one = copied(recorded("kafka-4.3-one"), "stopped", tmp_path / "one")
+    other = of_another_cluster(copied(recorded("kafka-4.3-one"), "stopped", tmp_path / "other"))
     (one / "orders-9.0123456789abcdef0123456789abcdef-stray").mkdir()
     for command in ("compact", "groups", "info"):
         told = run(command, one, other, status=3).stderr
@@ -242,7 +284,8 @@ def test_the_copies_of_the_last_leaders_are_read(recorded: Recorded) -> None:
     assert {int(partition): int(broker) for broker, partition in read}.items() <= leaders.items()
     assert told == Counter(leaders.values())
     assert "3 copies of the cluster's metadata: " in result.stderr
-    assert re.search(r"\d+ partitions have several copies: \d+ times that of the last leader counts", result.stderr)
+    found = r"\d+ partitions of other topics have several copies: \d+ times that of the last leader counts"
+    assert re.search(found, result.stderr)
 
 
 @pytest.mark.parametrize("file", ["00000000000000000000.log", "snapshots"])

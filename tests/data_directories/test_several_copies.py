@@ -125,7 +125,8 @@ def test_a_copy_of_the_metadata_that_cannot_be_opened_is_told_and_those_behind_i
 def test_two_clusters_of_one_id_are_told(recorded: Recorded, tmp_path: Path) -> None:
     """By partitions that two directories of one broker hold, by metadata logs that differ; and by the status."""
     (one,) = data_directories(recorded("kafka-4.3-one"), "running")
-    (other,) = data_directories(recorded("kafka-4.3-blocked"), "running")
+    (blocked,) = data_directories(recorded("kafka-4.3-blocked"), "running")
+    other = shutil.copytree(blocked, tmp_path / "other", ignore=shutil.ignore_patterns("partition.metadata", "*index"))
     (later,) = data_directories(recorded("kafka-4.3-one"), "stopped")
     with open_logs([str(one), str(other)]) as opened:
         same, different = opened.clusters.namesakes

@@ -1,14 +1,16 @@
+import shutil
+import tarfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from offsets_log.disk import extents
-from offsets_log.disk.extents import first_difference
 from offsets_log.disk.reader import leader_of, open_logs
 from offsets_log.disk.replicas import Leader, choose_replica
-from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment, batches_of
 from tests.conftest import NEVER
-from tests.disk.logs import batch, name, offsets, partition, segment
+from tests.disk.logs import NEW, OLD, b_beside, batch, damaged, name, offsets, partition, parts_of, replicas, segment
 
 
 @pytest.fixture(autouse=True, params=["batch by batch", "by a kernel"])
@@ -16,28 +18,12 @@ def engine(request, bulk_from):
     bulk_from(0 if request.param == "by a kernel" else NEVER)
 
 
-def replicas(tmp_path, *contents):
-    """Open brokers a, b, … with one segment each of partition 3; return who was chosen, offsets and notes."""
-    for broker, content in zip("abc", contents, strict=False):
-        partition(tmp_path / broker, 3, {name(0): content})
-    with open_logs([str(tmp_path)]) as disk:
-        (log,) = disk.logs
-        chosen = log.segments[0].file.removeprefix(f"{tmp_path}/")[0]
-        return chosen, offsets(log), [note.replace(str(tmp_path), "") for note in log.notes]
-
-
-def damaged(at):
-    raw = bytearray(batch(at))
-    raw[-1] ^= 1
-    return bytes(raw)
-
-
 def test_choose_replica_longest_is_read(tmp_path):
     chosen, read, notes = replicas(tmp_path, segment(0, 1), segment(0, 1, 2))
     assert (chosen, read) == ("b", [0, 1, 2])
     assert notes == [
-        "2 replicas: /b/__consumer_offsets-3 is read, its whole batches end before offset 3",
-        f"/a/__consumer_offsets-3 is left out: offsets 0 to 1, undamaged, {2 * len(batch(0))} bytes",
+        "2 replicas: /b/__consumer_offsets-3 is read, its whole batches end before offset 3; /a/__consumer_offsets-3 "
+        f"is left out: offsets 0 to 1, undamaged, {2 * len(batch(0))} bytes; it has the same batches where both reach"
     ]
 
 
@@ -47,7 +33,10 @@ def test_choose_replica_with_the_begin_is_read_and_what_another_has_beyond_is_to
     with open_logs([str(tmp_path)]) as disk:
         (log,) = disk.logs
         assert offsets(log) == [0, 1, 2, 3]
-        assert any("goes on to offset 5" in note for note in log.notes)
+        assert parts_of(log.notes)[2:] == [
+            "it goes on to offset 5, which the one read does not have",
+            "it has the same batches where both reach",
+        ]
 
 
 def test_choose_replica_end_counts_only_good_batches(tmp_path):
@@ -61,27 +50,6 @@ def test_choose_replica_tie_takes_less_damage_then_bytes_then_first(tmp_path):
     assert replicas(tmp_path / "3", segment(0, 1), segment(0, 1))[0] == "a"
 
 
-def test_choose_replica_difference_is_noted_with_first_offset(tmp_path):
-    notes = replicas(tmp_path, segment(0) + segment(1, 2, value=b"w"), segment(0, 1, 2, 3))[2]
-    assert notes[2] == (
-        "/b/__consumer_offsets-3 and /a/__consumer_offsets-3 differ from record offset 1 on; one may be compacted"
-    )
-
-
-def test_copies_with_the_same_batches_are_told_together(tmp_path):
-    for broker, partitions in {"a": (3, 4, 5, 6), "b": (3, 4, 5, 6), "c": (5,)}.items():
-        for number in partitions:
-            epoch = {"leader_epoch": ord(broker)}
-            partition(tmp_path / broker, number, {name(0): batch(0, **epoch) + batch(1, **epoch)})
-    partition(tmp_path / "b", 6, {name(0): segment(0, 1) + damaged(2)})
-    with open_logs([str(tmp_path)]) as disk:
-        assert [note.replace(str(tmp_path), "") for note in disk.notes] == [
-            "2 partitions have copies with the same batches: read in /a, left out in /b",
-            "1 partition has copies with the same batches: read in /a, left out in /b, /c",
-        ]
-        assert [len(log.notes) for log in disk.logs] == [0, 0, 0, 2], "damage is told where it is"
-
-
 def test_small_partitions_are_large_together(tmp_path, monkeypatch, bulk_from):
     for broker in "ab":
         for number in range(3):
@@ -93,43 +61,66 @@ def test_small_partitions_are_large_together(tmp_path, monkeypatch, bulk_from):
         assert asked == [True] * 6
 
 
-def test_choose_replica_three_are_told_one_by_one(tmp_path):
-    chosen, _, notes = replicas(tmp_path, segment(0), segment(0, 1), segment(1))
-    assert chosen == "b"
-    assert [note.split(" ")[0] for note in notes] == [
-        "3",
-        "/a/__consumer_offsets-3",
-        "/c/__consumer_offsets-3",
-        "/b/__consumer_offsets-3",
-    ]
+def test_leader_epochs_decide_without_metadata_and_what_would_be_gone_is_told(tmp_path):
+    longer = batch(0, **OLD) + batch(1, **OLD) + batch(2, **OLD)
+    chosen, told = b_beside(tmp_path, longer, batch(0, **OLD) + batch(1, value=b"w", **NEW))
+    assert (chosen, told[1:]) == (
+        "b",
+        ["it has leader epoch 4 from offset 1 on where the one read has 5: a cluster would have truncated it there"],
+    )
+    other_epoch = batch(0, leader_epoch=3) + batch(1, value=b"w", **NEW)
+    assert b_beside(tmp_path / "2", batch(0, **OLD) + batch(1, **OLD), other_epoch)[1][1] == (
+        "it has leader epoch 4 from offset 0 on where the one read has 3: a cluster would have truncated it there"
+    )
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        (segment(0, 1), segment(0, 1, 2), None),
-        (batch(0, leader_epoch=1), batch(0, leader_epoch=7), None),
-        (segment(0, 1, 2), segment(0, 2), 1),
-        (segment(2), segment(0, 1, 2), 0),
-        (batch(0, 1), batch(0, 2), 0),
-        (b"", segment(0), None),
-    ],
-)
-def test_first_difference_leader_epoch_is_ignored_rest_is_not(tmp_path, one, other, expected):
-    for broker, content in (("a", one), ("b", other)):
+@pytest.fixture(scope="module")
+def diverged(tmp_path_factory):
+    """What `record_diverged.py` recorded of real brokers."""
+    folder = tmp_path_factory.mktemp("diverged")
+    with tarfile.open(Path(__file__).parent / "diverged.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize("has_checkpoints", [False, True])
+def test_of_brokers_that_diverged_the_copy_is_read_to_which_the_other_was_truncated(
+    diverged, tmp_path, has_checkpoints
+):
+    """The broker that came back then held the same bytes."""
+    folder = "__consumer_offsets-0"
+    for broker in ("broker-2", "broker-3"):
+        unwanted = shutil.ignore_patterns() if has_checkpoints else shutil.ignore_patterns("leader-epoch-checkpoint")
+        shutil.copytree(diverged / "before" / broker, tmp_path / broker, ignore=unwanted)
+    after = [(diverged / "after" / broker / folder / name(0)).read_bytes() for broker in ("broker-2", "broker-3")]
+    before = [(tmp_path / broker / folder / name(0)).read_bytes() for broker in ("broker-2", "broker-3")]
+    assert after == [before[1], before[1]]
+    assert len(before[0]) > len(before[1])
+    own = PartitionLog(0, (Segment("x", 0, before[0]),)), PartitionLog(0, (Segment("x", 0, before[1]),))
+    starts = [[(item.base_offset, item.crc) for item in batches_of(log)] for log in own]
+    first = next(one for one, other in zip(*starts, strict=False) if one != other)[0]
+    with open_logs([str(tmp_path)]) as disk:
+        (log,) = disk.logs
+        assert bytes(log.segments[0].buffer) == before[1]
+        told = log.notes[0].split("; ")
+        assert told[-1].startswith(f"it has leader epoch 0 from offset {first} on where the one read has ")
+        assert told[-1].endswith(": a cluster would have truncated it there")
+    assert led_by_nobody(tmp_path / "broker-3", tmp_path / "broker-2") == before[1], "in any order"
+
+
+def led_by_nobody(*paths):
+    with open_logs([str(path) for path in paths]) as disk:
+        return bytes(disk.logs[0].segments[0].buffer)
+
+
+def test_a_checkpoint_of_leader_epochs_tells_of_an_epoch_without_batches(tmp_path):
+    for broker, count in (("a", 3), ("b", 2)):
+        content = b"".join(batch(at, **OLD) for at in range(count))
         partition(tmp_path / broker, 3, {name(0): content})
-    with open_logs([str(tmp_path / "a")]) as a, open_logs([str(tmp_path / "b")]) as b:
-        for in_bulk in (False, True):
-            one, other = a.logs[0], b.logs[0]
-            assert first_difference(one, other, in_bulk=in_bulk) == expected
-            assert first_difference(other, one, in_bulk=in_bulk) == expected
-
-
-def test_first_difference_later_beginning_is_no_difference(tmp_path):
-    partition(tmp_path / "a", 3, {name(0): segment(0, 1, 2, 3)})
-    partition(tmp_path / "b", 3, {name(2): segment(2, 3)})
-    with open_logs([str(tmp_path / "a")]) as a, open_logs([str(tmp_path / "b")]) as b:
-        assert first_difference(a.logs[0], b.logs[0], in_bulk=False) is None
+    for noted, chosen in (("5 2", "b"), ("5 3", "a"), ("x", "a"), ("3 2", "a")):
+        (tmp_path / "b" / "__consumer_offsets-3" / "leader-epoch-checkpoint").write_text(f"0\n1\n{noted}\n")
+        with open_logs([str(tmp_path)]) as disk:
+            assert disk.logs[0].segments[0].file.startswith(f"{tmp_path}/{chosen}/"), noted
 
 
 def led(leader, *contents):
@@ -138,7 +129,7 @@ def led(leader, *contents):
         PartitionLog(3, (Segment(f"{place}/x", 0, content),)) for place, content in zip("abc", contents, strict=False)
     ]
     chosen = choose_replica(logs, leader)
-    return chosen.segments[0].file[0], chosen.notes[0].partition("; ")[2]
+    return chosen.segments[0].file[0], chosen.notes[0].split("; ")[1]
 
 
 @pytest.mark.parametrize(
@@ -148,10 +139,7 @@ def led(leader, *contents):
 def test_a_replica_is_told_by_its_folder_or_by_the_file_that_was_named(file, base_offset, place):
     other = PartitionLog(3, (Segment("b/x", 0, segment(0)),))
     chosen = choose_replica([PartitionLog(3, (Segment(file, base_offset, segment(0, 1)),)), other])
-    assert chosen.notes[0] == f"2 replicas: {place} is read, its whole batches end before offset 2"
-
-
-OLD, NEW = {"leader_epoch": 4}, {"leader_epoch": 5}
+    assert chosen.notes[0].startswith(f"2 replicas: {place} is read, its whole batches end before offset 2; ")
 
 
 def test_the_last_leaders_copy_is_read_though_another_has_more_that_was_never_committed():
@@ -171,6 +159,17 @@ def test_what_the_leader_wrote_in_its_epoch_counts_where_its_own_copy_is_older()
     assert led(Leader(2, 5, {1}), more, more)[0] == "b"
 
 
+def test_where_a_copy_has_the_leaders_epoch_or_a_later_one_it_tells_where_that_begins():
+    """The leader's own copy is older than its epoch then, wherever it ends."""
+    for epoch in (5, 6):
+        more = batch(0, **OLD) + batch(1, **OLD) + batch(2, leader_epoch=epoch)
+        assert led(Leader(2, 5, {1}), more, batch(0, **OLD))[0] == "a"
+    older = segment(0, 1, magic=1), segment(0, magic=1)
+    assert led(Leader(2, 5, {1}), *older)[0] == "a", "of magic 1, which has no epochs"
+    more = batch(0, **OLD) + batch(1, **OLD) + batch(2, **NEW)
+    assert led(Leader(2, 5, {1}), more, batch(0, **OLD), more[: 2 * len(batch(0))])[0] == "a"
+
+
 def test_a_damaged_copy_is_no_better_for_being_the_leaders():
     whole = batch(0, **OLD) + batch(1, **OLD)
     raw = bytearray(whole)
@@ -184,7 +183,7 @@ def test_a_damaged_copy_is_no_better_for_being_the_leaders():
 def test_without_the_leaders_copy_the_later_epoch_goes_before_the_longer_log():
     words = "broker 2 led the partition last, in leader epoch 5, and no copy of it was given"
     assert led(Leader(2, 5), batch(0, **OLD) + batch(1, **OLD), batch(0, **NEW)) == ("b", words)
-    assert led(None, batch(0, **OLD) + batch(1, **OLD), batch(0, **NEW))[0] == "a"
+    assert led(None, batch(0, **OLD) + batch(1, **OLD), batch(0, **NEW))[0] == "b"
 
 
 @pytest.mark.parametrize(
@@ -217,8 +216,19 @@ def test_the_high_watermark_is_the_highest_that_a_replica_tells_and_all_else_the
     ]
     chosen = choose_replica(logs)
     assert chosen.checkpoints == Checkpoints(high_watermark=highest, cleaned_until=0)
-    assert (chosen.notes[0], len(chosen.notes)) == ("note 0", 3)
+    assert (chosen.notes[0], len(chosen.notes)) == ("note 0", 2)
     assert choose_replica(logs[1:]) is logs[1], "of one there is no choice"
+
+
+@pytest.mark.parametrize(("mark", "highest"), [(1, 1), (2, 1), (None, None)])
+def test_a_high_watermark_of_what_a_cluster_would_have_truncated_does_not_count(mark, highest):
+    old = (Segment("a/x", 0, batch(0, **OLD) + batch(1, **OLD)),)
+    logs = [
+        PartitionLog(3, old, checkpoints=Checkpoints(high_watermark=mark)),
+        PartitionLog(3, (Segment("b/x", 0, batch(0, **OLD) + batch(1, value=b"w", **NEW)),)),
+    ]
+    chosen = choose_replica(logs)
+    assert (chosen.segments[0].file, chosen.checkpoints.high_watermark) == ("b/x", highest)
 
 
 def clusters_led_by(leader, epoch=5):

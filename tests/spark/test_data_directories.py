@@ -25,6 +25,7 @@ from offsets_log.disk.finder import Finder
 from offsets_log.disk.folder import Folder
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.user_partitions import UserPartition
+from offsets_log.errors import InputError
 from spark_jobs import jobs
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.files import FoundFile
@@ -32,6 +33,7 @@ from spark_jobs.stored_partitions import BLOCK_BYTES, StoredPartition
 from spark_jobs.stores import find_logs
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.data_directories.test_log_ends import batches, index_of
+from tests.disk.logs import batch, name, partition
 from tests.spark.conftest import words_of
 from tests.spark.stores import s3_server
 
@@ -211,6 +213,19 @@ def test_of_several_brokers_in_a_store_the_same_copies_count(recorded: Recorded)
             ends = [str(logs.ends(*place)).replace("local://", "") for place in places]
             told.append((places, ends, [note.replace("local://", "") for note in logs.notes], logs.of_leaders))
         assert told[0] == told[1]
+
+
+def test_in_a_store_leader_epochs_decide_and_other_topics_are_refused(recorded: Recorded, tmp_path: Path) -> None:
+    old = {"leader_epoch": 4}
+    partition(tmp_path / "a", 3, {name(0): batch(0, **old) + batch(1, **old) + batch(2, **old)})
+    noted = {"leader-epoch-checkpoint": b"0\n1\n5 2\n"}
+    partition(tmp_path / "b", 3, {name(0): batch(0, **old) + batch(1, **old), **noted})
+    one, other = data_directories(recorded(WHOLE), "running")[0], data_directories(recorded(OPEN), "running")[0]
+    with ExitStack() as stack:
+        (log,) = find_logs([f"local://{tmp_path}"], stack).logs
+        assert [file.path for file in log.files] == [f"local://{tmp_path}/b/__consumer_offsets-3/{name(0)}"]
+        with pytest.raises(InputError, match="folders of 2 topics, and no replicas of one"):
+            find_logs([f"local://{one}", f"local://{other}"], stack)
 
 
 def harmed(raw: bytes, at: int) -> bytes:

@@ -16,24 +16,31 @@ from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, Reading, ScanOrder, ScanPlace
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be64
+from offsets_log.columnar.wire.primitives import be32, be64
 from offsets_log.errors import Damage
-from offsets_log.events import EVERYTHING
+from offsets_log.events import EVERYTHING, TailFound
+from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.log_format.segment import Tail
 
 ROWS = 1 << 16
 """Rows of a table at most, where a kernel makes it."""
+HORIZON = b.DELETE_HORIZON_MASK
+UNCOUNTED = -1
+"""Of how many records a compressed message of magic 0 or 1 is, no header says."""
 
 
 class BatchRow(Record):
-    """A batch. Two of the same first offset, size and checksum are one batch, whatever their leader epochs."""
+    """A batch. Two of the same first offset, size and checksum hold the same, whatever their leader epochs."""
 
     base_offset: Long
     size_bytes: Long
     checksum: Long
     last_offset: Long
     leader_epoch: Long  # NO_PARTITION_LEADER_EPOCH before magic 2
+    records_count: Long  # or UNCOUNTED
+    delete_horizon: Long  # not 0: a cleaner wrote the batch anew, which may have lost no record by that
 
 
 @kernel
@@ -55,13 +62,20 @@ def _note(scan_state: a.ScanState, rows: Table[BatchRow], data: Bytes) -> Any:
         row.checksum = bt.checksum_of(data, at)
         row.last_offset = bt.last_offset(data, at)
         row.leader_epoch = bt.leader_epoch(data, at)
+        attributes = bt.attributes_of(data, at)
+        if bt.is_older(data, at):
+            row.records_count = 1 if attributes & bt.CODEC_MASK == 0 else UNCOUNTED
+            row.delete_horizon = 0
+        else:
+            row.records_count = be32(data, at + bt.RECORDS_COUNT)
+            row.delete_horizon = attributes & HORIZON
         scan_state.last_offset = row.last_offset
         scan_state.batches += 1
         scan_state.at = at + size
     return oc.FINISHED
 
 
-Found = Table[BatchRow] | Damage
+Found = Table[BatchRow] | Damage | Tail
 
 
 class _Noting(Reading):
@@ -90,9 +104,12 @@ class _Noting(Reading):
     def lose(self, damage: Damage) -> None:
         self.found.append(damage)
 
+    def end(self, found: TailFound) -> None:
+        self.found.append(found.tail)
+
 
 def batch_rows(log: PartitionLog, *, in_bulk: bool) -> Iterator[Found]:
-    """Yield the batches and the damaged pieces of a log as `iter_log` has them, batches some at a time.
+    """Yield the batches, damaged pieces and the tail of a log as `iter_log` has them, batches some at a time.
 
     Args:
         in_bulk: whether a kernel reads them, which is worth its start for a large log.
@@ -102,7 +119,7 @@ def batch_rows(log: PartitionLog, *, in_bulk: bool) -> Iterator[Found]:
         for _, item in iter_log(log):
             if isinstance(item, RecordBatch):
                 batches.append(item)
-            elif isinstance(item, Damage):
+            else:
                 yield _rows_of(batches)
                 yield item
                 batches = []
@@ -114,6 +131,7 @@ def batch_rows(log: PartitionLog, *, in_bulk: bool) -> Iterator[Found]:
         for _ in reading.steps(order.end, lambda size_bytes: None):
             yield from reading.found
             reading.found.clear()
+        yield from reading.found  # zeros behind the last batch take no step
 
 
 def _rows_of(batches: Sequence[RecordBatch]) -> Table[BatchRow]:
@@ -122,4 +140,7 @@ def _rows_of(batches: Sequence[RecordBatch]) -> Table[BatchRow]:
         row.base_offset, row.last_offset = batch.base_offset, batch.last_offset
         row.size_bytes, row.checksum = batch.size_bytes, batch.crc
         row.leader_epoch = batch.partition_leader_epoch
+        is_wrapper = batch.magic < b.NEWEST_MAGIC and batch.attributes & bt.CODEC_MASK
+        row.records_count = UNCOUNTED if is_wrapper else batch.records_count
+        row.delete_horizon = 0 if batch.magic < b.NEWEST_MAGIC else batch.attributes & HORIZON
     return rows

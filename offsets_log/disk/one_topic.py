@@ -1,0 +1,68 @@
+"""Refuse folders of several topics that are all named ``__consumer_offsets``: their logs are no replicas.
+
+The topic id in ``partition.metadata`` decides, and where a folder has none the cluster id in ``meta.properties``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from offsets_log.data_directory.directory import DataDirectory, Opener, identify
+from offsets_log.data_directory.identity import decode_partition_metadata
+from offsets_log.disk.folder import DirectoryName, Folder
+from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.log_format.file_names import PARTITION_METADATA
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+
+By = dict[str, dict[str | None, Folder]]
+"""An id → the first folder that tells it, for each of the other ids beside it."""
+
+
+def refuse_several_topics(folders: Iterable[Folder]) -> None:
+    """Refuse folders of several topics.
+
+    Those of several clusters are of several topics, unless all tell one topic id, as after a ``meta.properties`` was
+    made anew.
+
+    Raises:
+        InputError: names two of the ids, with a folder of each.
+    """
+    topics, clusters = By(), By()
+    known: dict[int, str | None] = {}
+    for folder in folders:
+        if DirectoryName.parse(folder.name).is_offsets:
+            topic_id, cluster_id = _topic_id(folder), _cluster_id(folder.above, known)
+            if topic_id is not None:
+                topics.setdefault(topic_id, {}).setdefault(cluster_id, folder)
+            if cluster_id is not None:
+                clusters.setdefault(cluster_id, {}).setdefault(topic_id, folder)
+    if len(topics) > 1:
+        raise _refused(topics, "topic id", "topics")
+    if len(clusters) > 1 and any(None in told for told in clusters.values()):
+        raise _refused(clusters, "cluster id", "clusters")
+
+
+def _topic_id(folder: Folder) -> str | None:
+    """Return the topic id in a folder; None if there is none, or it cannot be read."""
+    read = folder.beside.get(PARTITION_METADATA) or folder.files.get(PARTITION_METADATA)
+    try:
+        return None if read is None else str(decode_partition_metadata(read(), PARTITION_METADATA))
+    except OffsetsLogError:
+        return None
+
+
+def _cluster_id(above: Mapping[str, Opener], known: dict[int, str | None]) -> str | None:
+    """Return the cluster id of a data directory, each of which is asked once."""
+    if id(above) not in known:
+        known[id(above)] = identify(DataDirectory(shown_path="", files=above)).cluster_id
+    return known[id(above)]
+
+
+def _refused(by_id: By, what: str, kind: str) -> InputError:
+    places = {one: next(iter(told.values())).shown_path for one, told in by_id.items()}
+    (one, here), (other, there) = [*places.items()][:2]
+    more = f", and others have {len(places) - 2} more" if len(places) > 2 else ""
+    return InputError(
+        f"these are folders of {len(places)} {kind}, and no replicas of one {OFFSETS_TOPIC}: {here} has {what} {one}, "
+        f"{there} has {other}{more}. Give those of one at a time"
+    )
