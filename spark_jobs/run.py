@@ -231,7 +231,8 @@ class _Directories:
         """Add what was said of these directories. Raises OffsetsLogError for damage, if that is to end the run."""
         account.words += [note for note in self._opened.notes if note not in account.words]
         account.words += self.beside.clusters.notes
-        account.is_wrong = self.beside.clusters.are_mixed or self._opened.has_broken_files
+        opened = self._opened
+        account.is_wrong = self.beside.clusters.are_mixed or opened.has_broken_files or opened.copies_contradict
         damages = [*self._opened.damages, *self._damages()]
         if self.logs is not None:
             account.words += [*([LAG_BOUNDED] if self._is_bounded else []), *self.logs.in_words()]

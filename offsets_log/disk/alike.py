@@ -20,9 +20,14 @@ class Agreement(Enum):
 
 
 class Alike:
-    """Partitions whose copies agree: where they are many, nothing is said of each, but of all together."""
+    """Partitions whose copies agree: where they are many, nothing is said of each, but of all together.
+
+    Attributes:
+        are_contradicted: whether copies of any partition hold what no broker writes that has the others.
+    """
 
     def __init__(self) -> None:
+        self.are_contradicted = False
         self._sentences: dict[tuple[Agreement, tuple[str, ...]], list[str]] = {}
         self._different = 0
 

@@ -105,6 +105,11 @@ class Other:
         """Return what a side lacks, and where it holds fewer records."""
         return self.found.sides[1 - side].alone, self.found.sides[side].fewer
 
+    @property
+    def contradicts(self) -> bool:
+        """Whether it holds what no broker writes that has the copy that is read, nor its cleaner: which is right?"""
+        return self.is_foreign or bool(self.found.records.count or self.found.epochs.count)
+
     def words(self) -> str:
         """Say what it holds, and how it differs."""
         places = [place(log) for log in self.logs]

@@ -87,6 +87,8 @@ def choose_replica(
     note = "; ".join([f"{note}{why}", *(other.words() for other in others)])
     homes = [home(chosen), *(home(log) for log in replicas if log is not chosen)]
     is_told = alike is not None and alike.take([other.agreement for other in others], homes, note)
+    if alike is not None:
+        alike.are_contradicted |= any(other.contradicts for other in others)
     return replace(
         chosen,
         notes=chosen.notes if is_told else (*chosen.notes, note),

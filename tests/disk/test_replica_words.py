@@ -10,6 +10,7 @@ from offsets_log.disk.alike import TOLD
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from tests.builders import LogBuilder
 from tests.conftest import NEVER
 from tests.disk.logs import NEW, OLD, b_beside, batch, damaged, name, offsets, partition, parts_of, replicas, segment
 
@@ -342,3 +343,31 @@ def test_of_equal_copies_the_highest_high_watermark_counts():
         ]
         logs.append(PartitionLog(3, (Segment("c/x", 0, segment(0, 1)),)))
         assert choose_replica(logs).checkpoints.high_watermark == 9
+
+
+@pytest.mark.parametrize(
+    ("content", "contradicts"),
+    [
+        (segment(0, 1), False),
+        (segment(0), False),
+        (segment(0) + batch(1, value=b"w", **NEW), False),
+        (segment(0) + segment(1, value=b"w"), True),
+        (batch(0, **OLD) + batch(1, **NEW), True),
+    ],
+    ids=["same", "shorter", "of a later leader epoch", "other records", "other epochs"],
+)
+def test_copies_that_cannot_both_be_right(tmp_path, content, contradicts):
+    partition(tmp_path / "a", 3, {name(0): batch(0) + batch(1)})
+    partition(tmp_path / "b", 3, {name(0): content})
+    with open_logs([str(tmp_path)]) as disk:
+        assert disk.copies_contradict == contradicts
+
+
+def test_copies_that_contradict_each_other_decide_the_exit_status(tmp_path):
+    committed = [LogBuilder().commit(offset, group="g").log.segments[0].buffer for offset in (1, 1, 2)]
+    for broker, content in zip("abc", committed, strict=True):
+        partition(tmp_path / broker, 3, {name(0): content})
+    for brokers, status in ("ab", 0), ("ac", 3):
+        for command in ("compact", "info", "check"):
+            result = CliRunner().invoke(main, [command, *(str(tmp_path / broker) for broker in brokers)])
+            assert (command, result.exit_code) == (command, status), result.stderr
