@@ -175,12 +175,17 @@ class Outcomes:
 
 
 def first_offsets(batches: Iterable[RecordBatch], producer_ids: Collection[int]) -> dict[int, int]:
-    """Return producer id → where its open transaction begins in a log, as a broker counts it: with its first batch."""
+    """Return producer id → where its open transaction begins in a log, as a broker counts it.
+
+    It begins with its first batch of data, even without records; a control batch without a record ends nothing
+    (``CL-58``).
+    """
     found: dict[int, int] = {}
     for batch in batches if producer_ids else ():
         if batch.producer_id in producer_ids:
             if batch.is_control:
-                found.pop(batch.producer_id, None)
+                if batch.records_count:
+                    found.pop(batch.producer_id, None)
             elif batch.is_transactional:
                 found.setdefault(batch.producer_id, batch.base_offset)
     return found

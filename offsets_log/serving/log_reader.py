@@ -231,8 +231,9 @@ class LogReader:
                 if not batch.is_control:
                     opened.setdefault(batch.producer_id, batch.offset)
                     continue
-                first = opened.pop(batch.producer_id, None)
-                if first is not None and control_kind(batch) == "ABORT":
+                kind = control_kind(batch)
+                first = None if kind is None else opened.pop(batch.producer_id, None)  # an empty one ends nothing
+                if first is not None and kind == "ABORT":
                     aborted.append(AbortedTransaction(batch.producer_id, first, batch.last_offset))
             self._decided = end_offset, (aborted, list(opened.values()))
         return self._decided[1]
