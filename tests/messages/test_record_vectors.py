@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,3 +111,14 @@ def test_a_value_cut_anywhere_does_not_parse(version: str) -> None:
             with pytest.raises((CorruptRecordError, UnknownRecordTypeError)):
                 decode_coordinator_record(key[:end], value)
     assert len(seen) > 10
+
+
+def test_a_record_without_a_layout_is_written_as_newest_brokers_write_it() -> None:
+    """As records are that nobody has read from a log."""
+    written = set()
+    for line in vectors("4.3.0"):
+        record = decode_coordinator_record(*key_and_value(line), (4, 3))
+        if record.value is not None:
+            assert encode_coordinator_record(replace(record, layout=None)) == key_and_value(line)
+            written.add(record.record_type)
+    assert {4, 5, 7, 8} <= written
