@@ -271,14 +271,14 @@ class Account:
     def exit_status(self) -> int:
         """0, or 3 if something was damaged, unsupported, lost, wrong or of several clusters; 4 after an alert.
 
-        Copies of a partition that contradict each other are wrong, whichever is read.
+        Copies of a partition that disagree are wrong, whichever is read.
         Damage is that of files beside the logs too, whether this command asks what they say or not.
         """
         if self.has_alerted:
             return EXIT_ALERT
         is_incomplete = self.corrupt or self.unsupported or self.lost or self.inputs.has_broken_files
         clusters = self.inputs.clusters
-        is_untold = clusters.are_mixed or clusters.is_damaged or self.inputs.copies_contradict
+        is_untold = clusters.are_mixed or clusters.is_damaged or self.inputs.copies_in_doubt
         return EXIT_DAMAGED if is_incomplete or self.is_wrong or is_untold else 0
 
 

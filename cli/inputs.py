@@ -50,7 +50,7 @@ class Inputs(Beside):
         partitions: how many partitions were read.
         are_open: whether the logs' files are.
         damages: what could not be read of dumps and archives when they were opened.
-        has_broken_files, copies_contradict: what `DiskLogs` says.
+        has_broken_files, copies_in_doubt: what `DiskLogs` says.
         locate: sets the position of damage in a dump to its line there.
         shows_group: whether ``--group`` shows a group of this name.
         shows_topic: whether ``--topic`` shows a topic of this name.
@@ -67,7 +67,7 @@ class Inputs(Beside):
         self.absent = opened.absent
         self.damages = opened.damages
         self.has_broken_files = opened.has_broken_files
-        self.copies_contradict = opened.copies_contradict
+        self.copies_in_doubt = opened.copies_in_doubt
         self.partitions = len(opened.logs)
         self.are_open = True
         self.locate = opened.locate

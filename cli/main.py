@@ -146,8 +146,8 @@ def main() -> None:
     archive of these (.tar, .tar.gz, .tar.zst, .zip), or - for a pipe. Nothing is ever written to it.
 
     Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged,
-    unsupported or missing, or copies contradict each other (standard error says what); 4 an --alert of --follow came
-    true.
+    unsupported or missing, or copies of a partition disagree (standard error says what); 4 an --alert of --follow
+    came true.
 
     \b
     Completion in bash; for other shells zsh_source or fish_source:

@@ -232,7 +232,7 @@ class _Directories:
         account.words += [note for note in self._opened.notes if note not in account.words]
         account.words += self.beside.clusters.notes
         opened = self._opened
-        account.is_wrong = self.beside.clusters.are_mixed or opened.has_broken_files or opened.copies_contradict
+        account.is_wrong = self.beside.clusters.are_mixed or opened.has_broken_files or opened.copies_in_doubt
         damages = [*self._opened.damages, *self._damages()]
         if self.logs is not None:
             account.words += [*([LAG_BOUNDED] if self._is_bounded else []), *self.logs.in_words()]

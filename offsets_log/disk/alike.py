@@ -23,11 +23,11 @@ class Alike:
     """Partitions whose copies agree: where they are many, nothing is said of each, but of all together.
 
     Attributes:
-        are_contradicted: whether copies of any partition hold what no broker writes that has the others.
+        are_in_doubt: whether copies of any partition disagree, or one has what the one read should have.
     """
 
     def __init__(self) -> None:
-        self.are_contradicted = False
+        self.are_in_doubt = False
         self._sentences: dict[tuple[Agreement, tuple[str, ...]], list[str]] = {}
         self._different = 0
 

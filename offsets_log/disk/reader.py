@@ -63,7 +63,7 @@ class DiskLogs:
         clusters: whose the data directories are, and what the metadata in them says.
         absent: partitions that a data directory names and that were asked for, but that have no segment.
         has_broken_files: whether a checkpoint, or what tells whose a data directory is, cannot be read; notes say it.
-        copies_contradict: whether copies of a partition hold what cannot both be right; notes say it.
+        copies_in_doubt: whether copies of a partition disagree, or one goes on where the one read ends; notes say it.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class DiskLogs:
         self.logs = logs
         self.absent = absent
         self.clusters = finder.clusters
-        self.copies_contradict = False
+        self.copies_in_doubt = False
         self.has_broken_files = bool(finder.broken) or any(one.damage for one in self.clusters.identities)
         self.notes = [*finder.notes, *dumps.notes, *iter_mixed_up(self.clusters.identities), *self.clusters.namesakes]
         self.damages = finder.damages + dumps.damages
@@ -191,7 +191,7 @@ def open_logs(
         finder.notes += alike.notes
         absent = finder.absent([log.offsets_partition for log in known if log.offsets_partition is not None])
         opened = DiskLogs(known + unknown, dumps, finder, stack.pop_all(), absent)
-        opened.copies_contradict = alike.are_contradicted
+        opened.copies_in_doubt = alike.are_in_doubt
         return opened
 
 

@@ -106,9 +106,14 @@ class Other:
         return self.found.sides[1 - side].alone, self.found.sides[side].fewer
 
     @property
-    def contradicts(self) -> bool:
-        """Whether it holds what no broker writes that has the copy that is read, nor its cleaner: which is right?"""
-        return self.is_foreign or bool(self.found.records.count or self.found.epochs.count)
+    def goes_on(self) -> bool:
+        """Whether it has more of the same line behind the end of the copy that is read."""
+        return self.extent.end > self.read.end and self.cut is None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it goes on, or holds what no broker writes that has the copy that is read, nor its cleaner."""
+        return self.is_foreign or self.goes_on or bool(self.found.records.count or self.found.epochs.count)
 
     def words(self) -> str:
         """Say what it holds, and how it differs."""
@@ -132,8 +137,8 @@ class Other:
                 f"it begins later, but has leader epoch {over.later} from offset {over.offset} on where the one read "
                 f"has {over.epoch}: a cluster would have truncated the one read there"
             )
-        if own.end > read.end and not self.cut:
-            yield f"it goes on to offset {own.end - 1}, which the one read does not have"
+        if self.goes_on:
+            yield f"it goes on to offset {own.end - 1}, which the one read does not have: give it alone to read it"
         is_in_both = max(own.begin, read.begin) < min(own.end, read.end)
         if found.are_none and is_in_both and not self.cut and not self.overrules:
             yield "it has the same batches" + ("" if own.end == read.end else " where both reach")

@@ -43,12 +43,12 @@ def choose_replica(
     *,
     in_bulk: bool | None = None,
 ) -> PartitionLog:
-    """Return the replica that begins first and, of those, the one whose readable batches reach the highest offset.
+    """Return the replica that lacks least at its begin and, of those, the one whose batches reach the highest offset.
 
-    A replica is not chosen that a cluster would have truncated, as `leader_lines.truncation` says, while another begins
-    as early. Ties are decided by the least damage, then by the size of the batches, then by whether nothing follows
-    them, then by order. Files without a segment's name that follow each other are joined to one log; they are not
-    replicas.
+    What is below the log start offset that is noted beside it a replica does not lack. One is not chosen that a cluster
+    would have truncated, as `leader_lines.truncation` says, while another lacks no more at its begin. Ties are decided
+    by the least damage, then by the size of the batches, then by whether nothing follows them, then by order. Files
+    without a segment's name that follow each other are joined to one log; they are not replicas.
 
     If the leader is known, its own replica, if undamaged, has the epoch in which it led: what others have beyond its
     end counts only if it is of that epoch, too.
@@ -76,7 +76,7 @@ def choose_replica(
         return joined
     if leader is not None:
         extents = _led(extents, leader)
-    ranks = [_rank(index, extents, leader) for index in range(len(extents))]
+    ranks = [_rank(index, replicas, extents, leader) for index in range(len(extents))]
     best = ranks.index(max(ranks))
     chosen = replicas[best]
     others = [*Comparing(replicas, extents, best, in_bulk).others()]
@@ -88,7 +88,7 @@ def choose_replica(
     homes = [home(chosen), *(home(log) for log in replicas if log is not chosen)]
     is_told = alike is not None and alike.take([other.agreement for other in others], homes, note)
     if alike is not None:
-        alike.are_contradicted |= any(other.contradicts for other in others)
+        alike.are_in_doubt |= any(other.is_in_doubt for other in others)
     return replace(
         chosen,
         notes=chosen.notes if is_told else (*chosen.notes, note),
@@ -106,11 +106,14 @@ def _led(extents: Sequence[Extent], leader: Leader) -> list[Extent]:
     ]
 
 
-def _rank(index: int, extents: Sequence[Extent], leader: Leader | None) -> tuple[int, ...]:
+def _rank(
+    index: int, replicas: Sequence[PartitionLog], extents: Sequence[Extent], leader: Leader | None
+) -> tuple[int, ...]:
     own = extents[index]
+    lacked = max(own.begin - (replicas[index].checkpoints.log_start_offset or 0), 0)
     is_truncated = any(truncation(own.epochs, other.epochs) is not None for other in extents)
     is_leaders = leader is not None and index in leader.copies
-    return -own.begin, not is_truncated, own.end, -len(own.damages), is_leaders, own.size_bytes, own.tail is None
+    return -lacked, not is_truncated, own.end, -len(own.damages), is_leaders, own.size_bytes, own.tail is None
 
 
 def _why(best: int, extents: Sequence[Extent], leader: Leader) -> str:

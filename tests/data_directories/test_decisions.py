@@ -16,17 +16,13 @@ from cli.main import main
 from offsets_log.data_directory import transactions as t
 from offsets_log.data_directory.decisions import Outcomes, PendingTransaction, first_offsets, pending_transactions
 from offsets_log.disk.reader import open_logs
-from offsets_log.log_format.building import empty_batch
-from offsets_log.log_format.partition_log import PartitionLog, Segment, batches_of
+from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.profile import PROFILES
-from offsets_log.serving.log_reader import LogReader
-from tests.builders import LogBuilder
 from tests.conftest import NEVER, BulkFrom
 from tests.data_directories.copies import Recorded, data_directories
-from tests.serving.test_records import Files
 
 EXPECTED = {
     "g-tx-hanging-empty": ("tx-hanging-empty", "hanging"),
@@ -400,15 +396,3 @@ def test_a_transaction_begins_with_its_first_batch_behind_the_last_marker(record
             partial = replay(iter_events(log), PROFILES["modern"], on_damage=lambda damage: None)
             open_ones = {value.producer_id: value.record_offset for value in partial.iter_pending()}
             assert first_offsets(batches_of(log), set(open_ones)) == open_ones
-
-
-def test_an_empty_control_batch_ends_no_transaction() -> None:
-    """What is left of a marker when its record was cleaned away (``CL-58``); an empty batch of data begins one."""
-    log = LogBuilder().commit(1, producer=7).commit(2, producer=7).end(7).commit(3, producer=7)
-    emptied = [empty_batch(batch) for batch in batches_of(log.log)]
-    whole = log.batches
-    for batches, begin in ([*whole], 3), ([*whole[:2], emptied[2], whole[3]], 0), ([emptied[0], *whole[1:2]], 0):
-        read = PartitionLog(0, (Segment("f", 0, b"".join(batches)),))
-        assert first_offsets(batches_of(read), {7}) == {7: begin}
-        end = list(batches_of(read))[-1].last_offset + 1
-        assert LogReader(Files({0: b"".join(batches)})).last_stable_offset(end) == begin

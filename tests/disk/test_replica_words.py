@@ -360,7 +360,7 @@ def test_copies_that_cannot_both_be_right(tmp_path, content, contradicts):
     partition(tmp_path / "a", 3, {name(0): batch(0) + batch(1)})
     partition(tmp_path / "b", 3, {name(0): content})
     with open_logs([str(tmp_path)]) as disk:
-        assert disk.copies_contradict == contradicts
+        assert disk.copies_in_doubt == contradicts
 
 
 def test_copies_that_contradict_each_other_decide_the_exit_status(tmp_path):

@@ -34,9 +34,21 @@ def test_choose_replica_with_the_begin_is_read_and_what_another_has_beyond_is_to
         (log,) = disk.logs
         assert offsets(log) == [0, 1, 2, 3]
         assert parts_of(log.notes)[2:] == [
-            "it goes on to offset 5, which the one read does not have",
+            "it goes on to offset 5, which the one read does not have: give it alone to read it",
             "it has the same batches where both reach",
         ]
+        assert disk.copies_in_doubt
+
+
+def test_choose_replica_lacks_nothing_that_begins_at_its_log_start(tmp_path):
+    partition(tmp_path / "a", 3, {name(0): segment(0, 1), name(2): segment(2, 3)})
+    partition(tmp_path / "b", 3, {name(2): segment(2, 3, 4, 5)})
+    for log_start, expected in (1, [0, 1, 2, 3]), (2, [2, 3, 4, 5]), (3, [2, 3, 4, 5]):
+        checkpoint = f"0\n1\n__consumer_offsets 3 {log_start}\n"
+        (tmp_path / "b" / "log-start-offset-checkpoint").write_text(checkpoint)
+        with open_logs([str(tmp_path)]) as disk:
+            assert offsets(disk.logs[0]) == expected
+            assert disk.copies_in_doubt == (log_start == 1)
 
 
 def test_choose_replica_end_counts_only_good_batches(tmp_path):
