@@ -54,7 +54,7 @@ class Inputs(Beside):
         locate: sets the position of damage in a dump to its line there.
         shows_group: whether ``--group`` shows a group of this name.
         shows_topic: whether ``--topic`` shows a topic of this name.
-        find_stops: yields the logs of which a bound by time leaves out batches that are within it.
+        find_stops: yields the logs that a bound by time ends, and where.
     """
 
     def __init__(self, reading: ReadOptions, opened: DiskLogs, **how: Any) -> None:
@@ -213,11 +213,11 @@ class Inputs(Beside):
         Args:
             option: what bounds by record offset instead.
         """
-        yield from (in_words(log, stop, option) for log, stop in self.stops)
+        yield from of_unread(self.stops, option)
 
     @property
     def stops(self) -> list[tuple[PartitionLog, Stop]]:
-        """Return the logs of which the bound by time leaves out batches that are within it, and where it ends them."""
+        """Return the logs that the bound by time ends, and where."""
         if (time_ms := self.reading.until_time) is None:
             return []
         bounds = time_ms, self.reading.until_offset
@@ -247,7 +247,8 @@ class Inputs(Beside):
     def iter_beyond(self, time_ms: int) -> Iterator[str]:
         """Yield a sentence for each log that no time can bound, and one if the time is before or after all logs."""
         yield from self.iter_timeless()
-        if words := self.beyond(time_ms):
+        is_clock_wrong = time_ms == self.reading.until_time and any(stop.batches for _, stop in self.stops)
+        if not is_clock_wrong and (words := self.beyond(time_ms)):
             yield words
 
     def beyond(self, time_ms: int) -> str | None:
@@ -303,7 +304,7 @@ class Inputs(Beside):
 
 
 def find_stops(inputs: Inputs, time_ms: int) -> Iterator[tuple[PartitionLog, Stop]]:
-    """Yield the logs of which a bound by time leaves out batches that are within it; only headers are read."""
+    """Yield the logs that a bound by time ends, and where; only headers are read."""
     from offsets_log.columnar.scan.time_bound import find_stop
 
     in_bulk = is_large(sum(log.bytes_to_read for log in inputs.logs))
@@ -312,17 +313,32 @@ def find_stops(inputs: Inputs, time_ms: int) -> Iterator[tuple[PartitionLog, Sto
             yield log, stop
 
 
-def in_words(log: PartitionLog, stop: Stop, option: str) -> str:
-    """Say what a bound by time leaves out of a log that is within it; ``option`` is of `Inputs.iter_unread`."""
-    partition, given = log.offsets_partition, stop.last_offset + 1
-    asked = f"{option} {given}" if partition is None else f"{option} {partition}:{given}"
-    return (
-        f"offsets partition {partition_name(partition)} is read only up to record offset {stop.record_offset}, where "
-        f"a batch has the time {shown_time(stop.time_ms)}; "
-        f"{counted(stop.batches, 'later batch', 'later batches')}, up to record offset {stop.last_offset}, "
-        f"{'is of a time' if stop.batches == 1 else 'are of times'} before the bound again and not read: {asked} "
-        "instead of the time reads them"
-    )
+def of_unread(
+    stops: Iterable[tuple[PartitionLog, Stop]],
+    option: str = "--until-offset",
+    is_told: Callable[[PartitionLog, Stop], bool] = lambda log, stop: False,
+) -> Iterator[str]:
+    """Yield a sentence for each log of which a bound by time leaves out batches that are within it, then what helps.
+
+    Args:
+        option: what bounds by record offset instead.
+        is_told: of which nothing is to be said again.
+    """
+    bounds, is_said = [], False
+    for log, stop in stops:
+        partition = log.offsets_partition
+        bounds.append(f"{option} {'' if partition is None else f'{partition}:'}{stop.end_offset}")
+        if stop.batches and not is_told(log, stop):
+            is_said = True
+            yield (
+                f"offsets partition {partition_name(partition)} is read only below record offset {stop.record_offset}, "
+                f"where a batch has the time {shown_time(stop.time_ms)}; "
+                f"{counted(stop.batches, 'later batch', 'later batches')}, the last of which ends with record offset "
+                f"{stop.end_offset - 1}, {'is of a time' if stop.batches == 1 else 'are of times'} before the bound "
+                "again and not read"
+            )
+    if is_said:
+        yield f"instead of the time, {' '.join(bounds)} reads them, too"
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:

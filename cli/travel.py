@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Container, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cli.account import Account
-from cli.inputs import in_words
+from cli.inputs import of_unread
 from cli.moments import Moments, shown_moment
 from cli.options import Time
 from cli.serve_options import ServeOptions
@@ -130,10 +130,12 @@ class Travel:
         if words := self._moments.beyond(at):
             self._say(words)
 
-    def _say_of_stops(self, stops: Iterable[tuple[PartitionLog, Stop]]) -> None:
-        """Report logs that end too early at a moment."""
-        for log, stop in stops:
-            self._say(in_words(log, stop, "--until-offset"))
+    def _say_of_stops(
+        self, stops: Iterable[tuple[PartitionLog, Stop]], told: Container[tuple[int | None, int]] = ()
+    ) -> None:
+        """Report logs that end too early at a moment, but those of which it was said that they end at that place."""
+        for words in of_unread(stops, is_told=lambda log, stop: _place(log, stop) in told):
+            self._say(words)
 
     def _ends_only(self) -> int:
         """Return of how many partitions an archive has only the end."""
@@ -265,7 +267,7 @@ class Travel:
     async def _play(self, speed: float) -> None:
         """Go forward in the log as time passes."""
         listener = self._listeners[0]
-        told = {_place(*stop) for stop in self._moments.stops_at(listener.at)}
+        told = _places(self._moments.stops_at(listener.at))
         while True:
             began, at = time.monotonic(), listener.at
             await asyncio.sleep(PLAY_EVERY_S)
@@ -276,10 +278,15 @@ class Travel:
                     if (words := self._moments.beyond(listener.at)) and not self._moments.beyond(at):
                         self._say(words)
                     stops = await self._aside(self._moments.stops_at, listener.at)
-                    self._say_of_stops(stop for stop in stops if _place(*stop) not in told)
-                    told.update(_place(*stop) for stop in stops)
+                    self._say_of_stops(stops, told)
+                    told |= _places(stops)
                 except OffsetsLogError as error:
                     self._say(str(error))
+
+
+def _places(stops: Iterable[tuple[PartitionLog, Stop]]) -> set[tuple[int | None, int]]:
+    """Return where logs end too early."""
+    return {_place(log, stop) for log, stop in stops if stop.batches}
 
 
 def _place(log: PartitionLog, stop: Stop) -> tuple[int | None, int]:

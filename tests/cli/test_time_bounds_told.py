@@ -39,9 +39,10 @@ def data(tmp_path: Path) -> Path:
 
 
 TOLD = (
-    f"offsets partition 3 is read only up to record offset 2, where a batch has the time {LATE}; 3 later batches, up "
-    "to record offset 5, are of times before the bound again and not read: {option} 3:6 instead of the time reads them"
+    f"offsets partition 3 is read only below record offset 2, where a batch has the time {LATE}; 3 later batches, the "
+    "last of which ends with record offset 5, are of times before the bound again and not read"
 )
+INSTEAD = "instead of the time, {} 3:6 reads them, too"
 
 
 @pytest.mark.parametrize("bulk_from", [0, 1 << 30])
@@ -54,7 +55,7 @@ def test_every_command_with_the_option_tells_it(
     monkeypatch.setattr(large, "BULK_FROM_BYTES", bulk_from)
     groups = ["-g", "*"] if command == "history" else []
     result = run(command, data, *groups, "--until-time", BOUND)
-    assert TOLD.format(option="--until-offset") in result.stderr.splitlines()
+    assert {TOLD, INSTEAD.format("--until-offset")} <= {*result.stderr.splitlines()}
     assert result.exit_code == 0
     assert "is read only" not in run(command, data, *groups, "--until-time", BOUND, "--until-offset", "3").stderr
     assert "is read only" not in run(command, data, *groups, "--until-time", str(TIME + 10**8)).stderr
@@ -71,8 +72,31 @@ def test_one_batch_and_a_file_of_no_partition(tmp_path: Path) -> None:
     path = tmp_path / "copy.log"
     (data / "__consumer_offsets-3" / f"{0:020}.log").rename(path)
     said = run("compact", path, "--until-time", BOUND).stderr
-    assert "1 later batch, up to record offset 3, is of a time before the bound again" in said
-    assert "--until-offset 4 instead of the time reads them" in said
+    assert "1 later batch, the last of which ends with record offset 3, is of a time before the bound again" in said
+    assert "instead of the time, --until-offset 4 reads them, too" in said
+
+
+@pytest.mark.parametrize("bulk_from", [0, 1 << 30])
+def test_what_helps_bounds_all_partitions(bulk_from: int, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that the time ends rightly where it ends them; those that it does not end not at all."""
+    monkeypatch.setattr(large, "BULK_FROM_BYTES", bulk_from)
+    for partition, log in (5, LogBuilder().commit(0).skip(9_000).commit(1)), (6, LogBuilder().commit(0)):
+        write(log, data, partition=partition)
+    said = run("compact", data, "--until-time", BOUND).stderr.splitlines()
+    assert said.count("instead of the time, --until-offset 3:6 --until-offset 5:9001 reads them, too") == 1
+    assert (
+        run("compact", data, "--until-offset", "3:2", "--until-offset", "5:9001").stdout
+        == run("compact", data, "--until-time", BOUND).stdout
+    )
+
+
+def test_a_time_within_logs_whose_clock_jumped_is_not_beyond_them(tmp_path: Path) -> None:
+    log = LogBuilder().commit(0).skip(3_600_000).commit(1)
+    log.batches += jumped(late_ms=0).batches[:1]
+    log.batches[-1] = (log.offset).to_bytes(8) + log.batches[-1][8:]
+    said = run("compact", write(log, tmp_path), "--until-time", str(TIME + 100)).stderr
+    assert "1 later batch" in said
+    assert "after the logs end" not in said
 
 
 def test_damage_is_not_counted(data: Path) -> None:
@@ -80,7 +104,10 @@ def test_damage_is_not_counted(data: Path) -> None:
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     path.write_bytes(raw)
-    assert "2 later batches, up to record offset 4, are of" in run("compact", data, "--until-time", BOUND).stderr
+    assert (
+        "2 later batches, the last of which ends with record offset 4, are of"
+        in run("compact", data, "--until-time", BOUND).stderr
+    )
 
 
 def test_a_time_beyond_the_calendar(tmp_path: Path) -> None:
@@ -93,29 +120,29 @@ def test_rescue_has_it_first(bulk_from: int, data: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(large, "BULK_FROM_BYTES", bulk_from)
     to = tmp_path / "rescued"
     result = run("rescue", data, "--until-time", BOUND, "--to", to)
-    told = TOLD.format(option="--until-offset")
-    assert (result.exit_code, result.stderr.splitlines().count(told)) == (0, 1)
-    assert read_json(to / "plan.json")["doubts"][0] == told
+    told = [TOLD, INSTEAD.format("--until-offset")]
+    assert (result.exit_code, *map(result.stderr.splitlines().count, told)) == (0, 1, 1)
+    assert read_json(to / "plan.json")["doubts"][:2] == told
     text = (to / "README.txt").read_text()
-    assert f"doubtful\n---------------------------\n\n- {told}\n" in text
+    assert f"doubtful\n---------------------------\n\n- {TOLD}\n" in text
     assert f"until 2023-11-14 22:13:25.000Z ({BOUND} ms)." in text
 
 
 def test_the_report_has_it(data: Path, tmp_path: Path) -> None:
     run("report", data, "--until-time", BOUND, "--to", tmp_path / "page.html")
-    assert "is read only up to record offset 2" in (tmp_path / "page.html").read_text()
+    assert "is read only below record offset 2" in (tmp_path / "page.html").read_text()
 
 
 def test_clean_tells_it(data: Path, tmp_path: Path) -> None:
     said = run("clean", data, "--until-time", BOUND, "--to", tmp_path / "cleaned").stderr
-    assert TOLD.format(option="--until-offset") in said.splitlines()
+    assert TOLD in said.splitlines()
 
 
 def test_both_moments_of_diff(data: Path) -> None:
     said = run("diff", data, "--from-time", BOUND, "--until-time", str(TIME + 6_000)).stderr
-    assert said.count("is read only up to") == 2
-    assert TOLD.format(option="--from-offset") in said.splitlines()
-    assert TOLD.format(option="--until-offset") in said.splitlines()
+    assert said.count("is read only below") == 2
+    assert INSTEAD.format("--from-offset") in said.splitlines()
+    assert TOLD in said.splitlines()
 
 
 def test_from_time_of_history_ends_nothing(data: Path) -> None:

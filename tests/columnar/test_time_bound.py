@@ -25,10 +25,11 @@ def expected(log: PartitionLog, time_ms: int, until_offset: int | None) -> Stop 
     batches = [batch for batch in batches_of(log) if until_offset is None or batch.last_offset < until_offset]
     first = next((i for i, batch in enumerate(batches) if batch.max_timestamp_ms > time_ms), len(batches))
     within = [batch for batch in batches[first:] if NO_TIMESTAMP != batch.max_timestamp_ms <= time_ms]
-    if not within:
+    if first == len(batches):
         return None
     stop = batches[first]
-    return Stop(stop.base_offset, stop.max_timestamp_ms, len(within), within[-1].last_offset)
+    end = within[-1].last_offset + 1 if within else stop.base_offset
+    return Stop(stop.base_offset, stop.max_timestamp_ms, len(within), end)
 
 
 def assert_equal(log: PartitionLog, *, until_offsets: tuple[int | None, ...] = (None,)) -> None:
@@ -83,18 +84,17 @@ def test_what_is_counted_and_below_what_offset(log: PartitionLog) -> None:
 
 def test_the_first_later_batch_and_those_within_behind_it() -> None:
     log = SAMPLES[0]
-    assert find_stop(log, TIME + 4000, in_bulk=True) == Stop(2, TIME + 9000, 3, 8)
-    assert find_stop(log, TIME + 4000, 4, in_bulk=True) == Stop(2, TIME + 9000, 1, 3)
+    assert find_stop(log, TIME + 4000, in_bulk=True) == Stop(2, TIME + 9000, 3, 9)
+    assert find_stop(log, TIME + 4000, 4, in_bulk=True) == Stop(2, TIME + 9000, 1, 4)
     assert find_stop(log, TIME + 20_000, in_bulk=True) is None
-    assert find_stop(log, -(1 << 80), in_bulk=True) is None
-    assert find_stop(SAMPLES[2], TIME + 4000, in_bulk=True) is None
+    assert find_stop(log, -(1 << 80), in_bulk=True) == Stop(0, TIME + 1000, 0, 0)
 
 
 def test_a_batch_without_a_time_is_not_within() -> None:
     builder = LogBuilder().add((b"\x00\x00", b""), times=(TIME + 9000,))
     log = builder.add((b"\x00\x00", b""), times=(NO_TIMESTAMP,)).log
     for in_bulk in (True, False):
-        assert find_stop(log, TIME, in_bulk=in_bulk) is None
+        assert find_stop(log, TIME, in_bulk=in_bulk) == Stop(0, TIME + 9000, 0, 0)
 
 
 @pytest.mark.parametrize("log", SAMPLES)

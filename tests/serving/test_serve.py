@@ -240,7 +240,7 @@ def jumped(data: Path) -> None:
     path.write_bytes(first + (500).to_bytes(8) + late.batches[0][8:] + b"".join(others))
 
 
-JUMPED = "offsets partition 0 is read only up to record offset 500, where a batch has the time"
+JUMPED = "offsets partition 0 is read only below record offset 500, where a batch has the time"
 
 
 def test_of_a_log_that_ends_too_early_it_is_told_at_every_moment(data: Path) -> None:

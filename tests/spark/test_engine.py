@@ -206,5 +206,5 @@ def test_what_a_bound_by_time_leaves_out(spark: Any, tmp_path: Path, monkeypatch
     for bounds in (["--until-time", str(TIME + 350)], ["--until-time", str(TIME + 350), "--until-offset", "200"]):
         here, there = (run(("info", *bounds), tmp_path, *engine).stderr for engine in ([], ["--engine", "spark"]))
         assert words_of(there) == words_of(here)
-        assert "is read only up to record offset 150, " in there
+        assert "is read only below record offset 150, " in there
         assert ("; 199 later batches, " if len(bounds) == 2 else "; 49 later batches, ") in there

@@ -32,14 +32,14 @@ class Stop:
 
     Attributes:
         record_offset, time_ms: where the batch begins, and its max timestamp.
-        batches: how many of those behind it are not later than the bound.
-        last_offset: the last offset of the last of these.
+        batches: how many of those behind it are not later than the bound, usually none.
+        end_offset: behind the last of these; without any it is where the batch begins.
     """
 
     record_offset: int
     time_ms: int
     batches: int
-    last_offset: int
+    end_offset: int
 
 
 class TimeBound(Record):
@@ -70,11 +70,12 @@ class TimeBound(Record):
 
     @property
     def stop(self) -> Stop | None:
-        """Where the reading ends; None where no batch behind that place is within the bound."""
-        batches = int(self.within - self.within_before)
-        if self.stop_offset == a.NOTHING or not batches:
+        """Where the reading ends; None where no batch is later than the bound."""
+        if self.stop_offset == a.NOTHING:
             return None
-        return Stop(int(self.stop_offset), int(self.stop_time_ms), batches, int(self.last_offset))
+        batches = int(self.within - self.within_before)
+        end_offset = int(self.last_offset) + 1 if batches else int(self.stop_offset)
+        return Stop(int(self.stop_offset), int(self.stop_time_ms), batches, end_offset)
 
 
 @inlined
@@ -136,7 +137,7 @@ def note_piece(order: ScanOrder, cursor: Cursor, end: ScanPlace, scanner: Scanne
 
 
 def find_stop(log: PartitionLog, time_ms: int, until_offset: int | None = None, *, in_bulk: bool) -> Stop | None:
-    """Return where a bound by time ends the reading of a log; None if no batch behind that place is within it.
+    """Return where a bound by time ends the reading of a log; None if it does not.
 
     Damage is left out as it is when records are read.
 
