@@ -23,7 +23,7 @@
 ``offsets``             rows of ``compact``: what to restore, no two of one group, topic and partition
 ``pending``             rows of ``rebuild``: offsets of transactions that were open
 ``orphans``             rows of ``compact`` whose group does not exist: a broker serves them to nobody
-``duplicates``          rows of ``compact`` that another offsets partition has with better right
+``duplicates``          rows of ``compact`` of a group that another offsets partition has with better right
 ``share_offsets``       rows of ``compact --table share-offsets``, with ``log_start_offset``, ``log_end_offset``,
                         ``start_timestamp_ms`` of the first record, and ``redelivered``, the runs of records that
                         were done above the start; only where the input has ``__share_group_state``

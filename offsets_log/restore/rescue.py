@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
+from offsets_log.broker.home import iter_superseded
 from offsets_log.coordinator_document import Memory
 from offsets_log.data_directory.stranded import Stranded
 from offsets_log.replay.group import STREAMS
@@ -62,7 +63,8 @@ def make_plan(
     """
     document = memory.document(damages)
     count = count_of(memory, asked.partitions)
-    offsets, duplicates = settle_duplicates(document["offsets"], count)
+    states = ((part.log.offsets_partition, part.state) for part in memory.parts)
+    offsets, duplicates = settle_duplicates(document["offsets"], count, set(iter_superseded(states, count)))
     plan: Row = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -152,20 +154,28 @@ def count_of(memory: Memory, told: PartitionCount | None) -> PartitionCount:
     return count_shown_by(groups)
 
 
-def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[Row], list[Row]]:
-    """Choose one row for each group, topic and partition; return the chosen rows and the others.
+def settle_duplicates(
+    rows: Sequence[Row], count: PartitionCount, superseded: Set[tuple[int, str]] = frozenset()
+) -> tuple[list[Row], list[Row]]:
+    """Choose at most one row for each group, topic and partition; return the chosen rows and the others.
 
     A row from the group's own offsets partition wins. If no row is from there, the one committed last wins, as far as
     commit times are known.
+
+    Args:
+        superseded: offsets partitions and groups of which no row wins, as the group's own partition has the group.
     """
     kept, others = [], []
     for (group, _, _), found in groupby(rows, key=itemgetter("group", "topic", "partition")):
         same = list(found)
+        if superseded:
+            others += (row for row in same if (row["offsets_partition"], group) in superseded)
+            same = [row for row in same if (row["offsets_partition"], group) not in superseded]
         if len(same) > 1:
             home = partition_for(group, count.number)
             same.sort(key=lambda row: (row["offsets_partition"] == home, *_age(row)))
-        kept.append(same.pop())
-        others += same
+        kept += same[-1:]
+        others += same[:-1]
     return kept, others
 
 
