@@ -165,7 +165,8 @@ def settle_duplicates(
     Args:
         superseded: offsets partitions and groups of which no row wins, as the group's own partition has the group.
     """
-    kept, others = [], []
+    kept: list[Row] = []
+    others: list[Row] = []
     for (group, _, _), found in groupby(rows, key=itemgetter("group", "topic", "partition")):
         same = list(found)
         if superseded:
