@@ -113,7 +113,7 @@ def command(
         has_found = holds_anything(plan)
         session.account.is_wrong |= not has_found or bool(session.inputs.idle_filters)
         if has_found:
-            judged = add_judgement(session, plan, target)
+            judged = add_judgement(session, plan, target, memory.profile)
             session.account.is_wrong |= bool(judged)
             write_files(directory, rescue_files(plan, judged))
         else:

@@ -170,7 +170,7 @@ def _problems(
         yield DENIED
     if start is None or end is None:
         yield NO_LOG
-    elif offset < start:
+    elif offset < start and not now.is_tiered:
         yield BELOW
     elif offset > end:
         yield BEYOND
