@@ -18,9 +18,12 @@ from offsets_log.disk.beside import Beside
 from offsets_log.disk.reader import open_logs
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.replay.profile import MODERN
+from offsets_log.restore.apply import restore
 from offsets_log.restore.copied_target import CopiedTarget
+from offsets_log.restore.journal import Journal
 from offsets_log.restore.judging import PROBLEMS, Denied, in_words, judge
 from offsets_log.restore.plan import as_offset
+from offsets_log.restore.policy import Policy
 from offsets_log.restore.target import Committed, PartitionNow
 from offsets_log.rows.tables import Row
 from tests.builders import LogBuilder, member
@@ -98,6 +101,20 @@ def test_a_topic_is_another_one_if_both_ids_are_told_and_differ(
     cluster.logs["orders", 0] = PartitionNow(0, 100, 0, there)
     found = [found["problems"] for found in judge(cluster, [row("g", topic_id=planned)])]
     assert found == ([["another topic"]] if is_other else [])
+
+
+def test_what_is_there_already_needs_no_commit() -> None:
+    """As `restore` answers: neither members nor the ends of the log are in its way."""
+    there = {("orders", number): Committed(500, None, "") for number in (0, 1, 2)}
+    cluster = FakeCluster({"g": "Stable"}, g=there)
+    cluster.logs["orders", 1] = PartitionNow(600, 700)
+    cluster.logs["orders", 2] = PartitionNow()
+    rows = [row("g", partition=number, offset=500) for number in (0, 1, 2)]
+    assert not list(judge(cluster, rows))
+    changes = list(restore(cluster, rows, Policy(), Journal(), None))
+    assert {(change.kind, change.reason) for change in changes} == {("unchanged", None)}
+    (other,) = judge(cluster, [row("g", offset=499)])
+    assert other["problems"] == ["members", "beyond end", "ahead"]
 
 
 def test_a_group_that_cannot_be_asked() -> None:
