@@ -124,7 +124,7 @@ def _copied(session: Session, inputs: Inputs, profile: Profile) -> tuple[Judged,
         )
     engine = Engine(inputs, session.account.aside(inputs))
     loaded = {log.offsets_partition: state for log, state, _ in engine.load_whole(profile, whole_groups=True)}
-    states = at_home(loaded, inputs.offsets_partition_count).values()
+    states = at_home(loaded, inputs.count_of(loaded.items())).values()
     ids = {identity.cluster_id for identity in inputs.clusters.identities} - {None}
     for words in inputs.notes:
         session.account.say(f"target: {words}")

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.replay.coordinator_state import CoordinatorState
-from offsets_log.replay.partition_count import PartitionCount, partition_count
+from offsets_log.replay.partition_count import PartitionCount, count_of
 from offsets_log.replay.partition_for import partition_for
 
 
@@ -26,9 +26,7 @@ def at_home(
     """
     found = dict(states)
     known = {partition: state for partition, state in states.items() if partition is not None}
-    partitions = told or partition_count(
-        {partition: state.groups.keys() | state.hidden_groups for partition, state in known.items()}
-    )
+    partitions = told or count_of(states.items())
     if partitions.is_guess:
         return found
     for partition, state in known.items():

@@ -13,8 +13,8 @@
 ``until``               ``time_ms`` or null, and ``offsets``, a list of ``[offsets partition or null for all, offset]``
 ``filters``             ``groups`` and ``topics``, globs, and ``offsets_partitions``; empty lists for no filter
 ``offsets_partitions``  ``count`` of ``__consumer_offsets``, the ``source`` of that number (``option``, ``metadata``,
-                        ``data``, ``default``, ``guess``), and which of them were ``absent`` from the input (null
-                        where a file does not tell which it is)
+                        ``checkpoints``, ``data``, ``default``, ``guess``), and which of them were ``absent`` from the
+                        input (null where a file does not tell which it is)
 ``end_offsets``         offsets partition → the offset where its log continues
 ``loads``, ``history``  offsets partition → as in ``rebuild``
 ``groups``              ``group``, ``type``, ``state``, ``protocol_type``, ``members`` (how many), ``offsets_partition``
