@@ -58,10 +58,8 @@ class Brokers:
     def _answers(self, read: Iterable[Loaded]) -> Iterator[Part]:
         parts = [(log, state, found, self._outcomes(log, state)) for log, state, found in read]
         answered = [next((it.state for it in outcomes.values()), state.as_broker()) for _, state, _, outcomes in parts]
-        at_homes = at_home(
-            {log.offsets_partition: state for (log, *_), state in zip(parts, answered, strict=True)},
-            self.session.inputs.offsets_partition_count,
-        )
+        states = {log.offsets_partition: state for (log, *_), state in zip(parts, answered, strict=True)}
+        at_homes = at_home(states, self.session.inputs.count_of(states.items()))
         for log, state, found, outcomes in parts:
             yield log, replace(at_homes[log.offsets_partition], problems=state.problems), found, outcomes
 

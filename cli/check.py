@@ -258,6 +258,7 @@ def _partitions_in_words(partitions: PartitionCount) -> str:
     why = {
         "option": "as given",
         "metadata": "as the cluster's metadata says",
+        "checkpoints": "as the data directory shows",
         "data": "as the groups found show",
         "default": "the default",
         "guess": "the default, which these few groups do not confirm",

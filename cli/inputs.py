@@ -25,7 +25,7 @@ from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.messages.other_topic import first_groups, is_of_another_topic
-from offsets_log.replay.partition_count import PartitionCount, count_shown_by
+from offsets_log.replay.partition_count import PartitionCount, count_of, count_shown_by
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import partition_name
@@ -33,6 +33,14 @@ from offsets_log.words import counted, shown_time
 
 if TYPE_CHECKING:
     from offsets_log.columnar.scan.time_bound import Stop
+    from offsets_log.replay.coordinator_state import CoordinatorState
+
+TOLD_BY = {
+    "option": "--partitions says",
+    "metadata": "the cluster's metadata says",
+    "checkpoints": "the data directory shows",
+}
+"""Source of `Inputs.offsets_partition_count` → who says so."""
 
 WHAT_TO_GIVE = f"Give a broker's data directory (log.dirs), or of its directories those named {OFFSETS_TOPIC}-N"
 
@@ -83,11 +91,26 @@ class Inputs(Beside):
 
     @property
     def offsets_partition_count(self) -> PartitionCount | None:
-        """How many partitions the offsets topic has, by --partitions or else the metadata; None if neither tells."""
+        """How many partitions the offsets topic has, by --partitions, the metadata or checkpoints; None if none tells.
+
+        Partitions without a gap among them are all, where checkpoints name some that are missing.
+        """
         if self.reading.partitions is not None:
             return PartitionCount(self.reading.partitions, "option")
         told = None if self.metadata is None else self.metadata.partition_count(OFFSETS_TOPIC)
-        return None if told is None else PartitionCount(told, "metadata")
+        if told is not None:
+            return PartitionCount(told, "metadata")
+        known = {log.offsets_partition for log in self.logs} | self._named
+        return PartitionCount(len(known), "checkpoints") if self.absent and known == set(range(len(known))) else None
+
+    def count_of(self, states: Iterable[tuple[int | None, CoordinatorState]]) -> PartitionCount:
+        """Return the same; where nothing tells, what was loaded shows it."""
+        return self.offsets_partition_count or count_of(states, self._named)
+
+    @property
+    def _named(self) -> set[int | None]:
+        """Partitions that only the data directories name."""
+        return {missing.offsets_partition for missing in self.absent}
 
     @property
     def idle_filters(self) -> list[str]:
@@ -106,7 +129,7 @@ class Inputs(Beside):
         read = {log.offsets_partition for log in self.logs}
         if not asked or None in read:
             return
-        count, shown_by = self._count_shown(read)
+        count, shown_by = self._count_shown()
         if not count and self.are_open:
             yield (
                 f"how many partitions {OFFSETS_TOPIC} has is not known, so a group may belong to one that was not "
@@ -116,18 +139,13 @@ class Inputs(Beside):
             if (home := partition_for(group, count)) not in read:
                 yield f"{group} belongs to offsets partition {home} of {count} (as {shown_by}), which was not read"
 
-    def _count_shown(self, read: Set[int | None]) -> tuple[int, str]:
-        """Return how many offsets partitions there are, 0 if that is not known, and what says so.
-
-        Partitions without a gap among them are all, where checkpoints name some that are missing.
-        """
+    def _count_shown(self) -> tuple[int, str]:
+        """Return how many offsets partitions there are, 0 if that is not known, and what says so."""
         if (told := self.offsets_partition_count) is not None:
-            return told.number, "--partitions says" if told.source == "option" else "the cluster's metadata says"
-        known = read | {missing.offsets_partition for missing in self.absent}
-        if self.absent and known == set(range(len(known))):
-            return len(known), "the data directory shows"
+            return told.number, TOLD_BY[told.source]
         logs = (log for log in self.logs if self.are_open and log.offsets_partition is not None)
-        found = count_shown_by({log.offsets_partition or 0: first_groups(log) for log in logs})
+        named = {number: set[str]() for number in self._named if number is not None}
+        found = count_shown_by(named | {log.offsets_partition or 0: first_groups(log) for log in logs})
         return (0, "") if found.is_guess else (found.number, "the groups here show")
 
     @property

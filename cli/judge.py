@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cli.account import Account
     from cli.inputs import Inputs
     from cli.session import Session
-    from offsets_log.disk.reader import DiskLogs
+    from offsets_log.replay.profile import Profile
     from offsets_log.restore.judging import Judged
     from offsets_log.rows.tables import Row
 
@@ -62,8 +62,11 @@ def target_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_target
 
 
-def add_judgement(session: Session, plan: Row, asked: TargetOptions) -> list[Row] | None:
+def add_judgement(session: Session, plan: Row, asked: TargetOptions, profile: Profile) -> list[Row] | None:
     """Judge the target, if one is given, and add to the plan what is wrong with it; return the rows of such offsets.
+
+    Args:
+        profile: by whose rules the groups of a copy are loaded.
 
     Raises:
         OffsetsLogError: the copy cannot be read, or the cluster does not answer.
@@ -75,7 +78,7 @@ def add_judgement(session: Session, plan: Row, asked: TargetOptions) -> list[Row
     if not asked.paths and asked.bootstrap_server is None:
         return None
     rows = rows_of(plan)
-    with _opened(session, asked) as (target, name):
+    with _opened(session, asked, profile) as (target, name):
         judged = list(judge(target, rows))
         plan["target"] = {
             "name": asked.bootstrap_server or list(asked.paths),
@@ -91,7 +94,7 @@ def add_judgement(session: Session, plan: Row, asked: TargetOptions) -> list[Row
 
 
 @contextmanager
-def _opened(session: Session, asked: TargetOptions) -> Iterator[tuple[Judged, str]]:
+def _opened(session: Session, asked: TargetOptions, profile: Profile) -> Iterator[tuple[Judged, str]]:
     if asked.bootstrap_server is not None:
         from cli.command_config import properties_of
         from offsets_log.cluster.admin import Cluster
@@ -105,13 +108,13 @@ def _opened(session: Session, asked: TargetOptions) -> Iterator[tuple[Judged, st
 
     with ExitStack() as stack:
         opened = stack.enter_context(open_logs(asked.paths, may_lack_offsets=True))
-        yield _copied(session, Inputs(ReadOptions(paths=asked.paths, quiet=True), opened), opened)
+        yield _copied(session, Inputs(ReadOptions(paths=asked.paths, quiet=True), opened), profile)
 
 
-def _copied(session: Session, inputs: Inputs, opened: DiskLogs) -> tuple[Judged, str]:
+def _copied(session: Session, inputs: Inputs, profile: Profile) -> tuple[Judged, str]:
     from cli.engine import Engine
+    from offsets_log.broker.home import at_home
     from offsets_log.errors import InputError
-    from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.copied_target import CopiedTarget
 
     if not inputs.copied_logs:
@@ -119,24 +122,17 @@ def _copied(session: Session, inputs: Inputs, opened: DiskLogs) -> tuple[Judged,
             "no partition of a user's topic is in this target: give a whole data directory, or what pull wrote",
             file=inputs.reading.paths[0],
         )
-    profile = PROFILES["modern"]
     engine = Engine(inputs, session.account.aside(inputs))
-    states = [state for _, state, _ in engine.load_whole(profile, whole_groups=True)]
-    topics: dict[str, int] = {}
-    for partition in inputs.user_partitions:
-        topics[partition.topic] = max(topics.get(partition.topic, 0), partition.partition + 1)
-    for topic, number in opened.told_ends[0].spans:
-        topics[topic] = max(topics.get(topic, 0), number + 1)
-    metadata = inputs.metadata
-    if metadata is not None and not metadata.replay.is_partial:
-        topics |= {topic.name: len(topic.partitions) for topic in metadata.replay.image.topics.values()}
+    loaded = {log.offsets_partition: state for log, state, _ in engine.load_whole(profile, whole_groups=True)}
+    states = at_home(loaded, inputs.count_of(loaded.items())).values()
     ids = {identity.cluster_id for identity in inputs.clusters.identities} - {None}
     for words in inputs.notes:
         session.account.say(f"target: {words}")
-    name = "in the copy of the target" + ("" if states else ", which has no offsets topic")
+    groups = f"loaded by profile {profile.name}" if states else "which has no offsets topic"
+    name = f"in the copy of the target, {groups}"
     cluster_id = ids.pop() if len(ids) == 1 else None
     starts = _share_starts(inputs, session.account)
-    return CopiedTarget(cluster_id, topics, inputs.copied_logs, states, profile, starts), name
+    return CopiedTarget(cluster_id, inputs.topics, inputs.copied_logs, states, profile, starts), name
 
 
 def _share_starts(inputs: Inputs, account: Account) -> Iterator[tuple[str, tuple[str, int], int]]:

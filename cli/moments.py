@@ -18,7 +18,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import Retention
-from offsets_log.replay.partition_count import FEW, PartitionCount, partition_count
+from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
@@ -88,9 +88,10 @@ class Moments:
         inputs = self.session.inputs
         parts = list(self._parts(session, PROFILES[self.profile]))
         self.failures.update({log.offsets_partition: state.failure for log, state, _ in parts})
-        homes = at_home({log.offsets_partition: state for log, state, _ in parts}, inputs.offsets_partition_count)
+        loaded = {log.offsets_partition: state for log, state, _ in parts}
+        count = inputs.count_of(loaded.items())
+        homes = at_home(loaded, count)
         states = [(log, homes[log.offsets_partition], table) for log, _, table in parts]
-        present = {log.offsets_partition: state.groups for log, state, _ in states}
         offsets = CommittedOffsets([(table, state.groups) for _, state, table in states])
         ends = {
             log.offsets_partition: Ends(log.segments[0].base_offset or 0, state.end_offset)
@@ -117,7 +118,7 @@ class Moments:
             topics=topics,
             names=names,
             cluster=self._cluster(),
-            offsets_partitions=offsets_partitions_of(present, inputs.offsets_partition_count),
+            offsets_partitions=offsets_partitions_of(loaded.keys(), count),
             share_offsets=self._share_offsets(session),
             logs=self.logs,
         )
@@ -152,14 +153,10 @@ class Moments:
         return found
 
 
-def offsets_partitions_of(
-    groups: Mapping[int | None, Collection[str]], told: PartitionCount | None
-) -> OffsetsPartitions:
-    """Return which offsets partitions are there; without the number of all, where too few groups would show it."""
-    present = {partition: names for partition, names in groups.items() if partition is not None}
-    count = told or partition_count(present)
-    is_guess = count.is_guess or (told is None and sum(map(len, present.values())) < FEW)
-    return OffsetsPartitions(None if is_guess or None in groups else count.number, frozenset(present))
+def offsets_partitions_of(read: Collection[int | None], count: PartitionCount) -> OffsetsPartitions:
+    """Return which offsets partitions are there; without the number of all, where that is a guess."""
+    present = frozenset(partition for partition in read if partition is not None)
+    return OffsetsPartitions(None if count.is_guess or None in read else count.number, present)
 
 
 def _parts(session: Session, profile: Profile) -> Iterator[Part]:

@@ -82,7 +82,7 @@ def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> No
                 if row["group"] is None or session.inputs.shows_group(row["group"])
             ],
             sampled=samples.finish(),
-            asked=rescue_options(session),
+            asked=rescue_options(session, memory),
             damages=session.account.damages,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,

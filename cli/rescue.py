@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cli.session import Session
+    from offsets_log.coordinator_document import Memory
     from offsets_log.restore.rescue import RescueOptions
     from offsets_log.restore.rows import Files
     from offsets_log.rows.tables import Row
@@ -102,7 +103,7 @@ def command(
         notes = [*session.inputs.iter_idle_bounds(), *session.inputs.remarks, *session.inputs.clusters.notes]
         plan = make_plan(
             memory,
-            rescue_options(session, as_broker=broker.as_broker),
+            rescue_options(session, memory, as_broker=broker.as_broker),
             session.account.damages,
             unread=unread,
             notes=notes,
@@ -113,7 +114,7 @@ def command(
         has_found = holds_anything(plan)
         session.account.is_wrong |= not has_found or bool(session.inputs.idle_filters)
         if has_found:
-            judged = add_judgement(session, plan, target)
+            judged = add_judgement(session, plan, target, memory.profile)
             session.account.is_wrong |= bool(judged)
             write_files(directory, rescue_files(plan, judged))
         else:
@@ -142,7 +143,7 @@ def holds_anything(plan: Row) -> bool:
     return any(map(plan.get, names if plan["filters"]["topics"] else (*names, "groups")))
 
 
-def rescue_options(session: Session, *, as_broker: bool = False) -> RescueOptions:
+def rescue_options(session: Session, memory: Memory, *, as_broker: bool = False) -> RescueOptions:
     """Return what a run was asked to take of its inputs."""
     from offsets_log.restore.rescue import RescueOptions
 
@@ -154,7 +155,8 @@ def rescue_options(session: Session, *, as_broker: bool = False) -> RescueOption
         groups=reading.group,
         topics=reading.topic,
         offsets_partitions=reading.offsets_partition,
-        partitions=session.inputs.offsets_partition_count,
+        partitions=session.inputs.count_of((part.log.offsets_partition, part.state) for part in memory.parts),
+        absent=session.inputs.absent,
     )
 
 

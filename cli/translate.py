@@ -165,7 +165,7 @@ def _plan_of_source(session: Session, profile: str, broker: BrokerOptions) -> Ro
         memory.add(*part)
     return make_plan(
         memory,
-        rescue_options(session, as_broker=broker.as_broker),
+        rescue_options(session, memory, as_broker=broker.as_broker),
         session.account.damages,
         notes=(*session.inputs.notes, *session.inputs.clusters.notes),
         corrupt=session.account.corrupt,

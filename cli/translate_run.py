@@ -151,8 +151,8 @@ class Translation:
     def _is_former(self, row: Row) -> bool:
         """Return whether an offset counts records of another topic than that of the name in the source's copy."""
         assert self._source.logs is not None
-        now = None if row["topic_id"] is None else self._source.logs.topic_id(row["topic"], row["partition"])
-        return now is not None and str(now) != row["topic_id"]
+        place, committed_ms = (row["topic"], row["partition"]), row.get("commit_timestamp_ms")
+        return not self._source.logs.is_of_copy(*place, row["topic_id"], committed_ms)
 
     # ------------------------------------------------------------------------------------------- ways, best first
 

@@ -6,12 +6,12 @@ only at what it loaded from that partition; the Scala one has one cache for all 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.replay.coordinator_state import CoordinatorState
-from offsets_log.replay.partition_count import PartitionCount, partition_count
+from offsets_log.replay.partition_count import PartitionCount, count_of
 from offsets_log.replay.partition_for import partition_for
 
 
@@ -26,13 +26,11 @@ def at_home(
     """
     found = dict(states)
     known = {partition: state for partition, state in states.items() if partition is not None}
-    partitions = told or partition_count(
-        {partition: state.groups.keys() | state.hidden_groups for partition, state in known.items()}
-    )
+    partitions = told or count_of(states.items())
     if partitions.is_guess:
         return found
     for partition, state in known.items():
-        strays = {group: home for group in state.groups if (home := _home(group, partitions, partition)) != partition}
+        strays = strays_of(state, partitions, partition)
         if not strays:
             continue
         found[partition] = _without(found[partition], strays)
@@ -41,6 +39,25 @@ def at_home(
                 if home in found and group not in found[home].groups:
                     found[home] = _with(found[home], state, group)
     return found
+
+
+def strays_of(state: CoordinatorState, partitions: PartitionCount, found_in: int) -> dict[str, int]:
+    """Return the groups of an offsets partition that belong to another, and to which."""
+    return {group: home for group in state.groups if (home := _home(group, partitions, found_in)) != found_in}
+
+
+def iter_superseded(
+    states: Iterable[tuple[int | None, CoordinatorState]], partitions: PartitionCount
+) -> Iterator[tuple[int, str]]:
+    """Yield the groups in a partition that is not theirs while their own has them too; none where that is a guess."""
+    if partitions.is_guess:
+        return
+    known = [(partition, state) for partition, state in states if partition is not None]
+    present = {(partition, group) for partition, state in known for group in state.groups}
+    for partition, state in known:
+        for group, home in strays_of(state, partitions, partition).items():
+            if (home, group) in present:
+                yield partition, group
 
 
 def _home(group: str, partitions: PartitionCount, found_in: int) -> int:

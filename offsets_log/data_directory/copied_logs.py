@@ -172,12 +172,18 @@ class CopiedLogs:
             topic_id: None where it is not known. Then any will do, unless it was made after the commit.
             committed_ms: the time of the commit; None where it is not known.
         """
+        return self.ends(topic, partition) if self.is_of_copy(topic, partition, topic_id, committed_ms) else None
+
+    def is_of_copy(self, topic: str, partition: int, topic_id: str | None, committed_ms: int | None = None) -> bool:
+        """Return whether an offset counts records of the copy, not of a former or later topic of that name (``DD-4``).
+
+        Args:
+            topic_id, committed_ms: as of `ends_for`.
+        """
         if topic_id is None:
-            is_of_copy = self.made_after(topic, partition, committed_ms) is None
-        else:
-            own = self.topic_id(topic, partition)
-            is_of_copy = own is None or str(own) == topic_id
-        return self.ends(topic, partition) if is_of_copy else None
+            return self.made_after(topic, partition, committed_ms) is None
+        own = self.topic_id(topic, partition)
+        return own is None or str(own) == topic_id
 
     def made_after(
         self, topic: str, partition: int, committed_ms: int | None, topic_id: Uuid | None = None

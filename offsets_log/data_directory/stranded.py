@@ -71,6 +71,14 @@ class Topics:
             return None
         return "the cluster has no such topic" if found is None else f"the topic has {_partitions(found)}"
 
+    def partition_counts(self) -> dict[str, int]:
+        """Return topic → number of partitions, by the metadata and by copies and told ends of which it is not told."""
+        counts = {name: len(topic.partitions) for name, topic in self._by_name.items()}
+        for topic, partition in self._logs.partitions():
+            if self.absence(topic, partition) is None:
+                counts[topic] = max(counts.get(topic, 0), partition + 1)
+        return counts
+
     def topic_id(self, topic: str, partition: int) -> str | None:
         """Return the id of the topic that has this name now: by the metadata, or by the copy of the partition.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from offsets_log.data_directory.decisions import Outcomes
     from offsets_log.data_directory.metadata_copies import ClusterMetadata, Clusters
     from offsets_log.data_directory.share_groups import ShareStates
-    from offsets_log.data_directory.stranded import Stranded
+    from offsets_log.data_directory.stranded import Stranded, Topics
     from offsets_log.data_directory.transactions import TransactionStates
     from offsets_log.disk.packed_partitions import PackedPartition
     from offsets_log.disk.user_partitions import UserPartition
@@ -84,10 +84,16 @@ class Beside:
 
     def iter_stranded(self, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
         """Yield the given offsets that lead to no record in the other topics' logs."""
-        from offsets_log.data_directory.stranded import Topics, find_stranded
+        from offsets_log.data_directory.stranded import find_stranded
 
-        replay = None if self.metadata is None else self.metadata.replay
-        return find_stranded(self.copied_logs, Topics(self.copied_logs, replay), offsets)
+        return find_stranded(self.copied_logs, self.topics, offsets)
+
+    @cached_property
+    def topics(self) -> Topics:
+        """Which topics and partitions there are, as far as the cluster's metadata tells."""
+        from offsets_log.data_directory.stranded import Topics
+
+        return Topics(self.copied_logs, None if self.metadata is None else self.metadata.replay)
 
     @cached_property
     def transaction_states(self) -> TransactionStates:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partition_for import DEFAULT_PARTITIONS, positive_hash
 
 SAMPLE = 2000
@@ -21,8 +22,8 @@ class PartitionCount(NamedTuple):
     """The number of partitions of `__consumer_offsets`, and how it is known.
 
     Attributes:
-        source: ``option`` if the user gave it, ``metadata`` if the cluster's metadata log tells it, ``data`` or
-            ``default`` if groups confirm it, ``guess`` if too few do.
+        source: ``option`` if the user gave it, ``metadata`` if the cluster's metadata log tells it, ``checkpoints`` if
+            those of a data directory do, ``data`` or ``default`` if groups confirm it, ``guess`` if too few do.
     """
 
     number: int
@@ -69,3 +70,17 @@ def count_shown_by(groups: Mapping[int, Collection[str]]) -> PartitionCount:
     """Return the answer of `partition_count`, which is a guess if there is no group at all."""
     count = partition_count(groups)
     return count if any(groups.values()) else count._replace(source="guess")
+
+
+def count_of(states: Iterable[tuple[int | None, CoordinatorState]], named: Iterable[int | None] = ()) -> PartitionCount:
+    """Return the answer of `count_shown_by` for what was loaded, whatever a filter hides of it.
+
+    Args:
+        states: offsets partition and what was loaded from it; None for one that nobody tells.
+        named: partitions that there are too, with groups that nobody knows.
+    """
+    groups: dict[int, set[str]] = {number: set() for number in named if number is not None}
+    for partition, state in states:
+        if partition is not None:
+            groups.setdefault(partition, set()).update(state.groups, state.hidden_groups)
+    return count_shown_by(groups)

@@ -16,7 +16,7 @@ from offsets_log.report.lags import LAG_TABLE_COLUMNS
 from offsets_log.report.lines import generation_lines, offset_lines
 from offsets_log.report.samples import Sampled
 from offsets_log.restore import doubts
-from offsets_log.restore.rescue import RescueOptions, count_of, what_was_read
+from offsets_log.restore.rescue import RescueOptions, what_was_read
 from offsets_log.rows.tables import Row, partition_name
 
 PAGE_GROUP_COLUMNS = (
@@ -200,7 +200,7 @@ def _problem_rows(found: ReportInput) -> Iterator[Row]:
     """Yield what is wrong, the worst first, and what was not read."""
     yield from _of_loads(found.memory)
     yield from _of_damage(found)
-    read = what_was_read(found.memory, found.asked, count_of(found.memory, found.asked.partitions))
+    read = what_was_read(found.memory, found.asked)
     groups = [{"group": row["group"]} for row in found.groups]
     for words in (*doubts.of_partitions(read | {"groups": groups}), *doubts.of_logs(found.memory)):
         yield {"severity": DOUBT, "problem": words}

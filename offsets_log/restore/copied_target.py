@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.stranded import Topics
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.profile import Profile
 from offsets_log.restore.judging import Denied
@@ -32,18 +33,17 @@ class CopiedTarget(CopiedOffsets):
     def __init__(
         self,
         cluster_id: str | None,
-        topics: Mapping[str, int],
+        topics: Topics,
         logs: CopiedLogs,
         states: Iterable[CoordinatorState],
         profile: Profile,
         share_starts: Iterable[tuple[str, TopicPartition, int]] = (),
     ) -> None:
         """Args:
-        topics: topic → number of partitions.
-        states: what the coordinators of its offsets partitions hold.
+        states: what clients are answered from each of its offsets partitions.
         share_starts: where share groups start: group, partition, offset.
         """
-        self._cluster_id, self._topics, self._logs = cluster_id, dict(topics), logs
+        self._cluster_id, self._topics, self._logs = cluster_id, topics, logs
         self._groups: dict[str, str] = {}
         super().__init__({})
         self.share_groups = CopiedOffsets({})
@@ -65,7 +65,7 @@ class CopiedTarget(CopiedOffsets):
 
     def topics(self) -> dict[str, int]:
         """Return topic → number of partitions."""
-        return self._topics
+        return self._topics.partition_counts()
 
     def partitions(self, wanted: Collection[TopicPartition]) -> dict[TopicPartition, PartitionNow]:
         """Return where the logs begin and end; nothing of those that are not in the copy."""
@@ -73,10 +73,12 @@ class CopiedTarget(CopiedOffsets):
         return {key: self._partition(*key) for key in wanted}
 
     def _partition(self, topic: str, partition: int) -> PartitionNow:
-        ends, topic_id = self._logs.ends(topic, partition), self._logs.topic_id(topic, partition)
+        topic_id = self._topics.topic_id(topic, partition)
+        ends = self._logs.ends_for(topic, partition, topic_id)
         if ends is None:
-            return PartitionNow()
-        return PartitionNow(ends.log_start_offset, ends.end_offset, None, None if topic_id is None else str(topic_id))
+            return PartitionNow(topic_id=topic_id)
+        is_tiered = self._topics.is_tiered(topic)
+        return PartitionNow(ends.log_start_offset, ends.end_offset, topic_id=topic_id, is_tiered=is_tiered)
 
     def denied(self, groups: Sequence[str], topics: Sequence[str]) -> Denied:
         """Return that nothing is known to be denied."""

@@ -108,7 +108,11 @@ def of_plan(plan: Row) -> Iterator[str]:
     yield from _of_groups(plan)
     offsets = plan["offsets"]
     if plan["duplicates"]:
-        yield f"offsets that stand in a second offsets partition too, which does not count: {len(plan['duplicates'])}"
+        groups = named(dict.fromkeys(row["group"] for row in plan["duplicates"]))
+        yield (
+            "offsets from a second offsets partition of their group, which does not count: "
+            f"{len(plan['duplicates'])} of {groups}"
+        )
     if plan["orphans"]:
         yield f"offsets of groups that do not exist any more, which are not restored: {len(plan['orphans'])}"
     if losing := sum(row["metadata"] != "" for row in offsets):

@@ -12,7 +12,9 @@ from itertools import groupby
 from typing import Protocol
 
 from offsets_log.errors import ClusterError, ClusterLostError
+from offsets_log.restore.changes import UNCHANGED, kind_of
 from offsets_log.restore.doubts import is_active, named
+from offsets_log.restore.policy import Policy, wish
 from offsets_log.restore.rows import counted_rows, is_share_row, kind_of_row
 from offsets_log.restore.target import NO_GROUP, UNKNOWN, Committed, Offsets, PartitionNow, TopicPartition
 from offsets_log.rows.tables import Row
@@ -55,6 +57,9 @@ PROBLEMS = {
     NOT_ASKED: ("of groups that it does not tell of", "restore refuses these alone"),
 }
 """Problem → what is so of offsets, and what the tools make of them."""
+
+OF_COMMITS = (MEMBERS, BELOW, BEYOND, NO_LOG)
+"""What is in the way of a commit: `restore` sends none for what is there already."""
 
 _SET_SHARES = "AlterShareGroupOffsets sets them, and {}; restore refuses them unless --out-of-range says otherwise"
 SHARE_EFFECTS = {
@@ -144,6 +149,8 @@ def judge(target: Judged, rows: Sequence[Row]) -> Iterator[Row]:
             key = row["topic"], row["partition"]
             now, found = partitions.get(key, UNKNOWN), current.get(key)
             problems = [*of_group, *_problems(row, counts, now, found, denied)]
+            if kind_of(wish(row, now, None, Policy()).wanted, found) == UNCHANGED:
+                problems = [problem for problem in problems if problem not in OF_COMMITS]
             if problems:
                 yield {
                     **{name: row[name] for name in JUDGED_COLUMNS[:4]},
@@ -170,7 +177,7 @@ def _problems(
         yield DENIED
     if start is None or end is None:
         yield NO_LOG
-    elif offset < start:
+    elif offset < start and not now.is_tiered:
         yield BELOW
     elif offset > end:
         yield BEYOND

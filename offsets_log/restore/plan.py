@@ -13,8 +13,8 @@
 ``until``               ``time_ms`` or null, and ``offsets``, a list of ``[offsets partition or null for all, offset]``
 ``filters``             ``groups`` and ``topics``, globs, and ``offsets_partitions``; empty lists for no filter
 ``offsets_partitions``  ``count`` of ``__consumer_offsets``, the ``source`` of that number (``option``, ``metadata``,
-                        ``data``, ``default``, ``guess``), and which of them were ``absent`` from the input (null
-                        where a file does not tell which it is)
+                        ``checkpoints``, ``data``, ``default``, ``guess``), and which of them were ``absent`` from the
+                        input (null where a file does not tell which it is)
 ``end_offsets``         offsets partition → the offset where its log continues
 ``loads``, ``history``  offsets partition → as in ``rebuild``
 ``groups``              ``group``, ``type``, ``state``, ``protocol_type``, ``members`` (how many), ``offsets_partition``
@@ -23,7 +23,7 @@
 ``offsets``             rows of ``compact``: what to restore, no two of one group, topic and partition
 ``pending``             rows of ``rebuild``: offsets of transactions that were open
 ``orphans``             rows of ``compact`` whose group does not exist: a broker serves them to nobody
-``duplicates``          rows of ``compact`` that another offsets partition has with better right
+``duplicates``          rows of ``compact`` of a group that another offsets partition has with better right
 ``share_offsets``       rows of ``compact --table share-offsets``, with ``log_start_offset``, ``log_end_offset``,
                         ``start_timestamp_ms`` of the first record, and ``redelivered``, the runs of records that
                         were done above the start; only where the input has ``__share_group_state``

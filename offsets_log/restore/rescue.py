@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
+from offsets_log.broker.home import iter_superseded
 from offsets_log.coordinator_document import Memory
 from offsets_log.data_directory.stranded import Stranded
+from offsets_log.log_format.completeness import Missing
 from offsets_log.replay.group import STREAMS
-from offsets_log.replay.partition_count import PartitionCount, count_shown_by
+from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
 from offsets_log.restore.doubtful import NAME as DOUBTFUL
@@ -28,16 +30,18 @@ class RescueOptions:
 
     Attributes:
         until_offsets: (offsets partition or None for all, record offset).
-        partitions: how many ``__consumer_offsets`` has, if that is told.
+        partitions: how many ``__consumer_offsets`` has.
+        absent: those that a data directory names and that were asked for, but of which no segment was found.
     """
 
     as_broker: bool
+    partitions: PartitionCount
     until_time_ms: int | None = None
     until_offsets: Sequence[tuple[int | None, int]] = ()
     groups: Sequence[str] = ()
     topics: Sequence[str] = ()
     offsets_partitions: Collection[int] = ()
-    partitions: PartitionCount | None = None
+    absent: Sequence[Missing] = ()
 
 
 def make_plan(
@@ -61,15 +65,16 @@ def make_plan(
         stranded: offsets that lead to no record.
     """
     document = memory.document(damages)
-    count = count_of(memory, asked.partitions)
-    offsets, duplicates = settle_duplicates(document["offsets"], count)
+    count = asked.partitions
+    states = ((part.log.offsets_partition, part.state) for part in memory.parts)
+    offsets, duplicates = settle_duplicates(document["offsets"], count, set(iter_superseded(states, count)))
     plan: Row = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "profile": document["profile"],
         "as_broker": asked.as_broker,
         "until": {"time_ms": asked.until_time_ms, "offsets": [list(pair) for pair in asked.until_offsets]},
-        **what_was_read(memory, asked, count),
+        **what_was_read(memory, asked),
         "end_offsets": document["end_offsets"],
         "loads": document["loads"],
         "history": document["history"],
@@ -97,6 +102,7 @@ def make_plan(
         *doubts.of_stranded(stranded),
         *memory.warnings(),
         *doubts.of_logs(memory),
+        *(missing.in_words() for missing in asked.absent if missing.is_lost),
     ]
     plan["problems"] = document["problems"]
     return plan
@@ -120,9 +126,10 @@ def partitions_needed(offsets: Sequence[Row], groups: Sequence[Row]) -> dict[str
     return needed
 
 
-def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -> Row:
+def what_was_read(memory: Memory, asked: RescueOptions) -> Row:
     """Return the filters, and which offsets partitions there are."""
-    present = {part.log.offsets_partition for part in memory.parts}
+    count, present = asked.partitions, {part.log.offsets_partition for part in memory.parts}
+    named = {missing.offsets_partition for missing in asked.absent} - {None}
     return {
         "filters": {
             "groups": list(asked.groups),
@@ -132,40 +139,34 @@ def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -
         "offsets_partitions": {
             "count": count.number,
             "source": count.source,
-            "absent": None if None in present else [n for n in range(count.number) if n not in present],
+            "absent": None if None in present else sorted(named.union(range(count.number)) - present),
         },
     }
 
 
-def count_of(memory: Memory, told: PartitionCount | None) -> PartitionCount:
-    """Return the given number of offsets partitions, or the number that all groups of the log suggest.
-
-    Groups count even if a filter hides them; without any, the number is a guess.
-    """
-    if told is not None:
-        return told
-    groups: dict[int, set[str]] = {}
-    for part in memory.parts:
-        if part.log.offsets_partition is not None:
-            names = groups.setdefault(part.log.offsets_partition, set())
-            names.update(part.state.groups, part.state.hidden_groups)
-    return count_shown_by(groups)
-
-
-def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[Row], list[Row]]:
-    """Choose one row for each group, topic and partition; return the chosen rows and the others.
+def settle_duplicates(
+    rows: Sequence[Row], count: PartitionCount, superseded: Set[tuple[int, str]] = frozenset()
+) -> tuple[list[Row], list[Row]]:
+    """Choose at most one row for each group, topic and partition; return the chosen rows and the others.
 
     A row from the group's own offsets partition wins. If no row is from there, the one committed last wins, as far as
     commit times are known.
+
+    Args:
+        superseded: offsets partitions and groups of which no row wins, as the group's own partition has the group.
     """
-    kept, others = [], []
+    kept: list[Row] = []
+    others: list[Row] = []
     for (group, _, _), found in groupby(rows, key=itemgetter("group", "topic", "partition")):
         same = list(found)
+        if superseded:
+            others += (row for row in same if (row["offsets_partition"], group) in superseded)
+            same = [row for row in same if (row["offsets_partition"], group) not in superseded]
         if len(same) > 1:
             home = partition_for(group, count.number)
             same.sort(key=lambda row: (row["offsets_partition"] == home, *_age(row)))
-        kept.append(same.pop())
-        others += same
+        kept += same[-1:]
+        others += same[:-1]
     return kept, others
 
 

@@ -30,12 +30,14 @@ class PartitionNow(NamedTuple):
         log_start_offset, log_end_offset: earliest and latest offset of ListOffsets; the latter is the high watermark.
         leader_epoch: epoch of the current leader.
         topic_id: topic id in Kafka's text form.
+        is_tiered: whether earlier records may be in remote storage, of which nothing is known.
     """
 
     log_start_offset: int | None = None
     log_end_offset: int | None = None
     leader_epoch: int | None = None
     topic_id: str | None = None
+    is_tiered: bool = False
 
 
 UNKNOWN = PartitionNow()

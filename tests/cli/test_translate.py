@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,12 +12,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore.plan import decode_plan
 from tests.builders import LogBuilder
 from tests.translation.logs import Said, log_of, with_header
 
 RECORDS = [Said(1_700_000_000_000 + number, b"k%d" % (number % 5), b"v%d" % number) for number in range(100)]
 SHIFT = 1000
+DATA = Path(__file__).parents[2] / "samples" / "kafka-4.3-data-directory"
 
 
 def write_log(folder: Path, records: Sequence[Said | None], first_offset: int = 0, **facts: Any) -> Path:
@@ -46,7 +49,7 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-def run(source: Path, tmp_path: Path, *more: str | Path) -> tuple[Result, list[dict[str, Any]]]:
+def run(source: Path, tmp_path: Path, *more: object) -> tuple[Result, list[dict[str, Any]]]:
     """The command's result, and the rows of its translation.jsonl."""
     plan = tmp_path / "plan"
     arguments = ["translate", str(source), "--to", str(plan), "--partitions", "1", *map(str, more)]
@@ -255,6 +258,21 @@ def test_offsets_of_a_former_topic_are_left_out(tmp_path: Path) -> None:
         3,
         [("g", "it was committed for a former topic of the same name")],
     )
+
+
+def test_an_offset_committed_before_its_topic_was_made_is_left_out(tmp_path: Path) -> None:
+    """``DD-4`` of an offset without a topic id, as releases before 4.1 commit them."""
+    source = tmp_path / "source"
+    shutil.copytree(DATA, source)
+    log = LogBuilder().commit(7, group="g5", topic="orders", version=3)
+    log.commit(7, group="g5", topic="orders", partition=1, version=3, commit_timestamp=4_000_000_000_000)
+    folder = source / f"__consumer_offsets-{partition_for('g5', 8)}"
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(b"".join(log.batches))
+    _, rows = run(source, tmp_path, "--target", DATA, "-g", "g5", "--partitions", 8)
+    assert [(row["partition"], row["how"]) for row in rows] == [(1, "exact")]
+    assert left_out(tmp_path) == [("g5", "it was committed for a former topic of the same name")]
 
 
 def test_an_empty_target_is_read_from_its_end(source: Path, tmp_path: Path) -> None:

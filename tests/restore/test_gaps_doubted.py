@@ -64,7 +64,7 @@ ELSEWHERE = (HOME + 1) % 50
 PLANS: tuple[tuple[Row, list[str]], ...] = (
     ({}, []),
     ({"offsets_partitions": of(absent=None)}, []),
-    ({"duplicates": [row("g")]}, ["in a second offsets partition too, which does not count: 1"]),
+    ({"duplicates": [row("g")]}, ['from a second offsets partition of their group, which does not count: 1 of "g"']),
     ({"orphans": [row("g"), row("h")]}, ["offsets of groups that do not exist any more, which are not restored: 2"]),
     ({"offsets": [row("g", metadata="m"), row("h")]}, ["offsets with metadata, which only plan.json"]),
     (

@@ -13,10 +13,17 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from offsets_log.data_directory.log_ends import LogEnds
+from offsets_log.data_directory.stranded import Topics
+from offsets_log.disk.beside import Beside
+from offsets_log.disk.reader import open_logs
+from offsets_log.replay.partition_for import partition_for
 from offsets_log.replay.profile import MODERN
+from offsets_log.restore.apply import restore
 from offsets_log.restore.copied_target import CopiedTarget
+from offsets_log.restore.journal import Journal
 from offsets_log.restore.judging import PROBLEMS, Denied, in_words, judge
 from offsets_log.restore.plan import as_offset
+from offsets_log.restore.policy import Policy
 from offsets_log.restore.target import Committed, PartitionNow
 from offsets_log.rows.tables import Row
 from tests.builders import LogBuilder, member
@@ -24,6 +31,7 @@ from tests.conftest import read_json, read_json_lines
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.restore.fake_cluster import FakeCluster
 from tests.restore.plans import row
+from tests.restore.rescued import write_log
 
 __all__ = ["recorded"]
 
@@ -93,6 +101,20 @@ def test_a_topic_is_another_one_if_both_ids_are_told_and_differ(
     cluster.logs["orders", 0] = PartitionNow(0, 100, 0, there)
     found = [found["problems"] for found in judge(cluster, [row("g", topic_id=planned)])]
     assert found == ([["another topic"]] if is_other else [])
+
+
+def test_what_is_there_already_needs_no_commit() -> None:
+    """As `restore` answers: neither members nor the ends of the log are in its way."""
+    there = {("orders", number): Committed(500, None, "") for number in (0, 1, 2)}
+    cluster = FakeCluster({"g": "Stable"}, g=there)
+    cluster.logs["orders", 1] = PartitionNow(600, 700)
+    cluster.logs["orders", 2] = PartitionNow()
+    rows = [row("g", partition=number, offset=500) for number in (0, 1, 2)]
+    assert not list(judge(cluster, rows))
+    changes = list(restore(cluster, rows, Policy(), Journal(), None))
+    assert {(change.kind, change.reason) for change in changes} == {("unchanged", None)}
+    (other,) = judge(cluster, [row("g", offset=499)])
+    assert other["problems"] == ["members", "beyond end", "ahead"]
 
 
 def test_a_group_that_cannot_be_asked() -> None:
@@ -189,7 +211,7 @@ def test_a_copy_of_the_target(data: Path, tmp_path: Path) -> None:
     assert plan["target"]["judged"] == len(plan["offsets"]) + len(plan["share_offsets"])
     assert plan["target"]["problems"] == len(judged)
     assert not any("ahead" in found["problems"] for found in judged)
-    assert any(doubt.startswith("in the copy of the target: ") for doubt in plan["doubts"])
+    assert any(doubt.startswith("in the copy of the target, loaded by profile modern: ") for doubt in plan["doubts"])
     assert "target.jsonl" in (tmp_path / "rescued" / "README.txt").read_text()
 
 
@@ -197,7 +219,8 @@ def test_what_the_coordinators_of_a_copied_target_served_is_what_the_groups_have
     """Not what is pending there; of all partitions of the offsets topic."""
     logs: Any = SimpleNamespace(
         find=lambda wanted: None,
-        ends=lambda *_: LogEnds(log_start_offset=0, log_end_offset=9),
+        partitions=lambda: [("t", 0), ("t", 1)],
+        ends_for=lambda *_: LogEnds(log_start_offset=0, log_end_offset=9),
         topic_id=lambda *_: None,
     )
     states = [
@@ -205,7 +228,7 @@ def test_what_the_coordinators_of_a_copied_target_served_is_what_the_groups_have
         LogBuilder().commit(6, group="pending", producer=7).group(member("m"), group="held").load(MODERN),
     ]
     starts = [("ahead", ("t", 1), 7)]
-    target = CopiedTarget("c", {"t": 2}, logs, states, MODERN, starts)
+    target = CopiedTarget("c", Topics(logs, None), logs, states, MODERN, starts)
     assert target.offsets("ahead") == {("t", 0): Committed(6, None, "")}
     rows = [*(row(group, "t") for group in ("ahead", "behind", "held", "pending")), share("ahead", 6, "t", 1)]
     assert [(found["group"], found.get("is_share"), found["problems"]) for found in judge(target, rows)] == [
@@ -223,6 +246,55 @@ def test_topics_of_a_copied_target_that_were_made_anew(data: Path, tmp_path: Pat
     assert run(data, "--target", other, "--to", tmp_path / "rescued").exit_code == 3
     judged = read_json_lines(tmp_path / "rescued" / "target.jsonl")
     assert {found["topic"] for found in judged if "another topic" in found["problems"]} == {"orders"}
+
+
+def test_a_folder_of_a_topic_that_the_metadata_of_a_copied_target_lacks(data: Path, tmp_path: Path) -> None:
+    """``DD-3``: it is left of one that was deleted; without whole metadata it tells that there is one."""
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    for folder in ("ghost-0", "orders-9"):
+        shutil.copytree(other / "orders-0", other / folder)
+        (other / folder / "partition.metadata").unlink()
+    rows = LogBuilder().commit(10, topic="ghost").commit(10, topic="orders", partition=9)
+    log = write_log(tmp_path / "log", {0: rows})
+    assert problems(tmp_path / "a", log, "--target", other) == [("ghost", ["no topic"]), ("orders", ["no partition"])]
+    shutil.rmtree(other / "__cluster_metadata-0")
+    assert problems(tmp_path / "b", log, "--target", other) == []
+
+
+def problems(out: Path, *arguments: object) -> list[tuple[str, list[str]]]:
+    """Topic and problems of each row of ``target.jsonl``."""
+    run(*arguments, "--to", out)
+    return [(found["topic"], found["problems"]) for found in read_json_lines(out / "target.jsonl")]
+
+
+def test_records_in_remote_storage_of_a_copied_target_are_not_gone(data: Path) -> None:
+    """``DD-2``: of a topic with tiered storage the disk has only the end of the log."""
+    with open_logs([str(data)]) as opened:
+        beside = Beside(opened)
+        target = CopiedTarget("c", beside.topics, beside.copied_logs, (), MODERN)
+        rows = [row("g", "short", offset=5), row("g", "short", offset=5000)]
+        assert [found["problems"] for found in judge(target, rows)] == [["below start"], ["beyond end"]]
+        assert beside.metadata is not None
+        beside.metadata.replay.image.configs["topic", "short"] = {"remote.storage.enable": "true"}
+        assert [found["problems"] for found in judge(target, rows)] == [["beyond end"]]
+
+
+def test_groups_of_a_copied_target_are_those_of_the_profile_in_their_own_partition(data: Path, tmp_path: Path) -> None:
+    """The Scala coordinator keeps the offsets of a group that is removed (``L-34``); no broker answers for strays."""
+    other = tmp_path / "other"
+    shutil.copytree(data, other, ignore=shutil.ignore_patterns("__consumer_offsets-*", "*-checkpoint"))
+    count = len(list(data.glob("__consumer_offsets-*")))
+    home = partition_for("g", count)
+    kept = LogBuilder().commit(50, topic="orders").group(generation=2).group(gone=True)
+    stray = LogBuilder().commit(50, group="stray", topic="orders")
+    away = next(number for number in range(count) if number not in (home, partition_for("stray", count)))
+    write_log(other, {home: kept, away: stray})
+    log = write_log(
+        tmp_path / "log", {0: LogBuilder().commit(40, topic="orders").commit(40, group="stray", topic="orders")}
+    )
+    for profile, found in (("classic", [("orders", ["ahead"])]), ("modern", [])):
+        assert problems(tmp_path / profile, log, "--target", other, "--profile", profile) == found
 
 
 def test_a_copy_without_the_offsets_topic(data: Path, tmp_path: Path) -> None:

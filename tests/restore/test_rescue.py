@@ -219,6 +219,29 @@ def test_of_two_rows_of_one_offset_that_of_its_own_partition_counts_then_the_one
     assert settle_duplicates(rows[1:], count) == ([rows[2]], [rows[3], rows[1]])
 
 
+def test_a_partition_that_a_checkpoint_names_is_absent_whatever_the_groups_show(tmp_path: Path) -> None:
+    folder = write_log(tmp_path / "log", {partition_for("g", 50): LogBuilder().commit(5)})
+    (folder / "replication-offset-checkpoint").write_text("0\n1\n__consumer_offsets 61 9\n")
+    plan = rescue(tmp_path / "out", folder, status=3)
+    assert plan["offsets_partitions"]["absent"][-1] == 61
+    assert len(doubts(plan, "offsets partition 61: ")) == 1
+
+
+@pytest.mark.parametrize(("told", "counts"), [(("--partitions", 50), False), ((), True)])
+def test_a_group_that_its_own_partition_has_gets_nothing_from_another(
+    tmp_path: Path, told: tuple[object, ...], counts: bool
+) -> None:
+    """As clients are answered (`broker.home`); where the number of partitions is a guess, it may not be another's."""
+    home = partition_for("g", 50)
+    stray = LogBuilder().commit(99).commit(77, partition=1)
+    others = LogBuilder() if told else LogBuilder().commit(1, group="h").commit(1, group="i")
+    write_log(tmp_path / "log", {home: LogBuilder().commit(10), home + 1: stray, home + 2: others})
+    plan = rescue(tmp_path / "out", tmp_path / "log", "-g", "g", *told)
+    offsets = {row["partition"]: row["committed_offset"] for row in plan["offsets"]}
+    assert offsets == ({0: 10, 1: 77} if counts else {0: 10})
+    assert len(plan["duplicates"]) == (1 if counts else 2)
+
+
 @pytest.mark.parametrize("state", ["Empty", "empty", "Dead", "dead", None])
 def test_a_group_without_members_is_not_active_in_any_spelling(state: str | None) -> None:
     """The preview of 3.7 says states in lower case."""

@@ -14,7 +14,9 @@ from offsets_log.protocol.list_offsets import MAX_TIMESTAMP
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.serving.state import Ends, OffsetsPartitions, Served
+from tests.builders import LogBuilder
 from tests.data_directories.copies import Recorded, data_directories, recorded
+from tests.restore.rescued import doubts, rescue, write_log
 from tests.serving.client import (
     CONSUMER_GROUPS,
     DESCRIBE_GROUPS,
@@ -215,10 +217,33 @@ def test_filters_and_bounds_without_anything_are_told(recorded: Recorded) -> Non
         run.end()
 
 
-@pytest.mark.parametrize(("groups", "is_known"), [(4, False), (5, True)])
-def test_groups_show_how_many_partitions_there_are_if_they_are_not_few(groups: int, is_known: bool) -> None:
-    """A broker makes 50; one that is alone, with groups that belong there, is one of these."""
-    names = [name for name in map(str, range(999)) if partition_for(name, 50) == 7][:groups]
-    assert offsets_partitions_of({7: names}, None).count == (50 if is_known else None)
-    assert offsets_partitions_of({7: names, None: ()}, None).count is None
-    assert offsets_partitions_of({7: ()}, PartitionCount(8, "metadata")).count == 8
+def test_how_many_partitions_there_are_is_known_unless_that_is_a_guess() -> None:
+    """Of a file that does not tell its partition it is not known which are absent."""
+    assert offsets_partitions_of([7], PartitionCount(50, "guess")).count is None
+    assert offsets_partitions_of([7, None], PartitionCount(50, "default")).count is None
+    known = offsets_partitions_of([7], PartitionCount(8, "metadata"))
+    assert (known.count, known.present) == (8, {7})
+
+
+def test_a_group_that_belongs_elsewhere_is_refused_where_one_group_shows_how_many_there_are(tmp_path: Path) -> None:
+    """A broker makes 50: of what is in another of these, other commands say the same."""
+    log = LogBuilder().commit(5, group="g")
+    directory = write_log(tmp_path / "log", {partition_for("g", 50): log})
+    other = next(name for name in map(str, range(999)) if partition_for(name, 50) != partition_for("g", 50))
+    with moments(directory) as (asked_at, session):
+        state = asked_at.load(session)
+    assert (codes(state, other)["offsets"][0], codes(state, "g")["offsets"][0]) == (UNKNOWN_SERVER_ERROR, 0)
+
+
+def test_partitions_that_only_checkpoints_name_count(recorded: Recorded, tmp_path: Path) -> None:
+    """A cluster with ZooKeeper, of which a disk is not there: the groups of the others would fit half as many, too."""
+    (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    lost = [f"__consumer_offsets-{number}" for number in (4, 5, 6, 7)]
+    shutil.copytree(directory, tmp_path / "data", ignore=shutil.ignore_patterns("__cluster_metadata-0", *lost))
+    with moments(tmp_path / "data") as (asked_at, session):
+        found = asked_at.load(session).offsets_partitions
+    assert (found.count, list(found.absent())) == (8, [4, 5, 6, 7])
+    plan = rescue(tmp_path / "rescued", tmp_path / "data", status=3)
+    assert plan["offsets_partitions"] == {"count": 8, "source": "checkpoints", "absent": [4, 5, 6, 7]}
+    assert doubts(plan, "offsets partitions that are absent, 4 of 8: 4, 5, 6, 7;")
+    assert len(doubts(plan, "offsets partition 5: ")) == 1
