@@ -251,7 +251,8 @@ def _both(
 
 
 def _loaded(session: Session, profile: Profile, decide: DecideOptions) -> list[Loaded]:
-    deciding.begin_to_decide(session, decide)
+    if decide.decide:
+        deciding.begin_to_decide(session, decide)
     loaded = [(log, state) for log, state, _ in session.engine.load_all(profile)]
     deciding.say_of_decided(session)
     return loaded
