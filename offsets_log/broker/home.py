@@ -1,7 +1,8 @@
 """Decide who answers for a group that is in another offsets partition than its own: a damaged name, a restored file.
 
-Clients ask the coordinator of the partition that the group's name leads to (``records:H1``). The Java coordinator looks
-only at what it loaded from that partition; the Scala one has one cache for all partitions of its broker.
+Clients ask the coordinator of the partition that the group's name leads to (``records:H1``), with U+FFFD in place of
+bytes that are not UTF-8 (``records:P5``). The Java coordinator looks only at what it loaded from that partition; the
+Scala one has one cache for all partitions of its broker.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from offsets_log.log_format.java_text import MalformedString
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.partition_for import partition_for
@@ -32,7 +32,9 @@ def at_home(
     if partitions.is_guess:
         return found
     for partition, state in known.items():
-        strays = {group: home for group in state.groups if (home := _home(group, partitions, partition)) != partition}
+        strays = {
+            group: home for group in state.groups if (home := partition_for(group, partitions.number)) != partition
+        }
         if not strays:
             continue
         found[partition] = _without(found[partition], strays)
@@ -41,10 +43,6 @@ def at_home(
                 if home in found and group not in found[home].groups:
                     found[home] = _with(found[home], state, group)
     return found
-
-
-def _home(group: str, partitions: PartitionCount, found_in: int) -> int:
-    return found_in if isinstance(group, MalformedString) else partition_for(group, partitions.number)
 
 
 def _without(state: CoordinatorState, groups: Mapping[str, int]) -> CoordinatorState:
