@@ -314,13 +314,14 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> _Answ
 
     _say_not_compared(comparison, d.ANSWER)
     rows: list[Row] = []
-    unchanged = unknown = 0
+    unchanged = unknown = of_retention = 0
     for part in comparison.parts:
         before, after = part.before.state, part.after.state
         changes, same = d.changes_between(before, after)
         unchanged += same
         removals = _removals(comparison, part, {change.key for change in changes if change.is_removal}, retention)
         unknown += sum(not removal.is_known for removal in removals.values())
+        of_retention += sum(removal.is_of_retention for removal in removals.values())
         for change in changes:
             removal = removals.get(change.key)
             row = d.diff_row(change, removal, before, after)
@@ -329,7 +330,7 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> _Answ
     if unknown:
         comparison.session.account.say(
             f"the log does not show whether {unknown} of the deleted offsets expired; "
-            + ("--why says more" if retention is not None else "--retention with the broker's own would tell")
+            + ("--retention with the broker's own would tell" if of_retention else "--why says more")
         )
     names = [column.name for column in (*d.DIFF_COLUMNS, *(d.WHY_COLUMNS if why else ()))]
     counts = Counter(row["change"] for row in rows)

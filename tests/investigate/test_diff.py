@@ -325,4 +325,4 @@ def test_what_is_in_a_missing_segment_gets_no_rule(tmp_path: Path) -> None:
     assert {(row["rule"], row["reason"]) for row in gone} == {
         (None, "not known: part of the log is missing or damaged")
     }
-    assert f"whether {len(gone)} of the deleted offsets expired" in result.stderr
+    assert f"whether {len(gone)} of the deleted offsets expired; --why says more" in result.stderr
