@@ -251,8 +251,7 @@ def _both(
 
 
 def _loaded(session: Session, profile: Profile, decide: DecideOptions) -> list[Loaded]:
-    if decide.decide:
-        deciding.begin_to_decide(session, decide)
+    deciding.decide_if_asked(session, decide)
     loaded = [(log, state) for log, state, _ in session.engine.load_all(profile)]
     deciding.say_of_decided(session)
     return loaded
@@ -351,13 +350,12 @@ def _removals(
         session = session.bounded(((None, end_offset),))
     else:
         session = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
-    start = part.start or 0
 
     def read(selection: Selection, wants: Wants) -> Iterator[LogEvent]:
         if len(part.after.logs) > 1:  # one of them may remove a group that is in the next
             selection = replace(selection, key=None)
         for log in part.after.logs:
-            yield from session.engine.selected(log, selection, wants, start)
+            yield from session.engine.selected(log, selection, wants, part.start or 0)
 
     era, release = ERAS[comparison.profile], session.inputs.reading.kafka
     found = removals(read, part.before.state, part.after.state, part.start, gone, era, retention, release)

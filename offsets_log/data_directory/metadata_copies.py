@@ -245,8 +245,8 @@ class Clusters:
                 with ExitStack() as stack:
                     topics, damages = metadata_log.topics_made(_log(partition, stack))
             except OffsetsLogError as error:
-                topics, damages = (), [Damage(error, b"")]
-            made += topics
+                topics, damages = {}, [Damage(error, b"")]
+            made += topics.values()
             if damages:
                 self.is_damaged = True
                 self.notes.append(

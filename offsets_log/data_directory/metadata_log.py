@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -296,18 +296,13 @@ def _former_topics(
     former: dict[Uuid, TopicImage] = {}
     for _, segment in snapshots:
         former = _topics_in(PartitionLog(None, (segment,)))[0] | former
-    former |= _topics_in(log)[0]
-    former |= now.removed_topics
+    former |= _topics_in(log)[0] | now.removed_topics
     return {topic_id: topic for topic_id, topic in former.items() if topic_id not in now.topics}
 
 
-def topics_made(log: PartitionLog) -> tuple[Collection[TopicImage], list[Damage]]:
-    """Return topics that records of the log make, deleted ones too, without partitions; and what cannot be read.
-
-    Snapshots do not tell when a topic was made: what is damaged before one is missed here, and nowhere else.
-    """
-    topics, damages = _topics_in(log, MAKING)
-    return topics.values(), damages
+def topics_made(log: PartitionLog) -> tuple[dict[Uuid, TopicImage], list[Damage]]:
+    """Return topics that the log, not a snapshot, makes, deleted ones too, without partitions; and what is damaged."""
+    return _topics_in(log, MAKING)
 
 
 def metadata_batches(log: PartitionLog) -> dict[tuple[int, int], int]:
@@ -325,8 +320,7 @@ def metadata_batches(log: PartitionLog) -> dict[tuple[int, int], int]:
 
 def _topics_in(log: PartitionLog, only: frozenset[int] = NAMING) -> tuple[dict[Uuid, TopicImage], list[Damage]]:
     """Return the topics by their ids, and damaged bytes where some may be."""
-    replay, damages = MetadataReplay(), list[Damage]()
-    fold = _Fold(replay, only)
+    fold, damages = _Fold(MetadataReplay(), only), list[Damage]()
     for segment in log.segments:
         for item in _naming_items(segment.buffer, is_last=segment is log.segments[-1]):
             if isinstance(item, Damage):
@@ -334,7 +328,7 @@ def _topics_in(log: PartitionLog, only: frozenset[int] = NAMING) -> tuple[dict[U
                 damages.append(item)
             elif isinstance(item, RecordBatch) and not item.is_control:
                 fold.batch(item, segment.file)
-    return {**replay.image.topics, **replay.image.removed_topics}, damages
+    return {**fold.replay.image.topics, **fold.replay.image.removed_topics}, damages
 
 
 # A controller writes a record that says nothing every half second, for as long as it keeps the log: a week of these is
