@@ -43,7 +43,7 @@ class Account:
         unsupported: how many pieces Kafka may have written in a form that is not known here.
         left_out_bytes: how many bytes of the logs belong to no batch that was read.
         damaged_logs: ``id`` of each log that holds something other than whole batches and records.
-        torn_logs: of these, those that end in a batch that a killed broker has not written whole, and are else sound.
+        torn_logs: of these, those that are sound but for an end that a killed broker cuts off as it starts.
         lost: missing log that nothing explains, including absent partitions.
         has_alerted: whether something came true that the user wanted to be alerted of.
         is_wrong: whether a command found something wrong other than damage; it decides the exit status too.
@@ -110,9 +110,8 @@ class Account:
 
     def _tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
         """Report a tail; zeros that an orderly stop would have cut off count as damage (``D-8``)."""
-        is_torn = seen.tail.kind == "torn" and not seen.lost and not seen.segment.is_of_broken
-        is_torn = is_torn and log.checkpoints.stopped_cleanly is False
-        if is_torn and id(log) not in self.damaged_logs:
+        is_cut = log.checkpoints.stopped_cleanly is False and not seen.lost and not seen.segment.is_of_broken
+        if is_cut and id(log) not in self.damaged_logs:
             self.torn_logs.add(id(log))
         self.damaged_logs.add(id(log))
         if seen.tail.kind != "zeros" or not log.checkpoints.stopped_cleanly:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.compact_output import Shown, count_alone, write_committed
-from cli.decide import DECIDE, DecideOptions, Open, begin_to_decide, check_usage, is_bounded
+from cli.decide import DECIDE, DecideOptions, Open, check_usage, decide_if_asked, is_bounded
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import (
@@ -123,8 +123,7 @@ def command(
         return
     columns = {column.name for column in COMPACT_COLUMNS}
     with open_session(reading, output, needs={"committed_offset"}, columns=columns) as session:
-        if asked.decide:
-            begin_to_decide(session, DecideOptions(asked.decide, lag.now_ms))
+        decide_if_asked(session, DecideOptions(asked.decide, lag.now_ms))
         shown = Shown(profile, asked.unstable, lag_logs(session, lag.lag), lag.now_ms)
         if reading.engine == "spark":
             from cli.spark import SparkEngine

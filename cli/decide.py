@@ -126,6 +126,12 @@ def begin_to_decide(session: Session, decide: DecideOptions) -> Outcomes | None:
     return outcomes
 
 
+def decide_if_asked(session: Session, decide: DecideOptions) -> None:
+    """Do that for commands that show no outcomes: only if they decide they read what tells them."""
+    if decide.decide:
+        begin_to_decide(session, decide)
+
+
 def say_of_decided(session: Session) -> None:
     """Report what was decided, what was not, and where a marker is missing."""
     if session.engine.decides is not None:

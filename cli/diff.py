@@ -251,7 +251,7 @@ def _both(
 
 
 def _loaded(session: Session, profile: Profile, decide: DecideOptions) -> list[Loaded]:
-    deciding.begin_to_decide(session, decide)
+    deciding.decide_if_asked(session, decide)
     loaded = [(log, state) for log, state, _ in session.engine.load_all(profile)]
     deciding.say_of_decided(session)
     return loaded
@@ -313,13 +313,14 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> _Answ
 
     _say_not_compared(comparison, d.ANSWER)
     rows: list[Row] = []
-    unchanged = unknown = 0
+    unchanged = unknown = of_retention = 0
     for part in comparison.parts:
         before, after = part.before.state, part.after.state
         changes, same = d.changes_between(before, after)
         unchanged += same
         removals = _removals(comparison, part, {change.key for change in changes if change.is_removal}, retention)
         unknown += sum(not removal.is_known for removal in removals.values())
+        of_retention += sum(removal.is_of_retention for removal in removals.values())
         for change in changes:
             removal = removals.get(change.key)
             row = d.diff_row(change, removal, before, after)
@@ -328,7 +329,7 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> _Answ
     if unknown:
         comparison.session.account.say(
             f"the log does not show whether {unknown} of the deleted offsets expired; "
-            + ("--why says more" if retention is not None else "--retention with the broker's own would tell")
+            + ("--retention with the broker's own would tell" if of_retention else "--why says more")
         )
     names = [column.name for column in (*d.DIFF_COLUMNS, *(d.WHY_COLUMNS if why else ()))]
     counts = Counter(row["change"] for row in rows)
@@ -349,13 +350,12 @@ def _removals(
         session = session.bounded(((None, end_offset),))
     else:
         session = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
-    start = part.start or 0
 
     def read(selection: Selection, wants: Wants) -> Iterator[LogEvent]:
         if len(part.after.logs) > 1:  # one of them may remove a group that is in the next
             selection = replace(selection, key=None)
         for log in part.after.logs:
-            yield from session.engine.selected(log, selection, wants, start)
+            yield from session.engine.selected(log, selection, wants, part.start or 0)
 
     era, release = ERAS[comparison.profile], session.inputs.reading.kafka
     found = removals(read, part.before.state, part.after.state, part.start, gone, era, retention, release)

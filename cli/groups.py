@@ -47,8 +47,8 @@ OLD_MS = UNITS_MS["d"]
 @click.option(
     "--stale",
     type=Duration(HARDLY_MS, needs_unit=True),
-    help="Only groups that a broker would delete on request and that have written nothing for this long, such as "
-    "30d, with the command line that deletes them.",
+    help="Only groups that are Empty, have no open transaction and have written nothing for this long, such as 30d, "
+    "with the command line that deletes them.",
 )
 @LAG
 @click.option(
@@ -76,9 +76,9 @@ def command(
     coordinator of --profile would not load a partition, and so list none of its groups, standard error says so, and
     `check` tells more.
 
-    --stale lists what can be deleted: groups that are Empty in the log, have no open transaction and have written
-    nothing for that long. A table is followed by the command lines that delete them, as few as possible; other formats
-    have a command line for each group in the column `command`, quoted for bash.
+    --stale lists what can be deleted: groups that are Empty in the log, have no open transaction, which a delete would
+    cancel, and have written nothing for that long. A table is followed by the command lines that delete them, as few as
+    possible; other formats have a command line for each group in the column `command`, quoted for bash.
 
     --follow keeps the table current on a terminal; elsewhere it prints the groups and then each group that changes; a
     group is gone if its state is null.
@@ -124,7 +124,8 @@ def command(
             if len(old) > len(rows):
                 kept = counted(len(old) - len(rows), "group is as old but has", "groups are as old but have")
                 session.account.say(
-                    f"{kept} members or open transactions in the log: a broker does not delete a group that has these"
+                    f"{kept} members or open transactions in the log: a broker does not delete a group that has "
+                    "members, and a delete would cancel its open transactions"
                 )
             if timeless := sum(row["last_activity_timestamp_ms"] is None for row in all_rows):
                 session.account.say(f"when {counted(timeless, 'group')} last wrote is not known: not listed")

@@ -73,7 +73,7 @@ def info_row(log: PartitionLog, found: Survey, held: Holdings, outcomes: Outcome
             | told.get(producer_id, {})
             for producer_id, (offset, time, count) in sorted(found.open_transactions.items())
         ],
-        "tails": found.tails,
+        "tails": list(found.tails),
         "missing": [missing_cells(missing) for missing in found.missing],
     }
     return without_missing_columns(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import ENGINE, MASTER, QUIET, Output, ReadOptions, gather, output_option
+from cli.options import ENGINE, MASTER, PROFILE, QUIET, Output, ReadOptions, gather, output_option, whose_rules
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ class KeyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderOptions:
-    """Options that say where the logs of --of are read."""
+    """Options that say where the logs of --of are read, and by whose rules."""
 
     engine: str
     master: str | None
+    profile: str
 
 
 @click.command(
@@ -91,7 +92,7 @@ class ReaderOptions:
     type=click.Choice(["jsonl"]),
     help='Form of the lines that - reads: {"group", "partitions"}; without it, one group per line.',
 )
-@gather("reader", ReaderOptions, (ENGINE, MASTER))
+@gather("reader", ReaderOptions, (ENGINE, MASTER, PROFILE))
 @output_option("table", "jsonl", "json", "csv")
 @QUIET
 def command(
@@ -109,10 +110,11 @@ def command(
     With - in place of GROUP, group names are read from standard input, one per line, split at line feeds only: nothing
     is stripped, and an empty line is the empty group. The answers keep this order.
 
-    --of reads the log and lists the groups that a load of these partitions gives, with what each would lose if the
-    partitions were lost. GROUP chooses some of them. If other replicas are in sync, losing one broker loses nothing. Of
-    groups that you name and that are not here, standard error says whether they belong to partitions that were not
-    read, as far as --partitions, the copy's metadata, its checkpoints or the groups in it show that.
+    --of reads the log and lists the groups that a load of these partitions gives by the rules of --profile, with what
+    each would lose if the partitions were lost. GROUP chooses some of them. If other replicas are in sync, losing one
+    broker loses nothing. Of groups that you name and that are not here, standard error says whether they belong to
+    partitions that were not read, as far as --partitions, the copy's metadata, its checkpoints or the groups in it show
+    that.
 
     --key shows to which partition a producer sends a message with that key, in a topic with --topic-partitions N.
     """
@@ -137,7 +139,7 @@ def command(
                 paths=of, partitions=partitions, engine=reader.engine, master=reader.master, quiet=quiet
             )
             _check_order(of, groups)
-            _write_of(reading, output, {group for group, _ in asked} if groups else None)
+            _write_of(reading, output, {group for group, _ in asked} if groups else None, reader.profile)
             return
         with destination(output) as stream:
             write_rows(
@@ -208,18 +210,18 @@ def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, q
         _say_of_default("the topic", "--topic-partitions", quiet)
 
 
-def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> None:
+def _write_of(reading: ReadOptions, output: Output, only: set[str] | None, profile: str) -> None:
     """Write the groups that the partitions hold."""
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.investigate.groups import groups_row_order, groups_rows
     from offsets_log.investigate.where import OF_COLUMNS
-    from offsets_log.replay.profile import MODERN
+    from offsets_log.replay.profile import PROFILES
 
     names = [column.name for column in OF_COLUMNS]
     with open_session(reading, output) as session:
         found: list[Row] = []
-        for log, state, _ in session.engine.load_all(MODERN):
+        for log, state, _ in session.engine.load_all(PROFILES[profile]):
             found += groups_rows(state, log.offsets_partition, {}, 0)
         rows = [
             {name: row[name] for name in (*names, "group_base64") if name in row}
@@ -234,7 +236,8 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
             session.account.say(f"not among the groups of these partitions: {', '.join(absent)}")
         offsets = sum(row["offsets"] or 0 for row in rows)
         session.account.finish(
-            f"{counted(len(rows), 'group')} with {counted(offsets, 'offset')}, {session.inputs.partitions_read}",
+            f"{counted(len(rows), 'group')} with {counted(offsets, 'offset')}, {session.inputs.partitions_read}; "
+            f"{whose_rules(profile)}",
             found=len(rows),
             names=sorted(only or ()),
         )

@@ -182,7 +182,7 @@ def _history(part: PartitionPart) -> dict[str, Any]:
         "first_record_offset": part.found.first_offset if tells_offsets else None,
         "cleaned_until": part.log.cleaned_until,
         "missing_offsets": part.found.missing_offsets if tells_offsets else None,
-        "tails": part.found.tails,
+        "tails": list(part.found.tails),
     }
 
 

@@ -108,6 +108,11 @@ class TailFound:
     tail: Tail
     lost: int = 0
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing shows that records were there: it is zeros, at the end of a log that goes no further."""
+        return self.tail.kind == "zeros" and not self.lost and not self.segment.is_of_broken
+
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:

@@ -1,7 +1,8 @@
 """Decide who answers for a group that is in another offsets partition than its own: a damaged name, a restored file.
 
-Clients ask the coordinator of the partition that the group's name leads to (``records:H1``). The Java coordinator looks
-only at what it loaded from that partition; the Scala one has one cache for all partitions of its broker.
+Clients ask the coordinator of the partition that the group's name leads to (``records:H1``), with U+FFFD in place of
+bytes that are not UTF-8 (``records:P5``). The Java coordinator looks only at what it loaded from that partition; the
+Scala one has one cache for all partitions of its broker.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from offsets_log.log_format.java_text import MalformedString
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partition_count import PartitionCount, count_of
 from offsets_log.replay.partition_for import partition_for
@@ -43,7 +43,7 @@ def at_home(
 
 def strays_of(state: CoordinatorState, partitions: PartitionCount, found_in: int) -> dict[str, int]:
     """Return the groups of an offsets partition that belong to another, and to which."""
-    return {group: home for group in state.groups if (home := _home(group, partitions, found_in)) != found_in}
+    return {group: home for group in state.groups if (home := partition_for(group, partitions.number)) != found_in}
 
 
 def iter_superseded(
@@ -58,10 +58,6 @@ def iter_superseded(
         for group, home in strays_of(state, partitions, partition).items():
             if (home, group) in present:
                 yield partition, group
-
-
-def _home(group: str, partitions: PartitionCount, found_in: int) -> int:
-    return found_in if isinstance(group, MalformedString) else partition_for(group, partitions.number)
 
 
 def _without(state: CoordinatorState, groups: Mapping[str, int]) -> CoordinatorState:

@@ -82,11 +82,7 @@ class Names:
         """Yield groups that belong to another partition; only notes if the number of partitions is a guess."""
         if offsets_partition is None:
             return
-        expected = {
-            group: partition_for(group, partitions.number)
-            for group in self.groups
-            if not isinstance(group, MalformedString)
-        }
+        expected = {group: partition_for(group, partitions.number) for group in self.groups}
         misplaced = [group for group, number in expected.items() if number != offsets_partition]
         found = self.find([group for group in misplaced if self.groups[group] is None])
         for group in misplaced:

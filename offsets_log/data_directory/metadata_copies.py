@@ -7,7 +7,7 @@ known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.data_directory.copied_logs import CopiedPartition, LeaderCopies
 from offsets_log.data_directory.directory import DataDirectory, Identity, identify, node_of
-from offsets_log.errors import OffsetsLogError
+from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.file_names import CLEAN_SHUTDOWN
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
@@ -155,16 +155,6 @@ def _replayed(partition: MetadataPartition) -> tuple[MetadataReplay, dict[tuple[
         return replay_metadata_log(log, files, is_still=is_still), metadata_batches(log)
 
 
-def topics_made(partitions: Iterable[MetadataPartition]) -> Iterator[TopicImage]:
-    """Yield topics that any copy's log makes (`metadata_log.topics_made`); what cannot be opened is passed over."""
-    from offsets_log.data_directory import metadata_log
-
-    for partition in partitions:
-        if (partition.topic, partition.partition) == (CLUSTER_METADATA, 0):
-            with suppress(OffsetsLogError), ExitStack() as stack:
-                yield from metadata_log.topics_made(_log(partition, stack))
-
-
 def _log(partition: MetadataPartition, stack: ExitStack) -> PartitionLog:
     return PartitionLog(
         None,
@@ -239,9 +229,32 @@ class Clusters:
         metadata = {
             cluster: ClusterMetadata(max(some, key=lambda one: one.rank), some) for cluster, some in found.items()
         }
-        self.is_damaged = bool(problems) or any(one.replay.damages for one in metadata.values())
+        self.is_damaged |= bool(problems) or any(one.replay.damages for one in metadata.values())
         self.notes += [*problems, *(note for one in metadata.values() for note in one.notes())]
         return metadata
+
+    def topics_made(self) -> list[TopicImage]:
+        """Return topics that any copy's log makes (`metadata_log.topics_made`); what cannot be read of it is noted."""
+        from offsets_log.data_directory import metadata_log
+
+        made: list[TopicImage] = []
+        for partition in self._partitions:
+            if (partition.topic, partition.partition) != (CLUSTER_METADATA, 0):
+                continue
+            try:
+                with ExitStack() as stack:
+                    topics, damages = metadata_log.topics_made(_log(partition, stack))
+            except OffsetsLogError as error:
+                topics, damages = {}, [Damage(error, b"")]
+            made += topics.values()
+            if damages:
+                self.is_damaged = True
+                self.notes.append(
+                    f"{counted(len(damages), 'piece')} of the cluster's metadata in {partition.shown_path} cannot be "
+                    "read, so that offsets of former topics may not be known as such (DD-4): "
+                    f"{damages[0].error}"
+                )
+        return made
 
     @property
     def are_mixed(self) -> bool:

@@ -295,18 +295,14 @@ def _former_topics(
     """
     former: dict[Uuid, TopicImage] = {}
     for _, segment in snapshots:
-        former = _topics_in(PartitionLog(None, (segment,))) | former
-    former |= _topics_in(log)
-    former |= now.removed_topics
+        former = _topics_in(PartitionLog(None, (segment,)))[0] | former
+    former |= _topics_in(log)[0] | now.removed_topics
     return {topic_id: topic for topic_id, topic in former.items() if topic_id not in now.topics}
 
 
-def topics_made(log: PartitionLog) -> Iterator[TopicImage]:
-    """Yield topics that records of the log make, deleted ones too, without partitions.
-
-    Snapshots do not tell when a topic was made. Bytes that cannot be read only say less.
-    """
-    yield from _topics_in(log, MAKING).values()
+def topics_made(log: PartitionLog) -> tuple[dict[Uuid, TopicImage], list[Damage]]:
+    """Return topics that the log, not a snapshot, makes, deleted ones too, without partitions; and what is damaged."""
+    return _topics_in(log, MAKING)
 
 
 def metadata_batches(log: PartitionLog) -> dict[tuple[int, int], int]:
@@ -322,13 +318,17 @@ def metadata_batches(log: PartitionLog) -> dict[tuple[int, int], int]:
     return found
 
 
-def _topics_in(log: PartitionLog, only: frozenset[int] = NAMING) -> dict[Uuid, TopicImage]:
-    replay = MetadataReplay()
-    fold = _Fold(replay, only)
+def _topics_in(log: PartitionLog, only: frozenset[int] = NAMING) -> tuple[dict[Uuid, TopicImage], list[Damage]]:
+    """Return the topics by their ids, and damaged bytes where some may be."""
+    fold, damages = _Fold(MetadataReplay(), only), list[Damage]()
     for segment in log.segments:
-        for batch in _naming_batches(segment.buffer):
-            fold.batch(batch, segment.file)
-    return {**replay.image.topics, **replay.image.removed_topics}
+        for item in _naming_items(segment.buffer, is_last=segment is log.segments[-1]):
+            if isinstance(item, Damage):
+                item.error.at(file=segment.file)
+                damages.append(item)
+            elif isinstance(item, RecordBatch) and not item.is_control:
+                fold.batch(item, segment.file)
+    return {**fold.replay.image.topics, **fold.replay.image.removed_topics}, damages
 
 
 # A controller writes a record that says nothing every half second, for as long as it keeps the log: a week of these is
@@ -367,15 +367,16 @@ def _places(buffer: Buffer) -> Iterator[_BatchSpan]:
         yield before
 
 
-def _naming_batches(buffer: Buffer) -> Iterator[RecordBatch]:
-    """Yield whole batches that may hold records of `NAMING`; those behind unreadable headers are not among them."""
-    view = memoryview(buffer)
+def _naming_items(buffer: Buffer, *, is_last: bool) -> Iterator[LogItem]:
+    """Yield what may hold records of `NAMING`, and all that is behind the place to which headers lead."""
+    view, end = memoryview(buffer), 0
     for place in _places(buffer):
+        end = place.end
         is_plain = not place.attributes & (CODEC_MASK | CONTROL_MASK)
-        if is_plain and _NAMING_FRAME.search(view, place.position + BATCH_HEADER_SIZE, place.end) is None:
+        if is_plain and _NAMING_FRAME.search(view, place.position + BATCH_HEADER_SIZE, end) is None:
             continue
-        items = iter_batches(view[place.position : place.end])
-        yield from (item for item in items if isinstance(item, RecordBatch) and not item.is_control)
+        yield from iter_batches(view[:end], start=place.position)
+    yield from iter_batches(view, start=end, is_last=is_last)
 
 
 def _from_offset(log: PartitionLog, start: int) -> Iterator[tuple[Segment, LogItem | int]]:

@@ -74,13 +74,11 @@ class Beside:
     def copied_logs(self) -> CopiedLogs:
         """The logs of other topics beside the partitions, for their ends."""
         from offsets_log.data_directory.copied_logs import CopiedLogs
-        from offsets_log.data_directory.metadata_copies import leader_copies, topics_made
+        from offsets_log.data_directory.metadata_copies import leader_copies
 
         partitions = self._opened.user_partitions
         leaders = leader_copies(partitions, lambda: self.metadata)
-        return CopiedLogs(
-            partitions, leaders, self._opened.told_ends, self._in_order, made=lambda: topics_made(partitions)
-        )
+        return CopiedLogs(partitions, leaders, self._opened.told_ends, self._in_order, made=self.clusters.topics_made)
 
     def iter_stranded(self, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
         """Yield the given offsets that lead to no record in the other topics' logs."""

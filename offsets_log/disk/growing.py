@@ -78,7 +78,7 @@ class GrowingTopics:
         begin = 0 if file.size_bytes < begin else begin  # it was cut off
         while size_bytes := end_of_batches(data := read_at(directory, file.name, begin, PIECE_BYTES)):
             log = PartitionLog(None, (Segment(str(path), file.base_offset, data[:size_bytes]),))
-            self._made |= {topic.topic_id: topic for topic in topics_made(log)}
+            self._made |= topics_made(log)[0]
             begin += size_bytes
         self._read_until[path] = begin
 

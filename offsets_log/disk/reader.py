@@ -190,8 +190,9 @@ def open_logs(
             raise _nothing_found(paths, partitions, finder)
         finder.notes += alike.notes
         absent = finder.absent([log.offsets_partition for log in known if log.offsets_partition is not None])
-        opened = DiskLogs(known + unknown, dumps, finder, stack.pop_all(), absent)
+        opened = DiskLogs(known + unknown, dumps, finder, stack, absent)
         opened.copies_in_doubt = alike.are_in_doubt
+        opened._stack = stack.pop_all()  # last: what the logs ask of the finder opens files into the finder's stack
         return opened
 
 

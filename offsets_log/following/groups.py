@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -130,8 +131,9 @@ class FollowedGroups:
         if alerts.GROUP_EMPTY not in self.asked.rules:
             return
         before_ms = now_ms - self.asked.rules[alerts.GROUP_EMPTY]
+        pending = Counter(value.group for value in self.kept.iter_pending())  # a row counts those of shown topics
         for group_id, row in self.rows.items():
-            if can_be_deleted(row) and is_stale(row, before_ms):
+            if can_be_deleted(row | {"pending": pending[group_id]}) and is_stale(row, before_ms):
                 since = shown_time(row["last_activity_timestamp_ms"])
                 what = f"the group is Empty and has written nothing since {since}"
                 yield (

@@ -108,7 +108,7 @@ def is_stale(row: Row, before_ms: int) -> bool:
 
 
 def can_be_deleted(row: Row) -> bool:
-    """Return whether a broker may delete the group: it is Empty and has no open transaction (``E-19``)."""
+    """Return whether a broker deletes the group (``E-19``: it is Empty) and cancels no open transaction with it."""
     return row["state"].lower() == "empty" and not row["pending"]
 
 

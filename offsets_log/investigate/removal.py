@@ -67,6 +67,11 @@ class Removal:
     rule: str | None
     reason: str
 
+    @property
+    def is_of_retention(self) -> bool:
+        """Whether the broker's retention would tell: all else that decides is known."""
+        return not self.is_known and self.rule is not None
+
 
 def removals(
     read: Read,

@@ -69,10 +69,13 @@ def of_logs(memory: Memory) -> Iterator[str]:
                 f"{counted(part.found.missing_offsets, 'record offset is', 'record offsets are')} in no batch that can "
                 "be read, and no cleaner-offset-checkpoint says that they were compacted away"
             )
-        yield from (
-            f"offsets partition {name}: {tail}; a commit there, if there was one, is missing"
-            for tail in part.found.tails
-        )
+        for words, is_blank in part.found.tails.items():
+            lacking = (
+                "they hold no commit, and one is missing only if the machine crashed before its disk had it"
+                if is_blank
+                else "a commit there, if there was one, is missing"
+            )
+            yield f"offsets partition {name}: {words}; {lacking}"
         if part.log.offsets_partition is None:
             yield (
                 "a file tells no offsets partition: whether its groups belong there was not checked, and which offsets "

@@ -174,6 +174,7 @@ class Survey:
     Attributes:
         first_offset, end_offset: offset of the first record, and where the log continues; None if it is empty.
         gaps: number of places inside where offsets are missing; compaction causes them, or a lost file.
+        tails: what follows the last whole batch of a file, in words → whether it is blank (`TailFound.is_blank`).
         missing: what is missing around the segments and between them, with what explains it.
     """
 
@@ -188,7 +189,7 @@ class Survey:
     missing_offsets: int = 0
     kinds: Kinds = field(default_factory=Kinds)
     open_transactions: OpenTransactions = field(default_factory=OpenTransactions)
-    tails: list[str] = field(default_factory=list)
+    tails: dict[str, bool] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
 
     @classmethod
@@ -213,7 +214,7 @@ class Survey:
         if isinstance(found, Missing):
             self.missing.append(found)
         else:
-            self.tails.append(f"{found.segment.file}: {describe_tail(found)}")
+            self.tails[f"{found.segment.file}: {describe_tail(found)}"] = found.is_blank
 
     def _saw_batch(self, batch: RecordBatch, base_offset: int) -> None:
         self.batches += 1

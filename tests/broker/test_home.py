@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from offsets_log.broker.home import at_home
+from offsets_log.log_format.java_text import MalformedString
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partition_count import PartitionCount
@@ -45,6 +46,15 @@ def test_one_cache_of_all_partitions_answers_where_the_name_leads(profile: str, 
 def test_what_its_own_partition_has_of_a_group_counts(profile: str) -> None:
     found = at_home({AWAY: state(profile, **{GROUP: 5}), HOME: state(profile, **{GROUP: 6})}, TOLD)
     assert {partition: offsets(each) for partition, each in found.items()} == {AWAY: {}, HOME: {GROUP: 6}}
+
+
+def test_a_name_that_is_not_utf_8_is_asked_for_as_it_is_read() -> None:
+    """``records:P5``."""
+    name = MalformedString(b"z\xffq")
+    home = partition_for("z\ufffdq", 4)
+    states = {number: state("modern", **{name: 5}) for number in (home, (home + 1) % 4)}
+    found = at_home(states, TOLD)
+    assert {number: offsets(each) for number, each in found.items()} == {home: {name: 5}, (home + 1) % 4: {}}
 
 
 def test_where_the_number_of_partitions_is_a_guess_all_stays() -> None:

@@ -36,7 +36,7 @@ from tests.cli.checked import (
     transaction,
     write,
 )
-from tests.conftest import VECTORS, json_lines, read_partitions
+from tests.conftest import NEVER, VECTORS, BulkFrom, json_lines, read_partitions
 
 
 def test_open_transactions_of_the_sample() -> None:
@@ -112,6 +112,17 @@ def test_groups_in_the_wrong_partition(tmp_path: Path) -> None:
     assert document["partitions"] == {"count": 50, "source": "option"}
     assert run(tmp_path, "--partitions", "1").exit_code == 0
     assert findings(check(tmp_path, "-g", G, "--partitions", "50", status=0), rule="records:H1") == []
+
+
+@pytest.mark.parametrize("least_bytes", [0, NEVER], ids=["bulk", "one by one"])
+def test_a_name_that_is_not_utf_8_leads_where_it_does_as_it_is_read(
+    least_bytes: int, tmp_path: Path, bulk_from: BulkFrom
+) -> None:
+    """``H1``, ``P5``: clients know no other name."""
+    bulk_from(least_bytes)
+    write(tmp_path, [batch(*((key.replace(b"z\x01q", b"z\xffq"), value) for key, value in [commit("z\x01q")]))])
+    (wrong,) = findings(check(tmp_path, "--partitions", "50", status=3), rule="records:H1")
+    assert (wrong["group"], wrong["detail"]["expected_partition"]) == ("z\ufffdq", partition_for("z\ufffdq", 50))
 
 
 def test_the_number_of_partitions_follows_from_the_groups() -> None:
@@ -203,7 +214,7 @@ def test_names_that_are_read_as_one(tmp_path: Path) -> None:
     (collision,) = findings(document, rule="records:P5")
     assert collision["group"] == "gr\ufffd"
     assert collision["detail"]["names_hex"] == ["6772fe", "6772ff"]
-    assert findings(document, rule="records:H1") == [], "the bytes that were hashed are gone"
+    assert findings(document, rule="records:H1") == [], "the name as it is read leads here"
     assert findings(check(write(tmp_path, [batch(*raw[1:])]), status=0), rule="records:P5") == []
 
 

@@ -169,11 +169,14 @@ def test_offsets_between_two_segments_that_none_holds_are_told(tmp_path: Path) -
     assert "offsets partition 0: offsets 1 to 6 are missing (6 of the log)" in result.stderr
 
 
-def test_of_a_batch_that_is_not_written_whole_brokers_are_not_doubted(recording: Recording, tmp_path: Path) -> None:
+@pytest.mark.parametrize("variant", ["log-torn", "log-zeros"])
+def test_of_an_end_that_a_start_cuts_off_brokers_are_not_doubted(
+    variant: str, recording: Recording, tmp_path: Path
+) -> None:
     """What a killed broker leaves is cut at the next start, and all else is served; not so where more is wrong."""
     words = "a broker that starts over these files may serve less"
     log = tmp_path / "log"
-    shutil.copytree(recording("kafka-4.3-live-copy") / "log-torn", log)
+    shutil.copytree(recording("kafka-4.3-live-copy") / variant, log)
     assert "normal at the end of a log" in (told := run("info", str(log)).stderr)
     assert words not in told
     (log / ".kafka_cleanshutdown").touch()

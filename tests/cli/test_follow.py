@@ -150,6 +150,13 @@ def test_pending_offsets_are_seen_when_their_marker_comes(data: Path) -> None:
         assert (row["committed_offset"], row["unstable"]) == (9, False)
 
 
+@pytest.mark.parametrize("topic", ["t", "u"])
+def test_an_open_transaction_on_any_topic_keeps_a_group_from_being_called_empty(data: Path, topic: str) -> None:
+    append(data, *LogBuilder().commit(5, topic="t").commit(6, topic="u", producer=9).batches)
+    found = run("groups", data, "-t", topic, "--alert", "group-empty:1d")
+    assert found.exit_code == 0, found.stdout
+
+
 @pytest.mark.parametrize(
     ("command", "rule", "is_raised"),
     [

@@ -249,7 +249,7 @@ def test_alerts_about_ends_know_former_topics_too(recorded: Recorded, tmp_path: 
     """``DD-4``: an offset without an id that was committed before a topic of that name was made has no lag."""
     (source,) = data_directories(recorded("kafka-3.9-one"), "stopped")
     metadata, log = (next((source / name).glob("*.log")) for name in (METADATA_DIRECTORY, "reborn-0"))
-    made = {one.topic_id: one for one in topics_made(PartitionLog(None, (Segment("", 0, metadata.read_bytes()),)))}
+    made, _ = topics_made(PartitionLog(None, (Segment("", 0, metadata.read_bytes()),)))
     made_ms = max(one.created_at_ms or 0 for one in made.values() if one.name == "reborn")
     data = tmp_path / "data"
     shutil.copytree(log.parent, data / log.parent.name)
@@ -272,3 +272,24 @@ def test_alerts_about_ends_know_former_topics_too(recorded: Recorded, tmp_path: 
         growing.write_bytes(content[:size_bytes])
         found = list(topics.look([data]))
     assert {one.topic_id: one.created_at_ms for one in found} == {one: made[one].created_at_ms for one in made}
+
+
+def test_damage_that_hides_when_a_topic_was_made_is_told_where_lag_is(recorded: Recorded, tmp_path: Path) -> None:
+    """``DD-4``: of bytes that no replay reads, and of headers that lead no further."""
+    (source,) = data_directories(recorded("kafka-3.9-one"), "stopped")
+    data = shutil.copytree(source, tmp_path / "data")
+    metadata = next((data / METADATA_DIRECTORY).glob("*.log"))
+    content = metadata.read_bytes()
+    before = run("compact", data, "--lag")
+    for place in (content.index(b"reborn"), 8):
+        damaged = bytearray(content)
+        damaged[place] ^= 0xFF
+        metadata.write_bytes(damaged)
+        result = run("compact", data, "--lag")
+        assert (before.exit_code, result.exit_code) == (0, 3)
+        (told,) = (line for line in result.stderr.splitlines() if "of the cluster's metadata" in line)
+        assert "1 piece" in told
+        assert "may not be known as such (DD-4)" in told
+        assert metadata.name in told
+    made, damages = topics_made(PartitionLog(None, (Segment("", 0, bytes(damaged)),)))
+    assert (len(damages), "reborn" in {one.name for one in made.values()}) == (1, True), "what is behind is read"

@@ -293,6 +293,16 @@ def test_other_topics_alone_are_enough_where_that_is_said(tmp_path):
         assert [one.topic for one in disk.user_partitions] == ["orders"]
 
 
+def test_a_data_directory_without_offsets_partitions_is_known_by_its_own_files(tmp_path):
+    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
+    for folder in ("orders-0", "__cluster_metadata-0"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name(0)).write_bytes(segment(0))
+    with open_logs([str(tmp_path)], may_lack_offsets=True) as disk:
+        assert [one.home for one in disk.clusters.identities] == ["abc/1"]
+        assert list(disk.clusters.by_id) == ["abc"]
+
+
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_partitions_of_a_data_directory_are_its_folders_of_such_names(is_packed, data, tmp_path):
     """Whatever else lies there: one that a broker deletes or moves is none, nor is one in another folder."""

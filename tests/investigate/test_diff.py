@@ -277,6 +277,16 @@ def test_damage_in_either_copy_is_told_in_the_exit_status(tmp_path: Path) -> Non
     assert run(good, bad, "--strict").exit_code == run(bad, good, "--strict").exit_code == 1
 
 
+def test_damage_in_transaction_states_counts_where_they_decide(tmp_path: Path) -> None:
+    sample = Path("samples/kafka-4.3-data-directory")
+    copy = shutil.copytree(sample, tmp_path / "copy")
+    log = copy / "__transaction_state-1" / "00000000000000000000.log"
+    raw = bytearray(log.read_bytes())
+    raw[80] ^= 0xFF
+    log.write_bytes(raw)
+    assert [run(sample, copy, *decide).exit_code for decide in ((), ("--decide",))] == [0, 3]
+
+
 def test_damage_in_a_log_that_is_read_twice_is_kept_once(tmp_path: Path) -> None:
     log = write(LogBuilder().commit(5).add((b"\0\1", b"")).commit(6), tmp_path / "log")
     kept = tmp_path / "kept"
@@ -315,4 +325,4 @@ def test_what_is_in_a_missing_segment_gets_no_rule(tmp_path: Path) -> None:
     assert {(row["rule"], row["reason"]) for row in gone} == {
         (None, "not known: part of the log is missing or damaged")
     }
-    assert f"whether {len(gone)} of the deleted offsets expired" in result.stderr
+    assert f"whether {len(gone)} of the deleted offsets expired; --why says more" in result.stderr

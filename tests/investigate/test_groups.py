@@ -87,6 +87,7 @@ def test_stale_lists_what_a_broker_deletes_and_nothing_else(tmp_path: Path) -> N
         "kafka-consumer-groups.sh --bootstrap-server localhost:9092 --delete --group old",
     ]
     assert "2 groups are as old but have members or open transactions" in run(*arguments).stderr
+    assert "a delete would cancel its open transactions" in run(*arguments).stderr
     table = run(*arguments, "-o", "table", "--bootstrap-server", "b:1").stdout.split("\n")
     assert table[-2] == "kafka-consumer-groups.sh --bootstrap-server b:1 --delete --group $'it\\'s\\x0aold' --group old"
     assert rows(folder, "--now", last + 30 * DAY_MS, "--stale", "31d") == []

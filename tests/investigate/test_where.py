@@ -13,7 +13,9 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from offsets_log.replay.partition_for import partition_for
+from tests.builders import LogBuilder
 from tests.conftest import VECTORS, json_lines, read_json
+from tests.investigate.test_groups import folder_of
 from tests.replay.test_compact_recordings import Recording
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log" / "__consumer_offsets-3"
@@ -151,3 +153,15 @@ def test_quiet_says_nothing(recording: Recording) -> None:
     result = run("--of", recording("kafka-2.8") / "log", "--quiet")
     assert result.stdout
     assert result.stderr == ""
+
+
+def test_of_lists_the_groups_of_the_coordinator_that_is_named(tmp_path: Path) -> None:
+    """A Scala coordinator serves offsets again that a removed group had (``L-34``)."""
+    log = LogBuilder().commit(5).group(generation=2).group(gone=True).commit(7, group="h")
+    folder = folder_of(log, tmp_path)
+    classic = run("--of", folder, "--profile", "classic", "-o", "jsonl")
+    assert [row["group"] for row in json_lines(classic.stdout)] == ["g", "h"]
+    assert "profile classic" in classic.stderr
+    modern = run("--of", folder, "-o", "jsonl")
+    assert [row["group"] for row in json_lines(modern.stdout)] == ["h"]
+    assert "for a cluster up to 3.9 give --profile classic" in modern.stderr
