@@ -46,7 +46,8 @@ def expected(log: PartitionLog) -> list[Any]:
             epoch = item.partition_leader_epoch if item.magic == 2 else -1
             count = -1 if item.magic < 2 and item.attributes & 7 else item.records_count
             horizon = item.attributes & 0x40 if item.magic == 2 else 0
-            items.append((item.base_offset, len(item.raw), item.crc, item.last_offset, epoch, count, horizon))
+            place = item.base_offset, len(item.raw), item.crc, item.last_offset
+            items.append((*place, epoch, count, horizon, item.max_timestamp_ms))
         else:
             items.append(item)
     return items

@@ -102,7 +102,7 @@ def test_a_batch_without_a_time_is_not_within() -> None:
 def test_pieces_joined_are_the_whole(log: PartitionLog, time_ms: int) -> None:
     for cuts in _ways_to_cut(len(log.segments[0].buffer)):
         order = ScanOrder(log, EVERYTHING, None)
-        whole = TimeBound.of(time_ms)
+        whole = TimeBound(time_ms)
         for begin, end in pairwise(cuts):
             cursor = order.begin(ScanPlace(0, begin))
             if cursor is not None:

@@ -18,7 +18,7 @@ from offsets_log.columnar.scan.reading import Cursor, Reading, ScanOrder, ScanPl
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be32, be64
 from offsets_log.errors import Damage
-from offsets_log.events import EVERYTHING, TailFound
+from offsets_log.events import EVERYTHING, TailFound, Until
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
@@ -41,6 +41,7 @@ class BatchRow(Record):
     leader_epoch: Long  # NO_PARTITION_LEADER_EPOCH before magic 2
     records_count: Long  # or UNCOUNTED
     delete_horizon: Long  # not 0: a cleaner wrote the batch anew, which may have lost no record by that
+    max_timestamp_ms: Long  # or NO_TIMESTAMP
 
 
 @kernel
@@ -62,6 +63,7 @@ def _note(scan_state: a.ScanState, rows: Table[BatchRow], data: Bytes) -> Any:
         row.checksum = bt.checksum_of(data, at)
         row.last_offset = bt.last_offset(data, at)
         row.leader_epoch = bt.leader_epoch(data, at)
+        row.max_timestamp_ms = bt.max_timestamp(data, at)
         attributes = bt.attributes_of(data, at)
         if bt.is_older(data, at):
             row.records_count = 1 if attributes & bt.CODEC_MASK == 0 else UNCOUNTED
@@ -81,8 +83,7 @@ Found = Table[BatchRow] | Damage | Tail
 class _Noting(Reading):
     """The way of a log into rows: ``found`` has what the last step met."""
 
-    def __init__(self, order: ScanOrder, scanner: Scanner) -> None:
-        cursor = order.begin(ScanPlace(0, 0)) or Cursor(ScanPlace(0, 0), -1, 0, entered=0)
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner) -> None:
         super().__init__(order, cursor, scanner, lambda seen: None)
         self._scan_state = a.new_scan_state(np.zeros(0, np.int64), seed=0)
         self._rows = Table(BatchRow, ROWS)
@@ -108,16 +109,28 @@ class _Noting(Reading):
         self.found.append(found.tail)
 
 
-def batch_rows(log: PartitionLog, *, in_bulk: bool) -> Iterator[Found]:
+def rows_of_piece(order: ScanOrder, cursor: Cursor, end: ScanPlace, scanner: Scanner) -> Iterator[Found]:
+    """Yield what a kernel finds from a cursor on, as `batch_rows`."""
+    reading = _Noting(order, cursor, scanner)
+    for _ in reading.steps(end, lambda size_bytes: None):
+        yield from reading.found
+        reading.found.clear()
+    yield from reading.found  # zeros behind the last batch take no step
+
+
+def batch_rows(log: PartitionLog, until: Until = EVERYTHING, *, in_bulk: bool) -> Iterator[Found]:
     """Yield the batches, damaged pieces and the tail of a log as `iter_log` has them, batches some at a time.
 
     Args:
+        until: where to stop.
         in_bulk: whether a kernel reads them, which is worth its start for a large log.
     """
     if not in_bulk:
         batches: list[RecordBatch] = []
         for _, item in iter_log(log):
             if isinstance(item, RecordBatch):
+                if until.stops_before(item):
+                    break
                 batches.append(item)
             else:
                 yield _rows_of(batches)
@@ -125,13 +138,10 @@ def batch_rows(log: PartitionLog, *, in_bulk: bool) -> Iterator[Found]:
                 batches = []
         yield _rows_of(batches)
         return
-    order = ScanOrder(log, EVERYTHING, None)
+    order = ScanOrder(log, until, None)
+    cursor = order.begin(ScanPlace(0, 0)) or Cursor(ScanPlace(0, 0), -1, 0, entered=0)
     with Scanner() as scanner:
-        reading = _Noting(order, scanner)
-        for _ in reading.steps(order.end, lambda size_bytes: None):
-            yield from reading.found
-            reading.found.clear()
-        yield from reading.found  # zeros behind the last batch take no step
+        yield from rows_of_piece(order, cursor, order.end, scanner)
 
 
 def _rows_of(batches: Sequence[RecordBatch]) -> Table[BatchRow]:
@@ -139,7 +149,7 @@ def _rows_of(batches: Sequence[RecordBatch]) -> Table[BatchRow]:
     for row, batch in zip(rows, batches, strict=True):
         row.base_offset, row.last_offset = batch.base_offset, batch.last_offset
         row.size_bytes, row.checksum = batch.size_bytes, batch.crc
-        row.leader_epoch = batch.partition_leader_epoch
+        row.leader_epoch, row.max_timestamp_ms = batch.partition_leader_epoch, batch.max_timestamp_ms
         is_wrapper = batch.magic < b.NEWEST_MAGIC and batch.attributes & bt.CODEC_MASK
         row.records_count = UNCOUNTED if is_wrapper else batch.records_count
         row.delete_horizon = 0 if batch.magic < b.NEWEST_MAGIC else batch.attributes & HORIZON

@@ -7,23 +7,17 @@ Where a clock jumped, or a time is corrupt, that leaves out batches that are not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from offsets_log.columnar import arrays as a
-from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.jit.compiled import inlined, kernel
-from offsets_log.columnar.jit.kinds import Bytes
-from offsets_log.columnar.jit.records import Long, Record
-from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.scan.batch_rows import BatchRow, Found, batch_rows, rows_of_piece
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Cursor, Reading, ScanOrder, ScanPlace
-from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be64
+from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
 from offsets_log.events import Until
-from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, batches_of
+from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.record import INT64_MAX, INT64_MIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,117 +36,72 @@ class Stop:
     end_offset: int
 
 
-class TimeBound(Record):
-    """What is known of a run of batches, by their headers."""
+@dataclass(slots=True)
+class TimeBound:
+    """What is known of a run of batches, by their headers.
 
-    time_ms: Long
-    stop_offset: Long  # NOTHING while no batch is later
-    stop_time_ms: Long
-    within: Long  # batches that are not later
-    within_before: Long  # of these, those before the stop
-    last_offset: Long  # of the last of them
+    Attributes:
+        first_later: (offset, time) of the first batch that is later than the bound; None while there is none.
+        within: how many batches are not later.
+        within_before: of these, those before the first later one.
+        end_offset: behind the last of them.
+    """
 
-    @classmethod
-    def of(cls, time_ms: int) -> TimeBound:
-        """Return what is known before any batch."""
-        bound = cls()
-        bound.time_ms = max(bt.INT64_MIN, min(time_ms, bt.INT64_MAX))
-        bound.stop_offset = a.NOTHING
-        return bound
+    time_ms: int
+    first_later: tuple[int, int] | None = None
+    within: int = 0
+    within_before: int = 0
+    end_offset: int = 0
 
-    def join(self, later: TimeBound) -> None:
+    def add(self, found: Found) -> None:
+        """Add what follows; a batch without a time is neither later nor within, and damage is left out."""
+        if not isinstance(found, Table) or not len(found):
+            return
+        times = found.column(BatchRow.max_timestamp_ms)
+        bound = max(INT64_MIN, min(self.time_ms, INT64_MAX))
+        is_within = (times <= bound) & (times != NO_TIMESTAMP)
+        later = np.flatnonzero(times > bound)
+        if self.first_later is None and len(later):
+            first = int(later[0])
+            self.first_later = int(found[first].base_offset), int(times[first])
+            self.within_before = self.within + int(is_within[:first].sum())
+        if is_within.any():
+            self.within += int(is_within.sum())
+            self.end_offset = int(found.column(BatchRow.last_offset)[is_within][-1]) + 1
+
+    def join(self, right: TimeBound) -> None:
         """Add what is known of the batches that follow."""
-        if self.stop_offset == a.NOTHING and later.stop_offset != a.NOTHING:
-            self.stop_offset, self.stop_time_ms = later.stop_offset, later.stop_time_ms
-            self.within_before = self.within + later.within_before
-        self.within += later.within
-        self.last_offset = max(self.last_offset, later.last_offset)
+        if self.first_later is None and right.first_later is not None:
+            self.first_later, self.within_before = right.first_later, self.within + right.within_before
+        self.within += right.within
+        self.end_offset = max(self.end_offset, right.end_offset)
 
     @property
     def stop(self) -> Stop | None:
         """Where the reading ends; None where no batch is later than the bound."""
-        if self.stop_offset == a.NOTHING:
+        if self.first_later is None:
             return None
-        batches = int(self.within - self.within_before)
-        end_offset = int(self.last_offset) + 1 if batches else int(self.stop_offset)
-        return Stop(int(self.stop_offset), int(self.stop_time_ms), batches, end_offset)
-
-
-@inlined
-def _meet(bound: TimeBound, base_offset: Any, last_offset: Any, time_ms: Any) -> None:
-    """Note the next batch; one without a time is neither later nor within."""
-    if time_ms > bound.time_ms:
-        if bound.stop_offset == a.NOTHING:
-            bound.stop_offset = base_offset
-            bound.stop_time_ms = time_ms
-            bound.within_before = bound.within
-    elif time_ms != bt.NO_TIME:
-        bound.within += 1
-        bound.last_offset = last_offset
-
-
-@kernel
-def _note(scan_state: a.ScanState, bound: TimeBound, data: Bytes) -> Any:
-    """Note the batches of a segment from ``scan_state.at`` on."""
-    begin = scan_state.at
-    while scan_state.at < scan_state.stop:
-        if scan_state.at - begin >= scan_state.pause:
-            return oc.PAUSED
-        at = scan_state.at
-        size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
-        refused = sc.refusal(scan_state, data, at, size)
-        if refused != oc.FINISHED:
-            return refused
-        _meet(bound, be64(data, at), bt.last_offset(data, at), bt.max_timestamp(data, at))
-        scan_state.last_offset = bt.last_offset(data, at)
-        scan_state.at = at + size
-    return oc.FINISHED
-
-
-class _Noting(Reading):
-    """The way of a log past its headers; damage is left out."""
-
-    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, bound: TimeBound) -> None:
-        super().__init__(order, cursor, scanner, lambda seen: None)
-        self._scan_state = a.new_scan_state(np.zeros(0, np.int64), seed=0)
-        self._bound = bound
-
-    @property
-    def scan_state(self) -> a.ScanState:
-        return self._scan_state
-
-    def scan(self, index: int, data: a.Bytes) -> int:
-        return int(_note(self._scan_state, self._bound, data))
-
-    def take(self, index: int, batch: RecordBatch) -> None:
-        _meet(self._bound, batch.base_offset, batch.last_offset, batch.max_timestamp_ms)
+        offset, time_ms = self.first_later
+        batches = self.within - self.within_before
+        return Stop(offset, time_ms, batches, self.end_offset if batches else offset)
 
 
 def note_piece(order: ScanOrder, cursor: Cursor, end: ScanPlace, scanner: Scanner, time_ms: int) -> TimeBound:
     """Return what is known of the batches from a cursor on; the order itself has no bound by time."""
-    bound = TimeBound.of(time_ms)
-    for _ in _Noting(order, cursor, scanner, bound).steps(end, lambda size_bytes: None):
-        pass
+    bound = TimeBound(time_ms)
+    for found in rows_of_piece(order, cursor, end, scanner):
+        bound.add(found)
     return bound
 
 
 def find_stop(log: PartitionLog, time_ms: int, until_offset: int | None = None, *, in_bulk: bool) -> Stop | None:
     """Return where a bound by time ends the reading of a log; None if it does not.
 
-    Damage is left out as it is when records are read.
-
     Args:
         until_offset: only batches that begin below it are asked about.
-        in_bulk: whether a kernel reads the headers, which is worth its start for a large log.
+        in_bulk: what it is in `batch_rows`.
     """
-    order = ScanOrder(log, Until(until_offset), None)
-    if in_bulk:
-        cursor = order.begin(ScanPlace(0, 0)) or Cursor(ScanPlace(0, 0), -1, 0, entered=0)
-        with Scanner() as scanner:
-            return note_piece(order, cursor, order.end, scanner, time_ms).stop
-    bound = TimeBound.of(time_ms)
-    for batch in batches_of(log):
-        if order.until.stops_before(batch):
-            break
-        _meet(bound, batch.base_offset, batch.last_offset, batch.max_timestamp_ms)
+    bound = TimeBound(time_ms)
+    for found in batch_rows(log, Until(until_offset), in_bulk=in_bulk):
+        bound.add(found)
     return bound.stop
