@@ -20,7 +20,6 @@ from click.testing import CliRunner
 from benchmarks.commands import offsets_in
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import run_process, seconds_of
-from cli.main import main as command
 
 NAIVE_BYTES = 50 * 10**6
 FEWER = 5
@@ -83,13 +82,14 @@ def _job_line(
 
 def _clean_line(name: str, log: Log, spark: Any, repeat: int, work: Path) -> str:
     """Both in turn, on the log as a broker finds it that has not stopped cleanly."""
+    from spark_jobs.__main__ import main as command
     from spark_jobs.clean_cluster import SparkCluster
 
     there, here = work / "cleaned-on-spark", work / "cleaned-here"
     words = ["clean", str(log.folder), "--now", CLEANED_AT, "-o", "jsonl", "--quiet", "--to"]
 
     def on_spark() -> None:
-        result = CliRunner().invoke(command, [*words, str(there), "--engine", "spark"])
+        result = CliRunner().invoke(command, [*words, str(there)])
         assert result.exit_code == 0, result.output
 
     times, shuffled = [], 0

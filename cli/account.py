@@ -258,8 +258,7 @@ class Account:
     def _why_nothing(self, names: Iterable[str]) -> list[str]:
         """Return what leaves nothing, as it may be given: of the filters those that nothing fits, or all."""
         reading = self._reading
-        idle = self.inputs.idle_filters if reading.engine == "local" else reading.filters
-        asked = [*map(shlex.quote, names), *idle, *reading.bounds] or reading.filters
+        asked = [*map(shlex.quote, names), *self.inputs.idle_filters, *reading.bounds] or reading.filters
         return [*asked, *self._partition_filters] if asked else []
 
     @property

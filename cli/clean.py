@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.clean_options import Changes, change_options
-from cli.options import ENGINE, MASTER, MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Time, UntilOffset
+from cli.clean_rounds import Machine
+from cli.options import MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Time, UntilOffset
 from cli.partition_folders import FolderOptions, PartitionFolders, folder_options, partition_of, tell
 from cli.signals import ended_by_signals
 from offsets_log.words import counted
@@ -19,6 +20,7 @@ from offsets_log.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cli.clean_rounds import Rounds
     from cli.session import Session
     from offsets_log.broker.recovery import OpenLog
     from offsets_log.cleaner.bounds import Bounds
@@ -74,9 +76,7 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
     "offsets-log clean backup.tar.gz -p 3 --drop-record 3:120 --to mended",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--to", metavar="DIR", help="New directory, which appears whole or not at all; with --engine spark also a URL."
-)
+@click.option("--to", metavar="DIR", help="New directory, which appears whole or not at all.")
 @click.option(
     "--dry-run", is_flag=True, help="Write nothing: only report what would be cleaned, and why the rest is kept."
 )
@@ -108,18 +108,8 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @change_options
 @SHUTDOWN
 @TOPIC_ID
-@ENGINE
-@MASTER
 @folder_options
-def command(
-    asked: FolderOptions,
-    broker: tuple[int, ...],
-    now: int | None,
-    shutdown: str | None,
-    engine: str,
-    master: str | None,
-    **settings: Any,
-) -> None:
+def command(**given: Any) -> None:
     """Clean partitions as one round of Kafka's own log cleaner would, byte for byte.
 
     DIR gets a folder __consumer_offsets-N for each partition, with segments, all their indexes, producer snapshots,
@@ -145,27 +135,37 @@ def command(
 
     Exit status 3 if a partition failed or aborted, if something was cut off, or if what was to be removed is not there.
     """
-    from cli.session import open_session
+    run(Machine(), **given)
+
+
+def run(
+    machine: Machine,
+    asked: FolderOptions,
+    broker: tuple[int, ...],
+    now: int | None,
+    shutdown: str | None,
+    **settings: Any,
+) -> None:
+    """Run the command on a machine; the other arguments are its parameters."""
     from offsets_log.broker.hand_over import of_topic
     from offsets_log.cleaner.offset_map import OffsetMap
     from offsets_log.cleaner.result import CLEAN_COLUMNS
 
     asked.check_target()
-    reading = asked.reading(
-        until_offset=settings["until_offset"], until_time=settings["until_time"], engine=engine, master=master
-    )
+    reading = asked.reading(until_offset=settings["until_offset"], until_time=settings["until_time"])
     now = int(time.time() * 1000) if now is None else now
     changes = Changes.of(settings)
-    changes.check_engine(engine)
     round_settings = _settings(now, broker, settings)
     if now + round_settings.delete_retention_ms > MAX_INT64:
         raise click.UsageError("--now and --delete-retention are together beyond what 64 bits of milliseconds hold")
     if OffsetMap.of(round_settings).usable == 0:
         raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
-    with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
+    with ended_by_signals(), machine.open(reading) as session, ExitStack() as stack:
         _tell_of_others(session, settings)
-        folders = PartitionFolders(None if asked.to is None else session.engine.place(asked.to, stack), asked.topic_id)
-        cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack, folders)
+        place = None if asked.to is None else machine.place(session, asked.to, stack)
+        folders = PartitionFolders(place, asked.topic_id)
+        rounds = machine.rounds(session, round_settings)
+        cleaning = _Cleaning(session, rounds, round_settings, shutdown, settings, changes, stack, folders)
         rows = [cleaning.clean(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
         changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})
         folders.write_beside(session.account)
@@ -191,6 +191,7 @@ class _Cleaning:
     def __init__(
         self,
         session: Session,
+        rounds: Rounds,
         settings: Settings,
         shutdown: str | None,
         given: dict[str, Given],
@@ -202,7 +203,7 @@ class _Cleaning:
 
         self._session, self._settings, self._given = session, settings, given
         self._changes, self._stack, self._folders = changes, stack, folders
-        self._rounds = session.engine.rounds(settings)
+        self._rounds = rounds
         self._stopped_cleanly = None if shutdown is None else SHUTDOWNS[shutdown]
 
     def clean(self, log: PartitionLog) -> Row:

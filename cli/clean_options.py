@@ -114,14 +114,6 @@ class Changes:
             self.until_time is not None,
         ))  # fmt: skip
 
-    def check_engine(self, engine: str) -> None:
-        """Fail if more than a round is asked of a cluster."""
-        if engine == "spark" and self.are_some:
-            raise click.UsageError(
-                "--engine spark does a round and no more: give its --to to clean again without --engine, which takes "
-                "the rest out (--deep, --drop-…, --keep-group, --until-…)"
-            )
-
     def apply(
         self, session: Session, log: PartitionLog, opened: OpenLog, settings: Settings, stack: ExitStack
     ) -> tuple[PartitionLog, OpenLog, Round | None]:

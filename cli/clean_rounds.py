@@ -1,20 +1,25 @@
-"""Rounds of the cleaner in this process; `cli.spark_rounds` runs them on a cluster."""
+"""Rounds of the cleaner in this process; `spark_jobs.clean` runs them on a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING
 
+from cli.partition_folders import place_here
 from cli.processors import processors
 
 if TYPE_CHECKING:
+    from cli.options import ReadOptions
     from cli.partition_folders import PartitionFolders
+    from cli.session import Session
     from offsets_log.broker.recovery import OpenLog
     from offsets_log.cleaner.bounds import Bounds
     from offsets_log.cleaner.group_cleaning import NewSegment
     from offsets_log.cleaner.kept import Kept
     from offsets_log.cleaner.round import Round
     from offsets_log.cleaner.settings import Settings
+    from offsets_log.disk.folders import Place
     from offsets_log.log_format.partition_log import PartitionLog
 
 
@@ -52,3 +57,26 @@ class Rounds:
         done = clean(opened, bounds, self._settings, emit, self._advance, in_bulk=self.in_bulk, threads=processors())
         folders.write_others(partition, log, done)
         return done, kept_after(done, in_bulk=self.in_bulk)
+
+
+class Machine:
+    """Where partitions are opened and cleaned, and their folders written: this machine."""
+
+    def open(self, reading: ReadOptions) -> AbstractContextManager[Session]:
+        """Open the inputs, as `open_session`."""
+        from cli.session import open_session
+
+        return open_session(reading)
+
+    def rounds(self, session: Session, settings: Settings) -> Rounds:
+        """Return what opens and cleans partitions."""
+        engine = session.engine
+        if engine.is_large:
+            from offsets_log.columnar.cleaning.sifting import sift
+
+            engine.compile_first(sift)
+        return Rounds(settings, session.account.advance, in_bulk=engine.is_large)
+
+    def place(self, session: Session, to: str, stack: ExitStack) -> Place:
+        """Make the new directory, as `place_here`."""
+        return place_here(session, to, stack)

@@ -125,18 +125,6 @@ def command(
     with open_session(reading, output, needs={"committed_offset"}, columns=columns) as session:
         decide_if_asked(session, DecideOptions(asked.decide, lag.now_ms))
         shown = Shown(profile, asked.unstable, lag_logs(session, lag.lag), lag.now_ms)
-        if reading.engine == "spark":
-            from cli.spark import SparkEngine
-
-            assert isinstance(session.engine, SparkEngine)
-            table, alone = session.engine.compact_table(profile, shown.opened, orphans=orphans)
-            if format_name == "parquet":
-                from cli.parquet import write_table
-
-                write_table(session, output, table, shown, alone)
-                return
-            write_committed(session, output, format_name, table.to_pylist(), table.column_names, shown, alone)
-            return
         if format_name == "parquet" and session.engine.is_bulk and not broker.as_broker:
             replays = session.engine.replay_in_bulk(PROFILES[profile])
             from cli.parquet import write_compact  # loads Arrow while the threads work

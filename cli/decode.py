@@ -122,8 +122,6 @@ def _check_usage_of_topic(reading: ReadOptions, output: Output, topic: str, as_:
         raise click.UsageError(f"-o parquet has no columns for {topic}")
     if reading.group or reading.topic:
         raise click.UsageError(f"-g and -t are for __consumer_offsets, not for {topic}: leave them out")
-    if reading.engine == "spark":
-        raise click.UsageError(f"--engine spark does not read {topic}")
     if reading.input_format not in (None, "segments") or reading.as_partition is not None:
         raise click.UsageError(f"{topic} is read from segment files and their directories only")
 

@@ -1,12 +1,11 @@
-"""The engines that read logs for a run: this process record by record, or kernels in bulk where that is faster."""
+"""The engine that reads logs for a run: record by record, or by kernels in bulk where that is faster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cli.account import Account
 from cli.inputs import Inputs
@@ -22,12 +21,8 @@ from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.survey import Survey
 
 if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from cli.clean_rounds import Rounds
     from offsets_log.broker.loading import ReplayInBulk
     from offsets_log.checking.partition_check import PartitionCheck
-    from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.events.chunk import Chunk
     from offsets_log.columnar.events.export import Destination
@@ -37,8 +32,6 @@ if TYPE_CHECKING:
     from offsets_log.columnar.jit.compiled import Kernel
     from offsets_log.columnar.scan.reading import Threads
     from offsets_log.data_directory.decisions import Outcomes
-    from offsets_log.disk.folders import Place
-    from offsets_log.disk.translating import Made, Question
     from offsets_log.replay.releases import Release
 
 UNTOLD_IN_BULK = frozenset({POSITION, BYTES, "assignment_base64"})
@@ -62,23 +55,14 @@ class Engine:
     """Answers from the logs of `inputs`; damage and remarks go to `account`.
 
     Attributes:
-        is_here: whether this process may read the logs itself.
         decides: ends open transactions whose outcome is certain before the replay is used; None to leave them open.
             Only in a log that is read to its end is an outcome certain.
     """
-
-    is_here = True
 
     def __init__(self, inputs: Inputs, account: Account) -> None:
         self.inputs = inputs
         self.account = account
         self.decides: Outcomes | None = None
-
-    def of(self, inputs: Inputs, account: Account) -> Self:
-        """Return an engine of this kind for other bounds, which decides nothing."""
-        other = copy(self)
-        other.inputs, other.account, other.decides = inputs, account, None
-        return other
 
     def events(self, log: PartitionLog, start: int = 0, wants: Wants | None = None) -> Iterator[LogEvent]:
         """Yield the events of one partition within the bounds, from a record offset on; report tails on the way.
@@ -136,7 +120,7 @@ class Engine:
 
     @property
     def is_large(self) -> bool:
-        """Whether there is so much to read that kernels are worth their start, here or elsewhere."""
+        """Whether there is so much to read that kernels are worth their start."""
         return is_large(sum(log.bytes_to_read or log.size_bytes for log in self.inputs.logs))
 
     def compile_first(self, largest: Kernel[Any]) -> None:
@@ -267,34 +251,6 @@ class Engine:
             threads=self.threads,
         )
         return export.run(self.inputs.logs)
-
-    def run_each(self, asked: Sequence[Question[Any]]) -> Iterable[Made[Any]]:
-        """Answer questions about whole logs of users' partitions, in their order."""
-        return (one.run() for one in asked)
-
-    def rounds(self, settings: Settings) -> Rounds:
-        """Return what opens and cleans partitions."""
-        from cli.clean_rounds import Rounds
-
-        if self.is_large:
-            from offsets_log.columnar.cleaning.sifting import sift
-
-            self.compile_first(sift)
-        return Rounds(settings, self.account.advance, in_bulk=self.is_large)
-
-    def place(self, to: str, stack: ExitStack) -> Place:
-        """Make a directory for partition folders outside of the inputs, which appears whole or not at all.
-
-        Args:
-            stack: the directory appears when it closes.
-        """
-        from offsets_log.disk.folders import DiskPlace, refuse_inside_inputs
-        from offsets_log.disk.writer import atomic_directory, left_beside
-
-        refuse_inside_inputs(to, self.inputs.reading.paths, self.inputs.files)
-        for left in left_beside(to):
-            self.account.say(f"{left} is of a run that was killed, or that is still at work; it is left as it is")
-        return DiskPlace(str(stack.enter_context(atomic_directory(to))))
 
     def load_all(self, profile: Profile, *, whole_groups: bool = True) -> Iterator[Loaded]:
         """Yield every partition as `load` returns it, with what was seen in it; in bulk only what `rebuild` shows.

@@ -130,7 +130,6 @@ def is_followed(
     given: dict[str, object] = {
         "--until-offset": reading.until_offset,
         "--until-time": reading.until_time is not None,
-        "--engine spark": reading.engine == "spark",
         "--input-format": reading.input_format,
         "--as-partition": reading.as_partition is not None,
         **of_output,

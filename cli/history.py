@@ -158,7 +158,7 @@ def command(
                 session.account.say(words)
         shows_key = None if shows_all else shows(session)
         asking = _Asking(session, output, PROFILES[profile], shows_key, read_topic_ids(topic_ids), rows)
-        counts = _answer_in_bulk(asking) if session.engine.is_bulk and session.engine.is_here else None
+        counts = _answer_in_bulk(asking) if session.engine.is_bulk else None
         counts = counts or _answer(asking)
         session.account.finish(
             f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "

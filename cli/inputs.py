@@ -62,7 +62,6 @@ class Inputs(Beside):
         locate: sets the position of damage in a dump to its line there.
         shows_group: whether ``--group`` shows a group of this name.
         shows_topic: whether ``--topic`` shows a topic of this name.
-        find_stops: yields the logs that a bound by time ends, and where.
     """
 
     def __init__(self, reading: ReadOptions, opened: DiskLogs, **how: Any) -> None:
@@ -81,7 +80,6 @@ class Inputs(Beside):
         self.locate = opened.locate
         self.shows_group = Matcher(reading.group)
         self.shows_topic = Matcher(reading.topic)
-        self.find_stops: Callable[[Inputs, int], Iterable[tuple[PartitionLog, Stop]]] = find_stops
         self._stops: dict[Any, list[tuple[PartitionLog, Stop]]] = {}
 
     def close_logs(self) -> None:
@@ -114,9 +112,7 @@ class Inputs(Beside):
 
     @property
     def idle_filters(self) -> list[str]:
-        """The filters that fitted nothing while others did, as they may be given; none is known where Spark filters."""
-        if self.reading.engine != "local":
-            return []
+        """The filters that fitted nothing while others did, as they may be given."""
         return [*idle_options("-g", self.shows_group), *idle_options("-t", self.shows_topic)]
 
     def iter_elsewhere(self, groups: Iterable[str]) -> Iterator[str]:
@@ -240,7 +236,7 @@ class Inputs(Beside):
             return []
         bounds = time_ms, self.reading.until_offset
         if bounds not in self._stops:
-            self._stops[bounds] = list(self.find_stops(self, time_ms))
+            self._stops[bounds] = list(find_stops(self, time_ms))
         return self._stops[bounds]
 
     def iter_idle_bounds(self) -> Iterator[str]:
@@ -304,7 +300,7 @@ class Inputs(Beside):
     @property
     def _has_quick_ends(self) -> bool:
         """Whether the ends of all logs are found without reading them."""
-        return self.reading.engine == "local" and all(
+        return all(
             f"{segment.base_offset or 0:020}.index" in log.beside or segment.size_bytes <= WALKED_BYTES
             for log in self.logs
             for segment in log.segments[-1:]

@@ -38,11 +38,8 @@ COMMANDS = {
 }
 """Command → the module that has it as ``command``."""
 
-READS_LOGS = (
-    "check", "clean", "compact", "decode", "diff", "expire", "groups", "history", "info", "rebalances", "rebuild",
-    "report", "rescue", "top", "translate", "where",
-)  # fmt: skip
-"""Commands that have --engine."""
+ON_SPARK = ("--engine", "--master")
+"""Options that commands have had: Spark reads logs by programs of its own, and as a data source."""
 
 textwrap.TextWrapper.wordsep_re = textwrap.TextWrapper.wordsep_simple_re
 """Help, which click wraps by this class, is not broken at hyphens: options and commands in it can be copied."""
@@ -78,9 +75,20 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; one that Ctrl-C ends before its time says so, and has the status of an error."""
+        """Run the command; one that Ctrl-C ends before its time says so, and has the status of an error.
+
+        Raises:
+            UsageError: it was to run on Spark.
+        """
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if error.option_name not in ON_SPARK:
+                raise
+            raise click.UsageError(
+                f"{error.option_name} is gone: on Spark run python -m spark_jobs compact, rebuild, replay, clean or "
+                'follow, or read spark.read.format("offsets_log")'
+            ) from None
         except KeyboardInterrupt:
             click.echo("\ninterrupted: what was asked for is not done", err=True)
             ctx.exit(1)

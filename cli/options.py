@@ -178,8 +178,6 @@ class ReadOptions:
     kafka: tuple[int, int] | None = None
     input_format: str | None = None
     threads: int | None = None
-    engine: str = "local"
-    master: str | None = None
     strict: bool = False
     quarantine: str | None = None
     progress: bool | None = None
@@ -207,14 +205,6 @@ class Output:
     to: str | None
 
 
-ENGINE = click.option(
-    "--engine",
-    type=click.Choice(("local", "spark")),
-    default="local",
-    show_default=True,
-    help="What reads the logs: this machine, or Spark for logs that outgrow it (needs Java and offsets-log[spark]).",
-)
-MASTER = click.option("--master", metavar="URL", help="Spark's master: spark://HOST:PORT, yarn …; by default local[*].")
 GROUP = click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable.")
 TOPIC = click.option("-t", "--topic", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
 OFFSETS_PARTITION = click.option(
@@ -273,8 +263,6 @@ READING = (
         type=click.IntRange(min=1),
         help="Threads for logs of more than a few megabytes; by default one for each processor.",
     ),
-    ENGINE,
-    MASTER,
     click.option("--strict", is_flag=True, help="Stop at the first error, with exit status 1."),
     click.option(
         "--quarantine",

@@ -21,7 +21,10 @@ from cli.options import (
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from cli.account import Account
+    from cli.session import Session
     from offsets_log.cleaner.folder import FolderFile
     from offsets_log.cleaner.round import Round
     from offsets_log.disk.folders import Place
@@ -95,6 +98,21 @@ def folder_name(partition: int) -> str:
     from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
     return f"{OFFSETS_TOPIC}-{partition}"
+
+
+def place_here(session: Session, to: str, stack: ExitStack) -> Place:
+    """Make a directory for partition folders outside of the inputs, which appears whole or not at all.
+
+    Args:
+        stack: the directory appears when it closes.
+    """
+    from offsets_log.disk.folders import DiskPlace, refuse_inside_inputs
+    from offsets_log.disk.writer import atomic_directory, left_beside
+
+    refuse_inside_inputs(to, session.inputs.reading.paths, session.inputs.files)
+    for left in left_beside(to):
+        session.account.say(f"{left} is of a run that was killed, or that is still at work; it is left as it is")
+    return DiskPlace(str(stack.enter_context(atomic_directory(to))))
 
 
 class PartitionFolders:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import TOPIC_ID, VERBOSE
-from cli.partition_folders import FolderOptions, PartitionFolders, folder_name, folder_options, partition_of, tell
+from cli.partition_folders import (
+    FolderOptions,
+    PartitionFolders,
+    folder_name,
+    folder_options,
+    partition_of,
+    place_here,
+    tell,
+)
 from cli.signals import ended_by_signals
 from offsets_log.words import counted
 
@@ -91,7 +99,7 @@ def command(
     reading = asked.reading(quarantine=quarantine, verbose=verbose)
     with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         session.account.tells_brokers = True
-        folders = PartitionFolders(None if asked.to is None else session.engine.place(asked.to, stack), asked.topic_id)
+        folders = PartitionFolders(None if asked.to is None else place_here(session, asked.to, stack), asked.topic_id)
         repairing = _Repairing(session, drop_unloadable, folders)
         rows = [repairing.repair(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
         folders.write_beside(session.account)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.options import ENGINE, HARDLY_MS, MASTER, PROFILE, READING, TOPIC_IDS, Duration, ReadOptions, Time, gather
+from cli.options import HARDLY_MS, PROFILE, TOPIC_IDS, Duration, ReadOptions, Time, gather, reading_options
 from cli.serve_options import END_OFFSETS, ServeOptions
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
@@ -35,7 +35,7 @@ class HostPort(click.ParamType):  # type: ignore[type-arg]
     "offsets-log serve backup.tar.gz --at 2026-11-20T14:02Z --at 2026-11-20T15:02Z · "
     "kafka-consumer-groups.sh --bootstrap-server 127.0.0.1:9092 --describe --all-groups",
 )
-@gather("reading", ReadOptions, tuple(option for option in READING if option not in (ENGINE, MASTER)))
+@reading_options
 @PROFILE
 @TOPIC_IDS
 @gather(

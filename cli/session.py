@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -44,7 +44,7 @@ class Session:
         """Return a session over the same logs with other bounds, whose reports and counts are not this run's."""
         inputs = self.inputs.bounded(until_offset, until_time)
         account = self.account.aside(inputs)
-        return Session(inputs, account, self.engine.of(inputs, account))
+        return Session(inputs, account, Engine(inputs, account))
 
 
 @contextmanager
@@ -55,6 +55,7 @@ def open_session(
     needs: Set[str] = frozenset(),
     columns: Set[str] | None = None,
     internal_topic: str | None = None,
+    inputs_of: Callable[[ReadOptions, ExitStack], Inputs] | None = None,
 ) -> Iterator[Session]:
     """Open the inputs; at the end the process exits with the run's status, and errors end it with one line.
 
@@ -62,15 +63,18 @@ def open_session(
         needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
         columns: those of the answer; notes on what a dump does not tell name no others. None to name all.
         internal_topic: a topic of `state_topics` to read instead of ``__consumer_offsets``.
+        inputs_of: opens the inputs in another way.
     """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
     _tell_of_lost_pages()
     try:
         with ExitStack() as stack:
-            session = _opened(reading, stack, internal_topic, columns)
+            inputs = inputs_of(reading, stack) if inputs_of else _opened(reading, stack, internal_topic, columns)
+            account = Account(inputs, stack, shows_progress=reading.progress)
+            session = Session(inputs, account, Engine(inputs, account))
             session.inputs.check(needs)
-            if output is not None and output.to not in (None, "-") and reading.engine == "local":
+            if output is not None and output.to not in (None, "-"):
                 refuse_inside_inputs(output.to, (), session.inputs.files)
                 ensure_place(output.to, session.inputs.files)
             for words in (*session.inputs.notes, *_of_ending(output)):
@@ -85,20 +89,8 @@ def open_session(
     sys.exit(session.account.exit_status)
 
 
-def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None, columns: Set[str] | None) -> Session:
-    """Return the inputs, opened for the chosen engine."""
-    if reading.engine == "spark":
-        from cli.spark import SparkAccount, SparkEngine, check_usage
-        from cli.spark_inputs import spark_inputs
-
-        check_usage(reading)
-        inputs = spark_inputs(reading, stack)
-        account: Account = SparkAccount(inputs, stack, shows_progress=False)
-        engine = SparkEngine(inputs, account, stack)
-        inputs.find_stops = engine.find_stops
-        return Session(inputs, account, engine)
-    if reading.master is not None:
-        raise click.UsageError("--master is Spark's: say --engine spark too")
+def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None, columns: Set[str] | None) -> Inputs:
+    """Return the opened inputs."""
     if internal_topic is not None:
         from offsets_log.disk.state_topics import open_topic
 
@@ -112,9 +104,7 @@ def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None, 
             columns=columns,
             comparing=partial(progress, say=say, is_wanted=reading.progress, is_quiet=reading.quiet, done="compared"),
         )
-    inputs = Inputs(reading, stack.enter_context(opened))
-    account = Account(inputs, stack, shows_progress=reading.progress)
-    return Session(inputs, account, Engine(inputs, account))
+    return Inputs(reading, stack.enter_context(opened))
 
 
 def _of_ending(output: Output | None) -> Iterator[str]:

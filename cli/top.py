@@ -67,7 +67,7 @@ def command(
         names = session.inputs.topic_ids | read_topic_ids(topic_ids)
         tells_bytes = "bytes" not in session.inputs.missing_columns
         remains = w.Remains()
-        if session.engine.is_bulk and (session.engine.is_here or not _is_held(per)):
+        if session.engine.is_bulk:
             writers = _in_bulk(session, per, names, remains)
         else:
             writers = _one_by_one(session, per, names, remains)

@@ -98,7 +98,7 @@ def command(
         with _as_usage():
             check_apart((row["topic"] for row in rows), translation.rename_topic, "--rename")
             check_apart((row["group"] for row in rows), translation.rename_group, "--rename-group")
-        places = translation.places(session.inputs.copied_logs, session.inputs.clusters, rows, session.engine.run_each)
+        places = translation.places(session.inputs.copied_logs, session.inputs.clusters, rows)
         for damage in translation.damages:
             session.account.on_damage(damage)
         plan["problems"] = session.account.damages

@@ -10,8 +10,8 @@ from typing import Any
 
 from cli.translate_sides import Asking, Committed, Side, is_here
 from offsets_log.data_directory.copied_logs import CopiedPartition
-from offsets_log.disk.translating import Aligned, Alone, Headed, Made, RowReading, SentPartition
-from offsets_log.disk.user_logs import open_user_log
+from offsets_log.disk.translating import Aligned, Alone, Headed, Made, RowReading, run_each
+from offsets_log.disk.user_logs import open_user_log, whole
 from offsets_log.errors import Damage, InputError
 from offsets_log.translation.alignment import MIXED, Alignment
 from offsets_log.translation.answers import Told, Untold
@@ -64,7 +64,7 @@ class ByRecords:
         """Yield the records of partitions that only one side has, where some lack that may be among them."""
         sources, targets = self._source.copies(topic), self._target.copies(self._rename_topic(topic))
         asked = [
-            Alone(SentPartition.of(there[number]), there is sources, self._reading)
+            Alone(whole(there[number]), there is sources, self._reading)
             for there, others, is_asked in (
                 (sources, targets, any(one.has_of_target for one in lacking)),
                 (targets, sources, any(one.has_of_source for one in lacking)),
@@ -72,7 +72,7 @@ class ByRecords:
             for number in there.keys() - others.keys()
             if is_asked and is_here(there[number])
         ]
-        for made in self._asking.run(asked):
+        for made in run_each(asked):
             for damage in made.damages:
                 self._asking.note(damage)
             yield from made.value or ()
@@ -105,7 +105,7 @@ class ByRecords:
         """Return what headers tell of partitions, by those of the target that have them. Raises InputError."""
         targets = self._target.copies(target)
         found: list[dict[int, ByHeaders]] = []
-        for number, made in zip(asked, self._asking.run([*asked.values()]), strict=True):
+        for number, made in zip(asked, run_each(asked.values()), strict=True):
             side, copy, there = self._target, targets[number], self._asking.take(made)
             told = {of: self._counted(made, one.told, (side, copy, one.gaps)) for of, one in there.items()}
             found.append({of: replace(one, told=told[of]) for of, one in there.items()})
@@ -166,7 +166,7 @@ class ByRecords:
                     )
                 except InputError as error:
                     found[topic, number] = Made(None, (), error)
-        return found | dict(zip(asked, self._asking.run([*asked.values()]), strict=True))
+        return found | dict(zip(asked, run_each(asked.values()), strict=True))
 
     def _pair(
         self, source: CopiedPartition, target: CopiedPartition, committed: Sequence[int], is_same_count: bool
@@ -179,7 +179,7 @@ class ByRecords:
         )
         assert ends is not None
         assert of_source is not None
-        sides = SentPartition.of(source), SentPartition.of(target)
+        sides = whole(source), whole(target)
         source_end = (of_source.is_short and of_source.high_watermark) or 0
         is_compacted = self._source.policies(source.topic) == COMPACTED
         return Aligned(

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Self
 
 from cli.translate_options import TranslateOptions
 from cli.translate_records import ByRecords
-from cli.translate_sides import Asking, Committed, Run, Side, is_here
+from cli.translate_sides import Asking, Committed, Side, is_here
 from offsets_log.columnar.aligning.reading import NO_HEADERS, Headers
 from offsets_log.columnar.jit.records import Rows
 from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.data_directory.share_offsets import with_log_ends
 from offsets_log.disk.ahead import ahead
-from offsets_log.disk.translating import Headed, RowReading, SentPartition, Synced, Timed
-from offsets_log.disk.user_logs import find_user_topics, open_user_log
+from offsets_log.disk.translating import Headed, RowReading, Synced, Timed
+from offsets_log.disk.user_logs import find_user_topics, open_user_log, whole
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.mirror_maker import CHECKPOINTS, OFFSET_SYNCS, MirrorMakerTopic, mirror_maker_topic
@@ -113,16 +113,13 @@ class Translation:
     def _sides(self) -> list[CopiedLogs]:
         return [side.logs for side in (self._source, self._target) if side.logs is not None]
 
-    def places(
-        self, source: CopiedLogs, clusters: Clusters, offsets: Sequence[Row], run: Run
-    ) -> Callable[[Row], PlacedOffset]:
+    def places(self, source: CopiedLogs, clusters: Clusters, offsets: Sequence[Row]) -> Callable[[Row], PlacedOffset]:
         """Translate the offsets of a plan; return what tells the place of each row.
 
         Args:
             source, clusters: the logs of the source, and what its data directories say of their cluster.
-            run: answers what is asked of whole logs.
         """
-        self._source, self._asking = Side(source, clusters.metadata), Asking(run)
+        self._source, self._asking = Side(source, clusters.metadata), Asking()
         if self._asked.target:
             logs, its_clusters = find_user_topics(self._asked.target, self._stack)
             self._target = Side(logs, its_clusters.metadata)
@@ -234,9 +231,7 @@ class Translation:
             if self._has_header_itself(topic, headers):
                 return {}
             reading = replace(self._reading, headers=headers)
-            asked = {
-                number: Headed(SentPartition.of(copy), committed, reading) for number, copy in sorted(targets.items())
-            }
+            asked = {number: Headed(whole(copy), committed, reading) for number, copy in sorted(targets.items())}
             return self._by_records.by_headers(target, asked, committed)
         except InputError as error:
             return {number: (number, dict.fromkeys(some, Untold(str(error)))) for number, some in committed.items()}
@@ -257,7 +252,7 @@ class Translation:
             if (syncs := self._syncs.get((topic, number))) is None:
                 continue
             copy = targets.get(number)
-            log = None if copy is None or not is_here(copy) else SentPartition.of(copy)
+            log = None if copy is None or not is_here(copy) else whole(copy)
             asked[number] = Synced(syncs, some, log, self._target.log_end(target, number))
         return {number: (number, told) for number, told in self._asking.each(asked, committed).items()}
 
@@ -361,7 +356,7 @@ class Translation:
                 found[number] = dict.fromkeys(committed[number], reason)
                 continue
             end = max(ends.log_end_offset, ends.high_watermark or 0)
-            sent = SentPartition.of(copy)
+            sent = whole(copy)
             asked[number] = Timed(sent, committed[number], ends.log_start_offset, end, self._reading)
         return found | self._asking.each(asked, committed)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
 
 from offsets_log.data_directory.checkpoints import decode_leader_epoch_checkpoint
 from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
 from offsets_log.data_directory.metadata_copies import ClusterMetadata
-from offsets_log.disk.translating import Made, Question
+from offsets_log.disk.translating import Made, Question, run_each
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.file_names import LEADER_EPOCHS
@@ -16,7 +16,6 @@ from offsets_log.translation.answers import Untold
 
 Committed = Mapping[int, Sequence[int]]
 """Partition → committed offsets."""
-Run = Callable[[Sequence[Question[Any]]], Iterable[Made[Any]]]
 """Answers questions, in their order."""
 T = TypeVar("T")
 
@@ -76,8 +75,7 @@ class Asking:
         doubts: what is to be said of answers, a sentence each.
     """
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self) -> None:
         self.damages: list[Damage] = []
         self.doubts: list[str] = []
 
@@ -86,7 +84,7 @@ class Asking:
     ) -> dict[int, dict[int, T | Untold]]:
         """Return what is told of each partition; where a problem ends it, the reason for each offset."""
         found: dict[int, dict[int, T | Untold]] = {}
-        for number, made in zip(asked, self.run([*asked.values()]), strict=True):
+        for number, made in zip(asked, run_each(asked.values()), strict=True):
             try:
                 found[number] = self.take(made)
             except InputError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import ENGINE, MASTER, PROFILE, QUIET, Output, ReadOptions, gather, output_option, whose_rules
+from cli.options import PROFILE, QUIET, Output, ReadOptions, gather, output_option, whose_rules
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -30,15 +30,6 @@ class KeyOptions:
     keys: tuple[str, ...]
     topic_partitions: int | None
     partitioner: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReaderOptions:
-    """Options that say where the logs of --of are read, and by whose rules."""
-
-    engine: str
-    master: str | None
-    profile: str
 
 
 @click.command(
@@ -92,7 +83,7 @@ class ReaderOptions:
     type=click.Choice(["jsonl"]),
     help='Form of the lines that - reads: {"group", "partitions"}; without it, one group per line.',
 )
-@gather("reader", ReaderOptions, (ENGINE, MASTER, PROFILE))
+@PROFILE
 @output_option("table", "jsonl", "json", "csv")
 @QUIET
 def command(
@@ -102,7 +93,7 @@ def command(
     of: tuple[str, ...],
     sent: KeyOptions,
     input_format: str | None,
-    reader: ReaderOptions,
+    profile: str,
     quiet: bool,
 ) -> None:
     """Show which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
@@ -135,11 +126,9 @@ def command(
             return
         asked = _questions(groups, partitions, input_format)
         if of:
-            reading = ReadOptions(
-                paths=of, partitions=partitions, engine=reader.engine, master=reader.master, quiet=quiet
-            )
+            reading = ReadOptions(paths=of, partitions=partitions, quiet=quiet)
             _check_order(of, groups)
-            _write_of(reading, output, {group for group, _ in asked} if groups else None, reader.profile)
+            _write_of(reading, output, {group for group, _ in asked} if groups else None, profile)
             return
         with destination(output) as stream:
             write_rows(

@@ -82,33 +82,43 @@ def _options(some: Sequence[Any]) -> Callable[[Any], Any]:
     return decorate
 
 
+CLEAN = "clean"
+"""The job that is a command of offsets-log, whose options it has."""
+
+
 class Programs(click.Group):
-    """The jobs here, and every command of offsets-log that reads logs, with its own options, on Spark."""
+    """The jobs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """List the jobs first, then the other commands."""
-        from cli.main import READS_LOGS
-
-        return [*self.commands, *(name for name in READS_LOGS if name not in self.commands)]
+        """List the jobs."""
+        return [*self.commands, CLEAN]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a job, or the command of that name."""
-        if cmd_name in self.commands:
-            return self.commands[cmd_name]
-        from cli.main import READS_LOGS, LazyGroup  # not there where only the jobs' packages were sent
+        """Return a job."""
+        if cmd_name != CLEAN:
+            return self.commands.get(cmd_name)
+        from spark_jobs.clean import command  # needs `cli`, which is not there where only the jobs' packages were sent
 
-        if cmd_name not in READS_LOGS:
-            return None
-        ctx.default_map = {cmd_name: {"engine": "spark"}}
-        return LazyGroup().get_command(ctx, cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the job that the arguments begin with; of an unknown one the error says what else reads logs."""
+        if args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
+            ctx.fail(
+                f"No such job {args[0]!r}: there are {', '.join(self.list_commands(ctx))}. "
+                "Commands of offsets-log read logs on this machine, also from stores"
+            )
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Programs, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Run jobs over __consumer_offsets for what outgrows a machine.
 
-    compact, rebuild and replay write Parquet from the cluster. The others are commands of offsets-log with its options
-    and outputs, and --engine spark.
+    compact, rebuild and replay write Parquet from the cluster; follow keeps tables; clean writes partitions as Kafka's
+    log cleaner would leave them, with the options of offsets-log clean.
 
     Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged or
     unsupported (standard error says what).

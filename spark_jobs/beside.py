@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.materialize.arrow import table_of_rows
-from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of
 from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.decisions import Outcomes
@@ -27,24 +28,26 @@ from offsets_log.data_directory.share_offsets import (
     STATE_PARTITION_METADATA,
     ShareGroupTopics,
     ShareOffsets,
-    is_of_states,
 )
 from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
 from offsets_log.disk.beside import Beside
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
+from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.java_text import MalformedString
 from offsets_log.log_format.partition_log import PartitionLog, Segment, batches_of
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
+from offsets_log.messages.registry import decode_coordinator_record
+from offsets_log.replay.partial import EndTransactionMarker, OffsetAndMetadata
 from offsets_log.rows.tables import Column, Row
 from spark_jobs.files import FoundFile
 from spark_jobs.fold import memory
-from spark_jobs.joined import joined_logs
+from spark_jobs.jobs import read_evenly
 from spark_jobs.options import SourceOptions, matcher
 from spark_jobs.source import schema_text
 from spark_jobs.stores import FoundLogs, Options, find_logs, is_parquet, path_here
-from spark_jobs.tasks import Made, choose, chosen_events, plan
 
 STORED_AT_ONCE = 32
 """How many partitions of other topics are looked at in a store at once: each waits for the network."""
@@ -157,6 +160,21 @@ def _beside(
 
 DECIDING = ("log", "piece", "open")
 """Kinds of rows of `fold.memory` that say what is pending in a log."""
+PLACE = ("log", "pieces", "offsets_partition")
+RAW_NAMES = ("group", "topic", "metadata")
+"""Text columns of offsets that may have a column with raw bytes beside them, for text that is not UTF-8."""
+
+
+@dataclass(slots=True)
+class _Markers:
+    """Takes markers as columns of partials."""
+
+    end_offset: int
+    rows: list[Row] = field(default_factory=list)
+
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
+        """Implement `TakesMarkers.add_marker`."""
+        self.rows.append({"producer_id": producer_id, "record_offset": marker.record_offset, "commits": marker.commit})
 
 
 def markers_of(table: pa.Table, outcomes: Outcomes, logs: Sequence[PartitionLog]) -> list[Row]:
@@ -166,9 +184,26 @@ def markers_of(table: pa.Table, outcomes: Outcomes, logs: Sequence[PartitionLog]
         table: rows of `DECIDING` of all groups and topics.
     """
     rows: list[Row] = []
-    for log, joined in zip(logs, joined_logs(table, len(logs)), strict=True):
-        rows += joined.decided(partial(outcomes.decide, log))
+    for number, log in enumerate(logs):
+        of_log = table.filter(pc.equal(table["log"], number))
+        facts = json.loads(of_log.filter(pc.equal(of_log["kind"], "log"))["facts"][0].as_py())
+        place = of_log.filter(pc.equal(of_log["kind"], "piece")).select(PLACE).to_pylist()[0]
+        markers = _Markers(facts["end_offset"])
+        outcomes.decide(log, markers, _pending(table, number))
+        rows += [place | {"piece": place["pieces"], "kind": "producer"} | row for row in markers.rows]
     return rows
+
+
+def _pending(table: pa.Table, number: int) -> Iterator[OffsetAndMetadata]:
+    """Yield the offsets of open transactions in a log."""
+    found = table.filter(pc.and_(pc.equal(table["log"], number), pc.equal(table["kind"], "open")))
+    columns = {name: found[name].to_pylist() for name in OffsetAndMetadata._fields}
+    for name in RAW_NAMES:
+        columns[name] = [
+            text if encoded is None else MalformedString(base64.b64decode(encoded))
+            for text, encoded in zip(columns[name], found[f"{name}_base64"].to_pylist(), strict=True)
+        ]
+    yield from map(OffsetAndMetadata, *columns.values())
 
 
 def with_markers(
@@ -197,9 +232,9 @@ def with_outcomes(
     """
     table = whole.where(f.col("kind").isin(*DECIDING)).toArrow()
     rows: list[Row] = []
-    for log, joined in zip(logs, joined_logs(table, len(logs)), strict=True):
+    for number, log in enumerate(logs):
         place = {"of_offsets_partition": log.offsets_partition}
-        cells = outcomes.cells(log, joined.pending())
+        cells = outcomes.cells(log, _pending(table, number))
         rows += (told | place | {"of_producer_id": producer_id} for producer_id, told in cells.items())
     keys = {"offsets_partition": "int", "producer_id": "bigint"}
     columns = (*OUTCOME_COLUMNS, *(Column(f"of_{name}", kind, "as pending") for name, kind in keys.items()))
@@ -242,13 +277,10 @@ def _topics(spark: SparkSession, beside: Beside, reading: SourceOptions, groups:
     topics = ShareGroupTopics()
     if not groups:
         return topics
-    selection = Selection(groups.__contains__, record_types=frozenset({STATE_PARTITION_METADATA}))
-    whole = replace(reading, group=(), topic=())
-    made = Made(spark, whole, plan(spark, whole, {}), choose(selection))
-    try:
-        for number, log in enumerate(beside.logs):
-            order = ScanOrder(log, reading.until(log.offsets_partition), reading.kafka)
-            topics.add(chosen_events(order, made.of_log(number), is_of_states))
-    finally:
-        made.close()
+    columns = ("partition", "offset", "key", "value")
+    records = read_evenly(spark, replace(reading, level="records", columns=columns, group=(), topic=()))
+    of_states = f.substring("key", 1, 2) == f.lit(STATE_PARTITION_METADATA.to_bytes(2, "big"))
+    for row in records.where(of_states).sort("partition", "offset").collect():
+        with suppress(OffsetsLogError):  # the account has it
+            topics.take(decode_coordinator_record(row["key"], row["value"], reading.kafka))
     return topics

@@ -29,7 +29,6 @@ class FoundFile:
         options: options of the store.
         size: size in bytes as stored.
         mapped: a log of this one file, on the machine that found it.
-        name: the name to show; None for its path.
         modified_ms: when it was last written, if the store tells.
     """
 
@@ -39,7 +38,6 @@ class FoundFile:
     url: str | None = None
     options: tuple[tuple[str, Any], ...] = ()
     mapped: PartitionLog | None = None
-    name: str | None = None
     modified_ms: int | None = None
 
     @property

@@ -7,9 +7,8 @@ share. So a task holds one bucket of a log's keys, about as many as a piece has.
 The resulting rows have the columns of partials. Their kinds are: ``served`` and ``orphan`` for committed offsets of
 groups that exist and that do not; ``open`` for pending ones; ``group`` for a group with its members in ``value``
 (pickled, for `jobs` only); ``piece``, ``damage``, ``tail``, ``missing``, ``problem`` and ``topic_name`` as in partials,
-of the pieces that count (those after a piece that a bound has stopped do not). ``log`` says in ``facts`` what was
-counted and where the log ends; ``transaction`` is a transaction without a marker, and ``writers`` holds all writers of
-a log.
+of the pieces that count (those after a piece that a bound has stopped do not). ``log`` says in ``facts`` where the log
+ends.
 
 A ``producer`` of partials in a piece behind the last one is a marker that the log does not have: what another topic
 tells of a transaction.
@@ -30,7 +29,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from offsets_log.columnar.materialize.arrow import TYPES, schema_of
-from offsets_log.columnar.shuffle.counts import add_counts, counts_of, join_writers, no_counts, transaction_rows
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, SCHEMA, Joined, join, problem_facts, table_of
 from offsets_log.log_format.completeness import (
     Missing,
@@ -64,8 +62,7 @@ def memory(partials: DataFrame, profile: str, *, group: tuple[str, ...] = (), to
 
     Args:
         partials: level ``partials`` of the data source, read with the same profile.
-        group, topic: globs of what is shown. Problems that end a load stay in any case, and so do offsets of open
-            transactions, as ``hidden_open``: all of these decide what becomes of a transaction.
+        group, topic: globs of what is shown. Problems that end a load stay in any case.
     """
     buckets = f.least(f.col("pieces"), f.lit(MOST_BUCKETS))
     of_group = f.array((f.abs(f.xxhash64("group")) % buckets).cast("int"))
@@ -92,16 +89,13 @@ def _joiner(
 
 
 def _shown(rows: pa.Table, name: str, globs: tuple[str, ...], kinds: tuple[str, ...]) -> pa.Table:
-    """Drop rows of these kinds that no glob matches; of open ones only the kind becomes another."""
+    """Drop rows of these kinds that no glob matches."""
     shows = matcher(globs)
     if shows is None:
         return rows
     hidden = [text for text in rows[name].unique().to_pylist() if text is not None and not shows(text)]
     is_hidden = pc.and_(pc.is_in(rows["kind"], pa.array(kinds)), pc.is_in(rows[name], pa.array(hidden, pa.string())))
-    is_open = pc.equal(rows["kind"], "open")
-    kind = pc.if_else(pc.and_(is_hidden, is_open), "hidden_open", rows["kind"])
-    at = rows.schema.get_field_index("kind")
-    return rows.set_column(at, rows.schema.field(at), kind).filter(pc.or_(pc.invert(is_hidden), is_open))
+    return rows.filter(pc.invert(is_hidden))
 
 
 def join_bucket(table: pa.Table, profile: Profile, *, is_first: bool) -> pa.Table:
@@ -128,33 +122,13 @@ def join_bucket(table: pa.Table, profile: Profile, *, is_first: bool) -> pa.Tabl
     ]
     if is_first:
         rows += map(missing_row, _missing(pieces))
-        rows += _counts(table, pieces)
+        rows.append({"kind": "log", "facts": json.dumps({"end_offset": end_offset(pieces)})})
     for row in rows:
         row |= {"log": log, "offsets_partition": partition}
     tables = [_offsets(joined), _with_unstable(table_of(rows))]
     if is_first:
         tables.append(_with_unstable(table.filter(pc.is_in(table["kind"], pa.array([*PASSED, "piece"])))))
     return pa.concat_tables(tables)
-
-
-def _counts(table: pa.Table, pieces: list[dict[str, Any]]) -> Iterator[Row]:
-    """Yield what was counted in all pieces of a log."""
-    whole = no_counts()
-    transactions: dict[int, list[Row]] = {}
-    for row in _of_kind(table, "transaction"):
-        transactions.setdefault(row["piece"], []).append(row)
-    for piece in pieces:
-        add_counts(whole, piece, transactions.get(piece["piece"], ()))
-    yield {"kind": "log", "facts": json.dumps(counts_of(whole) | {"end_offset": end_offset(pieces)})}
-    yield from ({"kind": "transaction"} | row for row in transaction_rows(whole))
-    writers = sorted(_of_kind(table, "writers"), key=lambda row: row["piece"])
-    if writers:
-        yield {"kind": "writers", "value": join_writers((row["value"] for row in writers), end_offset(pieces))}
-
-
-def _of_kind(table: pa.Table, kind: str) -> list[Row]:
-    rows: list[Row] = table.filter(pc.equal(table["kind"], kind)).to_pylist()
-    return rows
 
 
 def counted_pieces(table: pa.Table) -> list[dict[str, Any]]:

@@ -31,9 +31,6 @@ class SourceOptions:
         group, topic: globs. The state of a group does not depend on other groups; ``topic`` does not reduce partials.
         until_offset: (offsets partition or None for all, record offset).
         members: whether partials include the members of classic groups.
-        survey: whether partials include the kinds of records, and open transactions.
-        per: if set, counts for writers replace a piece's state; writers are named as numbered in
-            `columnar.folds.naming`.
         push_filters: whether to take over filters where Spark's setting allows it. Spark 4.3 keeps what was taken over
             with the DataFrame: a later query of the same one without filters would get the narrowed rows. Read anew for
             each.
@@ -57,8 +54,6 @@ class SourceOptions:
     kafka: tuple[int, int] | None = None
     include_headers: bool = False
     members: bool = True
-    survey: bool = False
-    per: int | None = None
     push_filters: bool = False
     split: bool = True
     piece_bytes: int | None = None
@@ -161,8 +156,6 @@ PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "kafka": ("kafka", _release),
     "includeheaders": ("include_headers", _flag),
     "members": ("members", _flag),
-    "survey": ("survey", _flag),
-    "per": ("per", int),
     "push_filters": ("push_filters", _flag),
     "split": ("split", _flag),
     "piece_bytes": ("piece_bytes", int),

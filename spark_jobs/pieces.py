@@ -14,12 +14,9 @@ import pyarrow.compute as pc
 from offsets_log.columnar.events.rows import EVENT_COLUMNS
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.folds.surveys import SurveyingReplay
-from offsets_log.columnar.folds.writers import Count, WritersState
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, ScanPlace, Seen
-from offsets_log.columnar.shuffle.counts import counts_of, transaction_rows, writers_bytes
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, partial_table, table_of
 from offsets_log.columnar.shuffle.pieces import Bounds, iter_event_tables, replay_piece
 from offsets_log.columnar.shuffle.records import HEADERS, RECORD_COLUMNS, iter_record_tables
@@ -45,7 +42,7 @@ def columns_of(reading: SourceOptions) -> tuple[Column, ...]:
 
 def open_piece(piece: PieceFiles, stack: ExitStack) -> tuple[PartitionLog, Bounds]:
     """Open the segments of a piece as a log, and return the piece's bounds in it."""
-    segments = [Segment(file.name or file.path, file.base_offset, file.open(stack)) for file in piece.files]
+    segments = [Segment(file.path, file.base_offset, file.open(stack)) for file in piece.files]
     if not piece.is_last:
         segments.append(Segment("", piece.following, b""))
     count = len(piece.files)
@@ -68,30 +65,17 @@ def iter_tables(piece: PieceFiles, reading: SourceOptions) -> Iterator[pa.Table]
 
 def _partials(piece: PieceFiles, log: PartitionLog, bounds: Bounds, reading: SourceOptions) -> Iterator[pa.Table]:
     seen: list[Seen] = []
-    layout, state, reach = replay_piece(_replay(log, reading), bounds, seen.append)
-    rows: list[Row] = [{"kind": "transaction"} | row for row in transaction_rows(state)]
-    if isinstance(state, WritersState):
-        tables = [table_of([{"kind": "writers", "value": writers_bytes(state)}])]
-    else:
-        with Scanner() as scanner:
-            tables = [partial_table(layout, state, scanner, members=reading.members)]
-    rows += (_piece_row(piece, state, reach, seen, reading), *(seen_row(item, i) for i, item in enumerate(seen)))
-    table = _of_piece(pa.concat_tables([table_of(rows), *tables]), piece)
+    replay = Replay(log, reading.rules, until=reading.until(log.offsets_partition), release=reading.kafka)
+    layout, state, reach = replay_piece(replay, bounds, seen.append)
+    with Scanner() as scanner:
+        partials = partial_table(layout, state, scanner, members=reading.members)
+    rows = [_piece_row(piece, state, reach, seen, reading), *(seen_row(item, i) for i, item in enumerate(seen))]
+    table = _of_piece(pa.concat_tables([table_of(rows), partials]), piece)
     shows = matcher(reading.group)
     if shows is not None:
         names = [name for name in table["group"].unique().to_pylist() if name is not None and not shows(name)]
         table = table.filter(pc.invert(pc.is_in(table["group"], pa.array(names, pa.string()))))
     yield table
-
-
-def _replay(log: PartitionLog, reading: SourceOptions) -> Replay:
-    """Return the replay that processes the records."""
-    until, release = reading.until(log.offsets_partition), reading.kafka
-    if reading.per is not None:
-        shown = Shown(matcher(reading.group), matcher(reading.topic))
-        return Count(log, reading.per, shown=shown, until=until, release=release)
-    kind = SurveyingReplay if reading.survey else Replay
-    return kind(log, reading.rules, until=until, release=release)
 
 
 def _piece_row(piece: PieceFiles, state: ColumnarState, reach: Cursor, seen: list[Seen], reading: SourceOptions) -> Row:
@@ -107,7 +91,8 @@ def _piece_row(piece: PieceFiles, state: ColumnarState, reach: Cursor, seen: lis
         "end_offset": state.end_offset,
         "log_end": None if reading.until(piece.offsets_partition).record_offset is not None else piece.log_end,
         "is_stopped": reach.is_stopped,
-        **counts_of(state),
+        "batches": int(scan_state.batches),
+        "records": int(scan_state.records),
         "corrupt": len(damages) - unsupported,
         "unsupported": unsupported,
         "kafka": reading.kafka,

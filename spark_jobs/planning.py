@@ -61,10 +61,6 @@ class PieceFiles:
     selection: str | None
     absent: tuple[Missing, ...] = ()
 
-    def reaches(self, record_offset: int) -> bool:
-        """Return whether the piece, or what follows it, may hold a record offset."""
-        return self.next_first_offset is None or self.next_first_offset > record_offset
-
 
 @dataclass(frozen=True, slots=True)
 class _Cut:

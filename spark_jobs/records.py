@@ -21,7 +21,6 @@ from pyspark.sql import functions as f
 
 from offsets_log.columnar.events.rows import TOLD
 from offsets_log.columnar.materialize.arrow import schema_of
-from offsets_log.columnar.shuffle.counts import NOT_COUNTED
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of, table_of_partial
 from offsets_log.dumps.events_parquet import offset_commit_of
 from offsets_log.errors import Damage, OffsetsLogError
@@ -138,7 +137,7 @@ def replay_rows(records: Iterator[tuple[Record, RecordBatch]], profile: Profile)
     unsupported = sum(damage.is_unsupported for damage in seen)
     facts: Row = {
         "first_file": "", "first_base_offset": 0, "begins_a_file": False, "next_offset": last + 1,
-        "end_offset": last + 1, "log_end": None, "is_stopped": False, **NOT_COUNTED, "records": count,
+        "end_offset": last + 1, "log_end": None, "is_stopped": False, "batches": 0, "records": count,
         "corrupt": len(seen) - unsupported, "unsupported": unsupported, "kafka": None, "notes": [],
         "absent": [], "checkpoints": {}, "selection": SELECTION, "until_offset": None, "is_broken": False,
         "last_file": None, "base_of_last": None, "shows_cleaning": False,

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,7 +23,7 @@ from offsets_log.data_directory.lag import NO_LOGS
 from offsets_log.disk.beside import Beside
 from offsets_log.errors import Damage, InputError, MissingLogError
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
-from offsets_log.rows.tables import Row, partition_name
+from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted
 from spark_jobs import jobs
 from spark_jobs.account import Account, account_of, damage_error, quarantine_of
@@ -142,34 +141,6 @@ def _begun(rows: DataFrame, order: JobOptions) -> Account:
     if order.strict and account.lost:
         raise MissingLogError(account.lost[0].in_words())
     return account
-
-
-def joined_table(
-    spark: SparkSession, reading: SourceOptions, decide: Callable[[pa.Table], list[Row]] | None = None
-) -> pa.Table:
-    """Return all rows of `fold.memory`, in this process.
-
-    All groups and topics are replayed: what is not shown decides what becomes of an open transaction, too. Who wrote is
-    counted of those alone that are asked for.
-
-    Args:
-        decide: takes the rows as they are read, and returns markers to put behind their logs
-            (`joined.JoinedLog.decided`).
-    """
-    is_count = reading.per is not None
-    order = JobOptions(reading=reading if is_count else replace(reading, group=(), topic=()), output="")
-    partials = _partials(spark, order, reading.members)
-    if decide is None:
-        return _joined(partials, reading)
-    partials = partials.persist()
-    try:
-        return _joined(with_markers(spark, partials, reading.profile, decide), reading)
-    finally:
-        partials.unpersist()
-
-
-def _joined(partials: DataFrame, reading: SourceOptions) -> pa.Table:
-    return memory(partials, reading.profile, topic=reading.topic, group=reading.group).toArrow()
 
 
 class _Directories:

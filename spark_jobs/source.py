@@ -26,6 +26,7 @@ FORMAT = "offsets_log"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 ROWS_IN_BATCH = 1 << 16
 MOST_PIECE_BYTES = 1 << 30
+"""Approximate maximum size of a piece, if the reading gives the number of pieces."""
 
 
 def schema_text(columns: Sequence[Column]) -> str:
@@ -132,11 +133,8 @@ PUSHED = {
 """Level → column → the option that does the same. Rows of partials without a group belong to every group."""
 
 
-def plan_reading(reading: SourceOptions, *, most_bytes: int = MOST_PIECE_BYTES) -> list[PieceFiles]:
+def plan_reading(reading: SourceOptions) -> list[PieceFiles]:
     """Return the pieces of what was asked for.
-
-    Args:
-        most_bytes: approximate maximum size of a piece, if the reading gives the number of pieces.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
@@ -155,7 +153,7 @@ def plan_reading(reading: SourceOptions, *, most_bytes: int = MOST_PIECE_BYTES) 
         piece_bytes = reading.piece_bytes
         if reading.pieces is not None:
             total = sum(file.size for log in logs for file in log.files)
-            piece_bytes = min(max(total // reading.pieces, 1), most_bytes)
+            piece_bytes = min(max(total // reading.pieces, 1), MOST_PIECE_BYTES)
         pieces = plan(logs, piece_bytes=piece_bytes, split=reading.split)
         return [replace(piece, absent=found.absent) if i == 0 else piece for i, piece in enumerate(pieces)]
 

@@ -108,10 +108,9 @@ def test_the_report_of_the_wheel_has_its_script_and_style(python: str, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "extra"),
     [
-        (("compact", SAMPLE, "--engine", "spark"), "offsets-log[spark]"),
         (("restore", "plan.json", "--bootstrap-server", "localhost:1"), "offsets-log[restore]"),
     ],
-    ids=("spark", "restore"),
+    ids=("restore",),
 )
 def test_what_needs_an_extra_names_it(arguments: tuple[str, ...], extra: str, python: str, tmp_path: Path) -> None:
     assert run(python, "rescue", SAMPLE, "--to", "rescued", folder=tmp_path).returncode == 0

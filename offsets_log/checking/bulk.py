@@ -17,9 +17,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.inspected import InspectedPiece, InspectedState
 from offsets_log.columnar.folds.replay import Replay, Replayed, replay_logs
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import ONE_THREAD, Cursor, Note, ScanOrder, Seen, Threads
-from offsets_log.columnar.scan.reading import ScanPlace as LogPlace
+from offsets_log.columnar.scan.reading import ONE_THREAD, Note, Seen, Threads
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.columnar.wire.programs import NO_PLACE
 from offsets_log.errors import Damage, OffsetsLogError
@@ -104,10 +102,6 @@ class CheckedState(InspectedState):
             record = CoordinatorRecord(record_type=number, key={}, layout=layout)
             self.asked[number] = [profile for profile in profiles if not refusal.is_told_by_kind(record, profile)]
         self._ask_less()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """As `ColumnarState.__getstate__`."""
-        return super().__getstate__() | {"judged": {}}
 
     def saw(self, events: Sequence[LogEvent], note: Note, batch_at: int) -> None:
         """Note a batch that was read on the slow path and replayed."""
@@ -329,15 +323,6 @@ def check_logs(
 def profiles_of(releases: Sequence[Release]) -> tuple[Profile, ...]:
     """Return the distinct rules of releases."""
     return tuple(dict.fromkeys(release.profile for release in releases))
-
-
-def check_piece(
-    releases: Sequence[Release], order: ScanOrder, cursor: Cursor, end: LogPlace, scanner: Scanner, note: Note
-) -> CheckedState:
-    """Return the state of a piece of a log, from a cursor on; the state's layout must know what precedes it."""
-    state = CheckedState(profiles_of(releases), until=order.until, release=order.release)
-    _CheckedPiece(order, cursor, scanner, note, state).run(end, lambda size_bytes: None)
-    return state
 
 
 def complete(state: CheckedState, seen: Sequence[Seen]) -> None:

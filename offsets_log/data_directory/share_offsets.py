@@ -22,7 +22,7 @@ from offsets_log.data_directory.share_groups import (
 )
 from offsets_log.events import BareRecord, Event, LogEvent
 from offsets_log.log_format.record import Record
-from offsets_log.messages.registry import record_type_of
+from offsets_log.messages.registry import CoordinatorRecord, record_type_of
 from offsets_log.messages.share_group_state import DELIVERY_STATES
 from offsets_log.rows.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row, with_raw_texts
 
@@ -94,12 +94,15 @@ class ShareGroupTopics:
 
     def add(self, events: Iterable[LogEvent]) -> None:
         """Add the events of an offsets partition; of each group the last record counts."""
-        decoded = (event.decoded for event in events if isinstance(event, Event) and event.decoded is not None)
-        for record in decoded:
-            if record.record_type == STATE_PARTITION_METADATA:
-                self._add(record.group, record.value)
+        for event in events:
+            if isinstance(event, Event) and event.decoded is not None:
+                self.take(event.decoded)
 
-    def _add(self, group: str, value: Mapping[str, Sequence[Mapping[str, object]]] | None) -> None:
+    def take(self, record: CoordinatorRecord) -> None:
+        """Take the next record of a partition."""
+        if record.record_type != STATE_PARTITION_METADATA:
+            return
+        value: Mapping[str, Sequence[Mapping[str, object]]] | None = record.value
         found: dict[bytes, dict[int, str]] = {}
         for name, status in (
             ("initialized_topics", INITIALIZED),
@@ -112,7 +115,7 @@ class ShareGroupTopics:
                 assert isinstance(partitions, list)
                 self.names[topic_id] = str(row["topic_name"])
                 found.setdefault(topic_id, {}).update(dict.fromkeys(partitions, status))
-        self.status[group] = found
+        self.status[record.group] = found
 
     def of(self, key: SharePartition, *, is_whole: bool) -> str | None:
         """Return the status of a state; None if its group has no record here, but may have in another partition.

@@ -1,4 +1,4 @@
-"""What is asked of whole logs when offsets are translated: values that tasks on other machines can answer, too.
+"""What is asked of whole logs when offsets are translated.
 
 A question is about one partition, or about one and its copy. Answers are small: they grow with the offsets asked for.
 """
@@ -6,22 +6,19 @@ A question is about one partition, or about one and its copy. Answers are small:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from offsets_log.columnar.aligning.reading import Headers, RowReader
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.data_directory.copied_logs import CopiedPartition
 from offsets_log.disk.ahead import ahead
 from offsets_log.disk.scratch import Pieces
-from offsets_log.disk.user_logs import open_user_log, release, whole
+from offsets_log.disk.user_logs import open_user_log, release
 from offsets_log.disk.user_partitions import UserPartition
-from offsets_log.errors import Damage, InputError, OffsetsLogError
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.translation.alignment import Alignment, align, all_of
 from offsets_log.translation.answers import Told, Untold
 from offsets_log.translation.by_headers import ByHeaders, in_partition
@@ -34,42 +31,6 @@ from offsets_log.translation.unread import Gaps
 
 T = TypeVar("T")
 OnDamage = Callable[[Damage], None]
-
-
-@dataclass(frozen=True)
-class SentPartition(UserPartition):
-    """A partition's directory that is opened by its absolute path, wherever a task runs.
-
-    Attributes:
-        given: the path as it is shown.
-    """
-
-    given: Path
-
-    @classmethod
-    def of(cls, copy: CopiedPartition) -> Self:
-        """Return one for a copy. Raises InputError where only the end of its log is here."""
-        here = whole(copy)
-        return cls(here.topic, here.partition, here.path.absolute(), {}, here.path)
-
-    @property
-    def shown_path(self) -> str:
-        """The path as it was given."""
-        return str(self.given)
-
-    def open(self, stack: ExitStack) -> PartitionLog:
-        """Open all segments. Raises InputError."""
-        with self._naming():
-            return open_user_log(self, stack)
-
-    @contextmanager
-    def _naming(self) -> Iterator[None]:
-        try:
-            yield
-        except InputError as error:
-            if error.file is not None:
-                error.file = error.file.replace(str(self.path), self.shown_path, 1)
-            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +64,7 @@ class Made(Generic[T]):
 
 
 class Question(ABC, Generic[T]):
-    """Something asked of logs; it can be pickled, and so can its answer."""
+    """Something asked of logs."""
 
     __slots__ = ()
 
@@ -126,12 +87,17 @@ class Question(ABC, Generic[T]):
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> T: ...
 
 
+def run_each(asked: Iterable[Question[T]]) -> Iterator[Made[T]]:
+    """Answer questions in their order."""
+    return (one.run() for one in asked)
+
+
 @dataclass(frozen=True, slots=True)
 class Aligned(Question[Alignment]):
     """Where committed offsets are by the records of both sides; attributes as of `alignment.Pair`."""
 
-    source: SentPartition
-    target: SentPartition
+    source: UserPartition
+    target: UserPartition
     committed: Sequence[int]
     target_start: int
     target_end: int
@@ -142,8 +108,8 @@ class Aligned(Question[Alignment]):
 
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> Alignment:
         pair = Pair(
-            self.source.open(stack),
-            self.target.open(stack),
+            open_user_log(self.source, stack),
+            open_user_log(self.target, stack),
             self.reading.reader(stack, on_damage),
             self.reading.reader(stack, on_damage),
             partial(Pieces, stack),
@@ -161,12 +127,12 @@ class Aligned(Question[Alignment]):
 class Alone(Question[tuple[Lacking, ...]]):
     """The records of a partition that only one side has."""
 
-    copy: SentPartition
+    copy: UserPartition
     is_source: bool
     reading: RowReading
 
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> tuple[Lacking, ...]:
-        chunks = ahead(self.reading.reader(stack, on_damage).chunks(self.copy.open(stack)))
+        chunks = ahead(self.reading.reader(stack, on_damage).chunks(open_user_log(self.copy, stack)))
         return all_of(chunks, is_source=self.is_source)
 
 
@@ -174,13 +140,13 @@ class Alone(Question[tuple[Lacking, ...]]):
 class Headed(Question[dict[int, ByHeaders]]):
     """Where committed offsets of all partitions are by the headers in one of the target."""
 
-    target: SentPartition
+    target: UserPartition
     committed: Mapping[int, Sequence[int]]
     reading: RowReading
 
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, ByHeaders]:
         reader = self.reading.reader(stack, on_damage)
-        log = self.target.open(stack)
+        log = open_user_log(self.target, stack)
         return in_partition(self.target.partition, ahead(reader.chunks(log)), self.committed, Gaps.of(log))
 
 
@@ -190,11 +156,11 @@ class Synced(Question[dict[int, Told]]):
 
     syncs: PartitionSyncs
     committed: Sequence[int]
-    target: SentPartition | None
+    target: UserPartition | None
     target_end: int | None
 
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, Told]:
-        target = None if self.target is None else self.target.open(stack)
+        target = None if self.target is None else open_user_log(self.target, stack)
         return by_syncs(self.syncs, self.committed, target, self.target_end)
 
 
@@ -202,7 +168,7 @@ class Synced(Question[dict[int, Told]]):
 class Timed(Question[dict[int, int | Untold]]):
     """What times tell where committed offsets are; attributes as of `times_to_ask`."""
 
-    source: SentPartition
+    source: UserPartition
     committed: Sequence[int]
     start: int
     end: int
@@ -210,4 +176,4 @@ class Timed(Question[dict[int, int | Untold]]):
 
     def _answer(self, stack: ExitStack, on_damage: OnDamage) -> dict[int, int | Untold]:
         reader = self.reading.reader(stack, on_damage)
-        return times_to_ask(reader, self.source.open(stack), self.committed, self.start, self.end)
+        return times_to_ask(reader, open_user_log(self.source, stack), self.committed, self.start, self.end)

@@ -274,7 +274,7 @@ def test_a_storm_while_it_follows_is_an_alert(data: Path) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     "more",
-    [["--until-time", "2h"], ["--until-offset", "1"], ["--engine", "spark"], ["--to", "x"], ["-o", "json"]],
+    [["--until-time", "2h"], ["--until-offset", "1"], ["--to", "x"], ["-o", "json"]],
 )
 def test_what_is_of_the_end_is_refused(data: Path, command: list[str], more: list[str]) -> None:
     append(data, *LogBuilder().commit(1).batches)

@@ -109,3 +109,12 @@ def test_help_is_not_broken_at_hyphens(name: str) -> None:
 
 def test_docs_have_the_help_of_every_command() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference(), "make docs writes it anew"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("given", [("--engine", "spark"), ("--engine=local",), ("--master", "yarn")])
+def test_what_read_logs_on_spark_is_named(name: str, given: tuple[str, ...]) -> None:
+    found = CliRunner().invoke(main, [name, str(SAMPLE), *given])
+    assert found.exit_code == 2
+    assert f"{given[0].partition('=')[0]} is gone: on Spark run python -m spark_jobs" in " ".join(found.stderr.split())
+    assert given[0] not in CliRunner().invoke(main, [name, "--help"]).stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import newer
-from offsets_log.columnar.folds.known import newer_layouts
 from offsets_log.columnar.folds.replay import replay_logs
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.overflow import REGIONS, SIZES, SLOTS
@@ -20,7 +18,7 @@ from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import decode_coordinator_record
-from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
+from offsets_log.replay.profile import MODERN
 from offsets_log.rows.survey import Survey
 from tests.builders import TIME, UNKNOWN, LogBuilder, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer
@@ -171,18 +169,6 @@ def test_a_copy_is_the_same_and_shares_nothing() -> None:
     first.scan_state.numbers[:] = 77
     assert all_of(state.arrays) == expected
     assert first.rows.numbers.ctypes.data % a.CACHE_LINE == 0
-
-
-@pytest.mark.parametrize("with_newer", [False, True])
-def test_another_process_takes_the_same_records(with_newer: bool) -> None:
-    for name, profile in (PROFILES | RELEASES).items():
-        for release in (None, (3, 7)):
-            state = ColumnarState(profile, release=release, with_newer=with_newer)
-            state.add_group_record(decode_coordinator_record(*record(3, "g", "m", 1)), 5)
-            other = pickle.loads(pickle.dumps(state))
-            assert other.newer == state.newer == (newer_layouts(profile, release) if with_newer else {}), name
-            assert other.__dict__.keys() == state.__dict__.keys()
-            assert all_of(other.arrays) == all_of(state.arrays)
 
 
 def test_a_log_without_batches_has_no_offsets() -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
 
-from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import ScanOrder, ScanPlace
-from offsets_log.columnar.scan.time_bound import Stop, TimeBound, find_stop, note_piece
-from offsets_log.events import EVERYTHING
+from offsets_log.columnar.scan.time_bound import Stop, find_stop
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog, Segment, batches_of
 from tests.builders import TIME, LogBuilder
@@ -95,22 +92,3 @@ def test_a_batch_without_a_time_is_not_within() -> None:
     log = builder.add((b"\x00\x00", b""), times=(NO_TIMESTAMP,)).log
     for in_bulk in (True, False):
         assert find_stop(log, TIME, in_bulk=in_bulk) == Stop(0, TIME + 9000, 0, 0)
-
-
-@pytest.mark.parametrize("log", SAMPLES)
-@pytest.mark.parametrize("time_ms", [TIME, TIME + 4000, TIME + 9000, TIME - 1])
-def test_pieces_joined_are_the_whole(log: PartitionLog, time_ms: int) -> None:
-    for cuts in _ways_to_cut(len(log.segments[0].buffer)):
-        order = ScanOrder(log, EVERYTHING, None)
-        whole = TimeBound(time_ms)
-        for begin, end in pairwise(cuts):
-            cursor = order.begin(ScanPlace(0, begin))
-            if cursor is not None:
-                with Scanner() as scanner:
-                    whole.join(note_piece(order, cursor, ScanPlace(0, end), scanner, time_ms))
-        assert whole.stop == find_stop(log, time_ms, in_bulk=False)
-
-
-def _ways_to_cut(size_bytes: int) -> Iterator[list[int]]:
-    for count in (1, 2, 3, 5):
-        yield [size_bytes * i // count for i in range(count)] + [size_bytes]

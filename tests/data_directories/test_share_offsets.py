@@ -212,9 +212,7 @@ def test_records_of_other_coordinators_are_decoded_as_kafka_dump_log_prints_them
     ]
 
 
-@pytest.mark.parametrize(
-    "arguments", [("-g", "x"), ("-o", "parquet", "--to", "x"), ("--engine", "spark"), ("--as-partition", "3")]
-)
+@pytest.mark.parametrize("arguments", [("-g", "x"), ("-o", "parquet", "--to", "x"), ("--as-partition", "3")])
 def test_what_is_of_the_offsets_topic_only_is_refused(arguments: tuple[str, ...], recorded: Recorded) -> None:
     (data,) = data_directories(recorded("kafka-4.3-one"), "running")
     result = CliRunner().invoke(main, ["decode", str(data / "__transaction_state-0"), *arguments])

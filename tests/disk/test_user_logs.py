@@ -18,7 +18,6 @@ from offsets_log.disk.ahead import ahead
 from offsets_log.disk.folder import Folder
 from offsets_log.disk.packed import Inflated, Problems
 from offsets_log.disk.packed_partitions import PackedPartition
-from offsets_log.disk.translating import SentPartition
 from offsets_log.disk.user_logs import find_user_topics, release, whole
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import InputError
@@ -34,13 +33,6 @@ def test_where_nothing_is_found_at_most_three_paths_are_named(
         Path(path).mkdir()
     with ExitStack() as stack, pytest.raises(InputError, match=f"was found in {re.escape(shown)}$"):
         find_user_topics(paths, stack)
-
-
-def test_a_log_that_cannot_be_opened_is_named_as_it_was_given(tmp_path: Path) -> None:
-    """Tasks open it by another path."""
-    lost = SentPartition("t", 0, tmp_path / "t-0", {}, Path("given/t-0"))
-    with ExitStack() as stack, pytest.raises(InputError, match=r"^given/t-0: cannot be read"):
-        lost.open(stack)
 
 
 def test_bytes_are_there_again_after_a_release_and_at_the_end_there_is_none(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_a_signal_ends_it_in_order(data: Path) -> None:
         (["--advertise", "foo:0"], "port 0 is nowhere"),
         (["--listen", "9092"], "is not HOST:PORT"),
         (["--listen", "h:70000"], "is not HOST:PORT"),
-        (["--engine", "spark"], "No such option"),
+        (["--engine", "spark"], "--engine is gone"),
     ],
 )
 def test_what_cannot_be_served_is_refused(data: Path, options: list[str], words: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -26,14 +25,6 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }
-
-HERE_ONLY = re.compile(r"has no effect: (all logs end|the log ends) before$")
-"""What only this machine's engine says: where logs end is not known before a cluster has read them."""
-
-
-def words_of(stderr: str) -> list[str]:
-    """What both engines say."""
-    return sorted(line for line in stderr.splitlines() if not HERE_ONLY.search(line))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

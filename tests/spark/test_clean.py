@@ -1,4 +1,4 @@
-"""``clean --engine spark`` writes what this machine writes: the same files, rows and words, in any number of tasks."""
+"""``python -m spark_jobs clean`` writes what one machine writes: files, rows and words, in any number of tasks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import pickle
 import random
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click import Command
 from click.testing import CliRunner
 
-import cli.engine
-import cli.spark
+import spark_jobs.clean
 from benchmarks.generate import Options, generate
 from cli.main import main
 from cli.partition_folders import PartitionFolders
@@ -22,6 +23,7 @@ from offsets_log.errors import OutputError
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record
 from spark_jobs import cleaning
+from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.clean_cluster import SparkCluster, in_order
 from spark_jobs.clean_tasks import GroupMade, GroupsWork, KeysWork, clean_groups, keys_of, standing
 from spark_jobs.cleaning import Work
@@ -72,15 +74,15 @@ class InProcess:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's place is taken, and no log is too small for many tasks."""
-    monkeypatch.setattr(cli.spark, "SparkCluster", lambda spark: InProcess(1))
-    monkeypatch.setattr(cli.spark.SparkEngine, "_begun", lambda self: None)
+    monkeypatch.setattr(spark_jobs.clean, "SparkCluster", lambda spark: InProcess(1))
+    monkeypatch.setattr(spark_jobs.clean, "open_spark", lambda *words, **how: nullcontext())
     monkeypatch.setattr(cleaning, "ONE_TASK_BELOW_BYTES", 0)
 
 
-def cleaned(paths: Sequence[str | Path], to: str | Path, *words: str) -> Answer:
+def cleaned(paths: Sequence[str | Path], to: str | Path, *words: str, program: Command = main) -> Answer:
     """All that is said, and all files with the times of segments; nothing of it is left."""
     result = CliRunner().invoke(
-        main, ["clean", *map(str, paths), "--to", str(to), "-o", "jsonl", *words], catch_exceptions=False
+        program, ["clean", *map(str, paths), "--to", str(to), "-o", "jsonl", *words], catch_exceptions=False
     )
     files = {}
     for path in sorted(Path(to).rglob("*")):
@@ -93,7 +95,7 @@ def cleaned(paths: Sequence[str | Path], to: str | Path, *words: str) -> Answer:
 
 def same(paths: Sequence[str | Path], folder: Path, *words: str) -> Answer:
     """What both say and write."""
-    here, there = (cleaned(paths, folder / engine, "--engine", engine, *words) for engine in ("local", "spark"))
+    here, there = (cleaned(paths, folder / "to", *words, program=program) for program in (main, spark_jobs_main))
     for ours, expected in zip(there, here, strict=True):
         assert ours == expected
     return here
@@ -201,15 +203,15 @@ def test_a_small_log_is_one_task(spark: Any, tmp_path: Path) -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     for word in ("--deep", "--drop-expired", "--drop-group=a", "--until-offset=7"):
-        result = CliRunner().invoke(main, ["clean", str(tmp_path), "--dry-run", "--engine", "spark", word])
-        assert (result.exit_code, "--engine spark does a round and no more" in result.stderr) == (2, True)
+        result = CliRunner().invoke(spark_jobs_main, ["clean", str(tmp_path), "--dry-run", word])
+        assert (result.exit_code, "a cluster does a round and no more" in result.stderr) == (2, True)
 
 
 def test_a_folder_that_is_there_and_one_inside_of_the_input(in_process: None, log: Path, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "file").touch()
     for to in (tmp_path / "there", log / "inside"):
-        result = CliRunner().invoke(main, ["clean", str(log), "--to", str(to), "--engine", "spark"])
+        result = CliRunner().invoke(spark_jobs_main, ["clean", str(log), "--to", str(to)])
         assert result.exit_code == 1
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
     assert not (log / "inside").exists()
@@ -233,7 +235,7 @@ def test_from_store_to_store(in_process: None, store: tuple[Any, str], log: Path
     files, query = store
     source, target = f"s3://k:s@backup/in{query}", f"s3://k:s@backup/out{query}"
     expected = cleaned([log], tmp_path / "local", *NOW)
-    told = cleaned([source], target, "--engine", "spark", *NOW)
+    told = cleaned([source], target, *NOW, program=spark_jobs_main)
     files.invalidate_cache()
     made = {path.removeprefix("backup/out/"): files.cat_file(path) for path in files.find("backup/out")}
     assert made == {name: data for name, (data, _) in expected[3].items()}
@@ -246,8 +248,8 @@ def test_a_store_that_is_not_empty_and_a_round_that_ends_badly(
     files, query = store
     before = set(files.find("backup"))
     for to, words in (("in", "not an empty directory"), ("in/sub", "inside of an input")):
-        result = CliRunner().invoke(main, [
-            "clean", f"s3://k:s@backup/in{query}", "--to", f"s3://k:s@backup/{to}{query}", "--engine", "spark",
+        result = CliRunner().invoke(spark_jobs_main, [
+            "clean", f"s3://k:s@backup/in{query}", "--to", f"s3://k:s@backup/{to}{query}",
         ])  # fmt: skip
         assert (result.exit_code, words in result.stderr or to == "in") == (1, True), result.stderr
 
@@ -255,6 +257,6 @@ def test_a_store_that_is_not_empty_and_a_round_that_ends_badly(
         raise OutputError("full")
 
     monkeypatch.setattr(PartitionFolders, "write_beside", fails)
-    result = CliRunner().invoke(main, ["clean", str(log), "--to", f"s3://k:s@backup/bad{query}", "--engine", "spark"])
+    result = CliRunner().invoke(spark_jobs_main, ["clean", str(log), "--to", f"s3://k:s@backup/bad{query}"])
     files.invalidate_cache()
     assert (result.exit_code, set(files.find("backup"))) == (1, before)

@@ -197,14 +197,15 @@ def test_a_round_with_an_executor_killed(cluster: Cluster, log: Path, tmp_path: 
     The cluster may have lost a worker before.
     """
     now = ["--now", "2100-01-01T00:00:00Z", "--segment-bytes", "1500000", "--quiet", "-o", "jsonl"]
-    command = [sys.executable, "-c", "from cli.main import run; run()", "clean", str(log), *now, "--to"]
+    words = ["clean", str(log), *now, "--to"]
+    here = [sys.executable, "-c", "from cli.main import run; run()", *words, str(tmp_path / "here")]
     environment = {**cluster.environment, "PYTHONPATH": str(ROOT)}
-    rows = subprocess.run([*command, str(tmp_path / "here")], env=environment, capture_output=True, check=True).stdout
-    on_spark = [*command, str(tmp_path / "there"), "--engine", "spark", "--master", cluster.master]
-    words = tmp_path / "words"
-    with words.open("wb") as stream:
+    rows = subprocess.run(here, env=environment, capture_output=True, check=True).stdout
+    there = [sys.executable, "-m", "spark_jobs", *words, str(tmp_path / "there"), "--master", cluster.master]
+    said = tmp_path / "words"
+    with said.open("wb") as stream:
         job = subprocess.Popen(
-            on_spark, env=environment, stdout=subprocess.PIPE, stderr=stream, start_new_session=True
+            there, env=environment, stdout=subprocess.PIPE, stderr=stream, start_new_session=True
         )  # fmt: skip
         try:
             wait_for(lambda: processes(cluster, TASKS) or job.poll() is not None)
@@ -212,13 +213,13 @@ def test_a_round_with_an_executor_killed(cluster: Cluster, log: Path, tmp_path: 
             told, _ = job.communicate(timeout=PATIENCE_SECONDS)
         finally:
             stop(job)
-    assert job.returncode == 0, words.read_text(errors="replace")[-3000:]
+    assert job.returncode == 0, said.read_text(errors="replace")[-3000:]
     assert told == rows
-    here, there = (
+    made = [
         {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         for folder in (tmp_path / "here", tmp_path / "there")
-    )
-    assert there == here
+    ]
+    assert made[0] == made[1]
 
 
 def new_owners(cluster: Cluster, killed: set[int]) -> set[int]:

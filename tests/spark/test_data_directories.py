@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache
@@ -26,7 +26,6 @@ from offsets_log.disk.folder import Folder
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import InputError
-from spark_jobs import jobs
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.files import FoundFile
 from spark_jobs.stored_partitions import BLOCK_BYTES, StoredPartition
@@ -34,29 +33,11 @@ from spark_jobs.stores import find_logs
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.data_directories.test_log_ends import batches, index_of
 from tests.disk.logs import batch, name, partition
-from tests.spark.conftest import words_of
-from tests.spark.stores import s3_server
 
 __all__ = ["recorded"]
 
-NOW = ("--now", "2026-12-24")
 PROGRAM_NOW = 1_800_000_000_000
 OPEN, WHOLE = "kafka-3.9-blocked", "kafka-4.3-one"
-QUESTIONS = {
-    "compact": (WHOLE, ("compact", "--unstable", "--orphans", "-o", "jsonl")),
-    "groups": (WHOLE, ("groups", "-o", "jsonl", *NOW)),
-    "rebuild": (WHOLE, ("rebuild", "-o", "json", *NOW)),
-    "share-offsets": (WHOLE, ("compact", "--table", "share-offsets", "-o", "jsonl")),
-    "compact-decided": (OPEN, ("compact", "--decide", "-o", "jsonl", *NOW)),
-    "rebuild-decided": (OPEN, ("rebuild", "--decide", "-g", "*prepared*")),
-    "info-of-none": (OPEN, ("info", "-g", "zz*", "-o", "jsonl")),
-    "compact-of-pending": (OPEN, ("compact", "-g", "*tx*", "-o", "jsonl")),
-}
-"""Recording, and what is asked of it."""
-HERE = ("groups", "compact-decided", "rebuild-decided", "info-of-none", "compact-of-pending")
-"""What is asked of a path on this machine too."""
-IN_S3 = "compact-decided"
-
 Data = Callable[[str], Path]
 
 
@@ -75,50 +56,11 @@ def data(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Data:
     return made
 
 
-def answer(question: tuple[str, ...], place: str, *more: str) -> tuple[int, str, list[str]]:
+def answer(question: tuple[str, ...], place: str) -> tuple[int, str, list[str]]:
     """Exit status, output and words of a run."""
     command, *rest = question
-    done = CliRunner().invoke(offsets_log, [command, place, *rest, *more], catch_exceptions=False)
-    return done.exit_code, done.stdout, words_of(done.stderr)
-
-
-def of_store(question: tuple[str, ...], place: str, data: Path) -> tuple[int, str, list[str]]:
-    """The same of a directory in a store, by the names that it has here."""
-    status, output, words = answer(question, place, "--engine", "spark")
-    shown = place.partition("?")[0].replace("k:s@", "")
-    return status, output.replace(shown, str(data)), sorted(line.replace(shown, str(data)) for line in words)
-
-
-@pytest.mark.parametrize("name", HERE)
-def test_a_directory_here(name: str, data: Data, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In several pieces."""
-    recording, question = QUESTIONS[name]
-    monkeypatch.setattr(jobs, "PIECES_PER_CORE", 6)
-    assert answer(question, str(data(recording)), "--engine", "spark") == answer(question, str(data(recording)))
-
-
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_a_directory_in_a_store(name: str, data: Data, spark: Any) -> None:
-    recording, question = QUESTIONS[name]
-    expected = answer(question, str(data(recording)))
-    assert expected[0] == 0
-    assert of_store(question, f"local://{data(recording)}", data(recording)) == expected
-
-
-def test_lag_and_outcomes_are_told(data: Data) -> None:
-    """So that the tests here compare something."""
-    _, output, words = answer(QUESTIONS["compact-decided"][1], str(data(OPEN)))
-    rows = [json.loads(line) for line in output.splitlines()]
-    assert any(row["lag"] and row["behind_ms"] for row in rows)
-    (told,) = (word for word in words if word.startswith("--decide: open transactions by __transaction_state: "))
-    assert "committed" in told
-    assert "aborted" in told
-    _, output, _ = answer(QUESTIONS["rebuild-decided"][1], str(data(OPEN)))
-    assert {row["group"] for row in json.loads(output)["offsets"]} == {"g-tx-prepared-commit"}
-    _, output, _ = answer(QUESTIONS["info-of-none"][1], str(data(OPEN)))
-    assert any(one["outcome"] for line in output.splitlines() for one in json.loads(line)["open_transactions"])
-    _, _, words = answer(QUESTIONS["compact-of-pending"][1], str(data(OPEN)))
-    assert any("not among these" in word for word in words)
+    done = CliRunner().invoke(offsets_log, [command, place, *rest], catch_exceptions=False)
+    return done.exit_code, done.stdout, done.stderr.splitlines()
 
 
 def program(job: str, place: str, to: Path, *more: str) -> tuple[int, list[str]]:
@@ -159,27 +101,6 @@ def in_order(row: dict[str, Any]) -> str:
     """A row as text; what is null, and text within text, as elsewhere."""
     known = {name: json.loads(value) if str(value).startswith("[") else value for name, value in row.items()}
     return json.dumps({name: value for name, value in known.items() if value is not None}, sort_keys=True)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """An S3 server: the rest of a URL after its bucket."""
-    with s3_server() as (host, port):
-        yield f"?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
-
-
-def test_a_directory_in_s3(data: Data, server: str, spark: Any) -> None:
-    import s3fs
-
-    recording, question = QUESTIONS[IN_S3]
-    endpoint = server.partition("override=")[2].partition("&")[0].replace("%3A", ":")
-    store = s3fs.S3FileSystem(key="k", secret="s", endpoint_url=f"http://{endpoint}")
-    store.mkdir("copies")
-    for path in data(recording).rglob("*"):
-        if path.is_file():
-            store.pipe_file(f"copies/data/{path.relative_to(data(recording))}", path.read_bytes())
-    expected = answer(question, str(data(recording)))
-    assert of_store(question, f"s3://k:s@copies/data{server}", data(recording)) == expected
 
 
 def stored(folder: Path) -> StoredPartition:

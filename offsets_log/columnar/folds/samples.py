@@ -208,14 +208,6 @@ class Book:
         self.samples = {kind: np.zeros((LEAST_ROOM, COLUMNS), np.int64) for kind in MOST}
         self.shows = shows
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for other processes, without free room."""
-        return self.__dict__ | {"samples": {kind: self.used(kind) for kind in MOST}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Copies are resized; what is unpickled may stand on memory of others.
-        self.__dict__ |= state | {"samples": {kind: found.copy() for kind, found in state["samples"].items()}}
-
     @property
     def arrays(self) -> BookArrays:
         """The arrays together, as kernels take them."""

@@ -131,14 +131,6 @@ class ColumnarState:
         self.problems: list[Problem] = []
         self.names: list[tuple[int, bytes, str]] = []
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for other processes, which have hash tables of their own."""
-        return self.__dict__ | {"newer": bool(self.newer)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        self.newer = newer_layouts(self.profile, self.release) if state["newer"] else {}
-
     # ---------------------------------------------------------------------- records read on the slow path
 
     def add_offset(self, value: OffsetAndMetadata, transactional: bool, number: int | None = None) -> None:

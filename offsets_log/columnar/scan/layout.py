@@ -46,10 +46,6 @@ class Layout:
         self.data = [read_only(np.frombuffer(segment.buffer, np.uint8)) for segment in log.segments]
         self.begins = np.cumsum([0, *map(len, self.data)])[:-1].tolist()
 
-    def stand_behind(self, size_bytes: int) -> None:
-        """Shift the beginning of the log by the size of preceding segments that are not here."""
-        self.begins = [size_bytes + begin for begin in self.begins]
-
 
 class Scanner:
     """The buffers of one thread. A context manager; not to be shared.

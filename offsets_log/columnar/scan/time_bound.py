@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.scan.batch_rows import BatchRow, Found, batch_rows, rows_of_piece
-from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
+from offsets_log.columnar.scan.batch_rows import BatchRow, Found, batch_rows
 from offsets_log.events import Until
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog
@@ -69,13 +67,6 @@ class TimeBound:
             self.within += int(is_within.sum())
             self.end_offset = int(found.column(BatchRow.last_offset)[is_within][-1]) + 1
 
-    def join(self, right: TimeBound) -> None:
-        """Add what is known of the batches that follow."""
-        if self.first_later is None and right.first_later is not None:
-            self.first_later, self.within_before = right.first_later, self.within + right.within_before
-        self.within += right.within
-        self.end_offset = max(self.end_offset, right.end_offset)
-
     @property
     def stop(self) -> Stop | None:
         """Where the reading ends; None where no batch is later than the bound."""
@@ -84,14 +75,6 @@ class TimeBound:
         offset, time_ms = self.first_later
         batches = self.within - self.within_before
         return Stop(offset, time_ms, batches, self.end_offset if batches else offset)
-
-
-def note_piece(order: ScanOrder, cursor: Cursor, end: ScanPlace, scanner: Scanner, time_ms: int) -> TimeBound:
-    """Return what is known of the batches from a cursor on; the order itself has no bound by time."""
-    bound = TimeBound(time_ms)
-    for found in rows_of_piece(order, cursor, end, scanner):
-        bound.add(found)
-    return bound
 
 
 def find_stop(log: PartitionLog, time_ms: int, until_offset: int | None = None, *, in_bulk: bool) -> Stop | None:

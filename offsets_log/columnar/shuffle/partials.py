@@ -16,10 +16,7 @@ group          the last type 2 record of a group (``record_offset``, ``value``, 
 group_record   any other record of a group in order, as ``key`` and ``value``; without a key: an offset value was seen
 topic_name     a topic id and its name
 problem        what would end a broker's load, in ``facts``
-piece          how far the piece reaches and what was counted of its batches, in ``facts`` (`counts`)
-transaction    of a survey: a producer, the first of its ``number`` records of offsets without a marker (its time in
-               ``commit_timestamp_ms``), and in ``commits`` whether there was a marker before them
-writers        in place of the rows above: who wrote the piece, in ``value``
+piece          how far the piece reaches, and how many batches and records it has, in ``facts``
 damage         a piece of a file that could not be read: ``facts``, and its bytes in ``value``
 tail, missing  as `events.TailFound` and `completeness.Missing`, in ``facts``
 =============  ======================================================================================================

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -56,10 +56,6 @@ class Press:
         self.escaped = {number: _text(row) for number, row in enumerate(self.escapes[:128])}
         self._templates: dict[tuple[int | None, str, Release | None], Templates] = {}
         self._lock = threading.Lock()
-
-    def __reduce__(self) -> tuple[type[Press], tuple[Form]]:
-        """Pickle for other processes, which make their own templates."""
-        return Press, (self.form,)
 
     def templates(self, segment: Segment, offsets_partition: int | None, release: Release | None) -> Templates:
         """Return the templates of a segment, including those made before."""
@@ -334,10 +330,3 @@ class Lines:
 
     def __iter__(self) -> Iterator[memoryview | bytes]:
         return iter(self._pieces)
-
-    def copies(self) -> Iterator[Lines]:
-        """Yield the lines in memory of their own, each with one piece of text."""
-        count, records = self._count, self.records
-        for piece in self._pieces:
-            yield Lines(count, records, replace(self.headings), (bytes(piece),))
-            count = records = 0

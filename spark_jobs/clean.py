@@ -1,0 +1,127 @@
+"""``python -m spark_jobs clean``: the command ``clean`` of offsets-log, whose rounds are tasks of a cluster."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+from pyspark.sql import SparkSession
+
+import cli.clean
+from cli.account import fail
+from cli.clean_options import Changes
+from cli.clean_rounds import Machine, Rounds
+from cli.inputs import Inputs
+from cli.options import gather
+from cli.partition_folders import FolderOptions, folder_name, place_here
+from cli.session import Session, open_session
+from offsets_log.disk.folders import DiskPlace
+from offsets_log.errors import OffsetsLogError
+from spark_jobs import cleaning
+from spark_jobs.beside import open_found
+from spark_jobs.clean_cluster import SparkCluster
+from spark_jobs.clean_tasks import Folder
+from spark_jobs.places import SharedPlace, TaskPlace, new_in_store
+from spark_jobs.run import open_spark
+from spark_jobs.stores import path_here
+
+if TYPE_CHECKING:
+    from cli.options import ReadOptions
+    from cli.partition_folders import PartitionFolders
+    from offsets_log.broker.recovery import OpenLog
+    from offsets_log.cleaner.bounds import Bounds
+    from offsets_log.cleaner.kept import Kept
+    from offsets_log.cleaner.round import Round
+    from offsets_log.cleaner.settings import Settings
+    from offsets_log.disk.folders import Place
+    from offsets_log.errors import Damage
+    from offsets_log.log_format.partition_log import PartitionLog
+
+
+class RoundsOnCluster(Rounds):
+    """Opens and cleans partitions by tasks."""
+
+    def __init__(self, settings: Settings, rounds: cleaning.Rounds, *, in_bulk: bool) -> None:
+        super().__init__(settings, lambda count: None, in_bulk=in_bulk)
+        self._rounds = rounds
+
+    def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
+        """Implement `Rounds.open`."""
+        return self._rounds.open(log, stopped_cleanly, in_bulk=self.in_bulk)
+
+    def clean(
+        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
+    ) -> tuple[Round, Kept]:
+        """Implement `Rounds.clean`."""
+        place = folders.place
+        folder = Folder(place, folder_name(partition)) if isinstance(place, TaskPlace) else None
+        return self._rounds.clean(log, opened, bounds, folder, in_bulk=self.in_bulk)
+
+
+class Cluster(Machine):
+    """A cluster, which cleans partitions of its stores and of a disk that all of it sees."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._cluster = SparkCluster(spark)
+
+    def open(self, reading: ReadOptions) -> AbstractContextManager[Session]:
+        """Implement `Machine.open`; of a store only names and sizes are read."""
+        return open_session(reading, inputs_of=_inputs_of)
+
+    def rounds(self, session: Session, settings: Settings) -> Rounds:
+        """Implement `Machine.rounds`."""
+        url = next((path for path in session.inputs.reading.paths if path_here(path) is None), None)
+        rounds = cleaning.Rounds(self._cluster, settings, url)
+        return RoundsOnCluster(settings, rounds, in_bulk=session.engine.is_large)
+
+    def place(self, session: Session, to: str, stack: ExitStack) -> Place:
+        """Implement `Machine.place`; in a store files appear one by one, README.txt last."""
+        here = path_here(to)
+        if here is None:
+            return stack.enter_context(new_in_store(to, session.inputs.reading.paths))
+        made = place_here(session, here, stack)
+        assert isinstance(made, DiskPlace)
+        return SharedPlace(made.path)
+
+
+def _inputs_of(reading: ReadOptions, stack: ExitStack) -> Inputs:
+    opened = open_found(
+        reading.paths,
+        stack,
+        as_partition=reading.as_partition,
+        partitions=reading.offsets_partition,
+        input_format=reading.input_format,
+    )
+    inputs = Inputs(reading, opened.logs, **opened.how)
+    inputs.locate = _locate_nothing  # no lines of dumps are read; it goes to tasks, and the inputs must not
+    return inputs
+
+
+def _locate_nothing(damage: Damage) -> None:
+    pass
+
+
+def run(master: str | None, **given: Any) -> None:
+    """Run the program; arguments are its parameters."""
+    if Changes.of(given).are_some:
+        raise click.UsageError(
+            "a cluster does a round and no more: give its --to to offsets-log clean, which takes the rest out "
+            "(--deep, --drop-…, --keep-group, --until-…)"
+        )
+    try:
+        with open_spark(master, default="local[*]", registers=False) as spark:
+            cli.clean.run(Cluster(spark), **given)
+    except OffsetsLogError as error:
+        fail(error)
+
+
+MASTER = click.Option(["--master"], metavar="URL", help="Where Spark runs; by default what spark-submit says.")
+
+command = click.Command(
+    "clean",
+    params=[*cli.clean.command.params, MASTER],
+    callback=gather("asked", FolderOptions, ())(run),
+    help=f"{cli.clean.command.help}\n\nDIR may also be a URL of a store. Tasks do a round and no more.",
+    epilog="Example: python -m spark_jobs clean s3://backup/kafka --to s3://backup/cleaned --master yarn",
+)
