@@ -9,10 +9,7 @@ import gc
 import json
 import math
 import os
-import shutil
 import signal
-import tarfile
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from offsets_log.columnar.jit import compiled, modes
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from tests import kernels
+from tests.shared_files import unpacked
 
 PACKED = Path(__file__).parent / "recordings"
 VECTORS = Path(__file__).parent / "vectors"
@@ -259,25 +257,7 @@ def unpack_once(archive: Path, tmp_path_factory: pytest.TempPathFactory, request
     base = tmp_path_factory.getbasetemp()
     if hasattr(request.config, "workerinput"):
         base = base.parent  # the run's own folder, in which every worker has one
-    shared = base / "recordings"
-    shared.mkdir(exist_ok=True)
-    folder = shared / archive.name.removesuffix(".tar.xz")
-    if not folder.exists():
-        _unpack(archive, folder)
-    return folder
-
-
-def _unpack(archive: Path, folder: Path) -> None:
-    """Unpack beside the place and rename: whoever comes second throws its own copy away."""
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    with tarfile.open(archive) as tar:
-        tar.extractall(beside, filter="data")
-    try:
-        beside.rename(folder)
-    except OSError:
-        if not folder.exists():
-            raise
-        shutil.rmtree(beside)
+    return unpacked(archive, base / "recordings" / archive.name.removesuffix(".tar.xz"))
 
 
 def json_lines(text: str) -> Iterator[Any]:

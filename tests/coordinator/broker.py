@@ -1,6 +1,7 @@
 """A real Kafka broker over segments that a test wrote, on this machine only.
 
-Its jars come from Maven Central once, into ``$OFFSETS_LOG_KAFKA_DIR`` or the user's cache folder.
+Its jars come from Maven Central once, into ``$OFFSETS_LOG_KAFKA_DIR`` or the user's cache; beside them is kept what is
+made of them: classes of programs, a formatted directory, classes as Java has read them.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ import json
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.shared_files import cached, made_once, one_at_a_time
+
 VERSION = "4.3.0"
 ASK = Path(__file__).with_name("Ask.java")
-DOWNLOAD_SECONDS = 300
-START_SECONDS = 180
-ASK_SECONDS = 120
+DOWNLOAD_SECONDS = 600
+START_SECONDS = 300
+ASK_SECONDS = 300
+STOP_SECONDS = 120
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For processes that live for seconds."""
 
@@ -44,43 +47,46 @@ def jars(version: str = VERSION) -> Path:
         if shutil.which(tool) is None:
             raise NotAvailableError(f"there is no {tool}")
     configured = os.environ.get("OFFSETS_LOG_KAFKA_DIR") if version == VERSION else None
-    folder = Path(configured) if configured else Path.home() / ".cache" / "offsets-log" / f"kafka-{version}"
-    if not (folder / f"kafka_2.13-{version}.jar").exists():
-        kafka = tuple(("org.apache.kafka", name, version) for name in ("kafka_2.13", "kafka-tools"))
-        download(folder, (*kafka, ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")))
+    kafka = tuple(("org.apache.kafka", name, version) for name in ("kafka_2.13", "kafka-tools"))
+    artifacts = (*kafka, ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"))
+    folder = download(Path(configured) if configured else cached(f"kafka-{version}"), artifacts)
+    assert (folder / f"kafka_2.13-{version}.jar").exists(), f"{folder} has no Kafka {version}"
+    if version == VERSION:  # of others there are too few processes
+        made_once(_archive(folder), partial(_keep_classes, folder))
     return folder
 
 
-def download(folder: Path, artifacts: Sequence[tuple[str, str, str]]) -> None:
-    """Fill a folder with jars from Maven Central, and with all that they need.
+def download(folder: Path, artifacts: Sequence[tuple[str, str, str]]) -> Path:
+    """Fill a folder with jars from Maven Central, and with all that they need, unless it is there.
 
     Raises:
         NotAvailableError: there is no mvn, or no way there.
     """
+    return made_once(folder, partial(_fetch, artifacts))
+
+
+def _fetch(artifacts: Sequence[tuple[str, str, str]], libs: Path) -> None:
     if shutil.which("mvn") is None:
-        raise NotAvailableError(f"Kafka's jars are not in {folder}, and there is no mvn to fetch them")
+        raise NotAvailableError("Kafka's jars are not in the cache, and there is no mvn to fetch them")
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"
         for group, name, version in artifacts
     )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        (Path(work) / "pom.xml").write_text(
-            '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-            "<groupId>x</groupId><artifactId>x</artifactId><version>1</version>"
-            f"<dependencies>{dependencies}</dependencies></project>"
-        )
-        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"]
-        try:
-            subprocess.run(command, cwd=work, check=True, timeout=DOWNLOAD_SECONDS, capture_output=True)
-        except (subprocess.SubprocessError, OSError):
-            raise NotAvailableError(f"mvn cannot fetch {artifacts[0][1]} from Maven Central") from None
-        shutil.rmtree(folder, ignore_errors=True)
-        (Path(work) / "libs").rename(folder)
+    (libs.parent / "pom.xml").write_text(
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>x</groupId><artifactId>x</artifactId><version>1</version>"
+        f"<dependencies>{dependencies}</dependencies></project>"
+    )
+    command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={libs.name}"]
+    try:
+        with one_at_a_time(cached("maven")):  # which is not sure of its own files beside others of its kind
+            subprocess.run(command, cwd=libs.parent, check=True, timeout=DOWNLOAD_SECONDS, capture_output=True)
+    except (subprocess.SubprocessError, OSError):
+        raise NotAvailableError(f"mvn cannot fetch {artifacts[0][1]} from Maven Central") from None
 
 
 def quick(libs: Path) -> tuple[str, ...]:
-    """Options of Java for processes that live for seconds: classes are taken as the first broker has left them."""
+    """Options of Java for processes that live for seconds: classes are taken as `_keep_classes` has left them."""
     archive = _archive(libs)
     return (*QUICK, f"-XX:SharedArchiveFile={archive}") if archive.exists() else QUICK
 
@@ -91,13 +97,18 @@ def _archive(libs: Path) -> Path:
     return libs / f"classes-{Path(java).resolve().stat().st_mtime_ns if java else 0}.jsa"
 
 
+def _keep_classes(libs: Path, archive: Path) -> None:
+    with Broker(libs, archive.parent, partitions=1).running(f"-XX:ArchiveClassesAtExit={archive}"):
+        pass
+
+
 def compiled(libs: Path, source: Path) -> Path:
     """The classes of a program beside the jars that it needs, compiled when a test first asks for them."""
 
     def compile_to(folder: Path) -> None:
         _run(ASK_SECONDS, "javac", "-cp", f"{libs}/*", "-d", str(folder), str(source))
 
-    return _kept(libs, f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}", compile_to)
+    return made_once(libs / f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}", compile_to)
 
 
 def format_data(libs: Path, data: Path) -> None:
@@ -117,19 +128,7 @@ def format_data(libs: Path, data: Path) -> None:
         tool = ("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties))
         _run(START_SECONDS, "java", *quick(libs), "-cp", f"{libs}/*", *tool)
 
-    shutil.copytree(_kept(libs, "formatted", format_to), data)
-
-
-def _kept(libs: Path, name: str, make: Callable[[Path], None]) -> Path:
-    """A folder beside jars that is made once for all processes and runs: whoever comes second throws its own away."""
-    folder = libs / name
-    if not folder.exists():
-        with tempfile.TemporaryDirectory(dir=libs) as beside:
-            made = Path(beside) / name
-            make(made)
-            with contextlib.suppress(OSError):
-                made.rename(folder)
-    return folder
+    shutil.copytree(made_once(libs / "formatted", format_to), data)
 
 
 def _run(seconds: int, *command: str) -> None:
@@ -183,13 +182,10 @@ class Broker:
         format_data(libs, self.data)
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """The broker up, and surely down afterwards."""
-        archive = _archive(self.libs)
-        made = archive.with_name(f".{archive.name}-{self.port}")
-        keeps = () if archive.exists() else ("-XX:+IgnoreUnrecognizedVMOptions", f"-XX:ArchiveClassesAtExit={made}")
-        java = ("java", "-Xmx512m", *quick(self.libs), *keeps)
-        command = (*java, "-cp", f"{self.libs}/*", "kafka.Kafka", str(self.properties))
+    def running(self, *options: str) -> Iterator[None]:
+        """The broker up, and surely down afterwards; options are Java's."""
+        command = ["java", "-Xmx512m", *quick(self.libs), *options]
+        command += ["-cp", f"{self.libs}/*", "kafka.Kafka", str(self.properties)]
         with self.output.open("ab") as output:
             process = self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self.work)
             try:
@@ -198,13 +194,10 @@ class Broker:
             finally:
                 process.terminate()
                 try:
-                    is_whole = process.wait(30) != -signal.SIGKILL
-                    if is_whole and made.exists():
-                        made.replace(archive)
+                    process.wait(STOP_SECONDS)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
-                    made.unlink(missing_ok=True)
 
     def _wait_for_port(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -212,7 +205,8 @@ class Broker:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
                 return
             time.sleep(0.2)
-        raise AssertionError(f"the broker did not start: {self.output.read_text(errors='replace')[-2000:]}")
+        said = self.output.read_text(errors="replace")[-2000:]
+        raise AssertionError(f"no broker listens at port {self.port}, ended {process.poll()}: {said}")
 
     def ask(
         self, questions: Mapping[str, list[tuple[str, int]]], commits: Mapping[str, int] | None = None

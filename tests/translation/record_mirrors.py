@@ -24,6 +24,7 @@ from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from tests.coordinator import broker
+from tests.shared_files import cached
 
 POLICIES = {"default": "DefaultReplicationPolicy", "identity": "IdentityReplicationPolicy"}
 MANY, SOME = 1_020_000, 12_000
@@ -44,10 +45,8 @@ Values are <partition>:<number>, numbers go up with the offsets. MirrorMaker was
 
 def mirror_jars() -> Path:
     """The folder with MirrorMaker and all it needs; filled from Maven Central once."""
-    folder = Path.home() / ".cache" / "offsets-log" / f"connect-mirror-{broker.VERSION}"
-    if not folder.exists():
-        broker.download(folder, (("org.apache.kafka", "connect-mirror", broker.VERSION),))
-    return folder
+    place = cached(f"connect-mirror-{broker.VERSION}")
+    return broker.download(place, (("org.apache.kafka", "connect-mirror", broker.VERSION),))
 
 
 def server(real: broker.Broker) -> str:
