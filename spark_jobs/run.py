@@ -51,6 +51,8 @@ DAEMON = "spark.python.daemon.module"
 """Setting of the module that starts Python workers."""
 HERE = "local"
 """A master on this machine, where workers import what this process can: such sessions start faster."""
+PATIENCE = {"spark.python.authenticate.socketTimeout": "300s"}
+"""How long Java and Python wait for each other's connections: after Spark's 15 s a busy machine would end a stream."""
 GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Environment variable that is set for programs run by spark-submit."""
 _OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
@@ -73,7 +75,7 @@ def open_spark(
     was_active = SparkSession.getActiveSession()
     builder = SparkSession.builder.appName("offsets-log")
     if GATEWAY not in os.environ and (master := master or default) is not None and master.split("[")[0] == HERE:
-        builder = builder.config(JVM_OPTIONS, SHORT_LIVED).config(DAEMON, "spark_jobs.daemon")
+        builder = builder.config(JVM_OPTIONS, SHORT_LIVED).config(DAEMON, "spark_jobs.daemon").config(map=PATIENCE)
     builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     spark = was_active or (builder if master is None else builder.master(master)).getOrCreate()
     try:

@@ -151,20 +151,25 @@ class PulledPartition:
     def flush(self) -> None:
         """Write what was taken. Raises OutputError."""
         self.folder.flush()
-        size_bytes = self.facts.bytes
-        self.facts.end_offset, self.facts.bytes = self.end_offset, self.folder.size_bytes
-        self.pulled_bytes += self.facts.bytes - size_bytes
+        facts = self.facts
+        self.pulled_bytes += self.folder.size_bytes - facts.bytes
+        facts.bytes = self.folder.size_bytes
+        facts.end_offset = self.end_offset
 
     def samples(self) -> Iterator[metrics.Sample]:
-        """Yield what is worth measuring; another thread may ask."""
+        """Yield what is worth measuring of what is written; another thread may ask.
+
+        Whoever is told an end is told all bytes before it.
+        """
         facts, labels = self.facts, self.key
-        yield metrics.PULLED_END, labels, self.end_offset
+        end_offset = self.end_offset if facts.end_offset is None else facts.end_offset
+        yield metrics.PULLED_END, labels, end_offset
         yield metrics.PULLED_BYTES, labels, self.pulled_bytes
         yield metrics.PULLED_DELAY, labels, time.monotonic() - self.complete_at
         yield metrics.PULLED_PROBLEM, labels, float(self.problem is not None)
         if facts.high_watermark is not None:
             yield metrics.PULLED_HIGH_WATERMARK, labels, facts.high_watermark
-            yield metrics.PULLED_BEHIND, labels, max(facts.high_watermark - self.end_offset, 0)
+            yield metrics.PULLED_BEHIND, labels, max(facts.high_watermark - end_offset, 0)
         if facts.last_stable_offset is not None:
             yield metrics.PULLED_STABLE, labels, facts.last_stable_offset
 

@@ -28,6 +28,7 @@ from offsets_log.investigate.growing_history import GrowingHistory
 from tests.builders import LogBuilder, member
 from tests.cli.runs import DEFAULT_RULES
 from tests.conftest import json_lines
+from tests.waiting import PATIENCE_S
 
 COMMANDS = (["compact"], ["groups"], ["history", "-g", "*"], ["rebalances"])
 
@@ -94,7 +95,7 @@ def test_lines_come_within_a_second_and_a_signal_ends_it_whole(data: Path) -> No
         append(data, *LogBuilder().commit(5, group="later").batches, partition=3)
         assert next_row(process)["group"] == "later"
         process.send_signal(signal.SIGTERM)
-        rest, words = process.communicate(timeout=60)
+        rest, words = process.communicate(timeout=PATIENCE_S)
     assert rest == b""
     assert words.decode().splitlines()[-1] == f"2 offsets of 2 groups, 2 partitions; {DEFAULT_RULES}"
     assert process.returncode == 0
@@ -110,7 +111,7 @@ def test_a_signal_in_the_middle_leaves_whole_lines(data: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.stdout is not None
         rest = process.stdout.read()
-        process.wait(timeout=60)
+        process.wait(timeout=PATIENCE_S)
     assert rest.endswith(b"\n")
     assert all(json.loads(line)["group"] == "g" for line in rest.splitlines())
     assert process.returncode == 0
@@ -124,7 +125,7 @@ def test_a_log_that_is_cut_is_told_and_the_exit_status_says_so(data: Path) -> No
         (data / "__consumer_offsets-0" / f"{0:020}.log").write_bytes(log.batches[0])
         rows = [next_row(process) for _ in range(2)]
         process.send_signal(signal.SIGTERM)
-        _, words = process.communicate(timeout=60)
+        _, words = process.communicate(timeout=PATIENCE_S)
     assert [(row["topic"], row["committed_offset"]) for row in rows] == [("gone", None), ("t", 1)]
     assert set(rows[0]) == set(rows[1])
     assert b"is another log than the one that was read up to record offset 3" in words
@@ -195,7 +196,7 @@ def test_a_rewind_while_it_follows_is_an_alert(data: Path, command: str) -> None
         assert next_row(process)["record_offset"] == 2
         alert = next_row(process)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_S)
     assert alert == {
         "event": "alert", "rule": "rewound", "group": "g", "topic": "t", "partition": 0, "offsets_partition": 0,
         "record_offset": 2, "what": "the committed offset went back from 3 to 2",
@@ -251,7 +252,7 @@ def test_a_truncation_that_takes_an_offset_back_is_an_alert(data: Path) -> None:
         assert next_row(process)["committed_offset"] == 3
         alert = next_row(process)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_S)
     assert (alert["rule"], alert["what"]) == ("rewound", "the committed offset went back from 5 to 3")
     assert process.returncode == 4
 
@@ -264,7 +265,7 @@ def test_a_storm_while_it_follows_is_an_alert(data: Path) -> None:
         append(data, *log.group(member("m"), generation=2).group(member("m"), generation=3).batches[1:])
         rows = [next_row(process) for _ in range(6)]
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_S)
     told = [(row["generation"], row["is_storm"]) for row in rows if "generation" in row]
     assert told == [(1, True), (2, True), (3, True)]
     assert [row["rule"] for row in rows if "rule" in row] == ["rebalance-storm"] * 3
@@ -363,4 +364,4 @@ def test_a_reader_that_goes_away_ends_it_though_no_line_comes(data: Path) -> Non
         next_row(process)
         assert process.stdout is not None
         process.stdout.close()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=PATIENCE_S) == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from tests.builders import LogBuilder, member
 from tests.cli.runs import run
 from tests.conftest import NEVER, BulkFrom
+from tests.waiting import PATIENCE_S, wait_for
 
 PREVIEW = "kafka-3.7-preview"
 """A recording that 4.3 does not load: its offsets partitions 1 and 2 have records of another layout (B-9)."""
@@ -96,12 +96,14 @@ def test_a_record_that_comes_later_ends_a_load_too(tmp_path: Path) -> None:
     log.group(member("m", group_instance_id="i"), member("n", group_instance_id="i"))
     path.write_bytes(log.batches[0])
     command = [sys.executable, "-c", "from cli.main import run; run()", "compact", str(folder), "--follow"]
-    with subprocess.Popen(command, text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    fails = "a modern coordinator would not load offsets partition 3 (record offset 1, L-31)"
+    words = tmp_path / "words"
+    with words.open("wb") as stream, subprocess.Popen(command, stderr=stream, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         with path.open("ab") as file:
             file.write(log.batches[1])
-        time.sleep(2)
+        wait_for("the load that fails is told", lambda: fails in words.read_text(), of=process, said=words.read_text)
         process.terminate()
-        said = process.communicate(timeout=30)[1]
-    assert said.count("a modern coordinator would not load offsets partition 3 (record offset 1, L-31)") == 1
+        process.communicate(timeout=PATIENCE_S)
+    assert words.read_text().count(fails) == 1

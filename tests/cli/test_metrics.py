@@ -6,7 +6,6 @@ import json
 import re
 import socket
 import sys
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from offsets_log.following.metrics import METRICS
 from tests.builders import LogBuilder, member
 from tests.cli.test_follow import append, next_row, started
 from tests.pulling.brokers import Brokers, Log
+from tests.waiting import PATIENCE_S, wait_for
 
 ROOT = Path(__file__).parents[2]
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -36,7 +36,7 @@ def scrape(process: Any) -> Samples:
     if not hasattr(process, "metrics_url"):
         process.metrics_url = process.stderr.readline().decode().split()[-1]
         assert process.metrics_url.startswith("http://127.0.0.1:"), "nobody else reaches it"
-    with urllib.request.urlopen(process.metrics_url, timeout=30) as answer:
+    with urllib.request.urlopen(process.metrics_url, timeout=PATIENCE_S) as answer:
         text = answer.read().decode()
     found: Samples = {}
     for family in text_string_to_metric_families(text):
@@ -109,12 +109,14 @@ def test_a_copy_is_measured_while_it_is_pulled(tmp_path: Path) -> None:
     with Brokers(logs).running() as brokers:
         words = ["pull", "--bootstrap-server", brokers.address, "--to", tmp_path / "copy", "--metrics-port", "0"]
         with started(*words) as process:
-            found: Samples = {}
             lines = iter(process.stderr or ())
             process.metrics_url = next(line for line in lines if line.startswith(b"metrics")).decode().split()[-1]  # type: ignore[attr-defined]
-            while value(found, "pulled_end_offset", partition="0") != 15:
-                time.sleep(0.05)
+
+            def whole() -> Samples | None:
                 found = scrape(process)
+                return found if value(found, "pulled_end_offset", partition="0") == 15 else None
+
+            found = wait_for("the copy has all records", whole, of=process)
     assert value(found, "pulled_high_watermark", partition="0", topic="__consumer_offsets") == 15
     assert value(found, "pulled_bytes_total", partition="0") == len(logs["__consumer_offsets", 0].raw)
     assert value(found, "pulled_behind_records", partition="0") == 0

@@ -14,11 +14,12 @@ from cli import where
 from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
 from tests.cli.runs import ROOT, SAMPLE, rows, run
 from tests.conftest import json_lines, log_directories
+from tests.waiting import PATIENCE_S
 
 
 def start(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     code = f"from cli.main import main; main({list(arguments)!r})"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=ROOT, timeout=60)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=ROOT, timeout=PATIENCE_S)
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -29,7 +30,7 @@ def test_help_imports_nothing_heavy() -> None:
         "print(sorted(heavy), sorted(name for name in sys.modules if name.startswith('offsets_log.')))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, timeout=PATIENCE_S
     )
     assert done.stdout.endswith("[] ['offsets_log.words']\n")
 
@@ -42,7 +43,7 @@ def test_a_reader_that_goes_away_is_quiet() -> None:
     code = f"from cli.main import main; main(['decode', {SAMPLE!r}, '-q'])"
     done = subprocess.run(
         ["bash", "-c", f'"{sys.executable}" -c "{code}" | head -c 100 >/dev/null; echo "${{PIPESTATUS[0]}}"'],
-        capture_output=True, text=True, check=True, cwd=ROOT, timeout=60,
+        capture_output=True, text=True, check=True, cwd=ROOT, timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.stderr == ""
     assert done.stdout == "0\n"
@@ -72,7 +73,13 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
     """A command line with ``offsets-log`` as this interpreter's."""
     script = f'offsets-log() {{ "{sys.executable}" -c "from cli.main import run; run()" "$@"; }}; {command}'
     return subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, check=False, cwd=ROOT, timeout=60, errors="replace"
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=PATIENCE_S,
+        errors="replace",
     )
 
 

@@ -15,19 +15,17 @@ import random
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.shared_files import cached, made_once, one_at_a_time
+from tests.waiting import PATIENCE_S, wait_for
 
 VERSION = "4.3.0"
 ASK = Path(__file__).with_name("Ask.java")
 DOWNLOAD_SECONDS = 600
-START_SECONDS = 300
-ASK_SECONDS = 300
 STOP_SECONDS = 120
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For processes that live for seconds."""
@@ -106,7 +104,7 @@ def compiled(libs: Path, source: Path) -> Path:
     """The classes of a program beside the jars that it needs, compiled when a test first asks for them."""
 
     def compile_to(folder: Path) -> None:
-        _run(ASK_SECONDS, "javac", "-cp", f"{libs}/*", "-d", str(folder), str(source))
+        _run("javac", "-cp", f"{libs}/*", "-d", str(folder), str(source))
 
     return made_once(libs / f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}", compile_to)
 
@@ -126,13 +124,13 @@ def format_data(libs: Path, data: Path) -> None:
         }
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         tool = ("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties))
-        _run(START_SECONDS, "java", *quick(libs), "-cp", f"{libs}/*", *tool)
+        _run("java", *quick(libs), "-cp", f"{libs}/*", *tool)
 
     shutil.copytree(made_once(libs / "formatted", format_to), data)
 
 
-def _run(seconds: int, *command: str) -> None:
-    ran = subprocess.run(command, timeout=seconds, capture_output=True, text=True, check=False)
+def _run(*command: str) -> None:
+    ran = subprocess.run(command, timeout=PATIENCE_S, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -170,6 +168,7 @@ class Broker:
             "log.dirs": self.data,
             "offsets.topic.replication.factor": 1,
             "offsets.topic.num.partitions": partitions,
+            "group.initial.rebalance.delay.ms": 0,
             "offsets.retention.minutes": 2**31 - 1,
             "offsets.retention.check.interval.ms": 9_000_000_000_000,
             "log.cleaner.min.compaction.lag.ms": 2**63 - 1,
@@ -200,13 +199,13 @@ class Broker:
                     process.wait()
 
     def _wait_for_port(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and process.poll() is None:
+        def listens() -> bool:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                return
-            time.sleep(0.2)
-        said = self.output.read_text(errors="replace")[-2000:]
-        raise AssertionError(f"no broker listens at port {self.port}, ended {process.poll()}: {said}")
+                return True
+            return False
+
+        said = lambda: self.output.read_text(errors="replace")[-2000:]  # noqa: E731
+        wait_for(f"the broker listens at {self.port}", listens, of=process, said=said, every_s=0.1)
 
     def ask(
         self, questions: Mapping[str, list[tuple[str, int]]], commits: Mapping[str, int] | None = None
@@ -220,7 +219,7 @@ class Broker:
         asked.write_text(json.dumps(questions))
         told = [str(word) for commit in (commits or {}).items() for word in commit]
         java = ("java", *quick(self.libs), "-cp", f"{self.libs}/*{os.pathsep}{compiled(self.libs, ASK)}")
-        _run(ASK_SECONDS, *java, ASK.stem, str(self.port), str(asked), str(answered), *told)
+        _run(*java, ASK.stem, str(self.port), str(asked), str(answered), *told)
         answers: dict[str, Any] = json.loads(answered.read_bytes())
         return answers
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from offsets_log.log_format.java_text import decode_java_utf8
+from tests.waiting import PATIENCE_S
 
 PROGRAM = """
 import java.nio.charset.StandardCharsets;
@@ -55,7 +56,9 @@ def test_strings_decode_as_the_installed_java_decodes_them(tmp_path: Path) -> No
     program = tmp_path / "Decode.java"
     program.write_text(PROGRAM)
     lines = "".join(case.hex() + "\n" for case in cases)
-    done = subprocess.run(["java", str(program)], input=lines, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        ["java", str(program)], input=lines, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     answers = done.stdout.split("\n")[:-1]
     assert len(answers) == len(cases)
     for case, answer in zip(cases, answers, strict=True):

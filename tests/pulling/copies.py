@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from click.testing import CliRunner, Result
@@ -17,7 +18,7 @@ from offsets_log.protocol.api import Header
 from offsets_log.pulling import run
 from tests.pulling.brokers import OFFSETS, Brokers, Log
 
-FETCH, EPOCHS = 1, 23
+FETCH, METADATA, EPOCHS = 1, 3, 23
 READS = {18, 3, 2, 1, 23}
 
 
@@ -36,15 +37,19 @@ def pull(brokers: Brokers, path: Path, *more: str) -> Result:
 def pull_beside(write: Callable[[], None], brokers: Brokers, path: Path) -> Result:
     """Follow while another thread writes, and end by a signal when it has."""
 
+    has_ended = Event()
+
     def write_and_end() -> None:
         try:
             write()
         finally:
-            os.kill(os.getpid(), signal.SIGTERM)
+            if not has_ended.is_set():
+                os.kill(os.getpid(), signal.SIGTERM)
 
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(write_and_end)
         result = pull(brokers, path, "--follow")
+        has_ended.set()
         writing.result()
     return result
 

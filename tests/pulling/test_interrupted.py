@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from offsets_log.pulling import folder, run
 from tests.builders import LogBuilder
 from tests.pulling.brokers import OFFSETS, Brokers, Log, batch
 from tests.pulling.copies import FETCH, READS, copied, cutting_after, offsets_log, pull, pull_beside, rows, stop
+from tests.waiting import wait_for
 
 
 def transactions() -> list[bytes]:
@@ -126,18 +126,15 @@ def test_a_followed_copy_grows_with_the_log_until_a_signal(tmp_path: Path, monke
     def noted() -> list[int]:
         return [row["end_offset"] for row in json.loads((tmp_path / "copy" / "pull.json").read_text())["partitions"]]
 
-    def until(is_so: Callable[[], bool]) -> None:
-        began = time.monotonic()
-        while not is_so():
-            assert time.monotonic() - began < 30
-            time.sleep(0.02)
-
     def write() -> None:
         for batches in (1, 2, 3):
             for (_, partition), log in sorted(logs.items()):
                 log.fill(batches)
-                until(lambda raw=log.raw, partition=partition: copied(tmp_path, partition) == raw)
-        until(lambda: noted() == [33, 18, 27])
+                wait_for(
+                    f"partition {partition} is copied",
+                    lambda raw=log.raw, partition=partition: copied(tmp_path, partition) == raw,  # type: ignore[misc]
+                )
+        wait_for("the ends are noted", lambda: noted() == [33, 18, 27])
 
     with Brokers(logs).running() as brokers:
         result = pull_beside(write, brokers, tmp_path)

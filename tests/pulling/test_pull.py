@@ -18,7 +18,8 @@ from offsets_log.protocol.registry import APIS
 from offsets_log.pulling import run
 from tests.coordinator.broker import free_port
 from tests.pulling.brokers import OFFSETS, Brokers, Log
-from tests.pulling.copies import FETCH, READS, copied, offsets_log, problem, pull, pull_beside, rows
+from tests.pulling.copies import FETCH, METADATA, READS, copied, offsets_log, problem, pull, pull_beside, rows
+from tests.waiting import wait_for
 
 
 def test_a_copy_is_the_log_byte_for_byte_and_only_reads_are_sent(tmp_path: Path) -> None:
@@ -224,12 +225,17 @@ def test_partitions_that_come_while_a_copy_is_followed_are_told(
     monkeypatch.setattr(run, "NOTE_EVERY_S", 0.05)
     logs = offsets_log(p0=Log().fill(5))
 
-    def write() -> None:
-        while copied(tmp_path) != logs[OFFSETS, 0].raw:
-            time.sleep(0.02)
-        logs[OFFSETS, 1] = Log().fill(1)
-        time.sleep(0.5)
+    brokers = Brokers(logs)
 
-    with Brokers(logs).running() as brokers:
+    def asked() -> int:
+        return sum(key == METADATA for _, key, _ in brokers.requests)
+
+    def write() -> None:
+        wait_for("the copy is as long as the log", lambda: copied(tmp_path) == logs[OFFSETS, 0].raw)
+        logs[OFFSETS, 1] = Log().fill(1)
+        known = asked()
+        wait_for("metadata are asked for again, and taken", lambda: asked() > known + 1)
+
+    with brokers.running():
         result = pull_beside(write, brokers, tmp_path)
     assert "has more than 1 partition now" in result.stderr

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,12 @@ from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailable
 from offsets_log.rows.tables import Row
 from tests.coordinator import broker
 from tests.restore.plans import plan_of
+from tests.waiting import PATIENCE_S, wait_for
 
 RECORDS = 60
 """In each partition of ``orders``."""
 PARTITIONS = 3
-COORDINATORS_SECONDS = 30
-READ_MS = 8000
+READ_MS = 10_000
 """How long a consumer waits for a record."""
 
 Groups = dict[str, dict[tuple[str, int], tuple[int, str, int]]]
@@ -68,15 +67,15 @@ def fill(real: broker.Broker) -> None:
 def make_coordinators(real: broker.Broker, groups: Sequence[str]) -> None:
     """Come back when every group has one that answers; the first question makes ``__consumer_offsets``."""
     passing = (CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError)
-    deadline = time.monotonic() + COORDINATORS_SECONDS
     with admin(real) as client:
-        while True:
-            try:
+
+        def answer() -> bool:
+            with suppress(*passing):
                 client.list_group_offsets(dict.fromkeys(groups))
-                return
-            except passing:
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+                return True
+            return False
+
+        wait_for("all groups have coordinators that answer", answer, of=real.process, every_s=0.1)
 
 
 def committed(real: broker.Broker, groups: Sequence[str]) -> Groups:
@@ -97,7 +96,7 @@ def read_on(real: broker.Broker, group: str, protocol: str) -> list[int]:
     command += ["org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", server(real)]
     command += ["--topic", "orders", "--group", group, "--timeout-ms", str(READ_MS)]
     command += [word for setting in settings for word in ("--consumer-property", setting)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     return sorted(int(line) for line in ran.stdout.splitlines() if line.isdecimal())
 
 
@@ -117,5 +116,5 @@ def start(*arguments: object) -> subprocess.Popen[str]:
 def restore(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:
     """Exit status, rows, and the words on standard error."""
     process = start(*arguments)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE_S)
     return process.returncode, [json.loads(line) for line in out.split("\n")[:-1]], err

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tests.coordinator.broker import Broker, free_port
+from tests.waiting import PATIENCE_S
 
 PASSWORD = "of the store"
 USER, USER_PASSWORD = "alice", 'a "quoted" \\ secret'
@@ -14,7 +15,7 @@ LISTENERS = {"TLS": "SSL", "LOGIN": "SASL_PLAINTEXT", "BOTH": "SASL_SSL"}
 
 
 def _run(folder: Path, *words: str) -> None:
-    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 

@@ -12,6 +12,7 @@ import pytest
 from offsets_log.restore.tools import TOOLS, accepted_by, left_out
 from offsets_log.rows.tables import Row
 from tests.restore.plans import row
+from tests.waiting import PATIENCE_S
 
 TOOLS_BY_NAME = {tool.name: tool for tool in TOOLS}
 
@@ -167,7 +168,7 @@ def run_with_stub(folder: Path, script: str, variable: str, *arguments: str) -> 
     path.write_bytes(script.encode())
     words.unlink(missing_ok=True)
     environment = {**os.environ, variable: str(stub), "ARGUMENTS": str(words)}
-    subprocess.run(["sh", str(path), *arguments], env=environment, cwd=folder, check=True, timeout=60)
+    subprocess.run(["sh", str(path), *arguments], env=environment, cwd=folder, check=True, timeout=PATIENCE_S)
     assert not (folder / "pwned").exists()
     return words.read_bytes().decode().split("\0")[:-1]
 
@@ -212,5 +213,5 @@ def test_the_script_tells_a_failure_that_the_tool_does_not(tmp_path: Path, said:
     stub.chmod(stat.S_IRWXU)
     path.write_text(written("kafka-consumer-groups", [row("g")])["kafka-consumer-groups/run.sh"])
     environment = {**os.environ, "KAFKA_CONSUMER_GROUPS": str(stub)}
-    ran = subprocess.run(["sh", str(path)], env=environment, capture_output=True, check=False, timeout=60)
+    ran = subprocess.run(["sh", str(path)], env=environment, capture_output=True, check=False, timeout=PATIENCE_S)
     assert ran.returncode == status

@@ -20,6 +20,7 @@ from offsets_log.restore.readme import readme
 from tests.coordinator.broker import Broker
 from tests.restore import live
 from tests.restore.plans import plan_of, row
+from tests.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -59,7 +60,7 @@ def test_the_snippet_for_kafka_python_sets_offsets_on_a_cluster_without_groups(a
         re.sub(r"^    ", "", code, flags=re.MULTILINE).replace("HOST:PORT", live.server(alone))
     )
     ran = subprocess.run(
-        [sys.executable, "snippet.py"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "snippet.py"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert ran.returncode == 0, ran.stderr
     assert live.committed(alone, ["snippet", "snippet2"]) == {
@@ -141,12 +142,17 @@ def lines_of(journal: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
+def until(process: subprocess.Popen[str], journal: Path, lines: int) -> None:
+    """Come back when a run has written so many lines, or has ended."""
+    done = lambda: lines_of(journal) >= lines or process.poll() is not None  # noqa: E731
+    wait_for(f"{lines} lines are in the journal", done, every_s=0.0005)
+
+
 def interrupted(process: subprocess.Popen[str], journal: Path, lines: int, how: signal.Signals) -> tuple[str, str]:
     """Let a run write so many lines, then interrupt it."""
-    while lines_of(journal) < lines and process.poll() is None:
-        time.sleep(0.0005)
+    until(process, journal, lines)
     process.send_signal(how)
-    return process.communicate(timeout=30)
+    return process.communicate(timeout=PATIENCE_S)
 
 
 def test_interrupted_anywhere_and_undone_is_as_before(real: Broker, tmp_path: Path) -> None:
@@ -185,11 +191,10 @@ def test_a_lost_broker_is_one_line_and_the_same_command_goes_on(alone: Broker, t
     (tmp_path / "client.properties").write_text("default.api.timeout.ms=2000\n")
     where = ("--bootstrap-server", live.server(alone), "--execute", "--command-config", tmp_path / "client.properties")
     process = live.start(plan, *where)
-    while lines_of(journal) < len(GROUPS) and process.poll() is None:
-        time.sleep(0.0005)
+    until(process, journal, len(GROUPS))
     alone.process.kill()
     killed = time.monotonic()
-    out, words = process.communicate(timeout=60)
+    out, words = process.communicate(timeout=PATIENCE_S)
     assert time.monotonic() - killed < 20
     rows = [json.loads(line) for line in out.split("\n")[:-1]]
     assert process.returncode == 3

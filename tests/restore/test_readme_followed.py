@@ -22,6 +22,7 @@ from tests.builders import LogBuilder
 from tests.coordinator.broker import Broker
 from tests.restore import live
 from tests.restore.empty_cluster import consumer_groups_tool
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
 
@@ -98,7 +99,13 @@ def test_every_command_does_what_it_says(real: Broker, tmp_path: Path) -> None:
         set_back(real)
         for command in own:
             ran = subprocess.run(
-                ["sh", "-c", command], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=120
+                ["sh", "-c", command],
+                cwd=folder,
+                env=env,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=PATIENCE_S,
             )
             assert ran.returncode == 0, (command, ran.stdout, ran.stderr)
             if "--undo" in command:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import IO, Any
 
 import pytest
@@ -21,6 +22,7 @@ from offsets_log.protocol.registry import APIS
 from offsets_log.serving import topics
 from tests.builders import TIME, LogBuilder, record_bytes
 from tests.serving.client import LIST_GROUPS, OFFSET_FETCH, frame_of
+from tests.waiting import PATIENCE_S, wait_for
 
 
 @pytest.fixture
@@ -40,8 +42,8 @@ def data(tmp_path: Path) -> Path:
 class Serving:
     """A process that serves."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
+    def __init__(self, process: subprocess.Popen[str], words: Path) -> None:
+        self.process, self.words = process, words
 
     def listener(self) -> tuple[int, str]:
         """The port and the moment of the next line."""
@@ -54,20 +56,33 @@ class Serving:
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
+    def said(self) -> str:
+        """What it has said on standard error."""
+        return self.words.read_text()
+
+    def has_said(self, words: str) -> None:
+        """Come back when it has said these words on standard error."""
+        wait_for(f"it says {words!r}", lambda: words in self.said(), of=self.process, said=self.said)
+
     def end(self, status: int = 0) -> str:
         """What it said on standard error, once it has ended in order."""
-        _, said = self.process.communicate("quit\n", timeout=30)
-        assert self.process.returncode == status, said
-        return said
+        self.process.communicate("quit\n", timeout=PATIENCE_S)
+        assert self.process.returncode == status, self.said()
+        return self.said()
 
 
 @contextmanager
 def serving(*arguments: object) -> Iterator[Serving]:
     command = [sys.executable, "-c", "from cli.main import run; run()", "serve", "--listen", "127.0.0.1:0"]
-    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen([*command, *map(str, arguments)], text=True, **streams) as process:
+    command += map(str, arguments)
+    with (
+        NamedTemporaryFile() as words,
+        subprocess.Popen(
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words.file
+        ) as process,
+    ):
         try:
-            yield Serving(process)
+            yield Serving(process, Path(words.name))
         finally:
             process.kill()
 
@@ -144,7 +159,7 @@ def test_moments_beyond_the_logs_are_told(data: Path) -> None:
     assert (words.count(begin), words.count(end)) == (1, 1)
     with serving(data, "--at", TIME, "--step", "10000") as run:
         run.listener()
-        time.sleep(3)
+        run.has_said(end)
         assert run.end().count(end) == 1
 
 
@@ -152,12 +167,7 @@ def test_the_log_is_played_as_time_passes(data: Path) -> None:
     with serving(data, "--at", TIME - 1, "--step", "100") as run:
         port, _ = run.listener()
         assert committed(port) == -1
-        for _ in range(100):
-            if committed(port) == 4:
-                break
-
-            time.sleep(0.1)
-        assert committed(port) == 4
+        wait_for("the last commit is played", lambda: committed(port) == 4, of=run.process)
         run.end()
 
 
@@ -268,5 +278,6 @@ def test_while_time_passes_it_is_told_once(data: Path) -> None:
     jumped(data)
     with serving(data, "--at", str(TIME + 500), "--step", "1") as process:
         process.listener()
-        time.sleep(3.5)
+        process.has_said(JUMPED)
+        time.sleep(2)  # more moments pass
         assert process.end().count(JUMPED) == 1

@@ -19,6 +19,7 @@ from offsets_log.serving.state import Served
 from tests.coordinator.broker import NotAvailableError, compiled, jars, quick
 from tests.data_directories.copies import Recorded, recorded
 from tests.serving.client import moments
+from tests.waiting import PATIENCE_S
 
 __all__ = ["recorded"]
 TOOLS = Path(__file__).parents[1] / "data_directories" / "Tools.java"
@@ -77,7 +78,9 @@ def test_tools_say_of_a_copy_what_they_said_of_its_broker(copy: str, tmp_path: P
             for name, (tool, *arguments) in QUESTIONS.items()
         ]
         command = ["java", *quick(libs), "-Dlog4j2.level=ERROR", "-cp", f"{libs}/*:{compiled(libs, TOOLS)}", "Tools"]
-        subprocess.run(command, input="\n".join([*work, ""]).encode(), check=True, timeout=120, capture_output=True)
+        subprocess.run(
+            command, input="\n".join([*work, ""]).encode(), check=True, timeout=PATIENCE_S, capture_output=True
+        )
     for name in QUESTIONS:
         told = (folder / "words" / copy / f"{name}.txt").read_text()
         assert lines((tmp_path / f"{name}.txt").read_text()) == lines(told), name

@@ -55,10 +55,10 @@ def spark(environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A session of two threads."""
     from pyspark.sql import SparkSession
 
-    from spark_jobs.run import DAEMON
+    from spark_jobs.run import DAEMON, PATIENCE
 
     builder = SparkSession.builder.master("local[2]").appName("tests")
-    for name, value in (SETTINGS | {DAEMON: "spark_jobs.daemon"}).items():
+    for name, value in (SETTINGS | PATIENCE | {DAEMON: "spark_jobs.daemon"}).items():
         builder = builder.config(name, value)
     session = builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark"))).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 import zipfile
 from collections.abc import Iterator
@@ -21,9 +20,9 @@ import pytest
 
 from benchmarks.generate import Options, generate
 from tests.coordinator.broker import free_port
+from tests.waiting import PATIENCE_S, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE_SECONDS = 600
 
 
 @dataclass
@@ -36,12 +35,15 @@ class Cluster:
     workers: list[subprocess.Popen[bytes]]
 
     def state(self) -> dict[str, object]:
-        with urllib.request.urlopen(f"{self.web}/json/", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.web}/json/", timeout=PATIENCE_S) as answer:
             found: dict[str, object] = json.load(answer)
         return found
 
     def alive_workers(self) -> int:
-        return int(str(self.state()["aliveworkers"]))
+        try:
+            return int(str(self.state()["aliveworkers"]))
+        except OSError:  # the master does not listen yet
+            return 0
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +94,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             made.workers.append(
                 start("worker.Worker", "-c", "1", "-m", "1g", "--host", "127.0.0.1", "--webui-port", "0", made.master)
             )
-        wait_for(lambda: made.alive_workers() == 2)
+        wait_for("both workers are known to the master", lambda: made.alive_workers() == 2, every_s=0.2)
         yield made
     finally:
         for process in started:
@@ -104,18 +106,6 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def wait_for(holds: object) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            if holds():  # type: ignore[operator]
-                return
-        except OSError:
-            pass
-        time.sleep(0.2)
-    pytest.fail("the cluster did not come so far in time")
 
 
 def processes(cluster: Cluster, word: bytes) -> dict[int, int]:
@@ -178,13 +168,18 @@ def test_an_executor_killed_and_a_worker_lost(cluster: Cluster, package: Path, l
     with words.open("wb") as stream:
         job = submit(cluster, package, log, tmp_path / "offsets", stream, "--option", "pieces=16")
         try:
-            wait_for(lambda: len(set(processes(cluster, TASKS).values())) == 2)  # both workers are at work
+            wait_for(
+                "both workers are at work",
+                lambda: len(set(processes(cluster, TASKS).values())) == 2,
+                of=job,
+                said=lambda: words.read_text(errors="replace")[-3000:],
+            )
             first, second = cluster.workers
             killed = {pid for pid, worker in processes(cluster, EXECUTOR).items() if worker == first.pid}
             os.kill(min(killed), signal.SIGKILL)
-            wait_for(lambda: first.pid in new_owners(cluster, killed))  # the master has it replaced
+            wait_for("the master has the executor replaced", lambda: first.pid in new_owners(cluster, killed), of=job)
             stop(second)
-            job.wait(PATIENCE_SECONDS)
+            job.wait(2 * PATIENCE_S)
         finally:
             stop(job)
     assert job.returncode == 0, words.read_text(errors="replace")[-3000:]
@@ -208,9 +203,9 @@ def test_a_round_with_an_executor_killed(cluster: Cluster, log: Path, tmp_path: 
             there, env=environment, stdout=subprocess.PIPE, stderr=stream, start_new_session=True
         )  # fmt: skip
         try:
-            wait_for(lambda: processes(cluster, TASKS) or job.poll() is not None)
+            wait_for("an executor is at work", lambda: processes(cluster, TASKS) or job.poll() is not None)
             os.kill(min(processes(cluster, EXECUTOR)), signal.SIGKILL)
-            told, _ = job.communicate(timeout=PATIENCE_SECONDS)
+            told, _ = job.communicate(timeout=2 * PATIENCE_S)
         finally:
             stop(job)
     assert job.returncode == 0, said.read_text(errors="replace")[-3000:]

@@ -22,11 +22,11 @@ from spark_jobs.following import FollowOrder, start
 from spark_jobs.options import parse
 from tests.builders import LogBuilder
 from tests.spark.streams import answer, grow, replayed, table
+from tests.waiting import wait_for
 from tools.sessions import blocks
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = "samples/kafka-4.3-mixed/log"
-PATIENCE_S = 300
 TABLES = (("offsets", "compact", "offset_changes"), ("groups", "groups", "group_changes"))
 
 
@@ -111,13 +111,14 @@ def test_workers_that_are_killed(spark: Any, mixed: Path, tmp_path: Path) -> Non
     )  # fmt: skip
     for _ in grow(mixed, data, rng, steps=1, rolls=1):
         query = start(spark, order)
-        deadline = time.monotonic() + PATIENCE_S
-        while query.isActive and time.monotonic() < deadline:
+
+        def killed_or_done(query: Any = query) -> bool:
             for pid in rng.sample(found := workers(), len(found) and 1):
                 os.kill(pid, signal.SIGKILL)
             time.sleep(rng.uniform(0, 1))
-            if query.lastProgress and not query.status["isDataAvailable"]:
-                break
+            return not query.isActive or bool(query.lastProgress and not query.status["isDataAvailable"])
+
+        wait_for("a killed worker ends the stream, or it has read all", killed_or_done)
         query.stop()
     assert follow(data, tmp_path).exit_code == 0
     check(data, tmp_path)
@@ -130,18 +131,16 @@ def test_a_driver_that_is_killed(mixed: Path, spark: Any, tmp_path: Path) -> Non
         f"{tmp_path}/checkpoint", "--changes",
         "--trigger", "0", "--max-bytes-per-trigger", "20k", "--master", "local[2]",
     ]  # fmt: skip
-    driver = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    words = tmp_path / "words"
+    with words.open("wb") as stream:
+        driver = subprocess.Popen(command, stderr=stream, start_new_session=True)
     try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not list((tmp_path / "checkpoint/commits").glob("[0-9]*")) and time.monotonic() < deadline:
-            assert driver.poll() is None, driver.stderr and driver.stderr.read()
-            time.sleep(0.05)
+        commits = tmp_path / "checkpoint" / "commits"
+        wait_for("a first batch is done", lambda: any(commits.glob("[0-9]*")), of=driver, said=words.read_text)
         time.sleep(random.Random(13).uniform(0, 1))
     finally:
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
-        if driver.stderr:
-            driver.stderr.close()
     assert follow(mixed, tmp_path).exit_code == 0
     check(mixed, tmp_path)
 

@@ -26,6 +26,7 @@ from tests.restore import live
 from tests.restore.empty_cluster import write_tool
 from tests.restore.plans import plan_of, row
 from tests.translation.test_live import NOT_COPIED, fill
+from tests.waiting import PATIENCE_S
 
 __all__ = ["recorded"]
 
@@ -109,7 +110,7 @@ def read_shared(real: Broker, group: str, most: int) -> list[int]:
     command = ["java", *quick(real.libs), "-cp", f"{real.libs}/*"]
     command += ["org.apache.kafka.tools.consumer.ConsoleShareConsumer", "--bootstrap-server", live.server(real)]
     command += ["--topic", "orders", "--group", group, "--timeout-ms", str(live.READ_MS), "--max-messages", str(most)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     return sorted(int(line) for line in ran.stdout.splitlines() if line.isdecimal())
 
 
@@ -160,7 +161,7 @@ def follow(plan: Path, real: Broker) -> None:
     for command in commands:
         env = {**os.environ, "PATH": f"{plan}{os.pathsep}{os.environ['PATH']}"}
         ran = subprocess.run(
-            ["sh", "-c", command], cwd=plan, env=env, capture_output=True, text=True, check=False, timeout=120
+            ["sh", "-c", command], cwd=plan, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S
         )
         assert ran.returncode == 0, (command, ran.stdout, ran.stderr)
 
