@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.protocol.api import Header
 from offsets_log.protocol.registry import APIS
 from offsets_log.pulling import run
+from offsets_log.pulling.partition import PulledPartition
 from tests.coordinator.broker import free_port
 from tests.pulling.brokers import OFFSETS, Brokers, Log
 from tests.pulling.copies import FETCH, METADATA, READS, copied, offsets_log, problem, pull, pull_beside, rows
@@ -111,6 +113,26 @@ def test_the_rate_is_kept(tmp_path: Path) -> None:
         began = time.monotonic()
         assert pull(brokers, tmp_path, "--max-bytes-per-second", "300000").exit_code == 0
         assert time.monotonic() - began >= len(log.raw) / 300_000 - 0.3
+
+
+def test_what_is_measured_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between an answer and the writing of its batches, too, an end is told with the bytes before it."""
+    log = Log().fill(40, filler=b"x" * 50)
+    flush, told = PulledPartition.flush, set()
+
+    def watched(partition: PulledPartition) -> None:
+        for step in (lambda: None, lambda: flush(partition)):
+            step()
+            found = {metric.name: number for metric, _, number in partition.samples()}
+            told.add((found["pulled_end_offset"], found["pulled_bytes"], found["pulled_behind_records"]))
+
+    monkeypatch.setattr(PulledPartition, "flush", watched)
+    with Brokers(offsets_log(p0=log), most_bytes=1000).running() as brokers:
+        assert pull(brokers, tmp_path).exit_code == 0
+    sizes = [0, *accumulate(len(raw) for _, raw in log.batches)]
+    ends = [0, *(last + 1 for last, _ in log.batches)]
+    assert told <= {(end, size, log.end - end) for end, size in zip(ends, sizes, strict=True)}
+    assert {(0, 0, log.end), (log.end, len(log.raw), 0)} < told
 
 
 def test_directories_that_hold_something_else_are_refused(tmp_path: Path) -> None:
