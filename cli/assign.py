@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from cli.options import Output, Release, output_option
+from offsets_log.kafka_releases import NEWEST
+from offsets_log.release_names import AskedRelease
 
 ASSIGNOR_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
@@ -25,7 +27,11 @@ ASSIGNOR_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
     multiple=True,
     help="Members and the topics they subscribe to; repeatable.",
 )
-@click.option("--kafka", type=Release(), help="Release of the clients, from 2.5 on; by default the newest known (4.3).")
+@click.option(
+    "--kafka",
+    type=Release(),
+    help=f"Release of the clients, from 2.5 on; by default the newest known ({NEWEST.name}).",
+)
 @click.option(
     "--rounds",
     metavar="CHANGE,...",
@@ -41,7 +47,7 @@ def command(
     assignor: str,
     topics: tuple[str, ...],
     members: tuple[str, ...],
-    kafka: tuple[int, int] | None,
+    kafka: AskedRelease | None,
     rounds: tuple[str, ...],
 ) -> None:
     """Show which partitions an assignor gives to each member.
@@ -49,15 +55,18 @@ def command(
     With - it reads JSON Lines {"assignor","topics","members":[{"member_id","topics","owned",...}]} and writes each with
     its "result"; such a question can also give what was owned before, generations, racks and user data.
     """
+    from cli.account import say
     from cli.json_lines import answer_lines
     from cli.members import parsed_members, parsed_topics, shown_partitions
     from cli.output import chosen_format, destination, write_rows
     from offsets_log.rebalance.assignors import ASSIGNORS
-    from offsets_log.rebalance.assignors.assignor import NEWEST, Metadata, Subscription, rules_of
+    from offsets_log.rebalance.assignors.assignor import Metadata, Subscription, rules_of
     from offsets_log.rebalance.cases import assignment_answer
     from offsets_log.rebalance.rows import ASSIGN_COLUMNS, ROUND_COLUMNS
 
-    rules = NEWEST if kafka is None else rules_of(kafka)
+    rules = rules_of((kafka or NEWEST).version)
+    for words in kafka.doubts if kafka else ():
+        say(words)
     if source not in (None, "-") or (source is None) == (not members):
         raise click.UsageError("give either --members and --topics, or - for questions on standard input")
     if source is not None:

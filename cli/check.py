@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -127,9 +127,8 @@ def command(
         scala, java = ({row["offsets_partition"] for row in found.failing({name})} for name in (SCALA, JAVA))
         if not asked and scala != java:
             session.account.say(RANGES)
-        for release in asked.values():
-            if (other := release.other_coordinator) is not None:
-                session.account.say(_coordinator_in_words(release, other))
+        for words in _of_releases(asked.values()):
+            session.account.say(words)
         if any(check.log.offsets_partition is not None for check in checks):
             session.account.say(_partitions_in_words(found.partitions))
         else:
@@ -212,8 +211,16 @@ def _of_all_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:
             yield f"offsets partition {name}: {', '.join(releases)} logs that the load failed, and serves all of it"
 
 
+def _of_releases(asked: Iterable[Release]) -> Iterator[str]:
+    """Yield what users should know of the releases that they asked for."""
+    for release in asked:
+        yield from release.asked.doubts
+        if (other := release.other_coordinator) is not None:
+            yield _coordinator_in_words(release, other)
+
+
 def _coordinator_in_words(release: Release, other: str) -> str:
-    if release.name.endswith("-java"):
+    if release.asked.is_preview:
         return f"{release.name} is the preview of the Java coordinator; {other} is the Scala one, which is the default"
     return (
         f"{release.name} is the Scala coordinator, which is the default; {other} is the preview of the Java one, for "

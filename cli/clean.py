@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from contextlib import ExitStack
 from dataclasses import fields
@@ -12,9 +11,11 @@ import click
 
 from cli.clean_options import Changes, change_options
 from cli.clean_rounds import Machine
-from cli.options import MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Time, UntilOffset
+from cli.options import MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Release, Time, UntilOffset
 from cli.partition_folders import FolderOptions, PartitionFolders, folder_options, partition_of, tell
 from cli.signals import ended_by_signals
+from offsets_log.kafka_releases import FIRST_CLEANER, NEWEST
+from offsets_log.release_names import AskedRelease
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -34,20 +35,16 @@ Given = tuple[tuple[int | None, int], ...]
 """Offsets of single partitions; None stands for all others."""
 
 
-class Broker(click.ParamType):  # type: ignore[type-arg]
-    """``X.Y`` or ``X.Y.Z`` → its numbers."""
+class Broker(Release):
+    """``X.Y`` or ``X.Y.Z`` → a release whose cleaner is known."""
 
-    name = "X.Y"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> AskedRelease:
         """Return the value; fail for a release whose rules are not known."""
         from offsets_log.cleaner.settings import Rules
 
-        if not re.fullmatch(r"\d+\.\d+(\.\d+)*", str(value)):
-            self.fail(f"{value!r} is no Kafka release, such as 4.3", param, ctx)
-        release = tuple(map(int, str(value).split(".")))
+        release = super().convert(value, param, ctx)
         try:
-            Rules.of(release)
+            Rules.of(release.version)
         except ValueError as error:
             self.fail(str(error), param, ctx)
         return release
@@ -81,7 +78,11 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
     "--dry-run", is_flag=True, help="Write nothing: only report what would be cleaned, and why the rest is kept."
 )
 @click.option(
-    "--broker", type=Broker(), default="4.3", show_default=True, help="Release whose cleaner is followed: 3.1 to 4.3."
+    "--broker",
+    type=Broker(),
+    default=NEWEST.name,
+    show_default=True,
+    help=f"Release whose cleaner is followed: {FIRST_CLEANER.name} to {NEWEST.name}.",
 )
 @click.option(
     "--now", type=Time(), help="The cleaner's clock: epoch ms, ISO 8601 (UTC), or 2h for two hours ago; by default now."
@@ -141,7 +142,7 @@ def command(**given: Any) -> None:
 def run(
     machine: Machine,
     asked: FolderOptions,
-    broker: tuple[int, ...],
+    broker: AskedRelease,
     now: int | None,
     shutdown: str | None,
     **settings: Any,
@@ -155,13 +156,15 @@ def run(
     reading = asked.reading(until_offset=settings["until_offset"], until_time=settings["until_time"])
     now = int(time.time() * 1000) if now is None else now
     changes = Changes.of(settings)
-    round_settings = _settings(now, broker, settings)
+    round_settings = _settings(now, broker.version, settings)
     if now + round_settings.delete_retention_ms > MAX_INT64:
         raise click.UsageError("--now and --delete-retention are together beyond what 64 bits of milliseconds hold")
     if OffsetMap.of(round_settings).usable == 0:
         raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
     with ended_by_signals(), machine.open(reading) as session, ExitStack() as stack:
         _tell_of_others(session, settings)
+        for words in broker.doubts:
+            session.account.say(words)
         place = None if asked.to is None else machine.place(session, asked.to, stack)
         folders = PartitionFolders(place, asked.topic_id)
         rounds = machine.rounds(session, round_settings)

@@ -116,9 +116,10 @@ def show_version(context: click.Context, _parameter: click.Parameter, is_asked: 
     from platform import python_version
 
     from offsets_log.columnar.wire.libraries import closed_doors
+    from offsets_log.kafka_releases import SPAN
 
     engine = ", ".join(f"{name} {version(name)}" for name in ENGINE)
-    click.echo(f"offsets-log {version('offsets-log')} (reads Kafka 0.8.2 to 4.3)")
+    click.echo(f"offsets-log {version('offsets-log')} (reads Kafka {SPAN})")
     click.echo(f"columnar engine: {engine}; Python {python_version()}")
     for told in closed_doors():
         click.echo(told)

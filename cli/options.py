@@ -19,6 +19,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from offsets_log.kafka_releases import NEWEST
+from offsets_log.release_names import AskedRelease, release_asked
 from offsets_log.words import UNITS_MS, given_time, shown_time
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
@@ -129,16 +131,24 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 
 
 class Release(click.ParamType):  # type: ignore[type-arg]
-    """``X.Y`` or ``X.Y.Z`` → (X, Y)."""
+    """``X.Y`` or ``X.Y.Z`` → the release."""
 
     name = "X.Y"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Return the value; fail for anything else."""
-        match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)*", str(value))
-        if match is None:
-            self.fail(f"{value!r} is no Kafka release, such as 3.7", param, ctx)
-        return int(match[1]), int(match[2])
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> AskedRelease:
+        """Return the value; fail for a release that never was."""
+        try:
+            return value if isinstance(value, AskedRelease) else release_asked(str(value).strip())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class ReleaseLine(Release):
+    """``X.Y`` or ``X.Y.Z`` → (X, Y)."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value; fail for a release that never was."""
+        return value if isinstance(value, tuple) else super().convert(value, param, ctx).version[:2]
 
 
 class TopicId(click.ParamType):  # type: ignore[type-arg]
@@ -247,7 +257,7 @@ READING = (
     ),
     click.option(
         "--kafka",
-        type=Release(),
+        type=ReleaseLine(),
         help="Which release wrote the log. Needed only for 3.7 and 4.0, whose records have another layout under "
         "the same version number.",
     ),
@@ -284,8 +294,8 @@ PROFILE = click.option(
     type=click.Choice(PROFILE_NAMES),
     default=PROFILE_NAMES[0],
     show_default=True,
-    help="Whose rules to follow: the Java coordinator of 4.3 (modern), its preview in 3.7 (modern-3.7), or the "
-    "Scala coordinator (classic), which brokers up to 3.9 have.",
+    help=f"Whose rules to follow: the Java coordinator of {NEWEST.name} (modern), its preview in 3.7 (modern-3.7), or "
+    "the Scala coordinator (classic), which brokers up to 3.9 have.",
 )
 
 

@@ -100,6 +100,8 @@ def command(
     with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         session.account.tells_brokers = True
         folders = PartitionFolders(None if asked.to is None else place_here(session, asked.to, stack), asked.topic_id)
+        for words in drop_unloadable.asked.doubts if drop_unloadable else ():
+            session.account.say(words)
         repairing = _Repairing(session, drop_unloadable, folders)
         rows = [repairing.repair(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
         folders.write_beside(session.account)

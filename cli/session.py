@@ -23,6 +23,7 @@ from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.writer import atomic_directory, ensure_place
 from offsets_log.errors import OffsetsLogError
+from offsets_log.release_names import release_asked
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def open_session(
             if output is not None and output.to not in (None, "-"):
                 refuse_inside_inputs(output.to, (), session.inputs.files)
                 ensure_place(output.to, session.inputs.files)
-            for words in (*session.inputs.notes, *_of_ending(output)):
+            for words in (*session.inputs.notes, *_of_release(reading), *_of_ending(output)):
                 session.account.say(words)
             for damage in session.inputs.damages:
                 session.account.on_damage(damage)
@@ -87,6 +88,11 @@ def open_session(
     except OffsetsLogError as error:
         fail(error)
     sys.exit(session.account.exit_status)
+
+
+def _of_release(reading: ReadOptions) -> list[str]:
+    """Return what users should know of the release that they say wrote the log."""
+    return [] if reading.kafka is None else release_asked(".".join(map(str, reading.kafka))).doubts
 
 
 def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None, columns: Set[str] | None) -> Inputs:

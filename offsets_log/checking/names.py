@@ -9,6 +9,7 @@ from offsets_log.checking.findings import DOUBT, NOTE, SKIPPED, Finding
 from offsets_log.checking.loads import Load
 from offsets_log.checking.places import FindingPlace
 from offsets_log.events import Event
+from offsets_log.kafka_releases import NEWEST
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.messages.registry import RECORD_TYPES, record_type_of
 from offsets_log.replay.partition_count import PartitionCount
@@ -73,7 +74,7 @@ class Names:
                 yield Finding(
                     severity=DOUBT,
                     rule="records:Y3",
-                    problem=f"{counted(count, 'record')} of type {number}, which no release up to 4.3 writes",
+                    problem=f"{counted(count, 'record')} of type {number}, which no release up to {NEWEST.name} writes",
                     place=place,
                     detail={"record_type": number, "records": count},
                 )

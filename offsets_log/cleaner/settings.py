@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from offsets_log.kafka_releases import FIRST_CLEANER, Version, row_of
 from offsets_log.words import DAY_MS
-
-Version = tuple[int, ...]
-OLDEST, NEWEST = (3, 1), (4, 3)
-"""The releases whose rules are known: since 3.1 the time of deletion stands in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +26,15 @@ class Rules:
 
     @classmethod
     def of(cls, release: Version) -> Rules:
-        """Return the rules of a release ``X.Y`` or ``X.Y.Z``.
+        """Return the rules of a release, in numbers: (4, 3) or (4, 3, 0).
 
         Raises:
             ValueError: its rules are not known.
         """
-        if not OLDEST <= release[:2] <= NEWEST:
-            known = " to ".join(f"{major}.{minor}" for major, minor in (OLDEST, NEWEST))
-            raise ValueError(f"the cleaner's rules are known of {known}")
-        return cls(
-            keeps_last_batch=release >= (3, 9, 2),
-            makes_magic_2=release >= (4, 0),
-            indexes_each_batch=release >= (3, 9),
-            finds_by_base_offset=release >= (4, 1),
-        )
+        changes = row_of(release).cleaner
+        if changes is None:
+            raise ValueError(f"the cleaner's rules are known from {FIRST_CLEANER.name} on")
+        return cls(**changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ from offsets_log.coordinator.answers import (
     TopicPartition,
     fetched,
 )
-from offsets_log.coordinator.config import GroupConfig, OffsetConfig, is_java, retention_of, writes_of
+from offsets_log.coordinator.config import GroupConfig, OffsetConfig, retention_of, writes_of
 from offsets_log.coordinator.errors import CoordinatorError, Errors
 from offsets_log.coordinator.log import OffsetsLog
 from offsets_log.coordinator.partition import LoadState, OffsetsPartition
@@ -56,6 +56,7 @@ from offsets_log.coordinator.validation import (
     validate_fetch,
     validate_offset_delete,
 )
+from offsets_log.kafka_releases import NEWEST
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import tombstones
@@ -84,7 +85,7 @@ class GroupCoordinatorCache:
         log: OffsetsLog,
         clock: Callable[[], int],
         *,
-        release: str = "4.3",
+        release: str = NEWEST.name,
         offset_config: OffsetConfig | None = None,
         group_config: GroupConfig | None = None,
         leaders: Mapping[int, int] | None = None,
@@ -98,7 +99,7 @@ class GroupCoordinatorCache:
         self._log = log
         self._clock = clock
         self._version = named.version
-        self._is_java = is_java(named)
+        self._is_java = named.is_java
         self._writes = writes_of(named)
         self._retention = retention_of(named, self.offset_config)
         self._expires = False

@@ -1,4 +1,4 @@
-"""A coordinator's settings with each release's defaults, and which layouts a release writes.
+"""A coordinator's settings with the defaults of a release, and which layouts it writes, by the table of releases.
 
 A field is Kafka's broker config of that name with its dots as underscores: ``offsets_retention_minutes`` is
 ``offsets.retention.minutes``.
@@ -6,27 +6,14 @@ A field is Kafka's broker config of that name with its dots as underscores: ``of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, fields
+from typing import Any
 
 from offsets_log.replay.expiry import ERAS, Retention
 from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
 from offsets_log.replay.releases import Release, release_named
 
 INT32_MAX = (1 << 31) - 1
-
-Row = TypeVar("Row")
-Since = tuple[tuple[tuple[int, ...], Row], ...]
-"""First version with it → what holds from there on, ascending."""
-
-
-def at(table: Since[Row], version: tuple[int, ...]) -> Row:
-    """Return the row of a version; versions before the first row have the first."""
-    found = table[0][1]
-    for first, row in table:
-        if first <= version:
-            found = row
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +38,12 @@ class OffsetConfig:
     @classmethod
     def for_release(cls, name: str) -> OffsetConfig:
         """Return the defaults of a release such as ``4.3`` (``E-1``, ``E-2``)."""
-        return cls(offsets_retention_minutes=at(RETENTION_MINUTES, release_named(name).version))
+        return cls(**_defaults(cls, name))
 
     @property
     def retention_ms(self) -> int:
         """``offsets.retention.minutes`` in milliseconds."""
         return self.offsets_retention_minutes * 60_000
-
-
-RETENTION_MINUTES: Since[int] = (((0,), 24 * 60), ((2, 0), 7 * 24 * 60))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +58,12 @@ class GroupConfig:
     @classmethod
     def for_release(cls, name: str) -> GroupConfig:
         """Return the defaults of a release."""
-        version = release_named(name).version
-        return cls(
-            group_max_session_timeout_ms=at(MAX_SESSION_TIMEOUT_MS, version),
-            group_initial_rebalance_delay_ms=at(INITIAL_REBALANCE_DELAY_MS, version),
-        )
+        return cls(**_defaults(cls, name))
 
 
-MAX_SESSION_TIMEOUT_MS: Since[int] = (((0,), 30_000), ((0, 10, 0), 300_000), ((2, 3), 1_800_000))
-INITIAL_REBALANCE_DELAY_MS: Since[int] = (((0,), 0), ((0, 11), 3000))
+def _defaults(of: type[OffsetConfig | GroupConfig], release: str) -> dict[str, Any]:
+    known = {one.name for one in fields(of)}
+    return {name: value for name, value in release_named(release).row.defaults.items() if name in known}
 
 
 # ---------------------------------------------------------------------------------- what a release writes
@@ -95,51 +76,22 @@ class Writes:
     Attributes:
         key_type: record type of an offset's key.
         offset_value_version: value version of a commit without an explicit retention.
+        group_value_version: value version of a classic group's record.
         always_expires: whether every commit gets an expire timestamp, or only those that ask (``records:W1``–``W4``).
     """
 
     magic: int
-    key_type: int = 1
-    offset_value_version: int = 1
-    always_expires: bool = True
-
-
-WRITES: Since[Writes] = (
-    ((0, 8), Writes(0, key_type=0, offset_value_version=0)),
-    ((0, 9), Writes(0)),
-    ((0, 10), Writes(1)),
-    ((0, 11), Writes(2)),
-    ((2, 1), Writes(2, offset_value_version=3, always_expires=False)),
-    ((4, 1), Writes(2, offset_value_version=4, always_expires=False)),
-)
-
-SCALA_ERAS: Since[str] = (
-    ((0, 8), "0.8.2"),
-    ((0, 9), "0.9"),
-    ((0, 10, 1), "0.10.1"),
-    ((2, 0), "2.0"),
-    ((2, 1), "2.1"),
-    ((2, 4), "2.4"),
-    ((2, 8, 2), "classic"),
-    ((3, 0, 0), "2.4"),
-    ((3, 0, 1), "classic"),
-    ((3, 1, 0), "2.4"),
-    ((3, 1, 1), "classic"),
-)
-JAVA_ERAS: Since[str] = (((3, 7), "modern-3.7"), ((3, 8), "3.8-java"), ((4, 0, 1), "modern"))
-
-
-def is_java(release: Release) -> bool:
-    """Return whether a release's coordinator is the Java one, as a preview too."""
-    return not release.profile.offsets_make_groups
+    key_type: int
+    offset_value_version: int
+    group_value_version: int
+    always_expires: bool
 
 
 def writes_of(release: Release) -> Writes:
     """Return the layouts that a release writes."""
-    return at(WRITES, release.version)
+    return Writes(**release.row.writes)
 
 
 def retention_of(release: Release, config: OffsetConfig) -> Retention:
     """Return how a release expires offsets with these settings."""
-    era = ERAS[at(JAVA_ERAS if is_java(release) else SCALA_ERAS, release.version)]
-    return era.retention(config.retention_ms)
+    return ERAS[release.era].retention(config.retention_ms)

@@ -15,6 +15,7 @@ from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.data_directory.told_ends import LOG_ENDS
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.kafka_releases import METADATA_VERSIONS
 from offsets_log.log_format.file_names import CLEAN_SHUTDOWN, HIGH_WATERMARKS
 from offsets_log.log_format.segment import NO_PIECES
 from offsets_log.messages.internal_topics import INTERNAL_TOPICS
@@ -65,13 +66,6 @@ CARD_COLUMNS = (
     Column("newest_span_ms", "bigint", "time between the oldest and the newest of these times"),
 )
 
-METADATA_VERSIONS = (
-    "3.0-IV1", "3.1-IV0", "3.2-IV0", "3.3-IV0", "3.3-IV1", "3.3-IV2", "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1",
-    "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2", "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0",
-    "3.9-IV0", "4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
-    "4.4-IV0",
-)  # fmt: skip
-"""Names of the levels of ``metadata.version`` from 1 on (``MetadataVersion.java``)."""
 FIRST_OF_4_0 = METADATA_VERSIONS.index("4.0-IV0") + 1
 
 

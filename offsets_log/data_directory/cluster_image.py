@@ -1,6 +1,6 @@
 """What a cluster is by its metadata records: topics, partitions, configurations, features, brokers.
 
-`ClusterImage.apply` has a rule for each record that changes one of these, as the brokers of 4.3 apply it. Others
+`ClusterImage.apply` has a rule for each record that changes one of these, as brokers apply it. Others
 (credentials, quotas, access control lists, producer ids) are passed over.
 
 References: ``MetadataDelta.java``, ``TopicsDelta.java``, ``PartitionRegistration.java``, ``ClusterDelta.java``,

@@ -5,6 +5,8 @@ References: ``clients/.../common/protocol/Errors.java``.
 
 from __future__ import annotations
 
+from offsets_log.kafka_releases import NEWEST
+
 UNKNOWN_SERVER_ERROR, NO_ERROR = -1, 0
 OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE = 1, 2
 UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE = 3, 5
@@ -52,6 +54,7 @@ NAMES = {
     UNSTABLE_OFFSET_COMMIT: "UNSTABLE_OFFSET_COMMIT",
     89: "THROTTLING_QUOTA_EXCEEDED",
     UNKNOWN_TOPIC_ID: "UNKNOWN_TOPIC_ID",
+    **NEWEST.errors,
 }
 """Code → Kafka's name."""
 

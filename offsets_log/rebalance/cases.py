@@ -8,7 +8,6 @@ them (``member_id``, ``topics``, and optionally ``group_instance_id``, ``owned``
 
 from __future__ import annotations
 
-import re
 from typing import Any, TypeVar
 
 from offsets_log.errors import InputError
@@ -16,6 +15,7 @@ from offsets_log.rebalance.assignors import ASSIGNORS
 from offsets_log.rebalance.assignors.assignor import NEWEST, Metadata, Rules, Subscription, TopicPartition, rules_of
 from offsets_log.rebalance.java_order import java_string_order
 from offsets_log.rebalance.vote import HashOrders, select_protocol
+from offsets_log.release_names import release_asked
 
 MAX_PARTITIONS = 10_000_000
 """How many partitions all topics of a question may have together; no cluster has as many."""
@@ -37,9 +37,11 @@ def assignment_answer(case: Json, assignor: str = "range", rules: Rules = NEWEST
     if name not in ASSIGNORS:
         raise InputError(f"there is no assignor {name!r}; there are {', '.join(ASSIGNORS)}", field="assignor")
     if (release := _field(case, "kafka", str, None)) is not None:
-        if not re.fullmatch(r"\d{1,9}(\.\d{1,9})*", release):
-            raise InputError(f"{release!r} is no release, such as 4.3.0", field="kafka")
-        rules = rules_of([int(part) for part in release.split(".")])
+        try:
+            asked = release_asked(release)
+        except ValueError as error:
+            raise InputError(str(error), field="kafka") from None
+        rules, case = rules_of(asked.version), case | {"kafka": asked.shown}
     subscriptions = {}
     for member in _field(case, "members", list):
         subscriptions[_field(member, "member_id", str)] = _subscription(member)

@@ -22,9 +22,10 @@ from dataclasses import replace
 from typing import Any
 
 from offsets_log.coordinator.cache import GroupCoordinatorCache
-from offsets_log.coordinator.config import Since, at
+from offsets_log.coordinator.config import writes_of
 from offsets_log.coordinator.errors import CoordinatorError, Errors
 from offsets_log.coordinator.validation import MemberIdentity
+from offsets_log.kafka_releases import NEWEST
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.rebalance.classic_group import (
     ClassicGroup,
@@ -44,8 +45,6 @@ from offsets_log.replay.group import CLASSIC
 from offsets_log.replay.releases import release_named
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-GROUP_VALUE_VERSIONS: Since[int] = (((0,), 0), ((0, 10, 1), 1), ((2, 1), 2), ((2, 3), 3))
-"""Release → version of the type 2 values it writes (``GroupMetadataManager.groupMetadataValue``)."""
 
 
 class GroupMembership:
@@ -63,7 +62,7 @@ class GroupMembership:
         cache: GroupCoordinatorCache,
         clock: Callable[[], int],
         *,
-        release: str = "4.3",
+        release: str = NEWEST.name,
         new_member_id: Callable[[Joining], str] = lambda joining: (
             f"{joining.group_instance_id or joining.client_id}-{uuid.uuid4()}"
         ),
@@ -72,8 +71,8 @@ class GroupMembership:
         self._cache = cache
         self._clock = clock
         self._new_member_id = new_member_id
-        self._value_version = at(GROUP_VALUE_VERSIONS, named.version)
-        self._writes_new_groups = not named.profile.offsets_make_groups
+        self._value_version = writes_of(named).group_value_version
+        self._writes_new_groups = named.is_java
         self._orders = JAVA if self._writes_new_groups else SCALA
         self._groups: dict[str, ClassicGroup] = {}
 

@@ -3,7 +3,7 @@
 A producer asks `Partitioner.partition` for every message. If the message would begin a new batch it calls
 `Partitioner.on_new_batch` and asks once more, so that a sticky partitioner can move on; `place` does what a producer
 does. That second question is why round robin skips every other partition where each message begins a batch
-(KAFKA-9965, in every release up to 4.3).
+(KAFKA-9965, in every release so far).
 
 References: ``clients/producer/Partitioner.java``, ``RoundRobinPartitioner.java``, ``UniformStickyPartitioner.java``,
 ``internals/DefaultPartitioner.java``, ``internals/StickyPartitionCache.java``, ``Utils.murmur2``.

@@ -22,6 +22,7 @@ from offsets_log.coordinator.config import OffsetConfig
 from offsets_log.coordinator.errors import Errors
 from offsets_log.coordinator.log import MemoryLog
 from offsets_log.coordinator.validation import MemberIdentity
+from offsets_log.kafka_releases import NEWEST as NEWEST_RELEASE
 from offsets_log.messages.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,
     CONSUMER_PROTOCOL_SUBSCRIPTION,
@@ -138,7 +139,7 @@ class GroupPlay:
         clock: Clock,
         *,
         group_id: str = "group",
-        release: str = "4.3",
+        release: str = NEWEST_RELEASE.name,
         rules: Rules = NEWEST,
         new_member_id: Callable[[Joining], str] = lambda joining: joining.client_id,
     ) -> None:

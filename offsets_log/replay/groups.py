@@ -164,8 +164,8 @@ class GroupFold:
         raise ReplayError(f"the group {self.group_id!r} is not a {kind} group but a {group.kind} one", rule="J-19")
 
     def _new_group(self, kind: str) -> Group:
-        first = self.profile.first_epoch
-        return Group(self.group_id, kind, group_epoch=first, assignment_epoch=first)
+        first, validated = self.profile.first_epoch, self.profile.first_validated_topology_epoch
+        return Group(self.group_id, kind, group_epoch=first, assignment_epoch=first, validated_topology_epoch=validated)
 
     def existing_member(self, group: Group, record: CoordinatorRecord) -> Member | None:
         """Return the member of the record's key, or None if it does not exist. Raises `ReplayError` (``J-18``)."""

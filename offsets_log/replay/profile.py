@@ -1,18 +1,17 @@
 """Define what the coordinators of different releases make of the same log.
 
-A profile is data; the rules that use it are in `partial` (offsets), `groups` and `refusal` (what ends a load).
+A profile is data, taken from the table of releases; the rules that use it are in `partial` (offsets), `groups` and
+`refusal` (what ends a load).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from offsets_log.kafka_releases import ROWS, TABLE
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
-
-CONSUMER_TYPES = frozenset({3, 4, 5, 6, 7, 8})
-OFFSET_AND_GROUP_TYPES = frozenset({0, 1, 2})
-STREAMS_TYPES = frozenset({17, 19, 20, 21, 22, 23})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +52,8 @@ class Profile:
         partitions_have_one_owner: whether a held partition is never taken over (``J-20``); otherwise an owner of a
             lower epoch gives way.
         first_epoch: group and assignment epoch of a newer kind's group before a record sets them.
+        first_validated_topology_epoch: the same of the topology epoch that a streams group was validated for
+            (``K44-11``).
         refuses_duplicate_instance_ids: whether one instance id twice in a type 2 record ends the load (``L-31``).
         refuses_subscriptions: whether a type 2 member's subscription with a length that cannot be ends the load
             (``B-18``).
@@ -89,6 +90,7 @@ class Profile:
     replaces_simple_group: frozenset[str] = frozenset()
     partitions_have_one_owner: bool = True
     first_epoch: int = 0
+    first_validated_topology_epoch: int = 0
     refuses_duplicate_instance_ids: bool = True
     refuses_subscriptions: bool = True
     negative_rebalance_timeout_is_session: bool = True
@@ -116,127 +118,30 @@ class Profile:
         return has_bit if self.transactions_by_bit else producer_id != NO_PRODUCER_ID
 
 
-MODERN = Profile(
-    name="modern",
-    release=(4, 3),
-    known_types=OFFSET_AND_GROUP_TYPES | CONSUMER_TYPES | STREAMS_TYPES | {10, 11, 12, 13, 14, 15, 16},
-    type_0_needs_version_0=True,
-    replaces_simple_group=frozenset({"consumer", "streams"}),
-    partitions_have_one_owner=False,
-    first_epoch=1,
-    finds_by_base_offset=True,
-    commit_interval_offsets=16_384,
-)
-"""The Java coordinator as of 4.3."""
+def _iter_profiles() -> Iterator[tuple[str, Profile]]:
+    """Yield a release with other rules than before, and its profile: the same where only the load's buffer differs."""
+    scala = None
+    for row, whole in zip(ROWS, TABLE, strict=True):
+        if row.scala:
+            scala = Profile(name=row.name, **(whole.scala or {}))
+        if scala is not None and (row.scala or row.load):
+            yield row.name, scala
+        if row.java:
+            name = row.name if whole.scala is None else f"{row.name}-java"
+            yield name, Profile(name=name, **(whole.java or {}))
 
-_JAVA_4_2 = replace(MODERN, name="4.2", release=(4, 2), replaces_simple_group=frozenset({"consumer"}), first_epoch=0)
-_JAVA_4_1 = replace(_JAVA_4_2, name="4.1", release=(4, 1), partitions_have_one_owner=True, commit_interval_offsets=None)
-_JAVA_4_0 = replace(
-    _JAVA_4_1,
-    name="4.0",
-    release=(4, 0),
-    finds_by_base_offset=False,
-    known_types=OFFSET_AND_GROUP_TYPES | CONSUMER_TYPES | {9, 10, 11, 12, 13, 14, 15, 16},
-    type_0_needs_version_0=False,
-)
-_JAVA_3_9 = replace(
-    _JAVA_4_0,
-    name="3.9-java",
-    release=(3, 9),
-    known_types=OFFSET_AND_GROUP_TYPES | CONSUMER_TYPES,
-    reads_newer_as_newest=True,
-    tombstones_need_their_target=True,
-    replaces_simple_group=frozenset(),
-)
-_JAVA_3_8 = replace(_JAVA_3_9, name="3.8-java", release=(3, 8))
 
-MODERN_3_7 = replace(
-    _JAVA_3_8,
-    name="modern-3.7",
-    release=(3, 7),
-    cancels_pending="none",
-    latest_by="marker",
-    lower_case_states=True,
-)
-"""The Java coordinator's first preview."""
+_ALL = dict(_iter_profiles())
+_SCALA = [name for name, profile in _ALL.items() if profile.offsets_make_groups]
+_JAVA = [name for name in _ALL if name not in _SCALA]
+_NAMED = {"modern": _JAVA[-1], "modern-3.7": _JAVA[0], "classic": _SCALA[-1]}
 
-CLASSIC = Profile(
-    name="classic",
-    release=(3, 9),
-    transactions_by_bit=True,
-    reads_first_control_record_only=True,
-    unknown_marker_aborts=True,
-    tombstone_spares_committed=True,
-    cancels_pending="own",
-    latest_by="batch",
-    offsets_make_groups=True,
-    checks_removed_groups=True,
-    is_unavailable_after_failure=False,
-    answers_from_one_cache=True,
-    known_types=OFFSET_AND_GROUP_TYPES,
-    negative_rebalance_timeout_is_session=False,
-    counts_written_offsets=False,
-)
-"""The Scala coordinator, up to 3.9 (``doLoadGroupsAndOffsets``)."""
-
-_SCALA_3_4_0 = replace(
-    CLASSIC,
-    name="3.4.0",
-    release=(3, 4),
-    skips_unknown_types=False,
-    newest_value_versions=((0, 3), (1, 3), (2, 3)),
-)
-_SCALA_2_3 = replace(
-    _SCALA_3_4_0,
-    name="2.3",
-    release=(2, 3),
-    refuses_duplicate_instance_ids=False,
-    refuses_subscriptions=False,
-)
-_SCALA_2_1 = replace(_SCALA_2_3, name="2.1", release=(2, 1), newest_value_versions=((0, 3), (1, 3), (2, 2)))
-_SCALA_0_11 = replace(
-    _SCALA_2_1,
-    name="0.11",
-    release=(0, 11),
-    newest_value_versions=((0, 1), (1, 1), (2, 1)),
-    reads_zstd=False,
-)
-_SCALA_0_10_1 = replace(_SCALA_0_11, name="0.10.1", release=(0, 10), newest_magic=1)
-_SCALA_0_9 = replace(
-    _SCALA_0_10_1,
-    name="0.9",
-    release=(0, 9),
-    newest_value_versions=((0, 1), (1, 1), (2, 0)),
-    checks_removed_groups=False,
-    newest_magic=0,
-)
-_SCALA_0_10_0 = replace(_SCALA_0_9, name="0.10.0", release=(0, 10), newest_magic=1)
-_SCALA_0_8_2 = replace(
-    _SCALA_0_9, name="0.8.2", release=(0, 8), known_types=frozenset({0}), newest_value_versions=((0, 0),)
-)
-
-PROFILES = {profile.name: profile for profile in (MODERN, MODERN_3_7, CLASSIC)}
+PROFILES = {name: replace(_ALL[release], name=name) for name, release in _NAMED.items()}
 """The values of `--profile`."""
+MODERN, MODERN_3_7, CLASSIC = PROFILES.values()
+"""The Java coordinator of the newest release; its first preview; the Scala one, up to 3.9."""
 
-RELEASES: dict[str, Profile] = {
-    "0.8.2": _SCALA_0_8_2,
-    "0.9": _SCALA_0_9,
-    "0.10.0": _SCALA_0_10_0,
-    "0.10.1": _SCALA_0_10_1,
-    "0.11": _SCALA_0_11,
-    "2.0": _SCALA_0_11,
-    "2.1": _SCALA_2_1,
-    "2.3": _SCALA_2_3,
-    "3.0": replace(_SCALA_3_4_0, name="3.0", release=(3, 0)),
-    "3.4.1": CLASSIC,
-    "3.7-java": MODERN_3_7,
-    "3.8-java": _JAVA_3_8,
-    "3.9-java": _JAVA_3_9,
-    "4.0": _JAVA_4_0,
-    "4.1": _JAVA_4_1,
-    "4.2": _JAVA_4_2,
-    "4.3": MODERN,
-}
+RELEASES: dict[str, Profile] = _ALL | {_NAMED[name]: profile for name, profile in PROFILES.items()}
 """First release with these rules → the rules.
 
 A release has those of the last entry at or before it; the previews of the Java coordinator, which 3.7 to 3.9 have

@@ -1,36 +1,40 @@
-"""Find Kafka releases by name, and the rules of each: ``3.9.1`` has those of ``RELEASES["3.4.1"]``."""
+"""Releases with the rules by which their coordinators load: ``3.9.1`` has those of ``RELEASES["3.4.1"]``."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from offsets_log.kafka_releases import KafkaRelease, Version, version_of
+from offsets_log.release_names import AskedRelease, release_asked
 from offsets_log.replay.profile import RELEASES, Profile
-
-NEWEST_MINOR = {0: 11, 1: 1, 2: 8, 3: 9, 4: 3}
-"""Major → newest minor of that major."""
-
-FIRST_JAVA = (4, 0, 0, 0)
-"""The first release whose only coordinator is the Java one."""
-
-_NAME = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:\.(\d+))?(-java)?")
-
-Version = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release that was asked for.
+    """A release that was asked for, with one of its coordinators.
 
     Attributes:
-        name: the name that was asked for.
-        version: four numbers.
+        asked: the release itself.
         rules: the entry of `RELEASES` whose rules it has.
     """
 
-    name: str
-    version: Version
+    asked: AskedRelease
     rules: str
+
+    @property
+    def name(self) -> str:
+        """Its name in verdicts, which says if its rules are those of an older one, not verified."""
+        return self.asked.shown
+
+    @property
+    def version(self) -> Version:
+        """Four numbers."""
+        return self.asked.version
+
+    @property
+    def row(self) -> KafkaRelease:
+        """What is known of it."""
+        return self.asked.row
 
     @property
     def profile(self) -> Profile:
@@ -38,57 +42,48 @@ class Release:
         return RELEASES[self.rules]
 
     @property
+    def era(self) -> str:
+        """The name of its era of expiry."""
+        return (self.row.java_era if self.is_java else self.row.scala_era) or ""
+
+    @property
+    def is_java(self) -> bool:
+        """Whether its coordinator is the Java one, as a preview too."""
+        return not self.profile.offsets_make_groups
+
+    @property
     def other_coordinator(self) -> str | None:
         """The name of the same release with its other coordinator, in 3.7 to 3.9; None of any other."""
-        if not _is_released(self.version, is_preview=True):
+        if self.row.scala is None or self.row.java is None:
             return None
-        return self.name.removesuffix("-java") if self.name.endswith("-java") else f"{self.name}-java"
+        name = self.asked.name
+        return name.removesuffix("-java") if self.asked.is_preview else f"{name}-java"
 
     @property
     def reads_large_batches(self) -> bool:
         """Whether the load buffer grows for larger batches (``L-6``)."""
-        return self.version >= (2,)
+        return bool(self.row.load["reads_large_batches"])
 
     @property
     def serves_what_it_read(self) -> bool:
         """Whether records before the end of a failed load are served: they went straight to the cache (``L-10``)."""
-        return self.version < (0, 10, 1)
-
-
-def _parse(name: str) -> tuple[Version, bool] | None:
-    """Return (version, whether it is the preview of the Java coordinator); None if it is no release's name."""
-    match = _NAME.fullmatch(name)
-    return None if match is None else (tuple(int(number or 0) for number in match.groups()[:4]), match[5] is not None)
-
-
-def _is_released(version: Version, is_preview: bool) -> bool:
-    major, minor = version[:2]
-    if is_preview:
-        return (3, 7) <= (major, minor) <= (3, 9)
-    return minor <= NEWEST_MINOR.get(major, -1)
+        return bool(self.row.load["serves_what_it_read"])
 
 
 def release_named(name: str) -> Release:
     """Return the release ``X.Y`` or ``X.Y.Z``; ``-java`` asks for the Java coordinator's preview in 3.7 to 3.9.
 
     Raises:
-        ValueError: its rules are not known.
+        ValueError: there is no such release.
     """
-    found = _parse(name)
-    if found is not None and _is_released(*found):
-        version, is_preview = found
-        is_java = is_preview or version >= FIRST_JAVA
-        rules = None
-        for entry in RELEASES:
-            first, entry_is_preview = _parse(entry) or ((), False)
-            if first <= version and (entry_is_preview or first >= FIRST_JAVA) == is_java:
-                rules = entry
-        if rules is not None:
-            return Release(name, version, rules)
-    raise ValueError(
-        f"{name!r} is no release whose rules are known; known are {', '.join(RELEASES)}, "
-        "and each stands for the releases up to the next"
+    asked = release_asked(name, previews=True)
+    is_java = asked.is_preview or asked.row.scala is None
+    entries = (
+        entry
+        for entry, profile in RELEASES.items()
+        if profile.offsets_make_groups != is_java and version_of(entry) <= asked.row.version
     )
+    return Release(asked, list(entries)[-1])
 
 
 def known_releases() -> tuple[Release, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from offsets_log.errors import CorruptRecordError, OffsetsLogError
+from offsets_log.kafka_releases import NEWEST
 from offsets_log.protocol.api import Api
 from offsets_log.protocol.error_codes import NO_ERROR, UNSUPPORTED_VERSION
 from offsets_log.protocol.registry import APIS
@@ -71,9 +72,9 @@ class Question(NamedTuple):
 
 
 def versions_of(key: int) -> tuple[int, int]:
-    """Return the first and the last version that is served."""
+    """Return the first and the last version that is served: no later one than brokers of the newest release have."""
     first, last = APIS[key].versions
-    return first, min(last, LAST_VERSIONS.get(key, last))
+    return first, min(last, NEWEST.apis[APIS[key].name], LAST_VERSIONS.get(key, last))
 
 
 def respond(served: Served, frame: bytes, address: tuple[str, int]) -> bytes:

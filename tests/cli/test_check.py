@@ -16,6 +16,7 @@ from cli.main import main
 from offsets_log import events
 from offsets_log.checking.findings import CHECK_NAMES
 from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.kafka_releases import NEWEST
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
@@ -194,6 +195,8 @@ def test_random_logs_fail_where_the_java_coordinators_failed(release: str, answe
         ("4.0.1", "4.0"),
         ("4.3", "4.3"),
         ("4.3.1", "4.3"),
+        ("4.4.0", "4.4"),
+        ("5.0.1", "4.4"),
     ],
 )
 def test_a_release_has_the_rules_of_the_last_entry_before_it(name: str, rules: str) -> None:
@@ -201,13 +204,23 @@ def test_a_release_has_the_rules_of_the_last_entry_before_it(name: str, rules: s
 
 
 @pytest.mark.parametrize(
-    "name", ["0.8.1", "0.7", "0.12", "1.2", "2.9", "3.6-java", "3.10", "4.0-java", "4.4", "5.0", "new", ""]
+    "name", ["0.8.1", "0.7", "0.12", "1.2", "2.9", "3.6-java", "3.10", "4.0-java", "5.0-java", "4.four", "new", ""]
 )
-def test_a_release_without_known_rules_is_wrong_usage(name: str) -> None:
+def test_a_release_that_never_was_is_wrong_usage(name: str) -> None:
     result = run(SAMPLE, "--loads-on", f"4.3,{name}")
     assert result.exit_code == 2
-    assert "0.8.2, 0.9, " in result.stderr
-    assert "4.3" in result.stderr
+    assert f"{name!r} is no release of Kafka" in result.stderr
+
+
+def test_a_release_newer_than_all_is_answered_as_the_newest_known_and_every_verdict_says_so() -> None:
+    """A decoder must not stop at an upgrade, nor pass off what it does not know."""
+    name = f"99.1.0 (as {NEWEST.name}, not verified)"
+    document = check(SAMPLE, "--loads-on", "99.1.0", status=0)
+    assert document["releases"] == {name: NEWEST.name}
+    assert all(list(verdicts) == [name] for verdicts in document["loads"].values())
+    result = run(SAMPLE, "--loads-on", "99.1.0", "-o", "table")
+    assert name in result.stdout
+    assert f"99.1.0 is newer than the releases that are known here: it is answered as {NEWEST.name}" in result.stderr
 
 
 def test_all_known_rules_are_tried_by_default() -> None:
@@ -216,7 +229,7 @@ def test_all_known_rules_are_tried_by_default() -> None:
     assert all(list(verdicts) == list(RELEASES) for verdicts in document["loads"].values())
     assert {release.profile for release in known_releases()} == set(RELEASES.values())
     assert release_named("3.9.1").profile is CLASSIC
-    assert release_named("4.3.0").profile is MODERN
+    assert release_named(NEWEST.name).profile is MODERN
 
 
 def test_loads_on_may_be_repeated_and_names_each_once() -> None:

@@ -1,7 +1,8 @@
 """Which configurations hold no secret, by their names, so that their values may be shown.
 
 These are all that 3.9 and 4.3 know of topics, groups and client metrics, and of brokers those that can be changed while
-they run, but for passwords and keys. As in Kafka's own tools, a name that is not known may be that of a secret.
+they run, but for passwords and keys; what came later stands in the table of releases. As in Kafka's own tools, a name
+that is not known may be that of a secret.
 
 References: ``LogConfig.java``, ``GroupConfig.java``, ``ClientMetricsConfigs.java``, ``DynamicBrokerConfig.java``,
 ``KafkaConfigSchema.isSensitive``.
@@ -10,6 +11,8 @@ References: ``LogConfig.java``, ``GroupConfig.java``, ``ClientMetricsConfigs.jav
 from __future__ import annotations
 
 import re
+
+from offsets_log.kafka_releases import SETTINGS
 
 _OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.")
 
@@ -55,7 +58,7 @@ _PLAIN_NAMES = """
     streams.initial.rebalance.delay.ms streams.num.standby.replicas streams.session.timeout.ms
     transaction.partition.verification.enable unclean.leader.election.enable
 """
-PLAIN = frozenset(_PLAIN_NAMES.split())
+PLAIN = SETTINGS | frozenset(_PLAIN_NAMES.split())
 
 
 def is_sensitive(name: str) -> bool:

@@ -9,9 +9,10 @@ References: ``clients/consumer/ConsumerPartitionAssignor.java``, ``internals/Abs
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from offsets_log.kafka_releases import ROWS, TABLE, row_of, version_of
 from offsets_log.rebalance.java_order import UINT32, java_string_order
 from offsets_log.replay.partition_for import java_hash
 
@@ -129,30 +130,31 @@ class Rules:
         keeps_claims: the general algorithm begins with the partitions that the comparison of claims left (3.0).
     """
 
-    since: tuple[int, ...]
-    revokes_in_order: bool = False
-    uses_racks: bool = False
-    tolerates_one_more: bool = False
-    compares_claims: bool = False
-    has_generation_field: bool = False
-    counts_members_above_quota: bool = False
-    keeps_claims: bool = False
+    since: str
+    revokes_in_order: bool
+    uses_racks: bool
+    tolerates_one_more: bool
+    compares_claims: bool
+    has_generation_field: bool
+    counts_members_above_quota: bool
+    keeps_claims: bool
 
     @property
     def name(self) -> str:
         """The rules' name, such as ``3.4+``."""
-        return ".".join(map(str, self.since)) + "+"
+        return f"{self.since}+"
 
 
-_2_5 = Rules(since=(2, 5))
-_3_0 = replace(_2_5, since=(3, 0), counts_members_above_quota=True, keeps_claims=True)
-_3_4 = replace(_3_0, since=(3, 4), compares_claims=True, has_generation_field=True)
-_3_5 = replace(_3_4, since=(3, 5), uses_racks=True, tolerates_one_more=True)
-NEWEST = replace(_3_5, since=(3, 7, 1), revokes_in_order=True)
-RULES = (NEWEST, _3_5, _3_4, _3_0, _2_5)
+RULES = tuple(
+    Rules(since=whole.name, **(whole.assignors or {}))
+    for row, whole in zip(reversed(ROWS), reversed(TABLE), strict=True)
+    if row.assignors
+)
 """All rules, the newest first."""
+NEWEST = RULES[0]
 
 
 def rules_of(release: Sequence[int]) -> Rules:
     """Return the rules of a release; before 2.5 the oldest ones, though it has no such sticky assignor."""
-    return next((rules for rules in RULES if tuple(release) >= rules.since), RULES[-1])
+    row = row_of(tuple(release))
+    return next((rules for rules in RULES if version_of(rules.since) <= row.version), RULES[-1])

@@ -1,0 +1,77 @@
+"""Releases that users name: which row of the table one has, and which never were.
+
+One that is newer than all is answered as the newest that is known, and its name then says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from offsets_log.kafka_releases import NEWEST, OLDEST, TABLE, KafkaRelease, Version, row_of, version_of
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRelease:
+    """A release that was asked for by name.
+
+    Attributes:
+        name: the name that was asked for.
+        is_preview: whether its preview of the Java coordinator is meant.
+        is_verified: false if it is newer than what is known of its line, or of all.
+    """
+
+    name: str
+    version: Version
+    is_preview: bool = False
+    is_verified: bool = True
+
+    @property
+    def row(self) -> KafkaRelease:
+        """What is known of it: the last row at or before it."""
+        return row_of(self.version)
+
+    @property
+    def shown(self) -> str:
+        """The name for verdicts, which says whose rules are taken for one that is not known."""
+        return self.name if self.is_verified else f"{self.name} (as {self.row.name}, not verified)"
+
+    @property
+    def doubts(self) -> list[str]:
+        """A sentence for the user if it is not verified."""
+        newer = f"{self.name} is newer than the releases that are known here"
+        return [] if self.is_verified else [f"{newer}: it is answered as {self.row.name}, not verified"]
+
+
+def release_asked(name: str, *, previews: bool = False) -> AskedRelease:
+    """Return the release ``X.Y`` or ``X.Y.Z``; ``-java`` asks for the Java coordinator's preview in 3.7 to 3.9.
+
+    A line that is newer than all, and a patch release beyond the known ones of its line, has the rules of the row
+    before it, not verified.
+
+    Args:
+        previews: whether a preview may be asked for.
+
+    Raises:
+        ValueError: there is no such release: no name of one, before the first, or a line that never was.
+    """
+    version, is_preview = version_of(name), name.endswith("-java")
+    row = row_of(version)
+    known = max((version_of(one.until or one.name) for one in TABLE if one.line == version[:2]), default=None)
+    is_new = known is None and version > NEWEST.version
+    has_preview = previews and row.scala is not None and row.java is not None
+    if version < OLDEST.version or (known is None and not is_new) or (is_preview and not has_preview):
+        also = "; 3.7-java to 3.9-java are previews of the Java coordinator" if previews else ""
+        raise ValueError(
+            f"{name!r} is no release of Kafka: there are {lines_in_words()}, and what is newer is answered as "
+            f"{NEWEST.name}, not verified{also}"
+        )
+    return AskedRelease(name, version, is_preview, known is not None and version <= known)
+
+
+def lines_in_words() -> str:
+    """Return all release lines that there were, a range for each major."""
+    by_major: dict[int, list[str]] = {}
+    for row in TABLE:
+        by_major.setdefault(row.version[0], []).append(".".join(map(str, row.line)))
+    by_major[OLDEST.version[0]][0] = OLDEST.name
+    return ", ".join(f"{lines[0]} to {lines[-1]}" for lines in by_major.values())
