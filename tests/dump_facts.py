@@ -248,6 +248,7 @@ TEXTS = {
     (3, 7): check_2_8,
     (3, 9): check_json,
     (4, 3): check_json,
+    (4, 4): check_json,
 }
 
 

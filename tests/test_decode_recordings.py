@@ -76,6 +76,8 @@ DUMPS = (
     Dump("kafka-4.3-live-copy", (4, 3), 1639, "-zeros"),
     Dump("kafka-4.3-mixed", (4, 3), 599),
     Dump("kafka-4.3-modern-groups", (4, 3), 549),
+    Dump("kafka-4.4-mixed", (4, 4), 570),
+    Dump("kafka-4.4-modern-groups", (4, 4), 739),
 )
 WITHOUT_DUMP = {"load-fails", "random-java", "random-scala"}
 

@@ -2,7 +2,7 @@
 
 All values have version 0. Member states of type 22 are numbered differently from those of type 8.
 
-References: ``group-coordinator/.../StreamsGroup*.json`` of 4.3.0.
+References: ``group-coordinator/.../StreamsGroup*.json`` of 4.4.0.
 """
 
 from offsets_log.messages.schema import (
@@ -27,6 +27,8 @@ STREAMS_GROUP_METADATA_VALUE = Message(
         Field("metadata_hash", INT64),
         Field("validated_topology_epoch", INT32, tag=0, since=(4, 2), default=-1),
         Field("last_assignment_configs", ArrayOf(KEY_VALUE), nullable=True, tag=1, since=(4, 2), default=()),
+        Field("stored_description_topology_epoch", INT32, tag=2, since=(4, 4), default=-1),
+        Field("failed_description_topology_epoch", INT32, tag=3, since=(4, 4), default=-1),
     ),
     flexible="0+",
 )

@@ -60,6 +60,9 @@ class Group:
         rows: of a classic group the rows of its record that ``members`` were made of.
         group_epoch, assignment_epoch, targets, regular_expressions: fields of the newer kinds; targets by member id.
         topology, validated_topology_epoch: fields of a streams group.
+        stored_description_topology_epoch: of a streams group the epoch whose topology's description the brokers' plugin
+            has; −1 for none, −2 where that is not sure (``K44-2``).
+        failed_description_topology_epoch: the epoch whose description the plugin refused for good.
         partition_epochs: a consumer group's partition → epoch at which it is held (``J-20``).
     """
 
@@ -79,7 +82,15 @@ class Group:
     regular_expressions: dict[str, dict[str, Any]] = field(default_factory=dict)
     topology: dict[str, Any] | None = None
     validated_topology_epoch: int = NO_EPOCH
+    stored_description_topology_epoch: int = NO_EPOCH
+    failed_description_topology_epoch: int = NO_EPOCH
     partition_epochs: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def has_description(self) -> bool:
+        """Whether the brokers' plugin has the description of a streams group's topology (``K44-51``)."""
+        stored = self.stored_description_topology_epoch
+        return self.topology is not None and stored >= 0 and stored == self.topology["epoch"]
 
     @property
     def is_simple(self) -> bool:

@@ -235,11 +235,18 @@ def _find_topics(group_id: str, members: dict[str, Member]) -> None:
 # ------------------------------------------------------------------------------------- the newer kinds
 
 
+TOPOLOGY_EPOCHS = (
+    "validated_topology_epoch", "stored_description_topology_epoch", "failed_description_topology_epoch",
+)  # fmt: skip
+"""Fields of type 17 that a streams group keeps."""
+
+
 def replay_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Replay types 3, 11, 17: the group's epoch; their tombstone removes the group."""
     if record.value is not None:
         group.group_epoch = record.value["epoch"]
-        group.validated_topology_epoch = record.value.get("validated_topology_epoch", NO_EPOCH)
+        for name in TOPOLOGY_EPOCHS:
+            setattr(group, name, record.value.get(name, NO_EPOCH))
         return
     if group.members:
         raise ReplayError(

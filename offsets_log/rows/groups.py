@@ -28,6 +28,11 @@ from offsets_log.rows.tables import (
 DEFAULT_ASSIGNOR = {CONSUMER: "uniform", SHARE: "simple"}
 """Kind → the broker's default assignor, used where no member names one (``B-16``); it is not in the log."""
 
+DEFAULT_TASK_ASSIGNOR = "sticky"
+"""A streams group's, where neither its own configuration nor the broker's names one (``K44-51``)."""
+DESCRIPTION_NOT_STORED, DESCRIPTION_THERE = 1, 3
+"""Whether a topology's description can be had, as StreamsGroupDescribe says it."""
+
 TASK_KINDS = ("active", "standby", "warmup")
 
 GROUP_COLUMNS = (
@@ -97,6 +102,8 @@ def group_row(
         "current_state_timestamp_ms": group.current_state_timestamp_ms,
         "topology_epoch": group.topology["epoch"] if group.topology else None,
         "topology": _in_camel_case(described_topology(group.topology)) if group.topology else None,
+        **dict.fromkeys(STREAMS_NAMES),
+        **(_of_streams(group) if group.kind == STREAMS else {}),
         "offsets_partition": offsets_partition,
         "members": [
             without_missing_columns(
@@ -109,6 +116,22 @@ def group_row(
         ],
     }
     return without_missing_columns(row, missing_columns)
+
+
+STREAMS_NAMES = (
+    "assignor", "topology_description_status", "stored_description_topology_epoch",
+    "failed_description_topology_epoch",
+)  # fmt: skip
+
+
+def _of_streams(group: Group) -> Row:
+    """Return what only streams groups have, by `STREAMS_NAMES`."""
+    return {
+        "assignor": DEFAULT_TASK_ASSIGNOR,
+        "topology_description_status": DESCRIPTION_THERE if group.has_description else DESCRIPTION_NOT_STORED,
+        "stored_description_topology_epoch": group.stored_description_topology_epoch,
+        "failed_description_topology_epoch": group.failed_description_topology_epoch,
+    }
 
 
 def members_count(row: Row) -> int | None:

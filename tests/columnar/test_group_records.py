@@ -30,7 +30,7 @@ __all__ = ["press"]
 
 SIGNED = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
 TEXT = st.one_of(st.sampled_from([text for text in NASTY if len(text) < 20]), st.text(max_size=5))
-RELEASES = st.sampled_from([None, (3, 7), (3, 9), (4, 0), (4, 3)])
+RELEASES = st.sampled_from([None, (3, 7), (3, 9), (4, 0), (4, 3), (4, 4)])
 KINDS = [(number, layout) for number, row in RECORD_TYPES.items() if number > 1 for layout in row.values]
 TAGGED_BYTES = [b"", b"\0", b"\1", bytes(8), bytes(4), b"\xff" * 4, b"\1\0\0\0\0\0\0", b"\1" + bytes(5), b"\2a"]
 """Data of tagged fields, as it should be and otherwise, some of it what they are where they are not there."""
