@@ -5,7 +5,7 @@
 3.0 and on   one line for each batch, and lines ``| `` of records with their own facts; 3.8 prints Kafka's JSON
 
 An entry continues until a line that begins another one: metadata may hold line breaks, a console breaks long lines, and
-blank lines may stand between them. The printed sizes of key and value decide: the first reading that has them is taken.
+blank lines stand between them. The printed sizes of key and value decide: the first reading that has them is taken.
 
 Keys and values are read by `dump_log_text`. References: ``DumpLogSegments`` (Scala, Java).
 """
@@ -19,8 +19,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from offsets_log.columnar.large import is_large
-from offsets_log.dumps.dump_log_text import UNTOLD_OF_EXPANDED, KeylessTombstone, NotTold, Sizes, coordinator_bytes
-from offsets_log.dumps.kafka_json import field_bytes
+from offsets_log.dumps.dump_log_text import (
+    UNTOLD_OF_EXPANDED,
+    KeylessTombstone,
+    NotTold,
+    Sizes,
+    coordinator_bytes,
+    records_untold,
+)
+from offsets_log.dumps.kafka_json import UnknownFields, field_bytes
 from offsets_log.dumps.source import (
     Remark,
     SegmentPiece,
@@ -210,9 +217,8 @@ class _Reader:
             raise CorruptBatchError(f"magic {magic}", record_offset=base)
         count = _number(facts, "count", default=batch.seen)
         if batch.has_line and batch.seen < (count if magic == 2 else 1):
-            yield Damage(
-                _missing(facts, batch.seen, count).at(position=batch.line, record_offset=base), str(facts).encode()
-            )
+            error = records_untold(batch.seen, count, is_control=facts.get("isControl") == "true")
+            yield Damage(error.at(position=batch.line, record_offset=base), str(facts).encode())
         if not batch.records and (magic < 2 or count):
             return
         type_name = next((name for name in TIMESTAMP_TYPES if name in facts), "CreateTime")
@@ -283,7 +289,11 @@ class _Reader:
         sizes = Sizes(
             *(_number(facts, *names) if facts.keys() & {*names} else None for names in (KEY_SIZES, VALUE_SIZES))
         )
-        key, value, missing_columns = coordinator_bytes(text[end:].lstrip(" ") if content else None, sizes, offset)
+        try:
+            key, value, missing_columns = coordinator_bytes(text[end:].lstrip(" ") if content else None, sizes, offset)
+        except UnknownFields as error:
+            told = Damage(error.at(position=line), text.encode())
+            return _Found(facts, replace(made, key=error.key, value=error.value), untold=(told,))
         return _Found(facts, replace(made, key=key, value=value), missing_columns=missing_columns)
 
     def _next_offset(self) -> int | None:
@@ -305,6 +315,7 @@ class _Reader:
         batch.seen += 1
         batch.control |= found.is_control
         batch.missing_columns |= found.missing_columns
+        yield from found.untold
         if found.record is None:
             return
         if "offset" not in facts and not _is_dense(batch.facts):
@@ -314,18 +325,18 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A record's line: its facts, and the record if it could be read."""
+    """A record's line: its facts, the record if it could be read, and what of its value is not known."""
 
     facts: Facts
     record: Record | None = None
     is_control: bool = False
     missing_columns: frozenset[str] = frozenset()
+    untold: tuple[Damage, ...] = ()
 
 
 def _readings(lines: list[str]) -> Iterator[tuple[str, int]]:
     """Yield readings of an entry of several lines, the most likely first, each with the number of lines it takes."""
-    whole = "\n".join(lines)
-    yield whole, len(lines)
+    yield (whole := "\n".join(lines)), len(lines)
     if len(lines) == 1:
         return
     if (stripped := whole.rstrip()) != whole:
@@ -363,15 +374,6 @@ def _same_batch(one: Facts, other: Facts) -> bool:
     return all(one.get(name) == other.get(name) for name in ("position", "magic", "producerId", "isTransactional"))
 
 
-def _missing(facts: Facts, seen: int, count: int) -> OffsetsLogError:
-    """Return the error of a batch of which the text has fewer records than it had."""
-    if seen:
-        return CorruptBatchError(f"{count - seen} of its {count} records are not in the text")
-    if facts.get("isControl") == "true":
-        return NotTold("a transaction marker; whether it commits or aborts, --skip-record-metadata leaves out")
-    return NotTold("its records are not in the text; kafka-dump-log prints them with --offsets-decoder")
-
-
 def _is_dense(facts: Facts) -> bool:
     """Return whether the records of a batch fill all its offsets, so that each offset follows from the order."""
     span = _number(facts, "lastOffset", default=0) - _number(facts, "baseOffset", default=0) + 1
@@ -389,8 +391,7 @@ def _number(facts: Facts, *names: str, default: int | None = None) -> int:
         CorruptRecordError: the fact is no number, or it is missing and there is no default.
     """
     name = next((name for name in names if name in facts), names[0])
-    text = facts.get(name)
-    if text is None:
+    if (text := facts.get(name)) is None:
         if default is None:
             raise CorruptRecordError(f"it does not tell its {name}")
         return default

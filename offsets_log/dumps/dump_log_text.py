@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from offsets_log.dumps.kafka_json import record_bytes
-from offsets_log.errors import CorruptRecordError, OffsetsLogError, UnsupportedError
+from offsets_log.dumps.kafka_json import UnknownFields, record_bytes
+from offsets_log.errors import CorruptBatchError, CorruptRecordError, OffsetsLogError, UnsupportedError
 from offsets_log.log_format.java_text import REPLACEMENT
 from offsets_log.messages.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,
@@ -41,6 +41,15 @@ class NotTold(UnsupportedError):
 
 class KeylessTombstone(NotTold):
     """A tombstone printed before 2.4: the tool prints no key beside a null value."""
+
+
+def records_untold(seen: int, count: int, *, is_control: bool) -> OffsetsLogError:
+    """Return the error of a batch of which the text has fewer records than it had."""
+    if seen:
+        return CorruptBatchError(f"{count - seen} of its {count} records are not in the text")
+    if is_control:
+        return NotTold("a transaction marker; whether it commits or aborts, --skip-record-metadata leaves out")
+    return NotTold("its records are not in the text; kafka-dump-log prints them with --offsets-decoder")
 
 
 UNTOLD_OF_COMMITS = frozenset(
@@ -98,6 +107,11 @@ class Sizes:
                     f"the {name} had {size} bytes, what is printed of it makes {found}", field=name
                 )
 
+    def have_room(self, found: UnknownFields, text: str) -> bool:
+        """Whether the printed sizes leave room for what is not known of the value."""
+        is_key = self.key is None or REPLACEMENT in text or self.key == len(found.key)
+        return is_key and (self.value is None or self.value > len(found.value or b""))
+
 
 Form = Callable[[str, str | None, Sizes], Told]
 
@@ -111,6 +125,7 @@ def coordinator_bytes(text: str | None, sizes: Sizes, record_offset: int | None)
 
     Raises:
         NotTold: the text does not hold them.
+        UnknownFields: it holds more of the value than is known.
         CorruptRecordError: they make no sense.
     """
     if text is None:
@@ -123,6 +138,11 @@ def coordinator_bytes(text: str | None, sizes: Sizes, record_offset: int | None)
             form = next(form for beginning, form in FORMS if key.startswith(beginning))
             told = form(key, payload, sizes)
             sizes.check(told, text)
+        except UnknownFields as problem:
+            if sizes.have_room(problem, text):
+                raise problem.at(record_offset=record_offset) from None
+            error = error or problem
+            continue
         except OffsetsLogError as problem:
             error = error or problem
             continue

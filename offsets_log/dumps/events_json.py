@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from offsets_log.dumps.kafka_json import SHAPE_ERRORS, coordinator_record
+from offsets_log.dumps.kafka_json import SHAPE_ERRORS, UnknownFields, told_record
 from offsets_log.dumps.source import SegmentPlace, SourceBatch, SourcePiece, damaged_line, header, iter_lines, place_of
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format.control_record import ControlRecord, control_record
@@ -92,12 +92,15 @@ def batches(rows: Iterable[tuple[int, Row] | Damage], bytes_of: BytesOf) -> Iter
         if opened is None or key != opened.key:
             yield from _finish(opened)
             opened = _Open(key, line, row)
+        problem: OffsetsLogError | None
         try:
-            opened.records.append(_record(line, row, bytes_of))
+            record, problem = _record(line, row, bytes_of)
+            opened.records.append(record)
         except (OffsetsLogError, *SHAPE_ERRORS) as error:
             problem = (
                 error if isinstance(error, OffsetsLogError) else CorruptRecordError(f"no row of decode: {error!r}")
             )
+        if problem is not None:
             yield Damage(problem.at(position=line), repr(row).encode(errors="replace"))
     yield from _finish(opened)
 
@@ -140,7 +143,8 @@ def _int(value: Any) -> int:
     return value
 
 
-def _record(line: int, row: Row, bytes_of: BytesOf) -> Record:
+def _record(line: int, row: Row, bytes_of: BytesOf) -> tuple[Record, UnknownFields | None]:
+    """Return a row's record, and what of it is not known."""
     made = Record(
         offset=_int(row["record_offset"]),
         position=line,
@@ -154,22 +158,33 @@ def _record(line: int, row: Row, bytes_of: BytesOf) -> Record:
     )
     control = row.get("control")
     if row["is_control"] and control is not None:
-        return control_record(made, ControlRecord(str(control["type"]), control.get("coordinatorEpoch")))
-    key, value = bytes_of(row)
-    return replace(made, key=key, value=value)
+        return control_record(made, ControlRecord(str(control["type"]), control.get("coordinatorEpoch"))), None
+    try:
+        key, value = bytes_of(row)
+    except UnknownFields as error:
+        return replace(made, key=error.key, value=error.value), error
+    return replace(made, key=key, value=value), None
 
 
 def bytes_of_row(row: Row) -> tuple[bytes | None, bytes | None]:
-    """Return key and value of a data record, byte for byte. Raises OffsetsLogError."""
+    """Return key and value of a data record, byte for byte.
+
+    Raises:
+        UnknownFields: a later version wrote the row, which knew more fields.
+        OffsetsLogError: it cannot be read.
+    """
     if "key_hex" in row or "value_hex" in row:
         return _from_hex(row.get("key_hex")), _from_hex(row.get("value_hex"))
-    record = coordinator_record(row["record_type"], row.get("key"), row.get("value_version"), row.get("value"))
+    record, unknown = told_record(row["record_type"], row.get("key"), row.get("value_version"), row.get("value"))
     key_trailing, value_trailing = _from_hex(row.get("key_trailing_hex")), _from_hex(row.get("trailing_hex"))
     if key_trailing or value_trailing:
         record = replace(record, key_trailing=key_trailing or b"", value_trailing=value_trailing or b"")
     if row.keys() & _BESIDE:
         _put_back(record, row)
-    return encode_coordinator_record(record)
+    key, value = encode_coordinator_record(record)
+    if unknown:
+        raise UnknownFields(unknown, key, value)
+    return key, value
 
 
 _BESIDE = {"unknown_tags", "malformed_strings", *BASE64_PATHS}

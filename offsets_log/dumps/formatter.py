@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from offsets_log.dumps.kafka_json import record_bytes
+from offsets_log.dumps.kafka_json import UnknownFields, record_bytes
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, Untold, damaged_line, header
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
 from offsets_log.log_format.record import Record
@@ -117,7 +117,9 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
         except OffsetsLogError as error:
             shown = item if isinstance(item, str) else json.dumps(item)
             yield Damage(error.at(position=line), shown.encode(errors="replace"))
-            continue
+            if not isinstance(error, UnknownFields):
+                continue
+            key, value, missing_columns = error.key, error.value, UNTOLD
         record = Record(offset=record_offset, position=line, key=key, value=value)
         yield SourceBatch(SegmentPlace(), header((record,), line=line), (record,), missing_columns)
         record_offset += 1

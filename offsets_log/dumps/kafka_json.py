@@ -6,11 +6,19 @@ References: ``CoordinatorRecordJsonConverters.java``.
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from json import loads as parse
 from typing import Any
 
-from offsets_log.errors import CorruptRecordError, OffsetsLogError, UnknownRecordTypeError, UnsupportedVersionError
+from offsets_log.errors import (
+    CorruptRecordError,
+    OffsetsLogError,
+    UnknownRecordTypeError,
+    UnsupportedError,
+    UnsupportedVersionError,
+)
+from offsets_log.kafka_releases import NEWEST
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,
@@ -20,7 +28,7 @@ from offsets_log.messages.consumer_protocol import (
     encode_embedded,
 )
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, RecordType, encode_coordinator_record
-from offsets_log.messages.schema import Message
+from offsets_log.messages.schema import ArrayOf, Field, Message, Struct, WireType
 
 Json = dict[str, Any]
 
@@ -43,19 +51,42 @@ def record_type(number: object) -> RecordType:
     return RECORD_TYPES[number]
 
 
-def coordinator_record(number: object, key: object, version: object, value: object) -> CoordinatorRecord:
+class UnknownFields(UnsupportedError):
+    """A record's value has fields that no known release has: a newer one wrote it. Its other fields are known.
+
+    Attributes:
+        key, value: the record's bytes without those fields.
+    """
+
+    def __init__(self, names: Iterable[str], key: bytes, value: bytes | None) -> None:
+        super().__init__(
+            f"{', '.join(names)}: no release up to {NEWEST.name} has this; it is left out, the record's other fields "
+            "are used",
+            field="value",
+        )
+        self.key, self.value = key, value
+
+
+def told_record(number: object, key: object, version: object, value: object) -> tuple[CoordinatorRecord, list[str]]:
     """Build a record from its JSON; a value of None is a tombstone. Expanded consumer members become bytes again.
 
-    If several layouts share one version number, the first one that has exactly these fields is taken.
+    If several layouts share one version number, the first one that has exactly these fields is taken; else the newest
+    one, if only fields are left over that it has in no version.
+
+    Returns:
+        The record, and the paths of fields in the value that no known release has.
 
     Raises:
-        CorruptRecordError: the JSON does not fit the record's tables, or says more than they hold.
+        CorruptRecordError: the JSON does not fit the record's tables.
         UnknownRecordTypeError, UnsupportedVersionError: there is no such record type or value version.
+        UnsupportedError: the key has unknown fields, without which it is another key.
     """
     row = record_type(number)
-    key_fields = _fields(row.key, key, 0, "key")
+    key_fields, unknown = _fields(row.key, key, 0, "key")
+    if unknown:
+        raise UnsupportedError(f"{', '.join(unknown)}: no release up to {NEWEST.name} has this", field="key")
     if value is None:
-        return CoordinatorRecord(record_type=row.number, key=key_fields)
+        return CoordinatorRecord(record_type=row.number, key=key_fields), []
     if isinstance(version, str) and version.isascii() and version.isdigit():
         version = int(version[:6])
     if not isinstance(version, int) or isinstance(version, bool):
@@ -64,26 +95,37 @@ def coordinator_record(number: object, key: object, version: object, value: obje
     if not layouts:
         raise UnsupportedVersionError(f"{row.name} has no known value version {version}", field="value")
     value = _collapsed(row.number, value)
+    found: list[tuple[dict[str, Any], list[str], Message]] = []
     first_error: OffsetsLogError | None = None
     for layout in layouts:
         try:
-            fields = _fields(layout, value, version, "value")
+            found.append((*_fields(layout, value, version, "value"), layout))
         except CorruptRecordError as error:
             first_error = first_error or error
-            continue
-        return CoordinatorRecord(
-            record_type=row.number, key=key_fields, value_version=version, value=fields, layout=layout
-        )
-    assert first_error is not None
-    raise first_error
+    if not found:
+        assert first_error is not None
+        raise first_error
+    fields, unknown, layout = min(found, key=lambda one: len(one[1]))
+    made = CoordinatorRecord(record_type=row.number, key=key_fields, value_version=version, value=fields, layout=layout)
+    return made, unknown
 
 
 def record_bytes(number: object, key: object, version: object, value: object) -> tuple[bytes, bytes | None]:
-    """Return the record's key and value as bytes. Raises what `coordinator_record` does."""
-    return encode_coordinator_record(coordinator_record(number, key, version, value))
+    """Return the record's key and value as bytes.
+
+    Raises:
+        UnknownFields: the value has fields that are not known; the error has the bytes of the others.
+        OffsetsLogError: what `told_record` raises.
+    """
+    record, unknown = told_record(number, key, version, value)
+    told = encode_coordinator_record(record)
+    if unknown:
+        raise UnknownFields(unknown, *told)
+    return told
 
 
-def _fields(table: Message, json: object, version: int, root: str) -> dict[str, Any]:
+def _fields(table: Message, json: object, version: int, root: str) -> tuple[dict[str, Any], list[str]]:
+    """Return a message's fields, and the paths of those that the table has in no version."""
     if not isinstance(json, dict):
         raise CorruptRecordError("it is no JSON object", field=root)
     try:
@@ -91,10 +133,36 @@ def _fields(table: Message, json: object, version: int, root: str) -> dict[str, 
         told = table.to_json(fields, version)
     except SHAPE_ERRORS as error:
         raise CorruptRecordError(f"it is not of {table.name} version {version}: {error!r}", field=root) from None
-    if told != json:
+    if told == json:
+        return fields, []
+    unknown = list(_beyond(table.fields, json, told, ""))
+    if None in unknown:
         names = sorted(name for name in {*told, *json} if told.get(name, ...) != json.get(name, ...))
         raise CorruptRecordError(f"{', '.join(names)}: not as in {table.name} version {version}", field=root)
-    return fields
+    return fields, sorted({name for name in unknown if name is not None})
+
+
+def _beyond(fields: tuple[Field, ...], json: Json, told: Json, path: str) -> Iterator[str | None]:
+    """Yield the path of each field in the JSON that a table does not have; None for any other difference."""
+    of = {field.json_name: field.type for field in fields}
+    for name in {*json, *told}:
+        if name not in of:
+            yield f"{path}{name}"
+        elif name not in json or name not in told:
+            yield None
+        else:
+            yield from _beyond_in(of[name], json[name], told[name], f"{path}{name}")
+
+
+def _beyond_in(type_: WireType, json: Any, told: Any, path: str) -> Iterator[str | None]:
+    match type_, json, told:
+        case Struct(fields), dict(), dict():
+            yield from _beyond(fields, json, told, f"{path}.")
+        case ArrayOf(element), list(), list() if len(json) == len(told):
+            for item, own in zip(json, told, strict=True):
+                yield from _beyond_in(element, item, own, f"{path}[]")
+        case _ if json != told:
+            yield None
 
 
 # ------------------------------------------------------------------------------------ expanded members
@@ -135,7 +203,9 @@ def _member_bytes(table: EmbeddedMessage, json: Json, root: str) -> str:
         version = 0
     if not isinstance(version, int) or not table.has_version(table.layout_version(version)):
         raise CorruptRecordError("these bytes cannot be had from what is shown", field=root)
-    fields = _fields(table, {name: json[name] for name in names}, table.layout_version(version), root)
+    fields, unknown = _fields(table, {name: json[name] for name in names}, table.layout_version(version), root)
+    if unknown:
+        raise CorruptRecordError(f"{', '.join(unknown)}: these bytes cannot be had from what is shown", field=root)
     try:
         trailing = bytes.fromhex(json.get("trailing_hex", ""))
     except SHAPE_ERRORS:

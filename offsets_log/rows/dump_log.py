@@ -1,4 +1,4 @@
-"""Print events as the lines of ``kafka-dump-log --offsets-decoder`` 4.x, for people and scripts that know them.
+"""Print events as the lines of ``kafka-dump-log --offsets-decoder`` of the newest release, for people and scripts.
 
 References: ``tools/.../DumpLogSegments.java``.
 """
@@ -18,10 +18,14 @@ from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
 from offsets_log.messages.registry import CoordinatorRecord, record_type_of
 from offsets_log.messages.state_topics import StateRecord
+from offsets_log.messages.transaction_log import TRANSACTION_STATES
 
 EXPANDED = {"subscription": decode_subscription, "assignment": decode_assignment}
 EXPANDED_TYPE = "consumer"
 """Protocol type of groups for whose members the tool shows these fields as JSON, where they parse."""
+
+STATUS = "transactionStatus"
+"""A name since 4.4, before a number (``K44-54``)."""
 
 TIMESTAMP_TYPE_NAMES = {"create": "CreateTime", "log_append": "LogAppendTime", "none": "NoTimestampType"}
 
@@ -120,7 +124,11 @@ def _key(decoded: CoordinatorRecord | StateRecord) -> str:
 
 def _state_payload(decoded: StateRecord) -> str:
     data = decoded.value_json()
-    return "<DELETE>" if data is None else json_text({"version": str(decoded.value_version), "data": data})
+    if data is None:
+        return "<DELETE>"
+    if (status := data.get(STATUS)) is not None:
+        data[STATUS] = TRANSACTION_STATES.get(status, status)
+    return json_text({"version": str(decoded.value_version), "data": data})
 
 
 def _payload(decoded: CoordinatorRecord) -> str:
