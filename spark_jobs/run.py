@@ -51,7 +51,7 @@ DAEMON = "spark.python.daemon.module"
 """Setting of the module that starts Python workers."""
 HERE = "local"
 """A master on this machine, where workers import what this process can: such sessions start faster."""
-PATIENCE = {"spark.python.authenticate.socketTimeout": "300s"}
+PATIENCE: dict[str, bool | float | int | str | None] = {"spark.python.authenticate.socketTimeout": "300s"}
 """How long Java and Python wait for each other's connections: after Spark's 15 s a busy machine would end a stream."""
 GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Environment variable that is set for programs run by spark-submit."""
