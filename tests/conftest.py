@@ -43,12 +43,10 @@ TOGETHER = tuple(
     for name in (
         "following",
         "equality",
-        "engine",
         "programs",
         "data_directories",
         "clean",
         "missing_log",
-        "translate",
         "daemon",
         "benchmark",
     )
@@ -68,7 +66,6 @@ FIRST = (
     "tests/columnar/test_compiled.py",
     "tests/restore/test_round_trip.py",
     "tests/translation/test_live.py",
-    "tests/spark/test_in_order.py",
     "tests/restore/test_secure.py",
     "tests/pulling/test_live.py",
     "tests/coordinator/test_real_broker.py",

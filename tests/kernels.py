@@ -18,7 +18,12 @@ CHECKED = "NUMBA_BOUNDSCHECK"
 IN_THE_BACKGROUND = 10
 """How much such a process gives way to tests, whose turn for its code comes late."""
 
-NOT_IN_MODES = ("aligning.", "cleaning.whole.", "shuffle.", "texts.")
+NOT_IN_MODES = (
+    "aligning.", "choose.choice.follow", "cleaning.producers.", "cleaning.table.rehash", "cleaning.table.spread",
+    "cleaning.whole.", "events.entries.", "folds.census.", "folds.merge.compact_open", "folds.transactions.end_one",
+    "history.kernels.mark_one", "materialize.arrow.", "scan.batch_rows.", "scan.interner.fill_slots", "shuffle.",
+    "texts.",
+)  # fmt: skip
 """How the places of the kernels begin that no test of modes runs."""
 
 _STARTED: list[subprocess.Popen[bytes]] = []
