@@ -10,7 +10,9 @@ import json
 import math
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from hypothesis import HealthCheck, settings
 from offsets_log.columnar.jit import compiled, modes
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from tests import kernels
-from tests.shared_files import unpacked
+from tests.shared_files import after_the_first, unpacked
 
 PACKED = Path(__file__).parent / "recordings"
 VECTORS = Path(__file__).parent / "vectors"
@@ -185,6 +187,13 @@ def turn_of(nodeid: str) -> int:
     if file == MODES:  # which waits until all of its kernels are compiled
         return len(FIRST) + 1
     return FIRST.index(file) if file in FIRST else len(FIRST) + 2 * file.startswith(LAST)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What pytest compiles of all tests one worker compiles, in a third of a minute; the others read what it keeps."""
+    with nullcontext() if sys.dont_write_bytecode else after_the_first(Path(__file__).parent):
+        return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

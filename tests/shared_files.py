@@ -45,14 +45,34 @@ def one_at_a_time(place: Path) -> Iterator[Path]:
     """The folder beside a place in which it is made: one process has it at a time, emptied, and the others wait."""
     folder = place.with_name(f".{place.name}.making")
     folder.mkdir(parents=True, exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with _open(folder) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _empty(folder)
-        yield folder
+        try:
+            yield folder
+        finally:
+            _empty(folder)
+
+
+@contextmanager
+def after_the_first(folder: Path) -> Iterator[None]:
+    """Do what is cheaper once a process has done it: the first is alone, the others wait for it and go together."""
+    with _open(folder) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+
+
+@contextmanager
+def _open(folder: Path) -> Iterator[int]:
+    """A folder as something to lock: no lock outlives its process."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield opened
     finally:
-        _empty(folder)
-        os.close(lock)
+        os.close(opened)
 
 
 def _empty(folder: Path) -> None:

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier, Event
 
 import pytest
 
-from tests.shared_files import made_once, unpacked
+from tests.shared_files import after_the_first, made_once, unpacked
 
 ROOT = Path(__file__).parents[1]
 RACING = 8
@@ -113,6 +115,32 @@ def test_a_process_of_a_maker_that_was_killed_writes_where_nobody_looks(tmp_path
     with pytest.raises(FileNotFoundError):
         left[0]()
     assert list(place.iterdir()) == []
+
+
+def test_who_comes_while_the_first_is_at_work_waits_and_goes_with_the_others(tmp_path: Path) -> None:
+    together = Barrier(3)
+    first_has_begun, first_may_end = Event(), Event()
+    order: list[str] = []
+
+    def first() -> None:
+        with after_the_first(tmp_path):
+            first_has_begun.set()
+            first_may_end.wait()
+            order.append("first")
+
+    def other() -> None:
+        with after_the_first(tmp_path):
+            together.wait()  # none of them is alone
+            order.append("other")
+
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(first)]
+        first_has_begun.wait()
+        running += [pool.submit(other) for _ in range(3)]
+        first_may_end.set()
+        for one in running:
+            one.result()
+    assert order == ["first", *["other"] * 3]
 
 
 def test_archives_are_unpacked(tmp_path: Path) -> None:
