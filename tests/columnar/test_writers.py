@@ -17,7 +17,6 @@ from offsets_log.columnar.folds import replay as folds_replay
 from offsets_log.columnar.folds.replay import Replay, replay_logs
 from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_log
 from offsets_log.columnar.scan.reading import Threads
-from offsets_log.columnar.shuffle.counts import join_writers, writers_bytes, writers_of
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, Until
 from offsets_log.investigate.bulk_clients import HeldWriters
@@ -187,16 +186,6 @@ def test_generated_logs(per, steps, pieces, end, shown) -> None:  # type: ignore
     log = build(steps).log
     assert_equal([log], per, pieces=(1, pieces), filters=(shown,))
     assert_equal([log], per, Until(record_offset=end), pieces=(pieces,), filters=(shown,))
-
-
-@pytest.mark.parametrize("per", sorted(PER.keys() - HELD))
-def test_counts_of_pieces_are_joined_elsewhere(per: str) -> None:
-    log = test_newer.plain_log()
-    state = count_log(log, per, note=lambda seen: None)
-    joined = writers_of(join_writers([writers_bytes(state)], log.segments[0].base_offset or 0))
-    found = BulkWriters(per)
-    found.add(joined, log.offsets_partition)
-    assert (top_rows(found.finish(), "bytes"), 0) == by_construct([log], per, EVERYTHING, ALL)
 
 
 @EACH_PER
