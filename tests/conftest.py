@@ -190,9 +190,10 @@ def turn_of(nodeid: str) -> int:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """What pytest compiles of all tests one worker compiles, in a third of a minute; the others read what it keeps."""
-    with nullcontext() if sys.dont_write_bytecode else after_the_first(Path(__file__).parent):
+    keeps = hasattr(session.config, "workerinput") and not sys.dont_write_bytecode
+    with after_the_first(Path(__file__).parent) if keeps else nullcontext():
         return (yield)
 
 
