@@ -40,7 +40,7 @@ from spark_jobs.pieces import columns_of
 TASK_BYTES = 1 << 22
 """Small slices are read by one task, up to about so many bytes."""
 ROWS_IN_BATCH = 1 << 16
-ONLY_AT_ONCE = ("until_offset", "until_time", "survey", "per", "push_filters", "pieces", "piece_bytes")
+ONLY_AT_ONCE = ("until_offset", "until_time", "push_filters", "pieces", "piece_bytes")
 """Options that make no sense for a stream."""
 
 
