@@ -9,10 +9,11 @@ MUTANTS ?= 10
 SEED ?= 1
 SUBJECTS ?=
 
-.PHONY: help demo test test-fast check docs wheel fuzz mutants bench java browser clean
+.PHONY: help demo kernels test test-fast check docs wheel fuzz mutants bench java browser clean
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
+	@echo "make kernels  compile the kernels for large logs now, so that the first one waits for none"
 	@echo "make test   install what the tests need and run everything, checks included; EXAMPLES=10: random tests longer"
 	@echo "make test-fast  what says most in little time: no Java, no browser, few recordings"
 	@echo "make check  formatting, lint, types, import contracts, dead code"
@@ -30,6 +31,9 @@ demo: $(VENV)/.installed
 	@echo '  $(BIN)/offsets-log info samples/kafka-4.3-mixed/log'
 	@echo '  $(BIN)/offsets-log decode samples/kafka-4.3-mixed/log -g "metrics-*" --expand | head -3'
 	@echo '  $(BIN)/offsets-log compact YOUR-DATA-DIRECTORY -o csv --to offsets.csv'
+
+kernels: $(VENV)/.installed
+	$(BIN)/python -m tools.shipped_kernels --keep
 
 # Tests start hundreds of processes: what these import is compiled once.
 PYTEST = PYTHONDONTWRITEBYTECODE= OFFSETS_LOG_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest

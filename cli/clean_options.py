@@ -129,7 +129,7 @@ class Changes:
         def store(pieces: Any) -> Any:
             return mapped(stack, pieces)
 
-        in_bulk = session.engine.is_large
+        in_bulk = session.engine.is_large_for("cleaning.sifting.sift")
         drops = self._drops(session, log)
         if drops:
             log, opened = dropped(log, opened, drops, settings, store, in_bulk=in_bulk)

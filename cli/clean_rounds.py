@@ -71,11 +71,10 @@ class Machine:
     def rounds(self, session: Session, settings: Settings) -> Rounds:
         """Return what opens and cleans partitions."""
         engine = session.engine
-        if engine.is_large:
-            from offsets_log.columnar.cleaning.sifting import sift
-
-            engine.compile_first(sift)
-        return Rounds(settings, session.account.advance, in_bulk=engine.is_large)
+        is_large = engine.is_large_for("cleaning.sifting.sift")
+        if is_large:
+            engine.compile_first("cleaning.sifting.sift")
+        return Rounds(settings, session.account.advance, in_bulk=is_large)
 
     def place(self, session: Session, to: str, stack: ExitStack) -> Place:
         """Make the new directory, as `place_here`."""

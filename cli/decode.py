@@ -73,7 +73,7 @@ def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: 
             write_events(session, output.to, account.watch)
             return
         with destination(output, session.inputs.files) as stream:
-            is_bulk = session.engine.is_bulk and not reading.strict
+            is_bulk = session.engine.is_bulk_for("events.kernels.fill") and not reading.strict
             if as_ is not None and is_bulk:
                 from offsets_log.columnar.sinks.forms import dump_log_form
 
@@ -160,7 +160,9 @@ def _write_in_bulk(session: Session, write: Write, form: Form) -> int:
 
     with Parts(write) as parts:
         to = Destination(parts.keep, parts.release, PART_BYTES)
-        return session.engine.export_in_bulk(to, is_filtered=True, chunk=Press(form).chunk)
+        return session.engine.export_in_bulk(
+            to, is_filtered=True, chunk=Press(form).chunk, also=("sinks.kernels.write_lines",)
+        )
 
 
 class _Account:

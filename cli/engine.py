@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cli.account import Account
+from cli.account import Account, say
 from cli.inputs import Inputs
 from cli.processors import processors
+from cli.progress import progress
 from offsets_log.columnar.large import is_large
 from offsets_log.events import LogEvent, Wants
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
@@ -19,6 +20,7 @@ from offsets_log.replay.profile import Profile
 from offsets_log.rows.activity import Activity
 from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.survey import Survey
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.broker.loading import ReplayInBulk
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from offsets_log.columnar.folds.overviews import OverviewState
     from offsets_log.columnar.folds.replay import Replay, Replayed
     from offsets_log.columnar.folds.writers import WritersState
-    from offsets_log.columnar.jit.compiled import Kernel
     from offsets_log.columnar.scan.reading import Threads
     from offsets_log.data_directory.decisions import Outcomes
     from offsets_log.replay.releases import Release
@@ -86,12 +87,11 @@ class Engine:
         Args:
             start: record offset to start at, if only this log is asked by the selection.
         """
-        if not self.is_bulk:
+        if not self.is_bulk_for("choose.choice.choose"):
             return self.events(log, start or 0, wants)
-        from offsets_log.columnar.choose.choice import choose
         from offsets_log.columnar.choose.selected import selected_events
 
-        self.compile_first(choose)
+        self.compile_first("choose.choice.choose")
         until, release = self.inputs.until(log), self.inputs.reading.kafka
         events = selected_events(
             log, selection, start=start or 0, until=until, release=release, wants=wants, advance=self.account.advance
@@ -115,23 +115,36 @@ class Engine:
     @property
     def is_bulk(self) -> bool:
         """Whether there is so much to read that kernels (`offsets_log.columnar`) do it."""
+        return self.is_bulk_for("folds.offsets.scan")
+
+    def is_bulk_for(self, largest: str) -> bool:
+        """Return whether kernels do it; ``largest`` as of `is_large_for`."""
         is_known = not any(log.topic or log.missing_columns - UNTOLD_IN_BULK for log in self.inputs.logs)
-        return is_known and self.is_large
+        return is_known and self.is_large_for(largest)
 
-    @property
-    def is_large(self) -> bool:
-        """Whether there is so much to read that kernels are worth their start."""
-        return is_large(sum(log.bytes_to_read or log.size_bytes for log in self.inputs.logs))
+    def is_large_for(self, largest: str) -> bool:
+        """Return whether there is so much to read that kernels are worth their start; ``largest`` as of `is_large`."""
+        return is_large(sum(log.bytes_to_read or log.size_bytes for log in self.inputs.logs), largest)
 
-    def compile_first(self, largest: Kernel[Any]) -> None:
-        """Report the wait if a kernel has to be compiled, and compile the smaller ones at the same time."""
-        from offsets_log.columnar.jit.compiled import compile_beside, is_kept
-        from offsets_log.columnar.jit.sources import place_of
-        from offsets_log.columnar.warm import WITH
+    def compile_first(self, largest: str, *also: str) -> None:
+        """Wait until the kernels that are needed are compiled, if they are not kept, and show how far that is.
 
-        if not is_kept(largest):
-            self.account.say("compiling for this machine, once: less than a minute; the rest follows in the background")
-            compile_beside(but=largest, first=WITH[place_of(largest.function)])
+        Args:
+            largest: the place of the largest kernel that is needed, as in `needs.WITH`.
+            also: others that are needed.
+        """
+        from offsets_log.columnar.jit.making import make
+        from offsets_log.columnar.needs import lacking
+
+        if lacked := lacking(largest, *also):
+            self.account.say(
+                f"compiling {counted(len(lacked), 'kernel')} for this machine, once: some ten seconds; those of other "
+                "commands follow when nobody waits"
+            )
+            reading = self.inputs.reading
+            how: Any = {"is_wanted": reading.progress, "is_quiet": reading.quiet, "long": 1}
+            with progress(len(lacked), say, unit="kernels", done="compiled", **how) as advance:
+                make([of.wanted for of in lacked], advance)
 
     @property
     def threads(self) -> Threads:
@@ -146,19 +159,19 @@ class Engine:
         found: Mapping[int, Survey] | None = None,
         *,
         replay: Callable[..., Replay] | None = None,
-        largest: Kernel[Any] | None = None,
+        largest: str = "folds.offsets.scan",
+        also: Sequence[str] = (),
     ) -> Iterator[Replayed]:
         """Replay all partitions up to the bounds, in their order.
 
         Args:
             found: ``id`` of each log → the survey of it.
             replay: makes another kind of replays.
-            largest: the largest kernel that these replays need.
+            largest: the largest kernel that these replays need, and ``also`` others, as of `compile_first`.
         """
-        from offsets_log.columnar.folds.offsets import scan
         from offsets_log.columnar.folds.replay import Replay, replay_logs
 
-        self.compile_first(largest or scan)
+        self.compile_first(largest, *also)
         replays = replay_logs(
             self.inputs.logs,
             profile,
@@ -177,10 +190,9 @@ class Engine:
             shown: `ALL`, or which are asked for.
             how: more arguments of it.
         """
-        from offsets_log.columnar.folds.tally import scan
         from offsets_log.columnar.folds.writers import count_log
 
-        self.compile_first(scan)
+        self.compile_first("folds.tally.scan", "folds.tally.end_minutes")
         return count_log(
             log,
             per,
@@ -196,9 +208,8 @@ class Engine:
         """Load all partitions up to the bounds by the rules of releases, in their order."""
         from offsets_log.checking.bulk import check_logs, profiles_of
         from offsets_log.checking.bulk_answers import partition_check
-        from offsets_log.columnar.folds.offsets import scan
 
-        self.compile_first(scan)
+        self.compile_first("folds.offsets.scan", "folds.inspection.locate")
         checked = check_logs(
             self.inputs.logs,
             profiles_of(releases),
@@ -229,18 +240,23 @@ class Engine:
         return replay_loads
 
     def export_in_bulk(
-        self, to: Destination, *, chunk: Callable[[tuple[int, int] | None], Chunk], is_filtered: bool = False
+        self,
+        to: Destination,
+        *,
+        chunk: Callable[[tuple[int, int] | None], Chunk],
+        is_filtered: bool = False,
+        also: Sequence[str] = (),
     ) -> int:
         """Write all records up to the bounds in parts, as Arrow tables or otherwise; return how many there are.
 
         Args:
             chunk: returns, for a release, what turns its records into that.
             is_filtered: only records of the groups and topics that are shown; markers belong to none.
+            also: kernels that chunks need.
         """
         from offsets_log.columnar.events.export import Export
-        from offsets_log.columnar.events.kernels import fill
 
-        self.compile_first(fill)
+        self.compile_first("events.kernels.fill", *also)
         export = Export(
             to,
             chunk=chunk,
@@ -288,7 +304,6 @@ class Engine:
 
     def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
         """Yield every partition as `load_all` does, with what else was noted of its records; in bulk only."""
-        from offsets_log.columnar.folds.overview import scan
         from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
 
         kind = partial(
@@ -297,7 +312,7 @@ class Engine:
             shows_topic=self.inputs.shows_topic if self.inputs.reading.topic else None,
         )
         seen = {id(log): Survey.of(log) for log in self.inputs.logs}
-        for replayed in self.replay_in_bulk(profile, seen, replay=kind, largest=scan):
+        for replayed in self.replay_in_bulk(profile, seen, replay=kind, largest="folds.overview.scan"):
             assert isinstance(replayed.state, OverviewState)
             log, state, found = finished(replayed, seen[id(replayed.log)], whole_groups=True)
             yield log, state.showing(self.inputs.shows_group, self.inputs.shows_topic), found, replayed.state
@@ -312,7 +327,7 @@ class Engine:
         from offsets_log.columnar.folds.surveys import SurveyingReplay
 
         seen = {id(log): Survey.of(log) for log in self.inputs.logs}
-        for replayed in self.replay_in_bulk(profile, seen, replay=SurveyingReplay):
+        for replayed in self.replay_in_bulk(profile, seen, replay=SurveyingReplay, also=("folds.census.begin",)):
             from offsets_log.columnar.materialize.values import holdings
             from offsets_log.columnar.scan.layout import Scanner
 

@@ -158,7 +158,7 @@ def command(
                 session.account.say(words)
         shows_key = None if shows_all else shows(session)
         asking = _Asking(session, output, PROFILES[profile], shows_key, read_topic_ids(topic_ids), rows)
-        counts = _answer_in_bulk(asking) if session.engine.is_bulk else None
+        counts = _answer_in_bulk(asking) if session.engine.is_bulk_for(SCAN) else None
         counts = counts or _answer(asking)
         session.account.finish(
             f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
@@ -290,16 +290,18 @@ def _answer(asking: _Asking) -> _Counts:
     )
 
 
+SCAN = "history.kernels.scan"
+
+
 def _answer_in_bulk(asking: _Asking) -> _Counts | None:
     """Write the history by kernels; return None before anything is written if they cannot tell all of it."""
     from offsets_log.columnar.history.entries import CHANGE, COMMIT, EVENT, REWOUND
-    from offsets_log.columnar.history.kernels import scan
     from offsets_log.columnar.history.slow_path import BeyondError
     from offsets_log.disk.scratch import Scratch
     from offsets_log.investigate.bulk_history import BulkHistory
 
     session = asking.session
-    session.engine.compile_first(scan)
+    session.engine.compile_first(SCAN, "history.lines.write")
     seen: list[tuple[PartitionLog, list[Seen], int]] = []
     with ExitStack() as stack:
         history = BulkHistory(

@@ -321,7 +321,7 @@ def find_stops(inputs: Inputs, time_ms: int) -> Iterator[tuple[PartitionLog, Sto
     """Yield the logs that a bound by time ends, and where; only headers are read."""
     from offsets_log.columnar.scan.time_bound import find_stop
 
-    in_bulk = is_large(sum(log.bytes_to_read for log in inputs.logs))
+    in_bulk = is_large(sum(log.bytes_to_read for log in inputs.logs), "scan.batch_rows._note")
     for log in inputs.logs:
         if (stop := find_stop(log, time_ms, inputs.until(log).record_offset, in_bulk=in_bulk)) is not None:
             yield log, stop

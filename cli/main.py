@@ -184,6 +184,9 @@ def run() -> None:
         if not any(word == "--to" or word.startswith("--to=") for word in sys.argv):
             hint = "" if sys.argv[1:2] == ["serve"] else "; --to FILE writes into a file"
             sys.exit(f"offsets-log: error: standard output is closed{hint}")
+    from cli.signals import end_at_interrupts
+
+    end_at_interrupts()
     try:
         main()
     except OSError as error:

@@ -182,7 +182,7 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
         files = _EventFiles(directory)
         records = (
             session.engine.export_in_bulk(Destination(files.write), is_filtered=True, chunk=TableChunk)
-            if session.engine.is_bulk
+            if session.engine.is_bulk_for("events.kernels.fill")
             else _export(session, files, watch)
         )
         files.finish()

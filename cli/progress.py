@@ -95,6 +95,7 @@ def _bar(total: int, unit: str, done: str) -> Iterator[Advance]:
         MofNCompleteColumn,
         Progress,
         ProgressColumn,
+        SpinnerColumn,
         TextColumn,
         TimeRemainingColumn,
         TransferSpeedColumn,
@@ -102,8 +103,18 @@ def _bar(total: int, unit: str, done: str) -> Iterator[Advance]:
 
     counts: tuple[ProgressColumn, ...] = (DownloadColumn(), TransferSpeedColumn())
     if unit != BYTES:
-        counts = MofNCompleteColumn(), TextColumn(unit)
+        counts = MofNCompleteColumn(), TextColumn(unit), SpinnerColumn()
     columns = (TextColumn(done), BarColumn(), *counts, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=total)
-        yield lambda count: bar.advance(task, count)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("reading", total=total)
+
+    def advance(count: int) -> None:
+        bar.start()  # not before anything is done: until then other bars may be shown
+        bar.advance(task, count)
+
+    try:
+        if unit != BYTES:
+            bar.start()
+        yield advance
+    finally:
+        bar.stop()

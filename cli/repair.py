@@ -134,15 +134,17 @@ def _check_quarantine(quarantine: str | None, asked: FolderOptions) -> None:
         fail(error)
 
 
+WHOLE = "cleaning.whole.whole"
+
+
 class _Repairing:
     """The partitions of a run."""
 
     def __init__(self, session: Session, drop_unloadable: Release | None, folders: PartitionFolders) -> None:
         self._session, self._release, self._folders = session, drop_unloadable, folders
-        if session.engine.is_large:
-            from offsets_log.columnar.cleaning.whole import whole
-
-            session.engine.compile_first(whole)
+        self._in_bulk = session.engine.is_large_for(WHOLE)
+        if self._in_bulk:
+            session.engine.compile_first(WHOLE)
 
     def repair(self, log: PartitionLog) -> Row:
         """Repair one partition, and make its folder in the directory."""
@@ -150,7 +152,7 @@ class _Repairing:
         from offsets_log.repairing.writing import repair
 
         partition = partition_of(log)
-        in_bulk = self._session.engine.is_large
+        in_bulk = self._in_bulk
         with ExitStack() as stack:
             made = None if self._release is None else _Made(self._folders, partition, stack)
             done = repair(

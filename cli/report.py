@@ -66,7 +66,7 @@ def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> No
         samples = Samples(
             memory.profile, shows_group=session.inputs.shows_group, shows_topic=session.inputs.shows_topic
         )
-        read = _read_in_bulk if session.engine.is_bulk else _read_once
+        read = _read_in_bulk if session.engine.is_bulk_for("folds.overview.scan") else _read_once
         writers, groups = read(session, memory, samples)
         logs = lag_logs(session, lag)
         served = [value for part in memory.parts for value in part.state.iter_served()] if logs else []

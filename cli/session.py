@@ -85,6 +85,7 @@ def open_session(
             for absent in session.inputs.absent:
                 session.account.tell(absent)
             yield session
+        _compile_rest()
     except OffsetsLogError as error:
         fail(error)
     sys.exit(session.account.exit_status)
@@ -111,6 +112,14 @@ def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None, 
             comparing=partial(progress, say=say, is_wanted=reading.progress, is_quiet=reading.quiet, done="compared"),
         )
     return Inputs(reading, stack.enter_context(opened))
+
+
+def _compile_rest() -> None:
+    """After the answer, have all kernels compiled if this run lacked some: later ones wait for none."""
+    if (needs := sys.modules.get("offsets_log.columnar.needs")) is not None and needs.LACKED:
+        from offsets_log.columnar.jit.making import start_rest
+
+        start_rest()
 
 
 def _of_ending(output: Output | None) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -24,6 +25,18 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for name, handler in before.items():
             signal.signal(getattr(signal, name), handler)
+
+
+def end_at_interrupts() -> None:
+    """Have an interrupt end the processes that compile too: threads may wait for them, and an exit for these."""
+
+    def interrupt(number: int, frame: object) -> None:
+        if (making := sys.modules.get("offsets_log.columnar.jit.making")) is not None:
+            making.end_all()
+        signal.default_int_handler(number, None)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
 
 
 AGAIN_S = 1.0

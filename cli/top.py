@@ -67,7 +67,7 @@ def command(
         names = session.inputs.topic_ids | read_topic_ids(topic_ids)
         tells_bytes = "bytes" not in session.inputs.missing_columns
         remains = w.Remains()
-        if session.engine.is_bulk:
+        if session.engine.is_bulk_for("folds.tally.scan"):
             writers = _in_bulk(session, per, names, remains)
         else:
             writers = _one_by_one(session, per, names, remains)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from offsets_log.columnar.jit import compiled, modes
+from offsets_log.columnar.jit import compiled, making, modes
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from tests import kernels
 from tests.shared_files import after_the_first, unpacked
@@ -222,7 +222,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
     if len(session.items) < MANY or modes.IS_PYTHON or session.config.option.collectonly:
         return
-    compiled._BESIDE.append(compiled.Beside(kernels.compile_all(), first=("",)))
+    making.make = compiled.make = kernels.waiting(kernels.compile_all(), making.make)
     if any(item.nodeid.startswith(MODES) for item in session.items) and not modes.IS_CHECKED:
         kernels.compile_all(checked=True, niceness=kernels.IN_THE_BACKGROUND)
 
@@ -242,6 +242,13 @@ def _is_of_slow_recording(item: pytest.Item) -> bool:
 def no_word_of_how_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands say no more on standard error where the machine is slow."""
     monkeypatch.setattr("cli.progress.LINE_EVERY_S", math.inf)
+
+
+@pytest.fixture(autouse=True)
+def whatever_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands choose kernels by the size of logs alone, and none has others compiled."""
+    monkeypatch.setattr("offsets_log.columnar.large.PLAIN_BYTES_PER_S", 0)
+    monkeypatch.setattr("cli.session._compile_rest", lambda: None)
 
 
 BulkFrom = Callable[[int], None]

@@ -7,13 +7,18 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
-from offsets_log.columnar.jit import compiled, modes
+from offsets_log.columnar.jit import making, modes
 from offsets_log.columnar.jit.keeping import cache_base
+from offsets_log.columnar.jit.making import Wanted
 from offsets_log.columnar.jit.sources import place_of
 
 ROOT = Path(__file__).parents[1]
+WAIT_S = 0.02
 CHECKED = "NUMBA_BOUNDSCHECK"
 IN_THE_BACKGROUND = 10
 """How much such a process gives way to tests, whose turn for its code comes late."""
@@ -67,6 +72,18 @@ def _is_ours(file: int, kind: int) -> bool:
     return True
 
 
+def waiting(other: Compiling, make: Callable[..., None]) -> Callable[..., None]:
+    """Return what has kernels compiled that another process has not when it ends, and waits for the others."""
+
+    def wait_and_make(wanted: Iterable[Wanted], *how: Any) -> None:
+        todo = [*wanted]
+        while other.poll() is None and not all(one.file.exists() for one in todo):
+            time.sleep(WAIT_S)
+        make([one for one in todo if not one.file.exists()], *how)
+
+    return wait_and_make
+
+
 def stop() -> None:
     """End what was started here: what no test has needed is not compiled."""
     for process in _STARTED:
@@ -86,5 +103,5 @@ def link_checked() -> None:
 if __name__ == "__main__":
     os.nice(int(sys.argv[1]))
     command = ("-c", "from tests.kernels import link_checked; link_checked()")
-    command = command if modes.IS_CHECKED else ("-m", compiled.WARM)
-    os.execve(sys.executable, (sys.executable, *command), compiled.environment())
+    command = command if modes.IS_CHECKED else ("-m", making.REST)
+    os.execve(sys.executable, (sys.executable, *command), making.environment())

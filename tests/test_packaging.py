@@ -24,11 +24,10 @@ ROOT = Path(__file__).parent.parent
 SAMPLE = str(ROOT / "samples" / "kafka-4.3-mixed" / "log")
 PROGRAM = "from cli.main import run; run()"
 IN_BULK = f"""
-import atexit
 from offsets_log.columnar import large
-from offsets_log.columnar.jit import compiled
-large.BULK_FROM_BYTES = 0
-atexit.register(lambda: [beside.process.kill() for beside in compiled._BESIDE])  # no kernels but the command's
+from offsets_log.columnar.jit import making
+large.BULK_FROM_BYTES = large.PLAIN_BYTES_PER_S = 0
+making.start_rest = lambda: None
 {PROGRAM}
 """
 HAS_COMMON = common_stamp_of(warm.__name__) is not None

@@ -1,6 +1,7 @@
 """Kernels as files of the package, for a wheel that need not compile any where it is installed: ``make wheel``.
 
     python -m tools.shipped_kernels [FOLDER]
+    python -m tools.shipped_kernels --keep    only keep them for this user: ``make kernels``
 
 They are for processors of the kind `sources.COMMON`, on Linux; elsewhere there are none, and kernels are compiled as
 ever, as they are where the sources are others.
@@ -17,8 +18,9 @@ from typing import Any
 import click
 
 import offsets_log.columnar
-from offsets_log.columnar.jit.compiled import WARM, Kernel, environment
+from offsets_log.columnar.jit.compiled import Kernel
 from offsets_log.columnar.jit.keeping import SHIPPED, file_of, keep, packed, read, shipped, shipped_name
+from offsets_log.columnar.jit.making import REST, environment
 from offsets_log.columnar.warm import kernels
 
 FOLDER = Path(offsets_log.columnar.__file__).parent / SHIPPED
@@ -38,12 +40,20 @@ def ship(some: Iterable[Kernel[Any]], folder: Path) -> int:
     return count
 
 
+def compile_all() -> None:
+    """Have all kernels compiled that are not kept."""
+    subprocess.run([sys.executable, "-m", REST], env=environment(), check=True)  # all in one process
+
+
 def main(folder: Path = FOLDER) -> None:
     for path in folder.glob("*"):  # first, for what is there need not be compiled
         path.unlink()
-    subprocess.run([sys.executable, "-m", WARM], env=environment(), check=True)  # all in one process
+    compile_all()
     click.echo(f"{folder}: {ship(kernels(), folder)} kernels", err=True)
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    if sys.argv[1:] == ["--keep"]:
+        compile_all()
+    else:
+        main(*map(Path, sys.argv[1:]))

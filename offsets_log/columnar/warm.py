@@ -1,58 +1,26 @@
-"""All kernels compiled in a process of their own, beside the one that a command needs first.
+"""All kernels compiled in one process, which makes parts that they share once.
 
-On a machine that has not compiled yet the largest kernel of a command takes as long as all that go with it. What is
-made here is found on disk by whoever asks for it.
+What is made here is found on disk by whoever asks for it.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from pkgutil import walk_packages
+from threading import Thread
 from typing import Any
 
-from offsets_log.columnar.jit.compiled import Kernel
+from offsets_log.columnar.jit.compiled import Kernel, code_of
+from offsets_log.columnar.jit.keeping import as_rest, leave
 from offsets_log.columnar.jit.sources import MACHINE, PACKAGE, place_of, stamp_of
+from offsets_log.columnar.needs import WITH
 
-WITH = {
-    "folds.offsets.scan": (
-        "scan.",
-        "folds.census.",
-        "folds.transactions.",
-        "folds.state.",
-        "folds.merge.",
-        "folds.newer_merge.",
-        "materialize.",
-        "folds.inspection.",
-        "cleaning.indexing.",
-    ),
-    "folds.tally.scan": (
-        "scan.",
-        "folds.tally.",
-        "folds.tally_merge.",
-        "folds.naming.",
-        "folds.holding.",
-        "folds.merge.",
-    ),
-    "folds.overview.scan": (
-        "scan.",
-        "folds.overview.",
-        "folds.tally.",
-        "folds.tally_merge.",
-        "folds.state.",
-        "folds.merge.",
-        "folds.newer_merge.",
-        "materialize.",
-    ),
-    "choose.choice.choose": ("scan.", "choose.", "folds.merge."),
-    "events.kernels.fill": ("scan.reading.", "events.", "sinks."),
-    "aligning.records.note": ("aligning.",),
-    "cleaning.sifting.sift": ("cleaning.indexing.", "cleaning.counting.", "cleaning."),
-    "cleaning.whole.whole": ("cleaning.whole.", "cleaning.indexing."),
-    "history.kernels.scan": ("scan.", "history.", "folds.merge."),
-}
-"""The largest kernel of a command → where those stand that go with it, in the order in which it needs them."""
+LOOK_EVERY_S = 0.5
 
 
 def _modules() -> Iterator[str]:
@@ -68,24 +36,44 @@ def kernels() -> Iterator[Kernel[Any]]:
         yield from (item for item in found if isinstance(item, Kernel) and item.__module__ == name)
 
 
-def warm(largest: str = "") -> None:
-    """Have all kernels compiled but one, those that go with it first.
-
-    Args:
-        largest: by its module and name; without one, all are compiled, in the order of `WITH`.
-    """
-    rooms = WITH[largest] if largest else tuple(room for item in WITH.items() for room in (item[0], *item[1]))
+def warm() -> None:
+    """Have all kernels compiled, those of common questions first."""
     for name in _modules():
         stamp_of(name)  # of the texts before they are imported
+    order = [place for item in WITH.items() for place in (item[0], *item[1])]
 
     def turn(of: Kernel[Any]) -> int:
         place = place_of(of.function)
-        return next((i for i, room in enumerate(rooms) if place.startswith(room)), len(rooms) + (place in WITH))
+        return order.index(place) if place in order else len(order)
 
     for of in sorted(kernels(), key=turn):
-        if place_of(of.function) != largest:
-            of.link()
+        code_of(of)
+
+
+def rest() -> None:
+    """Do so when no other process has anything to do, unless one does it already, until the user's session ends.
+
+    The session is that of the terminal, the timer or the service that started this: it ends with the process that
+    leads it.
+    """
+    with as_rest() as is_alone:
+        if is_alone:
+            os.nice(19)
+            with suppress(OSError, AttributeError):
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            Thread(target=_leave_with, args=(os.getsid(0),), daemon=True).start()
+            warm()
+
+
+def _leave_with(session: int) -> None:
+    """End this process when the one that leads its session has ended."""
+    with suppress(ProcessLookupError):
+        while True:
+            with suppress(PermissionError):
+                os.kill(session, 0)
+            time.sleep(LOOK_EVERY_S)
+    leave()
 
 
 if __name__ == "__main__":
-    warm(*sys.argv[1:])
+    (rest if sys.argv[1:] else warm)()

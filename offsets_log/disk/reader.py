@@ -178,7 +178,7 @@ def open_logs(
         unknown = logs.pop(None, [])
         alike = Alike()
         size_bytes = sum(log.bytes_to_read for found in logs.values() if len(found) > 1 for log in found)
-        in_bulk = is_large(size_bytes)
+        in_bulk = is_large(size_bytes, "scan.batch_rows._note")
         with comparing(size_bytes) as advance:
             known = [
                 choose_replica(found, leader_of(found, above, finder.clusters), alike, advance, in_bulk=in_bulk)

@@ -68,7 +68,7 @@ def choose_replica(
     from offsets_log.disk.replica_words import Comparing, home, place
 
     if in_bulk is None:
-        in_bulk = is_large(sum(log.bytes_to_read for log in replicas))
+        in_bulk = is_large(sum(log.bytes_to_read for log in replicas), "scan.batch_rows._note")
     with ThreadPoolExecutor() as pool:
         extents = [*pool.map(partial(extent_of, advance=advance, in_bulk=in_bulk), replicas)]
     joined = _join(replicas, extents)

@@ -90,7 +90,7 @@ def is_dump_log(text: str) -> bool:
 def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield the batches of a dump, in its order."""
     reader, at, line = _Reader(), 0, 1
-    if is_large(len(buffer)):
+    if is_large(len(buffer), "texts.kernels.read_batches"):
         from offsets_log.columnar.texts.reading import EMBEDDED, BatchText
 
         text = BatchText(buffer, [partial(field_bytes, name) for name in EMBEDDED])

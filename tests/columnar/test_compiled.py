@@ -17,7 +17,7 @@ import pytest
 
 from offsets_log.columnar.jit.modes import IS_CHECKED, IS_PYTHON
 from offsets_log.columnar.jit.sources import place_of
-from offsets_log.columnar.warm import WITH, kernels
+from offsets_log.columnar.warm import kernels
 from offsets_log.columnar.wire.decompressed import plan
 
 ROOT = Path(__file__).parent.parent.parent
@@ -44,9 +44,9 @@ assert value in window.tobytes()
 """
 """Uses a large one too, which needs functions of the C library."""
 WATCH = """
-from offsets_log.columnar.jit import compiled
-compile_one = compiled._compile
-compiled._compile = lambda *arguments: print("compiled") or compile_one(*arguments)
+from offsets_log.columnar.jit import numba_backend
+code_of = numba_backend.code_of
+numba_backend.code_of = lambda *arguments: print("compiled") or code_of(*arguments)
 """
 NO_NUMBA = "assert 'numba' not in sys.modules"
 WITH_NUMBA = "import numba\n"
@@ -74,7 +74,12 @@ def test_code_is_kept_and_linked_with_numba_in_the_process_and_without(tmp_path:
 
 
 def test_processes_that_need_the_same_code_make_it_once(tmp_path: Path) -> None:
-    environment = {**os.environ, "OFFSETS_LOG_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "OFFSETS_LOG_CACHE": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+        "OFFSETS_LOG_COMPILES": "1",
+    }
     watched = USE.replace("\nimport sys\n", f"\nimport sys\n{WATCH}", 1)
     command = [sys.executable, "-c", watched]
     started = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
@@ -103,7 +108,7 @@ except LinkError as error:
 else:
     raise AssertionError
 """
-    run(program, tmp_path)
+    run(program, tmp_path, OFFSETS_LOG_COMPILES="1")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="for the superuser any folder but such a one can be written")
@@ -160,14 +165,13 @@ def test_kernels_of_a_package_in_an_archive_are_told_by_its_contents(tmp_path: P
 @pytest.mark.parametrize(
     "make",
     [
-        "sources.stamp_of(MODULE)\ndp = import_module(MODULE)\ncompiled._compile(dp.plan, cache / place)",
-        "numba_backend.main(MODULE, 'plan', str(cache / f'plan-{sources.stamp_of(MODULE)}'))",
+        "making.made_here(MODULE, 'plan', cache / f'plan-{sources.stamp_of(MODULE)}')",
         "stamp = sources.stamp_of(MODULE)\nedit()\nsources.stamp_of.cache_clear()\nsources._source.cache_clear()\n"
-        "numba_backend.main(MODULE, 'plan', str(cache / f'plan-{stamp}'))",
-        "numba_backend.code_of = lambda *of: ('entry', b'code')\nwarm.WITH['scan.interner.register'] = ()\n"
-        "warm.import_module = lambda name: edit() or import_module(name)\nwarm.warm('scan.interner.register')",
+        "making.made_here(MODULE, 'plan', cache / f'plan-{stamp}')",
+        "numba_backend.code_of = lambda *of: ('entry', b'code')\n"
+        "warm.import_module = lambda name: edit() or import_module(name)\nwarm.warm()",
     ],
-    ids=["of many", "alone", "asked under another text", "all"],
+    ids=["one", "asked under another text", "all"],
 )
 def test_what_is_compiled_while_a_source_is_edited_is_not_kept(make: str, tmp_path: Path) -> None:
     """Otherwise a process that has imported the text before keeps its code under the name of the next one."""
@@ -178,7 +182,7 @@ from importlib import import_module
 from pathlib import Path
 sys.path.insert(0, {str(tmp_path)!r})
 from offsets_log.columnar import warm
-from offsets_log.columnar.jit import compiled, keeping, numba_backend, sources
+from offsets_log.columnar.jit import compiled, keeping, making, numba_backend, sources
 assert compiled.__file__.startswith({str(tmp_path)!r})
 
 MODULE, place = "offsets_log.columnar.wire.decompressed", "plan"
@@ -204,16 +208,12 @@ assert not [file for file in cache.iterdir() if not file.name.startswith(".")]
     run(program, tmp_path / "cache", OFFSETS_LOG_COMPILES="1")
 
 
-def test_all_kernels_are_compiled_beside_the_first() -> None:
-    """Those that go with it first, and each of them by what its annotations say that it takes."""
+def test_all_kernels_are_found() -> None:
+    """Each of them by what its annotations say that it takes."""
     found = {place_of(of.function): of for of in kernels()}
-    assert set(WITH) < set(found)
     assert len(found) > 40
     for of in found.values():
         assert len(of.kinds) == len(inspect.signature(of.function).parameters)
-    for rooms in WITH.values():
-        for room in rooms:
-            assert any(place.startswith(room) for place in found), room
 
 
 @pytest.mark.skipif(IS_PYTHON or IS_CHECKED, reason="plain Python takes anything")

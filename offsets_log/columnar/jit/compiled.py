@@ -21,34 +21,19 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from offsets_log.columnar.jit.keeping import (
-    Kept,
-    cache_base,
-    file_of,
-    keep,
-    one_at_a_time,
-    packed,
-    read,
-    shipped,
-    unpacked,
-)
+from offsets_log.columnar.jit.keeping import Kept, file_of, read, shipped
 from offsets_log.columnar.jit.kinds import Kind, kinds_of, leaves
 from offsets_log.columnar.jit.linking import address_of
-from offsets_log.columnar.jit.modes import IS_CHECKED, IS_COMPILING, IS_PYTHON, LEVEL
+from offsets_log.columnar.jit.making import UNKEPT, Wanted, made_here, make
+from offsets_log.columnar.jit.modes import IS_CHECKED, IS_COMPILING, IS_PYTHON
 from offsets_log.columnar.jit.records import Longs, Of, Record, Table
-from offsets_log.columnar.jit.sources import MACHINE, PACKAGE, check_sources, place_of, processor
+from offsets_log.columnar.jit.sources import place_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Parameters = ParamSpec("Parameters")
@@ -119,6 +104,11 @@ class Kernel(Generic[Parameters]):
                 return self.function(*arguments, **named)
         return (self._entry or self.link())(*_flat(self.leaves, arguments))
 
+    @property
+    def wanted(self) -> Wanted:
+        """What to ask for to have it compiled."""
+        return Wanted(self.function.__module__, self.function.__name__, file_of(self.function))
+
     def link(self) -> Callable[..., int]:
         """Link its code, and compile it first if it is not kept."""
         with self._lock:
@@ -154,27 +144,6 @@ def _flat(kinds: Sequence[Kind], arguments: tuple[Any, ...]) -> list[int]:
 
 # ------------------------------------------------------------------------------------ code kept and linked
 
-WAIT_SECONDS = 0.02
-WARM = f"{PACKAGE}.warm"
-
-
-class Beside(NamedTuple):
-    """Another process that compiles kernels."""
-
-    process: subprocess.Popen[bytes]
-    first: tuple[str, ...]
-    """How the places of the kernels begin that it compiles first: nobody waits for the others."""
-    but: str = ""
-    """The place of the one that it leaves out."""
-
-    def makes_soon(self, place: str) -> bool:
-        """Return whether it is still there, and a kernel is among those that it compiles first."""
-        return self.process.poll() is None and place.startswith(self.first) and place != self.but
-
-
-_BESIDE: list[Beside] = []
-"""The process that compiles the smaller kernels, if it was started."""
-
 
 def is_kept(of: Kernel[Any]) -> bool:
     """Return whether a kernel's code is on disk, so that nothing must be compiled."""
@@ -182,12 +151,7 @@ def is_kept(of: Kernel[Any]) -> bool:
 
 
 def _linked(of: Kernel[Any]) -> Callable[..., int]:
-    file = file_of(of.function)
-    kept = shipped(of.function) or read(file)
-    if kept is None:
-        _wait_for(file, place_of(of.function))
-        with one_at_a_time(file):
-            kept = read(file) or _compile(of, file)
+    kept = code_of(of)
     counts = [1 if kind is None else 1 + kind.dimensions for kind in of.leaves]
     pointer = ctypes.c_void_p
     prototype: Any = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *[ctypes.c_int64] * sum(counts))
@@ -202,58 +166,12 @@ def _linked(of: Kernel[Any]) -> Callable[..., int]:
     return call
 
 
-def _compile(of: Kernel[Any], file: Path) -> Kept:
-    """Compile a kernel in another process: only there are parts what numba makes of them.
-
-    Code that cannot be kept, for example on a full disk, is used all the same.
-    """
+def code_of(of: Kernel[Any]) -> Kept:
+    """Return a kernel's code; it is compiled if it is not kept."""
+    file = file_of(of.function)
+    if (kept := shipped(of.function) or read(file) or UNKEPT.get(file)) is not None:
+        return kept
     if IS_COMPILING:
-        from offsets_log.columnar.jit import numba_backend
-
-        made = numba_backend.code_of(of.function, of.kinds)
-        check_sources(of.function.__module__)
-        with suppress(OSError):
-            keep(file, packed(*made))
-        return made
-    command = (MACHINE, of.function.__module__, of.function.__name__, str(file))
-    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, env=environment(), check=False)
-    found = unpacked(done.stdout)
-    if done.returncode or found is None:
-        raise RuntimeError(f"a kernel cannot be compiled: {done.stderr.decode(errors='replace')[-2000:]}")
-    return found
-
-
-def environment() -> dict[str, str]:
-    """Return the environment of a process that compiles.
-
-    Levels above 2 take half as long again and gain nothing here. Code whose every index is checked is for tests, which
-    compile it longer than they run it; below 1 it would need functions that count references.
-    """
-    path = os.pathsep.join(sys.path)
-    name, features = processor()
-    ours = {"OFFSETS_LOG_CACHE": str(cache_base()), "OFFSETS_LOG_COMPILES": "1", "NUMBA_OPT": str(LEVEL)}
-    target = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
-    return {**os.environ, **ours, **target, "PYTHONPATH": path}
-
-
-def compile_beside(but: Kernel[Any], first: Sequence[str]) -> None:
-    """Start another process that compiles all kernels but one, which is about to be used.
-
-    It begins with the kernels used together with that one. If this process ends earlier, the other continues, so that
-    later commands need not wait.
-
-    Args:
-        first: how the places of those used together begin, as in `warm.WITH`.
-    """
-    if not _BESIDE:
-        nothing, place = subprocess.DEVNULL, place_of(but.function)
-        command = [sys.executable, "-m", WARM, place]
-        process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=environment())
-        _BESIDE.append(Beside(process, tuple(first), place))
-
-
-def _wait_for(file: Path, place: str) -> None:
-    """Wait for the code that the other process makes soon, but not beyond that process's end."""
-    for other in _BESIDE:
-        while other.makes_soon(place) and not file.exists():
-            time.sleep(WAIT_SECONDS)
+        return made_here(*of.wanted)
+    make([of.wanted])
+    return read(file) or UNKEPT[file]

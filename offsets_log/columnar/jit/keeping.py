@@ -7,12 +7,14 @@ import fcntl
 import functools
 import hashlib
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from offsets_log.columnar.jit.sources import PACKAGE, common_stamp_of, place_of, stamp_of
 
@@ -20,6 +22,10 @@ Kept = tuple[str, bytes]
 """The name of a kernel's entry, and its code."""
 SHIPPED = "shipped"
 """The folder beside the rooms of kernels that ``make wheel`` fills."""
+
+_WRITING = threading.Lock()
+_HELD: set[Path] = set()
+"""Locks of what this process makes."""
 
 
 @functools.cache
@@ -65,10 +71,52 @@ def one_at_a_time(file: Path) -> Iterator[None]:
     lock = file.with_name(f".{file.name}.lock")
     with ExitStack() as stack:
         with suppress(OSError):
-            held = stack.enter_context(lock.open("wb"))
-            fcntl.flock(held, fcntl.LOCK_EX)
+            is_ours = False
+            while not is_ours:  # who had it before may have removed it
+                held = stack.enter_context(lock.open("wb"))
+                fcntl.flock(held, fcntl.LOCK_EX)
+                with suppress(FileNotFoundError):
+                    is_ours = os.path.samestat(lock.stat(), os.fstat(held.fileno()))
+            _HELD.add(lock)
+            stack.callback(_HELD.discard, lock)
             stack.callback(lock.unlink, missing_ok=True)
         yield
+
+
+def leave() -> NoReturn:
+    """End this process at once, whatever its other threads do; nothing stays of what is not whole."""
+    with _WRITING:
+        for lock in _HELD:
+            lock.unlink(missing_ok=True)
+        os._exit(1)
+
+
+@contextmanager
+def as_rest() -> Iterator[bool]:
+    """Yield whether this process is the only one that compiles the rest."""
+    with _rest().open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        file.truncate(0)
+        file.write(str(os.getpid()).encode())
+        file.flush()
+        yield True
+
+
+def end_rest() -> None:
+    """End the process that compiles the rest: nobody may wait for what it does at the lowest priority."""
+    with suppress(OSError, ValueError), _rest().open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.kill(int(file.read()), signal.SIGTERM)
+
+
+def _rest() -> Path:
+    return cache_base() / "offsets-log" / "kernels" / ".rest.lock"
 
 
 def read(file: Path) -> Kept | None:
@@ -95,11 +143,11 @@ def unpacked(data: bytes) -> Kept | None:
 
 def keep(file: Path, data: bytes) -> None:
     """Write what `packed` returned, whole or not at all."""
-    with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".", delete=False) as made:
+    made = file.with_name(f".{file.name}.new")
+    with _WRITING:
         try:
-            made.write(data)
-            made.flush()
+            made.write_bytes(data)
         except OSError:
-            Path(made.name).unlink()
+            made.unlink(missing_ok=True)
             raise
-    Path(made.name).replace(file)
+        made.replace(file)
