@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import signal
 import sys
 import textwrap
 from typing import Any
@@ -75,7 +76,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; one that Ctrl-C ends before its time says so, and has the status of an error.
+        """Run the command; one that Ctrl-C ends before its time says so, and has the status that shells give it.
 
         Raises:
             UsageError: it was to run on Spark.
@@ -91,7 +92,7 @@ class LazyGroup(click.Group):
             ) from None
         except KeyboardInterrupt:
             click.echo("\ninterrupted: what was asked for is not done", err=True)
-            ctx.exit(1)
+            ctx.exit(128 + signal.SIGINT)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List each command with its whole first sentence."""

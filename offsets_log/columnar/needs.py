@@ -15,7 +15,6 @@ JOINING = (
     "folds.merge.number_all",
     "folds.merge.join_producers",
     "folds.transactions.join",
-    "folds.merge.compact_open",
     "folds.newer_merge.join_newer",
 )
 """What joins the parts of a log that threads have read."""
@@ -25,7 +24,9 @@ SHOWING = ("scan.gather.gather", "scan.gather.read_columns")
 WITH = {
     "folds.offsets.scan": (*SHOWING, *JOINING, "folds.merge.join_rows"),
     "folds.tally.scan": (
-        *JOINING,
+        "scan.reading._step_to",
+        "scan.interner.fill_slots",
+        "folds.merge.number_all",
         "folds.naming.number",
         "folds.tally_merge.join_writers",
         "folds.tally_merge.join_rows",
@@ -37,7 +38,7 @@ WITH = {
     "cleaning.sifting.sift": ("cleaning.indexing.follow", "cleaning.counting.count"),
     "cleaning.whole.whole": ("cleaning.indexing.index",),
     "history.kernels.scan": (
-        *JOINING,
+        "scan.reading._step_to",
         "history.order.count",
         "history.order.put_in_order",
         "history.lines.find_odd",

@@ -51,6 +51,6 @@ def test_who_is_interrupted_does_not_blame_the_brokers(tmp_path: Path, monkeypat
     monkeypatch.setattr(run.Pulling, "_wait", interrupted)
     with Brokers(offsets_log(p0=log_of(LogBuilder().commit(1).batches))).running() as brokers:
         result = pull(brokers, tmp_path, "--follow")
-    assert result.exit_code == 1
+    assert result.exit_code == 130
     assert "tried again" not in result.stderr
     assert "interrupted: what was asked for is not done" in result.stderr

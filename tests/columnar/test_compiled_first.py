@@ -41,8 +41,14 @@ COMMANDS = {
     "repair SAMPLE --to out": "cleaning.whole.whole",
 }
 """What is asked → the largest kernel that it needs."""
-ONLY_IN_LARGE_LOGS: set[str] = set()
-RARE: set[str] = set()
+NOT_IN_THESE = {
+    "folds.inspection.locate",
+    "folds.transactions.join",
+    "scan.gather.read_columns",
+    "scan.interner.fill_slots",
+    "scan.reading._step_to",
+}
+"""Small kernels that logs need which are longer than these, or whose transactions are open where parts meet."""
 
 
 @pytest.fixture
@@ -86,5 +92,5 @@ def test_kernels_that_go_with_the_largest_are_named(
     assert run(name, *rest).exit_code == 0
     assert {*largest} == {COMMANDS[asked]}
     assert COMMANDS[asked] in used
-    assert compiled - used <= ONLY_IN_LARGE_LOGS
-    assert used - compiled <= RARE
+    assert compiled - used <= NOT_IN_THESE
+    assert not (used - compiled) & needs.SECONDS.keys()

@@ -134,7 +134,7 @@ def test_whoever_waits_for_kernels_can_go_at_once_and_nothing_stays(
     (os.killpg if is_of_group else os.kill)(compiling.pid, number)
     assert compiling.wait(timeout=PATIENCE_S) == status
     until(lambda: not processes_of(cache), "those that compiled have ended")
-    assert not [path for path in (cache / "offsets-log" / "kernels").glob(".*")]
+    assert not list((cache / "offsets-log" / "kernels").glob(".*"))
 
 
 def test_the_rest_is_compiled_by_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
