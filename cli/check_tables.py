@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Set
 from typing import IO, TYPE_CHECKING, Any
 
+from offsets_log.release_names import NOT_VERIFIED
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -154,10 +155,13 @@ def _named(loads: list[Row], is_so: Callable[[Row], bool]) -> list[str]:
 
 
 def _shown_releases(some: list[str], names: list[str]) -> str | None:
-    """Return ``all``, or names of releases, with three or more in sequence as ``first … last``."""
+    """Return ``all``, or names of releases, with three or more in sequence as ``first … last``.
+
+    Where one is not verified, ``all`` would not say so.
+    """
     if not some:
         return None
-    if len(some) == len(names):
+    if len(some) == len(names) and not any(NOT_VERIFIED in name for name in names):
         return "all"
     runs: list[list[str]] = []
     for name in some:

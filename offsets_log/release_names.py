@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from offsets_log.kafka_releases import NEWEST, OLDEST, TABLE, KafkaRelease, Version, row_of, version_of
 
+NOT_VERIFIED = "not verified"
+"""Stands in verdicts by the rules of another release than the one that was asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class AskedRelease:
@@ -33,13 +36,13 @@ class AskedRelease:
     @property
     def shown(self) -> str:
         """The name for verdicts, which says whose rules are taken for one that is not known."""
-        return self.name if self.is_verified else f"{self.name} (as {self.row.name}, not verified)"
+        return self.name if self.is_verified else f"{self.name} (as {self.row.name}, {NOT_VERIFIED})"
 
     @property
     def doubts(self) -> list[str]:
         """A sentence for the user if it is not verified."""
         newer = f"{self.name} is newer than the releases that are known here"
-        return [] if self.is_verified else [f"{newer}: it is answered as {self.row.name}, not verified"]
+        return [] if self.is_verified else [f"{newer}: it is answered as {self.row.name}, {NOT_VERIFIED}"]
 
 
 def release_asked(name: str, *, previews: bool = False) -> AskedRelease:
@@ -63,7 +66,7 @@ def release_asked(name: str, *, previews: bool = False) -> AskedRelease:
         also = "; 3.7-java to 3.9-java are previews of the Java coordinator" if previews else ""
         raise ValueError(
             f"{name!r} is no release of Kafka: there are {lines_in_words()}, and what is newer is answered as "
-            f"{NEWEST.name}, not verified{also}"
+            f"{NEWEST.name}, {NOT_VERIFIED}{also}"
         )
     return AskedRelease(name, version, is_preview, known is not None and version <= known)
 

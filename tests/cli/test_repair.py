@@ -96,7 +96,7 @@ def test_a_dry_run_tells_and_writes_nothing(damaged: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "words",
     [(), ("--to", "x", "--dry-run"), ("--to", "x", "--topic-id", "short"), ("--to", "x", "--topic-id", "A" * 22),
-     ("--to", "x", "--drop-unloadable", "9.9")],
+     ("--to", "x", "--drop-unloadable", "3.10")],
 )  # fmt: skip
 def test_wrong_usage(words: tuple[str, ...], damaged: Path) -> None:
     assert offsets_log("repair", damaged, *words).exit_code == 2

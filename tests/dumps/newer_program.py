@@ -72,7 +72,7 @@ def reads(table: Path, expected: Path) -> None:
 
 def commits() -> None:
     """A coordinator, which knows no value for the field, writes its default."""
-    writes = Writes(2, offset_value_version=5)
+    writes = replace(writes_of(release_named(NEWEST.name)), offset_value_version=5)
     record = offset_record(writes, ("g", "t", 0), OffsetCommit(committed_offset=5), 7, None)
     value = decode_coordinator_record(*encode_coordinator_record(record)).value
     assert value is not None
