@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from cli.options import Output, ReadOptions, output_option, reading_options
+from offsets_log.kafka_releases import NEWEST
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: 
         _check_usage_of_topic(reading, output, topic, as_)
     needs = NEEDED_IN_PARQUET if output.output == "parquet" else set[str]()
     with open_session(reading, output, needs=needs, internal_topic=topic) as session:
-        account = _Account(session, shows_batches=as_ is not None)
+        account = _Account(session, is_dump_log=as_ is not None)
         if output.output == "parquet" and output.to is not None:
             from cli.parquet import write_events
 
@@ -77,7 +78,9 @@ def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: 
             if as_ is not None and is_bulk:
                 from offsets_log.columnar.sinks.forms import dump_log_form
 
-                account.records = _write_in_bulk(session, stream.write, dump_log_form(session.inputs.locate))
+                account.records = _write_in_bulk(
+                    session, stream.write, dump_log_form(session.inputs.locate, account.saw)
+                )
             elif as_ is not None:
                 for log in session.inputs.logs:
                     for line in iter_lines(account.watch(log)):
@@ -93,6 +96,8 @@ def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: 
                         account.records = _write_rows_in_bulk(session, write, form.line, expand=expand)
                 else:
                     account.records = _write_table_in_bulk(session, stream, expand=expand)
+        for words in account.untold():
+            session.account.say(words)
         told = f"{counted(account.records, 'record')}, {session.inputs.partitions_read}"
         session.account.finish(told, found=account.records)
 
@@ -168,10 +173,11 @@ def _write_in_bulk(session: Session, write: Write, form: Form) -> int:
 class _Account:
     """The events of all partitions; reports damage and counts records on the way."""
 
-    def __init__(self, session: Session, *, shows_batches: bool) -> None:
+    def __init__(self, session: Session, *, is_dump_log: bool) -> None:
         self.session = session
-        self.shows_batches = shows_batches
+        self.is_dump_log = is_dump_log
         self.records = 0
+        self.has_unknown_tags = False
 
     def watch(self, log: PartitionLog) -> Iterator[LogEvent]:
         """Pass on the events that filters let through."""
@@ -188,7 +194,21 @@ class _Account:
                     if not self._is_kept(event):
                         continue
                     self.records += 1
+                    self.saw(event)
             yield event
+
+    def saw(self, event: Event) -> None:
+        """Note a record that is shown, but by kernels."""
+        if event.decoded is not None and event.decoded.unknown_tags():
+            self.has_unknown_tags = True
+
+    def untold(self) -> Iterator[str]:
+        """Yield a sentence if the form has no place for something that records hold."""
+        if self.is_dump_log and self.has_unknown_tags:
+            yield (
+                f"some records have tagged fields that no release up to {NEWEST.name} has: these lines leave them out, "
+                "decode -o jsonl shows them"
+            )
 
     def _events(self, log: PartitionLog) -> Iterator[LogEvent]:
         session, reading = self.session, self.session.inputs.reading
@@ -197,9 +217,7 @@ class _Account:
         from offsets_log.columnar.choose.selection import Selection
 
         topic = session.inputs.shows_topic if reading.topic else None
-        return session.engine.selected(
-            log, Selection(session.inputs.shows_group, topic, with_batches=self.shows_batches)
-        )
+        return session.engine.selected(log, Selection(session.inputs.shows_group, topic, with_batches=self.is_dump_log))
 
     def _is_kept(self, event: Event) -> bool:
         session, reading, decoded = self.session, self.session.inputs.reading, event.decoded

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 COLUMNS = (
     "kind", "id", "says", "holds_for", "releases", "means", "do", "sure", "kafka", "changes", "acts_in", "test",
     "not_offline", "record_type", "record", "part", "version", "flexible", "layout", "field", "type", "versions",
-    "nullable", "tag", "default",
+    "nullable", "tag", "default", "since",
 )  # fmt: skip
 RULE_COLUMNS = ("id", "holds_for", "says")
 TYPE_COLUMNS = ("record_type", "record", "key", "value_versions")
-FIELD_COLUMNS = ("field", "type", "nullable", "tag", "default", "versions")
+FIELD_COLUMNS = ("field", "type", "nullable", "tag", "default", "versions", "since")
 MOST_WIDTH, LEAST_WIDTH, MARGIN = 110, 40, 17
 """How wide paragraphs are: as wide as a terminal within these bounds."""
 

@@ -55,6 +55,8 @@ def _remarks(row: FieldRow) -> Iterator[str]:
         yield "may be null"
     if row.default is not None:
         yield f"default {row.default}"
+    if row.since is not None:
+        yield f"since {row.since}"
 
 
 if __name__ == "__main__":

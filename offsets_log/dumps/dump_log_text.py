@@ -107,10 +107,13 @@ class Sizes:
                     f"the {name} had {size} bytes, what is printed of it makes {found}", field=name
                 )
 
-    def have_room(self, found: UnknownFields, text: str) -> bool:
-        """Whether the printed sizes leave room for what is not known of the value."""
-        is_key = self.key is None or REPLACEMENT in text or self.key == len(found.key)
-        return is_key and (self.value is None or self.value > len(found.value or b""))
+    def check_room(self, found: UnknownFields, text: str) -> None:
+        """Raise CorruptRecordError if these sizes leave no room for what is not known of the value."""
+        size = len(found.value or b"")
+        if self.value is not None and self.value <= size and REPLACEMENT not in text:
+            raise CorruptRecordError(
+                f"the value had {self.value} bytes, what is known of it makes {size}", field="value"
+            )
 
 
 Form = Callable[[str, str | None, Sizes], Told]
@@ -135,20 +138,27 @@ def coordinator_bytes(text: str | None, sizes: Sizes, record_offset: int | None)
     error: OffsetsLogError | None = None
     for key, payload in _splits(text):
         try:
-            form = next(form for beginning, form in FORMS if key.startswith(beginning))
-            told = form(key, payload, sizes)
-            sizes.check(told, text)
-        except UnknownFields as problem:
-            if sizes.have_room(problem, text):
-                raise problem.at(record_offset=record_offset) from None
-            error = error or problem
-            continue
+            told = _told(key, payload, sizes, text)
         except OffsetsLogError as problem:
             error = error or problem
             continue
+        if isinstance(told, UnknownFields):
+            raise told.at(record_offset=record_offset)
         return told
     assert error is not None
     raise error.at(record_offset=record_offset)
+
+
+def _told(key: str, payload: str | None, sizes: Sizes, text: str) -> Told | UnknownFields:
+    """Return what one reading of a text tells. Raises OffsetsLogError if the reading is wrong."""
+    form = next(form for beginning, form in FORMS if key.startswith(beginning))
+    try:
+        told = form(key, payload, sizes)
+    except UnknownFields as found:
+        sizes.check_room(found, text)
+        return found
+    sizes.check(told, text)
+    return told
 
 
 def _splits(text: str) -> Iterator[tuple[str, str | None]]:

@@ -32,6 +32,7 @@ class FieldRow:
         nullable: whether the field may be null on the wire.
         tag: number of a tagged field, None for a plain one.
         default: the value of a missing tag, or of a plain field in versions that lack it; None if it has none.
+        since: first release that knows a tagged field, where that is later than the layout; None otherwise.
     """
 
     part: str
@@ -45,6 +46,7 @@ class FieldRow:
     nullable: bool
     tag: int | None
     default: Any
+    since: str | None
 
 
 def record_type(text: str) -> RecordType | None:
@@ -104,6 +106,7 @@ def _rows(part: str, shown: int | None, message: Message, version: int, releases
             nullable=field.nullable,
             tag=field.tag,
             default=_default(field),
+            since=None if field.since is None else ".".join(map(str, field.since)),
         )
 
 

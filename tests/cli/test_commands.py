@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from offsets_log.kafka_releases import NEWEST
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE
 from offsets_log.log_format.building import build_marker
 from offsets_log.log_format.java_text import MalformedString
@@ -367,3 +368,16 @@ def test_the_page_of_info_tells_no_group_from_none_that_fits(
     folder.mkdir()
     (folder / f"{0:020}.log").touch()
     assert "groups after a load: none\n" in run("info", folder, "-g", "zz*", "-o", "table").stdout
+
+
+@pytest.mark.parametrize("is_bulk", [False, True])
+def test_lines_of_dump_log_say_that_they_leave_out_unknown_tags(
+    is_bulk: bool, tmp_path: Path, bulk_from: BulkFrom
+) -> None:
+    bulk_from(0 if is_bulk else NEVER)
+    key, value = commit("g")
+    log = write_partition(tmp_path, [batch_of((key, value[:-1] + b"\x01\x07\x02hi"), commit("h"))])
+    told = f"tagged fields that no release up to {NEWEST.name} has"
+    assert told in run("decode", log, "--as", "dump-log").stderr
+    assert told not in run("decode", log, "--as", "dump-log", "-g", "h").stderr
+    assert told not in run("decode", log, "-o", "jsonl").stderr

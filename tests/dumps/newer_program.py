@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 
 from offsets_log.columnar.events.rows import event_row
 from offsets_log.columnar.events.tables import table_of_events
-from offsets_log.coordinator.config import Writes
+from offsets_log.coordinator.config import writes_of
 from offsets_log.coordinator.records import OffsetCommit, offset_record
 from offsets_log.dumps import events_parquet
 from offsets_log.dumps.formats import build_segments
@@ -18,6 +19,7 @@ from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record, encode_coordinator_record
 from offsets_log.messages.schema import default_of
 from offsets_log.pipeline import iter_events
+from offsets_log.replay.releases import known_releases
 from tests.builders import LogBuilder
 from tests.columnar.test_events import assert_equal
 from tests.dumps.test_events import answer
@@ -72,7 +74,7 @@ def reads(table: Path, expected: Path) -> None:
 
 def commits() -> None:
     """A coordinator, which knows no value for the field, writes its default."""
-    writes = replace(writes_of(release_named(NEWEST.name)), offset_value_version=5)
+    writes = replace(writes_of(known_releases()[-1]), offset_value_version=5)
     record = offset_record(writes, ("g", "t", 0), OffsetCommit(committed_offset=5), 7, None)
     value = decode_coordinator_record(*encode_coordinator_record(record)).value
     assert value is not None

@@ -37,21 +37,26 @@ def _shown(name: str, quote: bytes, protocol_type: str, protocol: str, data: byt
     return json_bytes(to_base64(data) if expanded is None else expanded).replace(b'"', quote)
 
 
-def dump_log_form(locate: Callable[[Damage], None]) -> Form:
+def dump_log_form(locate: Callable[[Damage], None], saw: Callable[[Event], None] = lambda event: None) -> Form:
     """Return the format with the lines of `offsets_log.rows.dump_log`.
 
     Args:
         locate: sets the position of damage that is printed.
+        saw: takes each record that kernels do not print.
     """
+
+    def line(event: Event) -> bytes:
+        saw(event)
+        return dump_log_line(event)
 
     def aside(event: LogEvent) -> bytes | None:
         if isinstance(event, Damage):
             locate(event)
-        line = dump_log.event_line(event)
-        return None if line is None else _ended(line)
+        found = dump_log.event_line(event)
+        return None if found is None else _ended(found)
 
     return Form(
-        line=dump_log_line,
+        line=line,
         aside=aside,
         heading=_heading,
         batch_line=lambda batch, base_offset: _ended(dump_log.batch_line(batch, base_offset)),
