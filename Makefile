@@ -56,6 +56,7 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.rule_reference
 	$(BIN)/python -m tools.format_reference
+	$(BIN)/python -m tools.release_reference
 	$(BIN)/python -m tools.column_reference
 	$(BIN)/python -m tools.sessions
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

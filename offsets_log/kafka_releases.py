@@ -244,23 +244,28 @@ ROWS: tuple[KafkaRelease, ...] = (
         cleaner={"makes_magic_2": True},
         metadata_versions=("4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3"),
     ),
-    _row("4.0.1", until="4.0.2", java_era="modern"),
+    _row("4.0.1", java_era="modern"),
+    _row("4.0.2", java={"partitions_have_one_owner": False, "commit_interval_offsets": 16_384}),
     _row(
-        "4.1", until="4.1.2",
+        "4.1",
         java={
             "release": (4, 1), "finds_by_base_offset": True, "type_0_needs_version_0": True,
+            "partitions_have_one_owner": True, "commit_interval_offsets": None,
             "known_types": CLASSIC_TYPES | CONSUMER_TYPES | SHARE_TYPES | REGULAR_EXPRESSION_TYPE | STREAMS_TYPES,
         },
         writes={"offset_value_version": 4},
         cleaner={"finds_by_base_offset": True},
         metadata_versions=("4.1-IV0", "4.1-IV1"),
     ),
+    _row("4.1.1", java={"commit_interval_offsets": 16_384}),
+    _row("4.1.2", java={"partitions_have_one_owner": False}),
+    _row("4.2", until="4.2.1", java={"release": (4, 2)}, metadata_versions=("4.2-IV0", "4.2-IV1")),
     _row(
-        "4.2", until="4.2.2",
-        java={
-            "release": (4, 2), "partitions_have_one_owner": False, "commit_interval_offsets": 16_384,
-        },
-        metadata_versions=("4.2-IV0", "4.2-IV1"),
+        "4.2.2",
+        says="A record that is larger than max.decompressed.message.bytes once it is decompressed ends a round of the "
+        "cleaner. A classic member cannot join a consumer group that has members while "
+        "group.consumer.migration.policy is disabled. Loads, expiry and formats are as in 4.2.0.",
+        settings=("max.decompressed.message.bytes",),
     ),
     _row(
         "4.3",
@@ -296,6 +301,12 @@ ROWS: tuple[KafkaRelease, ...] = (
             134: "GROUP_DELETION_FAILED", 135: "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED",
             136: "CONTROLLER_ID_NOT_REGISTERED",
         },
+        settings=(
+            "errors.deadletterqueue.copy.record.enable", "errors.deadletterqueue.group.enable",
+            "errors.deadletterqueue.topic.name", "remote.copy.lag.bytes", "remote.copy.lag.ms",
+            "streams.acceptable.recovery.lag", "streams.assignor.name", "streams.num.warmup.replicas",
+            "streams.rack.aware.assignment.tags", "streams.task.offset.interval.ms",
+        ),
     ),
 )
 # fmt: on

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import COMMANDS, main
-from tools import column_reference, format_reference
+from tools import column_reference, format_reference, release_reference
 from tools.sessions import ROOT, blocks, name_of, pages, run, see_samples, sessions
 
 README = ROOT / "README.md"
@@ -89,6 +89,12 @@ def test_the_readme_is_short() -> None:
 
 def test_layouts_are_those_of_the_tables() -> None:
     assert format_reference.PAGE.read_text(encoding="utf-8") == format_reference.reference(), "make docs writes it anew"
+
+
+def test_releases_are_those_of_the_table() -> None:
+    assert release_reference.PAGE.read_text(encoding="utf-8") == release_reference.reference(), (
+        "make docs writes it anew"
+    )
 
 
 def test_columns_are_those_of_the_rows() -> None:

@@ -2,6 +2,7 @@
 
 Type 0 keys were written by 0.8.2 only; their body is the same (``records:Y2``). Value versions: 0 is written by 0.8.2,
 1 by 0.9–2.0 and by any later release for a commit with an explicit retention, 2 by 2.1-IV0, 3 by 2.1–4.0, 4 from 4.1.
+The topic id of a commit in a transaction is zero up to 4.3 (``K44-5``).
 
 References: ``group-coordinator/.../OffsetCommitKey.json``, ``OffsetCommitValue.json``, ``LegacyOffsetCommit*.json``.
 """

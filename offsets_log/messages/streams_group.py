@@ -1,6 +1,7 @@
 """Define types 17 and 19–23: streams groups, KIP-1071.
 
-All values have version 0. Member states of type 22 are numbered differently from those of type 8.
+All values have version 0. Member states of type 22 are numbered differently from those of type 8. The epochs of
+descriptions came with 4.4 (``K44-1``).
 
 References: ``group-coordinator/.../StreamsGroup*.json`` of 4.4.0.
 """

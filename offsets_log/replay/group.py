@@ -44,7 +44,7 @@ class Member:
 
     @property
     def group_instance_id(self) -> str | None:
-        """The instance id of a static member, by either of its names; None for others."""
+        """The instance id of a static member, by either of its names; None for others (``K44-7``)."""
         found: str | None = self.metadata.get("group_instance_id", self.metadata.get("instance_id"))
         return found
 

@@ -27,10 +27,11 @@ PARTS = {
     "A": "Assignors",
     "V": "Not known",
     "records": "Formats of batches and records",
+    "K44": "What Kafka 4.4 changed",
 }
 """The letters before a rule's number → the subject of such rules, in the order of the register."""
 
-ID = re.compile(r"records:[A-Z]\d+|(?:CL|DD|[LJBECDWGAV])-\d+|E\.1")
+ID = re.compile(r"records:[A-Z]\d+|(?:CL|DD|K44|[LJBECDWGAV])-\d+|E\.1")
 """Matches every id, and no other text."""
 
 NEAR = 5
