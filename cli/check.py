@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -116,7 +117,7 @@ def command(
             outcomes=told_outcomes(session.inputs, now) if is_told else None,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
-            more=_stranded(session, lag, checks, releases[-1], now),
+            more=chain(_of_older(session, asked.values()), _stranded(session, lag, checks, releases[-1], now)),
         )
         format_name = chosen_format(output)
         with destination(output, session.inputs.files) as stream:
@@ -226,6 +227,16 @@ def _coordinator_in_words(release: Release, other: str) -> str:
         f"{release.name} is the Scala coordinator, which is the default; {other} is the preview of the Java one, for "
         "brokers on which the consumer protocol of KIP-848 was switched on"
     )
+
+
+def _of_older(session: Session, asked: Iterable[Release]) -> Iterator[Row]:
+    """Yield rows of releases that were asked for and are older than the cluster that the copy is of."""
+    from offsets_log.checking.downgrade import downgrade_findings
+
+    metadata = session.inputs.metadata
+    level = None if metadata is None else metadata.replay.image.metadata_version
+    for finding in downgrade_findings(level, asked):
+        yield finding.row(None)
 
 
 def _stranded(

@@ -40,8 +40,9 @@ class KafkaRelease:
         defaults: defaults of the broker's settings, with underscores for dots.
         cleaner: the cleaner's rules; None before 3.1, since when the time of deletion stands in the batch.
         assignors: what the assignors of its clients do; None before 2.5.
-        metadata_versions: names of the levels of ``metadata.version`` that came; the first ever is level 1.
-        features: feature → the level that a new cluster starts with.
+        metadata_versions: names of the levels of ``metadata.version`` that its brokers are the first to know, released
+            or not; before 3.9 those of its own name. The first ever is level 1.
+        features: feature → the level that a new cluster starts with; unknown before 4.0.
         apis: API → its newest version, of those that read groups and offsets; unknown before 4.3.
         errors: the protocol's error codes that came, of 4.4 on.
         settings: configurations of topics, groups and brokers that came and hold no secret, of 4.4 on.
@@ -230,7 +231,7 @@ ROWS: tuple[KafkaRelease, ...] = (
         "3.9", until="3.9.1",
         java={"release": (3, 9)},
         cleaner={"indexes_each_batch": True},
-        metadata_versions=("3.9-IV0",),
+        metadata_versions=("3.9-IV0", "4.0-IV0", "4.0-IV1"),
     ),
     _row("3.9.2", cleaner={"keeps_last_batch": True}),
     _row(
@@ -242,7 +243,11 @@ ROWS: tuple[KafkaRelease, ...] = (
             "known_types": CLASSIC_TYPES | CONSUMER_TYPES | frozenset({9}) | SHARE_TYPES | REGULAR_EXPRESSION_TYPE,
         },
         cleaner={"makes_magic_2": True},
-        metadata_versions=("4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3"),
+        metadata_versions=("4.0-IV2", "4.0-IV3", "4.1-IV0"),
+        features={
+            "metadata.version": 25, "eligible.leader.replicas.version": 0, "group.version": 1, "kraft.version": 1,
+            "transaction.version": 2,
+        },
     ),
     _row("4.0.1", java_era="modern"),
     _row("4.0.2", java={"partitions_have_one_owner": False, "commit_interval_offsets": 16_384}),
@@ -255,11 +260,19 @@ ROWS: tuple[KafkaRelease, ...] = (
         },
         writes={"offset_value_version": 4},
         cleaner={"finds_by_base_offset": True},
-        metadata_versions=("4.1-IV0", "4.1-IV1"),
+        metadata_versions=("4.1-IV1", "4.2-IV0", "4.2-IV1"),
+        features={
+            "metadata.version": 27, "eligible.leader.replicas.version": 1, "share.version": 0, "streams.version": 0,
+        },
     ),
     _row("4.1.1", java={"commit_interval_offsets": 16_384}),
     _row("4.1.2", java={"partitions_have_one_owner": False}),
-    _row("4.2", until="4.2.1", java={"release": (4, 2)}, metadata_versions=("4.2-IV0", "4.2-IV1")),
+    _row(
+        "4.2", until="4.2.1",
+        java={"release": (4, 2)},
+        metadata_versions=("4.3-IV0",),
+        features={"metadata.version": 29, "share.version": 1, "streams.version": 1},
+    ),
     _row(
         "4.2.2",
         says="A record that is larger than max.decompressed.message.bytes once it is decompressed ends a round of the "
@@ -273,11 +286,8 @@ ROWS: tuple[KafkaRelease, ...] = (
             "release": (4, 3), "replaces_simple_group": frozenset({"consumer", "streams"}),
             "first_epoch": 1,
         },
-        metadata_versions=("4.3-IV0", "4.4-IV0"),
-        features={
-            "metadata.version": 30, "eligible.leader.replicas.version": 1, "group.version": 1, "share.version": 1,
-            "streams.version": 1, "transaction.version": 2,
-        },
+        metadata_versions=("4.4-IV0",),
+        features={"metadata.version": 30},
         apis={
             "Fetch": 18, "ListOffsets": 11, "Metadata": 13, "OffsetFetch": 10, "FindCoordinator": 6,
             "DescribeGroups": 6, "ListGroups": 5, "SaslHandshake": 1, "ApiVersions": 4, "OffsetForLeaderEpoch": 4,
@@ -352,9 +362,16 @@ FIRST_CLEANER = next(row for row in TABLE if row.cleaner is not None)
 
 METADATA_VERSIONS = tuple(name for row in ROWS for name in row.metadata_versions)
 """Names of the levels of ``metadata.version`` from 1 on (``MetadataVersion.java``)."""
+FIRST_METADATA_VERSIONS = next(row for row in ROWS if row.metadata_versions)
+"""The first release that has such levels."""
 SETTINGS = frozenset(name for row in ROWS for name in row.settings)
 
 
 def row_of(version: Version) -> KafkaRelease:
     """Return the last row at or before a version; the first for one before all."""
     return next((row for row in reversed(TABLE) if row.version <= (*version, 0, 0, 0, 0)[:4]), OLDEST)
+
+
+def newest_metadata_version(row: KafkaRelease) -> int:
+    """Return the newest level of ``metadata.version`` that brokers of a release know; 0 before there were any."""
+    return sum(len(one.metadata_versions) for one in ROWS if one.version <= row.version)

@@ -22,6 +22,11 @@ STABLE_MEMBER = {CONSUMER: 0, STREAMS: 1}
 UNREVOKED_TASKS = 2
 """The ``state`` of type 22 of a member that has yet to give tasks back."""
 
+TOPOLOGY_EPOCHS = (
+    "validated_topology_epoch", "stored_description_topology_epoch", "failed_description_topology_epoch",
+)  # fmt: skip
+"""Fields of type 17 that a streams group keeps."""
+
 TopicPartition = tuple[bytes, int]
 """Topic id and partition number."""
 

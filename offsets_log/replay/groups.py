@@ -39,6 +39,7 @@ from offsets_log.replay.group import (
     NO_EPOCH,
     SHARE,
     STREAMS,
+    TOPOLOGY_EPOCHS,
     UNREVOKED_TASKS,
     Group,
     Member,
@@ -233,12 +234,6 @@ def _find_topics(group_id: str, members: dict[str, Member]) -> None:
 
 
 # ------------------------------------------------------------------------------------- the newer kinds
-
-
-TOPOLOGY_EPOCHS = (
-    "validated_topology_epoch", "stored_description_topology_epoch", "failed_description_topology_epoch",
-)  # fmt: skip
-"""Fields of type 17 that a streams group keeps."""
 
 
 def replay_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:

@@ -11,6 +11,8 @@ from offsets_log.replay.refusal import is_told_by_kind
 from offsets_log.replay.releases import release_named
 from tests.builders import LogBuilder, record_bytes
 from tests.replay.test_newer_kinds import key_of, value_of
+from tests.replay.test_rules import rule_of
+from tests.replay.test_rules_newer import consumer_group, current
 
 NEWEST = {
     "0.8.2": {0: 0},
@@ -202,3 +204,16 @@ def test_a_release_goes_by_the_size_of_a_tag_that_it_does_not_know(profile: Prof
     failure = built.load(profile).failure
     assert (failure and failure.rule) == expected
     assert (on_brokers(built.log, [profile], [True])[True][profile].answers is None) == (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("release", "is_strict"),
+    [
+        ("4.0.0", True), ("4.0.1", True), ("4.0.2", False), ("4.1.0", True), ("4.1.1", True), ("4.1.2", False),
+        ("4.2.0", False), ("4.4.0", False),
+    ],
+)  # fmt: skip
+def test_patch_releases_let_a_holder_give_way_too(release: str, is_strict: bool) -> None:
+    """``J-20``: 4.0.2 and 4.1.2 have the code of 4.2."""
+    built = consumer_group().newer(8, current(1, 0), member_id="m").newer(8, current(2, 0), member_id="n")
+    assert rule_of(built, release_named(release).profile) == ("J-20" if is_strict else None)

@@ -16,7 +16,6 @@ from offsets_log.replay import groups
 from offsets_log.replay.group import CONSUMER, Group, Member
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, RELEASES, Profile
-from offsets_log.replay.releases import release_named
 from offsets_log.replay.timeline import GroupEvent, Timeline
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.groups import group_row
@@ -156,19 +155,6 @@ def test_a_partition_has_one_owner_or_the_one_of_the_higher_epoch() -> None:
     assert (rule_of(moved), rule_of(moved, RELEASES["4.1"])) == (None, "J-20")
     third = moved.newer(8, current(2, 0), member_id="o")
     assert rule_of(third) == "J-20", "what m gave back was n's already"
-
-
-@pytest.mark.parametrize(
-    ("release", "is_strict"),
-    [
-        ("4.0.0", True), ("4.0.1", True), ("4.0.2", False), ("4.1.0", True), ("4.1.1", True), ("4.1.2", False),
-        ("4.2.0", False), ("4.4.0", False),
-    ],
-)  # fmt: skip
-def test_patch_releases_let_a_holder_give_way_too(release: str, is_strict: bool) -> None:
-    """``J-20``: 4.0.2 and 4.1.2 have the code of 4.2."""
-    built = consumer_group().newer(8, current(1, 0), member_id="m").newer(8, current(2, 0), member_id="n")
-    assert rule_of(built, release_named(release).profile) == ("J-20" if is_strict else None)
 
 
 @pytest.mark.parametrize("profile", [MODERN, RELEASES["4.1"]], ids=["modern", "4.1"])
