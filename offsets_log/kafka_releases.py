@@ -101,9 +101,7 @@ ROWS: tuple[KafkaRelease, ...] = (
         },
         scala_era="0.8.2",
         load={"reads_large_batches": False, "serves_what_it_read": True},
-        writes={
-            "magic": 0, "key_type": 0, "offset_value_version": 0, "always_expires": True, "group_value_version": 0,
-        },
+        writes={"magic": 0, "key_type": 0, "offset_value_version": 0, "always_expires": True},
         defaults={
             "offsets_retention_minutes": 24 * 60, "group_max_session_timeout_ms": 30_000,
             "group_initial_rebalance_delay_ms": 0,
@@ -115,7 +113,7 @@ ROWS: tuple[KafkaRelease, ...] = (
             "release": (0, 9), "known_types": CLASSIC_TYPES, "newest_value_versions": ((0, 1), (1, 1), (2, 0)),
         },
         scala_era="0.9",
-        writes={"key_type": 1, "offset_value_version": 1},
+        writes={"key_type": 1, "offset_value_version": 1, "group_value_version": 0},
     ),
     _row(
         "0.10.0",

@@ -12,6 +12,7 @@ from typing import Any
 
 from offsets_log.errors import InputError
 from offsets_log.events import Until
+from offsets_log.release_names import release_asked
 from offsets_log.replay.profile import PROFILES, Profile
 
 LEVELS = ("records", "events", "partials", "effects")
@@ -130,8 +131,8 @@ def _flag(text: str) -> bool:
 
 
 def _release(text: str) -> tuple[int, int]:
-    major, minor = text.split(".")[:2]
-    return int(major), int(minor)
+    major, minor = release_asked(text).version[:2]
+    return major, minor
 
 
 def _one_of(*known: str) -> Callable[[str], str]:

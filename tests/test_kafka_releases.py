@@ -11,11 +11,13 @@ from offsets_log.cleaner.settings import Rules
 from offsets_log.coordinator.config import Writes
 from offsets_log.kafka_releases import NEWEST, ROWS, SPAN, TABLE, row_of
 from offsets_log.protocol.registry import APIS
+from offsets_log.rebalance.cases import assignment_answer
 from offsets_log.release_names import release_asked
 from offsets_log.replay.expiry import ERAS
 from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
 from offsets_log.replay.releases import release_named
 from offsets_log.serving.answers import ANSWERS, versions_of
+from tests.cli.runs import run
 
 ROOT = Path(__file__).parent.parent
 
@@ -115,3 +117,36 @@ def test_no_api_is_served_in_a_later_version_than_brokers_have() -> None:
 def test_what_people_read_names_the_newest_release(file: str, words: str) -> None:
     text = (ROOT / file).read_text()
     assert re.sub(r"\s+", " ", words.format(span=SPAN, newest=NEWEST.name)) in re.sub(r"\s+", " ", text)
+
+
+LOG = ROOT / "samples" / "kafka-4.3-mixed" / "log"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("clean", str(LOG), "--dry-run", "-p", "0", "--broker", "99.1"),
+        ("repair", str(LOG), "--dry-run", "-p", "0", "--drop-unloadable", "99.1"),
+        ("decode", str(LOG), "-p", "0", "--kafka", "99.1"),
+        ("assign", "--topics", "t=1", "--members", "m:t", "--kafka", "99.1"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_command_says_that_a_newer_release_is_not_verified(words: tuple[str, ...]) -> None:
+    """It answers by the rules of the newest that is known."""
+    by_newest = tuple(NEWEST.name if word == "99.1" else word for word in words)
+    result, expected = run(*words), run(*by_newest)
+    told = f"99.1 is newer than the releases that are known here: it is answered as {NEWEST.name}, not verified"
+    assert result.exit_code == expected.exit_code == 0
+    assert told in result.stderr
+    assert told not in expected.stderr
+    assert result.stdout == expected.stdout
+    for other in ("3.10", "4.four"):
+        assert run(*(other if word == "99.1" else word for word in words)).exit_code == 2
+
+
+def test_an_answered_question_names_its_release_as_not_verified() -> None:
+    case = {"topics": {"t": 1}, "members": [{"member_id": "m", "topics": ["t"]}], "kafka": "99.1"}
+    answer = assignment_answer(case)
+    assert answer["kafka"] == f"99.1 (as {NEWEST.name}, not verified)"
+    assert assignment_answer(case | {"kafka": "3.4.1"})["kafka"] == "3.4.1"

@@ -76,15 +76,15 @@ class Writes:
     Attributes:
         key_type: record type of an offset's key.
         offset_value_version: value version of a commit without an explicit retention.
-        group_value_version: value version of a classic group's record.
+        group_value_version: value version of a classic group's record; 0.8.2 writes none.
         always_expires: whether every commit gets an expire timestamp, or only those that ask (``records:W1``–``W4``).
     """
 
     magic: int
     key_type: int
     offset_value_version: int
-    group_value_version: int
     always_expires: bool
+    group_value_version: int = 0
 
 
 def writes_of(release: Release) -> Writes:

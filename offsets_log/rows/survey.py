@@ -9,6 +9,7 @@ from typing import Protocol
 
 from offsets_log.errors import Damage
 from offsets_log.events import BatchStart, Event, LogEvent, TailFound
+from offsets_log.kafka_releases import NEWEST, TABLE
 from offsets_log.log_format.batch import RecordBatch, time_of
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.control_record import ControlRecord
@@ -17,17 +18,30 @@ from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import Message
 from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column
 
+
+def _writers(column: str, version: int) -> str:
+    """Return the releases that write a value version, by the table of releases."""
+    places = [n for n, row in enumerate(TABLE) if row.writes.get(column) == version]
+    first, last = TABLE[places[0]], TABLE[places[-1]]
+    if last is NEWEST:
+        return f"{first.name} or later"
+    ends_line = TABLE[places[-1] + 1].line != last.line
+    end = ".".join(map(str, last.line)) if ends_line and last.line[0] else last.name
+    return first.name if first is last else f"{first.name}–{end}"
+
+
+_OFFSETS, _GROUPS = "offset_value_version", "group_value_version"
 RELEASES_OF_VALUE: dict[tuple[int, int], str] = {
-    (0, 0): "0.8.2",
+    (0, 0): _writers(_OFFSETS, 0),
     (1, 0): "0.9 or later",
-    (1, 1): "0.9–2.0, later with an explicit retention",
+    (1, 1): f"{_writers(_OFFSETS, 1)}, later with an explicit retention",
     (1, 2): "2.1 (IV0)",
-    (1, 3): "2.1–4.0",
-    (1, 4): "4.1 or later",
-    (2, 0): "0.9–0.10.0",
-    (2, 1): "0.10.1–2.0",
-    (2, 2): "2.1–2.2",
-    (2, 3): "2.3 or later",
+    (1, 3): _writers(_OFFSETS, 3),
+    (1, 4): _writers(_OFFSETS, 4),
+    (2, 0): _writers(_GROUPS, 0),
+    (2, 1): _writers(_GROUPS, 1),
+    (2, 2): _writers(_GROUPS, 2),
+    (2, 3): _writers(_GROUPS, 3),
 }
 """(Record type, value version) → releases that write it (``OffsetCommitValue.json``, ``GroupMetadataValue.json``)."""
 
