@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from offsets_log.restore.names import file_name, refused_by_all, refused_in_arguments, shell_word
+from offsets_log.restore.reset_script import EXIT, RESET
 from offsets_log.restore.rows import Files, by_group
 from offsets_log.rows.tables import Row
 
@@ -38,13 +39,6 @@ _SCRIPT = r"""#!/bin/sh
 export LC_ALL=C.UTF-8
 plan=$(dirname "$0")/all-groups.csv
 tool=${KAFKA_CONSUMER_GROUPS:-kafka-consumer-groups.sh}
-status=0
-reset() {
-    said=$("$tool" --reset-offsets --from-file "$plan" "$@") || status=1
-    printf '%s\n' "$said"
-    case $said in *"
-Error: "*) status=1 ;; esac
-}
 """
 
 
@@ -95,10 +89,10 @@ def _quoted(group: str) -> str:
 
 def _script(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the script: one call for each hundred groups, their names as shell words."""
-    yield _SCRIPT
+    yield _SCRIPT + RESET
     groups = (group for group, _ in by_group(rows))
     while some := list(islice(groups, GROUPS_A_RUN)):
-        yield 'reset "$@"'
+        yield 'reset --from-file "$plan" "$@"'
         yield from (f" \\\n    --group={shell_word(group)}" for group in some)
         yield "\n"
-    yield 'exit "$status"\n'
+    yield EXIT

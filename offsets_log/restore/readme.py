@@ -219,7 +219,8 @@ def _active(groups: list[str], *, tells_states: bool) -> str:
 
 _SHARE_FILES = """\
   share-groups/offsets.json       share group -> topic -> partition -> start offset
-  share-groups/run.sh             one kafka-share-groups.sh command a partition
+  share-groups/GROUP.csv          the same for kafka-share-groups.sh --reset-offsets --from-file, of 4.4 or later
+  share-groups/run.sh             runs that tool for all groups
   share-groups/delivered-twice.jsonl, left-out.jsonl   what comes again; what cannot be set
 """
 
@@ -244,8 +245,9 @@ With the Java client, for each group of share-groups/offsets.json:
 
     admin.alterShareGroupOffsets(group, Map.of(new TopicPartition(topic, partition), offset)).all().get();
 
-kafka-share-groups.sh of 4.3 takes times and no offsets: it may start at an earlier record of the same time. First to
-look, then to do:
+kafka-share-groups.sh of 4.4 or later sets these offsets; it moves those outside a partition's log to its start or end,
+and sets nothing of a group whose topic or partition does not exist. Up to 4.3 it takes times and no offsets: it may
+start at an earlier record of the same time. First to look, then to do:
 
   sh share-groups/run.sh --bootstrap-server HOST:PORT --dry-run
   sh share-groups/run.sh --bootstrap-server HOST:PORT --execute

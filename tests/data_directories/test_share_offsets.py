@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +89,15 @@ def test_rescue_writes_where_share_groups_start_and_what_they_are_given_twice(
         row["delivery_complete_count"] for row in states
     )
     script = (to / "share-groups/run.sh").read_text()
-    assert script.count(" --reset-offsets --group=") == len(starts)
+    assert script.count(" --topic=") == len(starts)
+    groups = sorted({row[0] for row in starts})
+    assert re.findall(r'--group=(\S+) --from-file "\$here"/(\S+)', script) == [(name, f"{name}.csv") for name in groups]
+    told = {
+        (name, topic, int(partition)): int(offset)
+        for name in groups
+        for topic, partition, offset in csv.reader((to / f"share-groups/{name}.csv").read_text().splitlines())
+    }
+    assert told == starts
     assert "--group=s-half --topic=orders:0 --to-datetime 2026-11-22T" in script
     assert (to / "share-groups/left-out.jsonl").read_text() == ""
     assert "140 records were done above it" in (to / "README.txt").read_text()
@@ -111,8 +122,38 @@ def test_rescue_writes_where_share_groups_start_and_what_they_are_given_twice(
 def test_the_tool_is_given_the_end_the_beginning_or_a_time(changes: dict[str, Any], place: str | None) -> None:
     row = plan_row(**changes)
     script = "".join(dict(share_groups.files([row]))["share-groups/run.sh"])
-    assert (f"--group='a b' --topic=t:0 {place} ||" in script) == (place is not None)
+    assert (f"--group='a b' --topic=t:0 {place}\n" in script) == (place is not None)
     assert ("does not tell when record" in script) == (place is None)
+
+
+FAKE_TOOL = """#!/bin/sh
+case $1 in --help) echo "{options}"; exit 1 ;; esac
+printf '%s|' "$@" >> "$0.asked"
+printf '\\nGROUP TOPIC\\n{said}\\n'
+"""
+
+
+@pytest.mark.parametrize(("options", "is_exact"), [("--to-offset --from-file", True), ("--to-datetime", False)])
+@pytest.mark.parametrize(("said", "status"), [("g t", 0), ("Error: nothing was set", 1)])
+def test_the_script_uses_files_where_the_tool_takes_them(
+    options: str, is_exact: bool, said: str, status: int, tmp_path: Path
+) -> None:
+    rows = [plan_row(group=group, partition=number) for group in ("a\0b", "c/d 'e") for number in (0, 1)]
+    for name, pieces in share_groups.files(rows):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("".join(pieces))
+    tool = tmp_path / "tool"
+    tool.write_text(FAKE_TOOL.format(options=options, said=said))
+    tool.chmod(0o755)
+    script, env = tmp_path / "share-groups" / "run.sh", {**os.environ, "KAFKA_SHARE_GROUPS": str(tool)}
+    ran = subprocess.run(["sh", str(script), "--execute"], env=env, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (status, "")
+    asked = Path(f"{tool}.asked").read_text()
+    file = tmp_path / "share-groups" / "c%2Fd%20%27e.csv"
+    assert file.read_text() == "t,0,5\nt,1,5\n"
+    beginning = "--reset-offsets|--execute|--group=c/d 'e|"
+    places = [f"--topic=t:{number}|--to-datetime|1970-01-01T00:00:01.005|" for number in (0, 1)]
+    assert asked == "".join(beginning + place for place in ([f"--from-file|{file}|"] if is_exact else places))
 
 
 def plan_row(**changes: Any) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def test_kafka_consumer_groups_csv() -> None:
         f"kafka-consumer-groups/{AWKWARD}.csv": "orders,2,7\n",
     }
     assert script.endswith(
-        'reset "$@" \\\n    --group=audit \\\n    --group=payments \\\n'
+        'reset --from-file "$plan" "$@" \\\n    --group=audit \\\n    --group=payments \\\n'
         '    --group=\'say "hi", it\'"\'"\'s me\'\nexit "$status"\n'
     )
 

@@ -20,7 +20,7 @@ from offsets_log.restore.target import Committed
 from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Untold
 from offsets_log.translation.share_starts import asked_of
 from offsets_log.translation.translated_plan import PlacedOffset, translated_plan
-from tests.coordinator.broker import Broker, quick
+from tests.coordinator.broker import Broker, jars, quick
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.restore import live
 from tests.restore.empty_cluster import write_tool
@@ -141,20 +141,21 @@ def test_share_groups_go_on_at_the_right_record(tmp_path: Path) -> None:
         assert (status, [one["change"] for one in rows]) == (0, ["new"] * 3), said
         right = {number: start - NOT_COPIED for number, start in left.items()}
         assert starts(target, "s") == right
-        with closing(Cluster(live.server(target), {})) as cluster:
-            zeros = {("orders", number): Committed(0, None, "") for number in right}
-            assert cluster.share_groups.commit("s", zeros) == {}
-        follow(plan, target)
-        assert starts(target, "s") == right
+        for version in ("4.3.0", "4.4.0"):  # one takes times, the other offsets
+            with closing(Cluster(live.server(target), {})) as cluster:
+                zeros = {("orders", number): Committed(0, None, "") for number in right}
+                assert cluster.share_groups.commit("s", zeros) == {}
+            follow(plan, target, version)
+            assert starts(target, "s") == right
         assert read_shared(target, "s", 10 * live.RECORDS) == sorted(unread)
         again = run("rescue", source.data, *words[:2], "--to", tmp_path / "again", "--quiet")
         assert again.exit_code == 3
         assert ("s", True, "another topic") in judged(tmp_path / "again")
 
 
-def follow(plan: Path, real: Broker) -> None:
-    """Run the commands of README.txt for share groups as they stand there."""
-    write_tool(real.libs, plan / "kafka-share-groups.sh", "ShareGroupCommand")
+def follow(plan: Path, real: Broker, version: str) -> None:
+    """Run the commands of README.txt for share groups as they stand there, with the tool of a release."""
+    write_tool(jars(version), plan / "kafka-share-groups.sh", "ShareGroupCommand")
     text = (plan / "README.txt").read_text().replace("HOST:PORT", live.server(real))
     commands = re.findall(r"^  (sh share-groups/.*)$", text, re.MULTILINE)
     assert [command.split()[-1] for command in commands] == ["--dry-run", "--execute"]
