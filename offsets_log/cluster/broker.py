@@ -28,7 +28,12 @@ MOST_RESPONSE_BYTES = 256 << 20
 """No broker sends more: ``fetch.max.bytes`` is 55 MiB, and only one batch alone may be larger."""
 MOST_STEPS = 10
 """Of a login."""
-SOFTWARE = {"client_software_name": "offsets-log", "client_software_version": "1"}
+SOFTWARE = {
+    "client_software_name": "offsets-log",
+    "client_software_version": "1",
+    "cluster_id": None,  # whichever this one is of
+    "node_id": -1,
+}
 CLIENT_ID = "offsets-log"
 NOT_TAKEN = (0, -1)
 INT16_MAX = (1 << 15) - 1

@@ -39,6 +39,7 @@ DESCRIBED_BY: Mapping[str, tuple[Api, str]] = {
     STREAMS: (STREAMS_GROUP_DESCRIBE, "group_ids"),
 }
 """Kind of group → the API that describes it, and its request's field for their names."""
+_NO_MORE = {"include_authorized_operations": False, "include_topology_description": False}
 
 
 @dataclass(slots=True)
@@ -143,7 +144,7 @@ class GroupsReader:
         api, field_name = DESCRIBED_BY[kind]
         names = [group.group for group in groups]
         try:
-            answer = self._reader.ask(node_id, api, {field_name: names, "include_authorized_operations": False})
+            answer = self._reader.ask(node_id, api, {field_name: names, **_NO_MORE})
         except ClusterError:  # members are good to know, and no more
             return
         told = {row["group_id"]: row for row in answer["groups"] if row["error_code"] == NO_ERROR}

@@ -1,7 +1,8 @@
-"""ApiVersions (18), versions 0–4: which versions of each API a broker takes.
+"""ApiVersions (18), versions 0–5: which versions of each API a broker takes.
 
 A broker that does not know the request's version answers in version 0, with UNSUPPORTED_VERSION and its own range.
-Version 4 differs from 3 in a minimum of a feature alone. The response's header never has tagged fields.
+Version 4 differs from 3 in a minimum of a feature alone; in version 5 a client says which cluster and broker it takes
+this one for (KIP-1242). The response's header never has tagged fields.
 
 References: ``ApiVersionsRequest.json``, ``ApiVersionsResponse.json``.
 """
@@ -19,8 +20,13 @@ API_VERSIONS = Api(
     18,
     Message(
         "ApiVersionsRequest",
-        (Field("client_software_name", STRING, "3+"), Field("client_software_version", STRING, "3+")),
-        versions="0-4",
+        (
+            Field("client_software_name", STRING, "3+"),
+            Field("client_software_version", STRING, "3+"),
+            Field("cluster_id", STRING, "5+", nullable=True),
+            Field("node_id", INT32, "5+", default=-1),
+        ),
+        versions="0-5",
         flexible="3+",
     ),
     Message(
@@ -34,7 +40,7 @@ API_VERSIONS = Api(
             Field("finalized_features", ArrayOf(_FINALIZED_FEATURE), "3+", tag=2, default=()),
             Field("zk_migration_ready", BOOL, "3+", tag=3, default=False),
         ),
-        versions="0-4",
+        versions="0-5",
         flexible="3+",
     ),
     always_plain_header=True,

@@ -1,11 +1,17 @@
-"""StreamsGroupDescribe (89), version 0: streams groups (KIP-1071) with their topology and members.
+"""StreamsGroupDescribe (89), versions 0–1: streams groups (KIP-1071) with their topology and members.
+
+Version 1 names the assignor, and has the description of the topology if it is asked for: the broker's plugin keeps it,
+not the log (``K44-51``).
 
 References: ``StreamsGroupDescribeRequest.json``, ``StreamsGroupDescribeResponse.json``.
 """
 
-from offsets_log.messages.schema import BOOL, INT16, INT32, INT64, STRING, UINT16, ArrayOf, Field, Message, Struct
+from offsets_log.messages.schema import BOOL, INT8, INT16, INT32, INT64, STRING, UINT16, ArrayOf, Field, Message, Struct
 from offsets_log.protocol.api import Api
 from offsets_log.protocol.consumer_group_describe import DESCRIBE_REQUEST_FIELDS
+
+NOT_REQUESTED, NOT_STORED, FAILED, AVAILABLE = range(4)
+"""Whether the description of a topology is there; ``FAILED`` if one is stored and could not be fetched."""
 
 _KEY_VALUE = Struct((Field("key", STRING), Field("value", STRING)))
 _TOPIC = Struct(
@@ -48,6 +54,21 @@ _MEMBER = Struct(
         Field("is_classic", BOOL),
     )
 )
+_NODE = Struct(
+    (
+        Field("name", STRING),
+        Field("node_type", INT8),
+        Field("source_topics", ArrayOf(STRING)),
+        Field("sink_topic", STRING, nullable=True),
+        Field("stores", ArrayOf(STRING)),
+        Field("successors", ArrayOf(STRING)),
+    )
+)
+_DESCRIBED_SUBTOPOLOGY = Struct((Field("subtopology_id", STRING), Field("nodes", ArrayOf(_NODE))))
+_GLOBAL_STORE = Struct((Field("source", _NODE), Field("processor", _NODE)))
+_DESCRIPTION = Struct(
+    (Field("subtopologies", ArrayOf(_DESCRIBED_SUBTOPOLOGY)), Field("global_stores", ArrayOf(_GLOBAL_STORE)))
+)
 _GROUP = Struct(
     (
         Field("error_code", INT16),
@@ -59,15 +80,24 @@ _GROUP = Struct(
         Field("topology", _TOPOLOGY, nullable=True),
         Field("members", ArrayOf(_MEMBER)),
         Field("authorized_operations", INT32),
+        Field("topology_description", _DESCRIPTION, "1+", nullable=True),
+        Field("topology_description_status", INT8, "1+"),
+        Field("assignor_name", STRING, "1+", nullable=True),
     )
 )
 
 STREAMS_GROUP_DESCRIBE = Api(
     89,
-    Message("StreamsGroupDescribeRequest", DESCRIBE_REQUEST_FIELDS, flexible="0+"),
+    Message(
+        "StreamsGroupDescribeRequest",
+        (*DESCRIBE_REQUEST_FIELDS, Field("include_topology_description", BOOL, "1+")),
+        versions="0-1",
+        flexible="0+",
+    ),
     Message(
         "StreamsGroupDescribeResponse",
         (Field("throttle_time_ms", INT32), Field("groups", ArrayOf(_GROUP))),
+        versions="0-1",
         flexible="0+",
     ),
 )

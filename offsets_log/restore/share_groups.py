@@ -1,9 +1,9 @@
 """Where share groups are, as files: for ``AdminClient.alterShareGroupOffsets`` and ``kafka-share-groups.sh``.
 
 Only start offsets can be set. What was accepted or rejected above them is delivered again, and stands in a file of its
-own. The tool (tools/.../ShareGroupCommand.java, ``resetOffsets``) takes offsets since 4.4 (``K44-53``), from CSV without
-a group; up to 4.3 it sets a partition to the beginning of its log, its end, or the first record from a time on, which
-may be one of the same time before the start. Tests with the class of Kafka 4.4.0 showed:
+own. The tool (tools/.../ShareGroupCommand.java, ``resetOffsets``) takes offsets since 4.4 (``K44-53``), from CSV of one
+group; up to 4.3 it sets a partition to the beginning of its log, its end, or the first record from a time on, which may
+be one of the same time before the start. Tests with the class of Kafka 4.4.0 showed:
 
 - A group that does not exist is created; partitions that the file does not name stay as they are.
 - Offsets outside a partition's log are moved to its start or end.

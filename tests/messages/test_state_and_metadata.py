@@ -146,6 +146,8 @@ def test_no_secret_is_in_any_json() -> None:
     [
         ("retention.ms", False),
         ("consumer.session.timeout.ms", False),
+        ("streams.assignor.name", False),
+        ("errors.deadletterqueue.topic.name", False),
         ("listener.name.external.ssl.keystore.location", False),
         ("ssl.keystore.password", True),
         ("listener.name.external.listener.name.internal.ssl.keystore.location", True),
