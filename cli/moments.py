@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,9 +15,11 @@ from offsets_log.broker.home import at_home
 from offsets_log.columnar.materialize.arrow import served_table, table_of_rows
 from offsets_log.columnar.materialize.values import finish
 from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.data_directory.share_offsets import initialized_share_offsets
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import Retention
+from offsets_log.replay.group import SHARE, Group
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import PROFILES, Profile
@@ -28,7 +30,7 @@ from offsets_log.serving.expired import unexpired
 from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
 from offsets_log.serving.state import Cluster, Ends, OffsetsPartitions, Served
-from offsets_log.serving.topics import assigned_partitions, end_of, topics_of
+from offsets_log.serving.topics import assigned_partitions, end_of, group_configs_of, topics_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,7 +121,8 @@ class Moments:
             names=names,
             cluster=self._cluster(),
             offsets_partitions=offsets_partitions_of(loaded.keys(), count),
-            share_offsets=self._share_offsets(session),
+            share_offsets=self._share_offsets(session, groups.values()),
+            group_configs=group_configs_of(inputs.metadata),
             logs=self.logs,
         )
 
@@ -140,17 +143,12 @@ class Moments:
         node_id = plain.node_id if told.node_id is None or told.node_id < 0 else told.node_id
         return replace(plain, node_id=node_id, cluster_id=told.cluster_id or plain.cluster_id)
 
-    def _share_offsets(self, session: Session) -> Mapping[str, Sequence[Row]] | None:
-        from cli.share_offsets import share_offsets_of
+    def _share_offsets(self, session: Session, groups: Iterable[Group]) -> Mapping[str, Sequence[Row]]:
+        from cli.share_offsets import share_offsets_of, share_topics_of
 
+        topics = share_topics_of(session, {group.group_id for group in groups if group.kind == SHARE})
         told = share_offsets_of(session, self.session.inputs.copied_logs)
-        if told is None:
-            return None
-        found: dict[str, list[Row]] = {}
-        for row in told.rows():
-            if row["topic"] is not None and row["start_offset"] is not None:
-                found.setdefault(row["group"], []).append(row)
-        return found
+        return initialized_share_offsets(topics, () if told is None else told.rows())
 
 
 def offsets_partitions_of(read: Collection[int | None], count: PartitionCount) -> OffsetsPartitions:

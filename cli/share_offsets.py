@@ -34,7 +34,7 @@ def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets 
         session.account.on_damage(damage)
     return ShareOffsets(
         states,
-        _topics(session, {key.group for key in states.by_key}),
+        share_topics_of(session, {key.group for key in states.by_key}),
         inputs.topic_ids,
         logs,
         is_whole=inputs.has_all_partitions,
@@ -84,7 +84,7 @@ def write_history(session: Session, output: Output, shows: Callable[[str, str, i
     )
 
 
-def _topics(session: Session, groups: set[str]) -> ShareGroupTopics:
+def share_topics_of(session: Session, groups: set[str]) -> ShareGroupTopics:
     """Return what records of these groups say of their topics; damage is reported by the run's main reading."""
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.data_directory.share_offsets import (

@@ -43,7 +43,7 @@ class KafkaRelease:
         metadata_versions: names of the levels of ``metadata.version`` that its brokers are the first to know, released
             or not; before 3.9 those of its own name. The first ever is level 1.
         features: feature → the level that a new cluster starts with; unknown before 4.0.
-        apis: API → its newest version, of those that read groups and offsets; unknown before 4.3.
+        apis: API → its newest version, of those that read groups and offsets; unknown before 3.7.
         errors: the protocol's error codes that came, of 4.4 on.
         settings: configurations of topics, groups and brokers that came and hold no secret, of 4.4 on.
     """
@@ -214,6 +214,11 @@ ROWS: tuple[KafkaRelease, ...] = (
         },
         java_era="modern-3.7",
         metadata_versions=("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4"),
+        apis={
+            "Fetch": 16, "ListOffsets": 8, "Metadata": 12, "OffsetFetch": 9, "FindCoordinator": 4, "DescribeGroups": 5,
+            "ListGroups": 4, "SaslHandshake": 1, "ApiVersions": 3, "OffsetForLeaderEpoch": 4, "DescribeConfigs": 4,
+            "DescribeLogDirs": 4, "SaslAuthenticate": 2, "DescribeCluster": 1, "ConsumerGroupDescribe": 0,
+        },
     ),
     _row("3.7.1", until="3.7.2", assignors={"revokes_in_order": True}),
     _row(
@@ -224,12 +229,14 @@ ROWS: tuple[KafkaRelease, ...] = (
         },
         java_era="3.8-java",
         metadata_versions=("3.8-IV0",),
+        apis={"FindCoordinator": 5, "ListGroups": 5, "DescribeTopicPartitions": 0},
     ),
     _row(
         "3.9", until="3.9.1",
         java={"release": (3, 9)},
         cleaner={"indexes_each_batch": True},
         metadata_versions=("3.9-IV0", "4.0-IV0", "4.0-IV1"),
+        apis={"Fetch": 17, "ListOffsets": 9, "FindCoordinator": 6, "ApiVersions": 4, "ShareGroupDescribe": 0},
     ),
     _row("3.9.2", cleaner={"keeps_last_batch": True}),
     _row(
@@ -245,6 +252,9 @@ ROWS: tuple[KafkaRelease, ...] = (
         features={
             "metadata.version": 25, "eligible.leader.replicas.version": 0, "group.version": 1, "kraft.version": 1,
             "transaction.version": 2,
+        },
+        apis={
+            "ListOffsets": 10, "Metadata": 13, "DescribeGroups": 6, "DescribeCluster": 2, "ConsumerGroupDescribe": 1,
         },
     ),
     _row("4.0.1", java_era="modern"),
@@ -262,6 +272,10 @@ ROWS: tuple[KafkaRelease, ...] = (
         features={
             "metadata.version": 27, "eligible.leader.replicas.version": 1, "share.version": 0, "streams.version": 0,
         },
+        apis={
+            "Fetch": 18, "OffsetFetch": 10, "ShareGroupDescribe": 1, "StreamsGroupDescribe": 0,
+            "DescribeShareGroupOffsets": 0,
+        },
     ),
     _row("4.1.1", java={"commit_interval_offsets": 16_384}),
     _row("4.1.2", java={"partitions_have_one_owner": False}),
@@ -270,6 +284,7 @@ ROWS: tuple[KafkaRelease, ...] = (
         java={"release": (4, 2)},
         metadata_versions=("4.3-IV0",),
         features={"metadata.version": 29, "share.version": 1, "streams.version": 1},
+        apis={"ListOffsets": 11, "DescribeShareGroupOffsets": 1},
     ),
     _row(
         "4.2.2",
@@ -286,13 +301,7 @@ ROWS: tuple[KafkaRelease, ...] = (
         },
         metadata_versions=("4.4-IV0",),
         features={"metadata.version": 30},
-        apis={
-            "Fetch": 18, "ListOffsets": 11, "Metadata": 13, "OffsetFetch": 10, "FindCoordinator": 6,
-            "DescribeGroups": 6, "ListGroups": 5, "SaslHandshake": 1, "ApiVersions": 4, "OffsetForLeaderEpoch": 4,
-            "DescribeConfigs": 4, "DescribeLogDirs": 5, "SaslAuthenticate": 2, "DescribeCluster": 2,
-            "ConsumerGroupDescribe": 1, "DescribeTopicPartitions": 0, "ShareGroupDescribe": 1,
-            "StreamsGroupDescribe": 0, "DescribeShareGroupOffsets": 1,
-        },
+        apis={"DescribeLogDirs": 5},
     ),
     _row(
         "4.3.1",

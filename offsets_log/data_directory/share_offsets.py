@@ -21,6 +21,7 @@ from offsets_log.data_directory.share_groups import (
     ShareStates,
 )
 from offsets_log.events import BareRecord, Event, LogEvent
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, record_type_of
 from offsets_log.messages.share_group_state import DELIVERY_STATES
@@ -198,6 +199,24 @@ class ShareOffsets:
                     for batch in state.redelivered()
                 ],
             }
+
+
+def initialized_share_offsets(topics: ShareGroupTopics, rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Share group → rows of the partitions that it has states of, as brokers answer for them.
+
+    A partition is answered for as soon as it is initialized, and its columns are null until a state of it is known.
+    """
+    known = {(row["group"], row["topic_id"], row["partition"]): row for row in rows}
+    found: dict[str, list[Row]] = {}
+    for group, by_topic in topics.status.items():
+        for raw_id, partitions in by_topic.items():
+            topic_id, topic = str(Uuid(raw_id)), topics.names[raw_id]
+            for number in sorted(number for number, status in partitions.items() if status == INITIALIZED):
+                empty = {column.name: None for column in SHARE_OFFSET_COLUMNS}
+                row = known.get((group, topic_id, number), empty)
+                key = {"group": group, "topic": topic, "topic_id": topic_id, "partition": number}
+                found.setdefault(group, []).append(row | key)
+    return found
 
 
 def with_log_ends(rows: Sequence[Row], logs: CopiedLogs | None) -> Iterator[Row]:

@@ -8,7 +8,7 @@ References: ``DescribeConfigsRequest.json``, ``DescribeConfigsResponse.json``; `
 from offsets_log.messages.schema import BOOL, INT8, INT16, INT32, STRING, ArrayOf, Field, Message, Struct
 from offsets_log.protocol.api import Api
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 """Types of resources."""
 
 _ASKED = Struct(

@@ -11,6 +11,7 @@ from itertools import islice
 
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.primitives import ZERO_UUID, Uuid
+from offsets_log.protocol.describe_configs import GROUP as GROUP_CONFIG
 from offsets_log.protocol.describe_configs import TOPIC
 from offsets_log.protocol.error_codes import (
     INVALID_REQUEST,
@@ -29,8 +30,8 @@ MOST_PARTITIONS = 2000
 """How many partitions an answer to DescribeTopicPartitions has at most, as in a broker's default configuration."""
 BROKERS = 1
 """Endpoint type of DescribeCluster."""
-FROM_TOPIC, OF_STRING = 1, 2
-"""Source and type of a configuration that was set for a topic."""
+SOURCES, OF_STRING = {TOPIC: 1, GROUP_CONFIG: 8}, 2
+"""Type of a resource → source of configurations that were set for one; their type."""
 
 
 def _broker(served: Served, asked: Asked, id_name: str = "node_id") -> Body:
@@ -181,7 +182,7 @@ _NO_OTHERS: Body = {"error_code": INVALID_REQUEST, "error_message": "Only groups
 
 
 def describe_configs(served: Served, body: Body, _: Asked) -> Body:
-    """Answer DescribeConfigs: what was set for topics, by the cluster's metadata in the copy; of others nothing."""
+    """Answer DescribeConfigs: what was set for topics and groups, by the copy's metadata; of others nothing."""
     asked = {(row["resource_type"], row["resource_name"]): row["configuration_keys"] for row in body["resources"]}
     return {
         "throttle_time_ms": 0,
@@ -192,7 +193,8 @@ def describe_configs(served: Served, body: Body, _: Asked) -> Body:
 def _configs(served: Served, resource_type: int, name: str, keys: Sequence[str] | None) -> Body:
     topic = served.topics.get(name) if resource_type == TOPIC else None
     is_unknown = resource_type == TOPIC and topic is None
-    configs = {} if topic is None else topic.configs
+    of_group = served.group_configs.get(name, {}) if resource_type == GROUP_CONFIG else {}
+    configs = of_group if topic is None else topic.configs
     return {
         "error_code": UNKNOWN_TOPIC_OR_PARTITION if is_unknown else NO_ERROR,
         "error_message": None,
@@ -203,7 +205,7 @@ def _configs(served: Served, resource_type: int, name: str, keys: Sequence[str] 
                 "name": key,
                 "value": value,
                 "read_only": False,
-                "config_source": FROM_TOPIC,
+                "config_source": SOURCES[resource_type],
                 "is_sensitive": False,
                 "synonyms": [],
                 "config_type": OF_STRING,

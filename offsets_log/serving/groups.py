@@ -1,4 +1,4 @@
-"""Answers about groups: which there are, and what their members hold, as the coordinator of 4.3 says it.
+"""Answers about groups: which there are, and what their members hold, as the coordinator of 4.4 says it.
 
 Groups that are asked for twice are answered once, so that no answer is longer than what there is.
 
@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from offsets_log.protocol.error_codes import GROUP_ID_NOT_FOUND, NO_ERROR
+from offsets_log.protocol.error_codes import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, NO_ERROR
+from offsets_log.protocol.streams_group_describe import FAILED, NOT_REQUESTED, NOT_STORED
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
 from offsets_log.rows.groups import TASK_KINDS, assignor_of, described_topology
 from offsets_log.serving.asked import NOT_ASKED, Asked, Body
@@ -96,51 +97,87 @@ def _not_found(group: Group | None, group_id: str, kind: str) -> Body:
 
 def consumer_groups(served: Served, body: Body, _: Asked) -> Body:
     """Answer ConsumerGroupDescribe; of a group of another kind GROUP_ID_NOT_FOUND."""
-    return _described(served, body, CONSUMER, _consumer_member)
+    return _described(served, body, CONSUMER, _consumer_member, _of_consumers)
 
 
 def share_groups(served: Served, body: Body, _: Asked) -> Body:
     """Answer ShareGroupDescribe."""
-    return _described(served, body, SHARE, _share_member)
+    return _described(served, body, SHARE, _share_member, _of_consumers)
 
 
 def streams_groups(served: Served, body: Body, _: Asked) -> Body:
-    """Answer StreamsGroupDescribe."""
-    return _described(served, body, STREAMS, _streams_member)
+    """Answer StreamsGroupDescribe; the description of a topology is not in the log, and never told."""
+    return _described(served, body, STREAMS, _streams_member, _of_streams)
 
 
 MemberOf = Callable[[Served, Group, Member], Body]
+OwnOf = Callable[[Served, Group, Body], Body]
+"""What only groups of one kind have, by the request."""
 
 
-def _described(served: Served, body: Body, kind: str, member_of: MemberOf) -> Body:
-    found = [_newer(served, group_id, kind, member_of) for group_id in dict.fromkeys(body["group_ids"])]
-    return {"throttle_time_ms": 0, "groups": found}
+def _described(served: Served, body: Body, kind: str, member_of: MemberOf, own_of: OwnOf) -> Body:
+    rows = []
+    for group_id in dict.fromkeys(body["group_ids"]):
+        row, group = _not_described(group_id, kind), served.groups.get(group_id)
+        if group is None or group.kind != kind:
+            refusal = served.refusal(group_id) or _not_found(group, group_id, kind)
+            rows.append(row | (refusal if group_id else {"error_code": INVALID_GROUP_ID}))
+            continue
+        members = [member_of(served, group, member) for _, member in sorted(group.members.items())]
+        rows.append(row | _newer(served, group) | own_of(served, group, body) | {"members": members})
+    return {"throttle_time_ms": 0, "groups": rows}
 
 
-def _newer(served: Served, group_id: str, kind: str, member_of: MemberOf) -> Body:
-    group = served.groups.get(group_id)
-    row: Body = {
+def _not_described(group_id: str, kind: str) -> Body:
+    return {
         "error_code": NO_ERROR,
         "error_message": None,
         "group_id": group_id,
         "group_state": "",
         "group_epoch": 0,
         "assignment_epoch": 0,
-        "assignor_name": "",
+        "assignor_name": None if kind == STREAMS else "",
         "topology": None,
         "members": [],
         "authorized_operations": NOT_ASKED,
+        "topology_description": None,
+        "topology_description_status": NOT_REQUESTED,
     }
-    if group is None or group.kind != kind:
-        return row | (served.refusal(group_id) or _not_found(group, group_id, kind))
-    return row | {
+
+
+def _newer(served: Served, group: Group) -> Body:
+    return {
         "group_state": group.state(served.profile),
         "group_epoch": group.group_epoch,
         "assignment_epoch": group.assignment_epoch,
-        "assignor_name": assignor_of(group) or "",
-        "topology": None if group.topology is None else described_topology(group.topology),
-        "members": [member_of(served, group, member) for _, member in sorted(group.members.items())],
     }
+
+
+def _of_consumers(_: Served, group: Group, __: Body) -> Body:
+    return {"assignor_name": assignor_of(group) or ""}
+
+
+def _of_streams(served: Served, group: Group, body: Body) -> Body:
+    """Return topology and assignor, which is that of the next assignment (``K44-51``)."""
+    is_asked = body.get("include_topology_description", False)
+    return {
+        "topology": None if group.topology is None else described_topology(group.topology),
+        "topology_description_status": _description_status(served, group) if is_asked else NOT_REQUESTED,
+        "assignor_name": served.group_configs.get(group.group_id, {}).get(ASSIGNOR_CONFIG, DEFAULT_TASK_ASSIGNOR),
+    }
+
+
+ASSIGNOR_CONFIG, DEFAULT_TASK_ASSIGNOR = "streams.assignor.name", "sticky"
+"""A group's own; that of a broker without ``group.streams.assignors``."""
+
+
+def _description_status(served: Served, group: Group) -> int:
+    """Return what a broker says whose plugin does not answer (``K44-51``, ``attachTopologyDescriptions``)."""
+    stored = group.stored_description_topology_epoch
+    if group.topology is None or stored < 0 or stored != group.topology["epoch"]:
+        return NOT_STORED
+    served.logs.tell(f"the description of the topology of {group.group_id!r} is kept by its brokers' plugin, not here")
+    return FAILED
 
 
 def _of_member(member: Member) -> Body:

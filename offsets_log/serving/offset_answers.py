@@ -142,7 +142,7 @@ def _share_group(served: Served, group_id: str, topics: Sequence[Body] | None) -
     if group is None or group.kind != SHARE:
         return answer | {"error_code": GROUP_ID_NOT_FOUND, "error_message": f"Group {group_id} not found."}
     known: dict[str, dict[int, Row]] = {}
-    for row in (served.share_offsets or {}).get(group_id, ()):
+    for row in served.share_offsets.get(group_id, ()):
         known.setdefault(row["topic"], {})[row["partition"]] = row
     if topics is None:
         asked: Mapping[str, Sequence[int]] = {topic: sorted(rows) for topic, rows in sorted(known.items())}

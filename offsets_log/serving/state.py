@@ -129,7 +129,8 @@ class Served:
         pending: offsets of open transactions.
         topics: the topics by name, rising.
         offsets_partitions: the partitions that groups were read from.
-        share_offsets: rows of `data_directory.share_offsets`, by group; None where the copy does not tell.
+        share_offsets: rows of `data_directory.share_offsets` of initialized partitions, by group.
+        group_configs: what was set for groups, by their ids, without defaults.
         names: topic id → name.
         logs: the copy's logs, for those who read records.
         answered: what was answered before.
@@ -143,7 +144,8 @@ class Served:
     names: TopicNames
     cluster: Cluster = Cluster()
     offsets_partitions: OffsetsPartitions = OffsetsPartitions()
-    share_offsets: Mapping[str, Sequence[Row]] | None = None
+    share_offsets: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     logs: ServedLogs = field(default_factory=ServedLogs)
     answered: Answered = field(default_factory=Answered)
 

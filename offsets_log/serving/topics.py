@@ -72,6 +72,12 @@ def topics_of(
     }
 
 
+def group_configs_of(metadata: ClusterMetadata | None) -> dict[str, dict[str, str]]:
+    """Return what was set for groups, by their ids."""
+    configs = {} if metadata is None else metadata.replay.image.configs
+    return {name: told for (kind, name), told in configs.items() if kind == "group"}
+
+
 def assigned_partitions(groups: Iterable[Group], profile: Profile, names: TopicNames) -> Iterator[TopicPartition]:
     """Yield the partitions that members hold or are to hold; of streams groups, whose members hold tasks, none."""
     for group in groups:

@@ -151,10 +151,14 @@ def free_port() -> int:
 
 
 class Broker:
-    """One KRaft broker with its own folder."""
+    """One KRaft broker with its own folder.
+
+    Attributes:
+        class_path: its jars; others may be added behind them.
+    """
 
     def __init__(self, libs: Path, work: Path, partitions: int) -> None:
-        self.libs, self.work = libs, work
+        self.libs, self.work, self.class_path = libs, work, f"{libs}/*"
         self.data, self.properties, self.output = work / "data", work / "server.properties", work / "broker.log"
         self.port, controller = free_port(), free_port()
         settings: dict[str, Any] = {
@@ -184,7 +188,7 @@ class Broker:
     def running(self, *options: str) -> Iterator[None]:
         """The broker up, and surely down afterwards; options are Java's."""
         command = ["java", "-Xmx512m", *quick(self.libs), *options]
-        command += ["-cp", f"{self.libs}/*", "kafka.Kafka", str(self.properties)]
+        command += ["-cp", self.class_path, "kafka.Kafka", str(self.properties)]
         with self.output.open("ab") as output:
             process = self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self.work)
             try:

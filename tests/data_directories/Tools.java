@@ -1,14 +1,13 @@
 import java.io.*;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.*;
 import java.util.*;
-import org.apache.kafka.common.utils.Exit;
 
 /** Runs Kafka's own tools in one process: each line of the standard input is FILE, then a class and its arguments, tabs between; what the tool prints goes to FILE. */
 public class Tools {
     public static void main(String[] args) throws Exception {
-        Exit.setExitProcedure((status, message) -> { throw new Ended(); });
-        Exit.setHaltProcedure((status, message) -> { throw new Ended(); });
+        endNotTheProcess();
         PrintStream out = System.out, err = System.err;
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line; (line = in.readLine()) != null; ) {
@@ -26,6 +25,16 @@ public class Tools {
         }
         System.out.println("done");
         Runtime.getRuntime().halt(0);
+    }
+
+    /** Exit is in another package since 4.4. */
+    static void endNotTheProcess() throws Exception {
+        Class<?> exit;
+        try { exit = Class.forName("org.apache.kafka.common.utils.internals.Exit"); }
+        catch (ClassNotFoundException e) { exit = Class.forName("org.apache.kafka.common.utils.Exit"); }
+        Class<?> procedure = Class.forName(exit.getName() + "$Procedure");
+        Object ends = Proxy.newProxyInstance(procedure.getClassLoader(), new Class<?>[] {procedure}, (self, method, words) -> { throw new Ended(); });
+        for (String name : List.of("setExitProcedure", "setHaltProcedure")) exit.getMethod(name, procedure).invoke(null, ends);
     }
 
     static Object run(String[] words) {

@@ -26,7 +26,7 @@ def test_error_codes_are_kafkas() -> None:
 
 def test_kinds_of_coordinators_and_configurations_are_kafkas() -> None:
     assert (find_coordinator.GROUP, find_coordinator.TRANSACTION, find_coordinator.SHARE) == (0, 1, 2)
-    assert (describe_configs.TOPIC, describe_configs.BROKER) == (2, 4)
+    assert (describe_configs.TOPIC, describe_configs.BROKER, describe_configs.GROUP) == (2, 4, 32)
 
 
 def own_defaults(fields: tuple[Field, ...], version: int, above: str = "") -> Iterator[tuple[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kio.index import api_key_map, load_entity_schema
+from kio.index import UnknownEntity, api_key_map, load_entity_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
@@ -53,7 +53,7 @@ def frame_of(key: int, version: int, body: Json, correlation: int = CORRELATION)
 
 def ask(served: Served, key: int, body: Json, version: int | None = None) -> Json:
     """The body of the answer in the newest version, or another."""
-    asked = versions_of(key)[1] if version is None else version
+    asked = versions_of(key, served.profile.release)[-1] if version is None else version
     answered = respond(served, frame_of(key, asked, body), ADDRESS)
     assert int.from_bytes(answered[:SIZE_BYTES]) == len(answered) - SIZE_BYTES
     correlation, answer = APIS[key].decode_response(asked, answered[SIZE_BYTES:])
@@ -63,8 +63,11 @@ def ask(served: Served, key: int, body: Json, version: int | None = None) -> Jso
 
 
 def require_same_bytes(key: int, version: int, frame: bytes) -> None:
-    """Kafka's own description of the response reads the frame, and writes it again."""
-    schema = load_entity_schema(api_key_map[key], version, EntityType.response)
+    """Kafka's own description of the response reads the frame, and writes it again, if kio has that version."""
+    try:
+        schema = load_entity_schema(api_key_map[key], version, EntityType.response)
+    except UnknownEntity:
+        return
     header, at = entity_reader(schema.__header_schema__)(frame, 0)
     found, size = entity_reader(schema)(frame, at)
     assert at + size == len(frame)
@@ -109,7 +112,7 @@ def _group(served: Served, listed: Json) -> Json:
     assert row["error_code"] == 0
     assert row["group_state"] == listed["group_state"]
     for other, key in DESCRIBING.items():
-        if other != kind:
+        if other != kind and versions_of(key, served.profile.release):
             (wrong,) = ask(served, key, {"groups" if other == "classic" else "group_ids": [listed["group_id"]]})[
                 "groups"
             ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import lzma
 import re
-import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,26 +17,12 @@ import pytest
 from offsets_log.cluster.server import Server
 from offsets_log.serving.answers import respond
 from offsets_log.serving.state import Served
-from tests.coordinator.broker import NotAvailableError, compiled, jars, quick
+from tests.coordinator.broker import NotAvailableError, jars
 from tests.data_directories.copies import Recorded, recorded
 from tests.serving.client import moments
-from tests.waiting import PATIENCE_S
+from tests.serving.record_tools import QUESTIONS, RECORDINGS, SAID, VERSION, ask, data_directory, questions
 
 __all__ = ["recorded"]
-TOOLS = Path(__file__).parents[1] / "data_directories" / "Tools.java"
-GROUPS, SHARES = "consumer.group.ConsumerGroupCommand", "consumer.group.ShareGroupCommand"
-QUESTIONS = {
-    "groups-list": (GROUPS, "--list", "--type"),
-    "groups-offsets": (GROUPS, "--describe", "--all-groups", "--offsets"),
-    "groups-state": (GROUPS, "--describe", "--all-groups", "--state"),
-    "groups-members": (GROUPS, "--describe", "--all-groups", "--members", "--verbose"),
-    "get-offsets-earliest": ("GetOffsetShell", "--time", "-2"),
-    "get-offsets-latest": ("GetOffsetShell", "--time", "-1"),
-    "share-groups-offsets": (SHARES, "--describe", "--all-groups", "--offsets", "--verbose"),
-    "share-groups-state": (SHARES, "--describe", "--all-groups", "--state"),
-    "share-groups-members": (SHARES, "--describe", "--all-groups", "--members", "--verbose"),
-}
-"""Name of a recorded text → the tool that said it, and its arguments."""
 
 
 @contextmanager
@@ -59,28 +46,39 @@ def listening(served: Served) -> Iterator[str]:
 
 
 def lines(text: str) -> list[str]:
-    """A text's lines in order, without the broker's address and with one space where there are several."""
+    """A text's lines in order, without the broker's address and places in code, and with one space for several."""
     words = re.sub(r"127\.0\.0\.1:\d+ +", "ADDRESS ", text)
-    return sorted(re.sub(" +", " ", line).strip() for line in words.splitlines() if line.strip())
+    plain = (re.sub(" +", " ", line).strip() for line in words.splitlines())
+    return sorted(line for line in plain if line and not line.startswith("at "))
+
+
+def jars_of(version: str) -> Path:
+    try:
+        return jars(version)
+    except NotAvailableError as error:
+        pytest.skip(str(error))
 
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("copy", ["running", "stopped"])
 def test_tools_say_of_a_copy_what_they_said_of_its_broker(copy: str, tmp_path: Path, recorded: Recorded) -> None:
-    try:
-        libs = jars()
-    except NotAvailableError as error:
-        pytest.skip(str(error))
-    folder = recorded("kafka-4.3-one")
+    libs, folder = jars_of("4.3.0"), recorded("kafka-4.3-one")
     with moments(folder / "copies" / copy / "data") as (asked, session), listening(asked.load(session)) as address:
-        work = [
-            "\t".join([f"{tmp_path}/{name}.txt", tool, "--bootstrap-server", address, *arguments])
-            for name, (tool, *arguments) in QUESTIONS.items()
-        ]
-        command = ["java", *quick(libs), "-Dlog4j2.level=ERROR", "-cp", f"{libs}/*:{compiled(libs, TOOLS)}", "Tools"]
-        subprocess.run(
-            command, input="\n".join([*work, ""]).encode(), check=True, timeout=PATIENCE_S, capture_output=True
-        )
+        told = ask(libs, address, tmp_path, QUESTIONS)
     for name in QUESTIONS:
-        told = (folder / "words" / copy / f"{name}.txt").read_text()
-        assert lines((tmp_path / f"{name}.txt").read_text()) == lines(told), name
+        assert lines(told[name]) == lines((folder / "words" / copy / f"{name}.txt").read_text()), name
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_tools_of_4_4_say_what_they_said_of_a_broker_over_the_same_log(
+    name: str, tmp_path: Path, recording: Callable[[str], Path]
+) -> None:
+    libs, folder, data = jars_of(VERSION), recording(name), tmp_path / "data"
+    data_directory(folder, data)
+    said = json.loads(lzma.decompress(SAID.read_bytes()))[name]
+    with moments(data) as (asked, session), listening(asked.load(session)) as address:
+        told = ask(libs, address, tmp_path, questions(folder))
+    assert told.keys() == said.keys()
+    for question, text in said.items():
+        assert lines(told[question]) == lines(text), question
