@@ -13,6 +13,7 @@ from offsets_log.errors import OffsetsLogError
 from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
 from offsets_log.messages.embedded import expand_assignment, expand_subscription
 from offsets_log.messages.schema import camel_case
+from offsets_log.protocol.streams_group_describe import AVAILABLE, NOT_STORED
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
@@ -30,8 +31,6 @@ DEFAULT_ASSIGNOR = {CONSUMER: "uniform", SHARE: "simple"}
 
 DEFAULT_TASK_ASSIGNOR = "sticky"
 """A streams group's, where neither its own configuration nor the broker's names one (``K44-51``)."""
-DESCRIPTION_NOT_STORED, DESCRIPTION_THERE = 1, 3
-"""Whether a topology's description can be had, as StreamsGroupDescribe says it."""
 
 TASK_KINDS = ("active", "standby", "warmup")
 
@@ -128,7 +127,7 @@ def _of_streams(group: Group) -> Row:
     """Return what only streams groups have, by `STREAMS_NAMES`."""
     return {
         "assignor": DEFAULT_TASK_ASSIGNOR,
-        "topology_description_status": DESCRIPTION_THERE if group.has_description else DESCRIPTION_NOT_STORED,
+        "topology_description_status": AVAILABLE if group.has_description else NOT_STORED,
         "stored_description_topology_epoch": group.stored_description_topology_epoch,
         "failed_description_topology_epoch": group.failed_description_topology_epoch,
     }

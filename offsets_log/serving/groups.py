@@ -14,7 +14,7 @@ from typing import Any
 from offsets_log.protocol.error_codes import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, NO_ERROR
 from offsets_log.protocol.streams_group_describe import FAILED, NOT_REQUESTED, NOT_STORED
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
-from offsets_log.rows.groups import TASK_KINDS, assignor_of, described_topology
+from offsets_log.rows.groups import DEFAULT_TASK_ASSIGNOR, TASK_KINDS, assignor_of, described_topology
 from offsets_log.serving.asked import NOT_ASKED, Asked, Body
 from offsets_log.serving.state import Served
 
@@ -167,14 +167,12 @@ def _of_streams(served: Served, group: Group, body: Body) -> Body:
     }
 
 
-ASSIGNOR_CONFIG, DEFAULT_TASK_ASSIGNOR = "streams.assignor.name", "sticky"
-"""A group's own; that of a broker without ``group.streams.assignors``."""
+ASSIGNOR_CONFIG = "streams.assignor.name"
 
 
 def _description_status(served: Served, group: Group) -> int:
     """Return what a broker says whose plugin does not answer (``K44-51``, ``attachTopologyDescriptions``)."""
-    stored = group.stored_description_topology_epoch
-    if group.topology is None or stored < 0 or stored != group.topology["epoch"]:
+    if not group.has_description:
         return NOT_STORED
     served.logs.tell(f"the description of the topology of {group.group_id!r} is kept by its brokers' plugin, not here")
     return FAILED

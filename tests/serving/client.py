@@ -21,6 +21,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.consumer_protocol import decode_assignment
 from offsets_log.protocol.api import SIZE_BYTES, Header
 from offsets_log.protocol.registry import APIS
+from offsets_log.protocol.streams_group_describe import AVAILABLE, FAILED
 from offsets_log.serving.answers import respond, versions_of
 from offsets_log.serving.state import Served
 
@@ -31,7 +32,7 @@ CORRELATION = 77
 LIST_OFFSETS, METADATA, OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS, LIST_GROUPS = 2, 3, 9, 10, 15, 16
 API_VERSIONS, CONSUMER_GROUPS, DESCRIBE_TOPICS, SHARE_GROUPS, STREAMS_GROUPS, SHARE_OFFSETS = 18, 69, 75, 77, 89, 90
 DESCRIBING = {"classic": DESCRIBE_GROUPS, "consumer": CONSUMER_GROUPS, "share": SHARE_GROUPS, "streams": STREAMS_GROUPS}
-GROUP_ID_NOT_FOUND, UNSTABLE = 69, 88
+INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, UNSTABLE = 24, 69, 88
 
 
 @contextmanager
@@ -107,7 +108,7 @@ def told(served: Served) -> Json:
 
 def _group(served: Served, listed: Json) -> Json:
     kind = listed["group_type"]
-    named = {"groups" if kind == "classic" else "group_ids": [listed["group_id"]]}
+    named = {"groups" if kind == "classic" else "group_ids": [listed["group_id"]], "include_topology_description": True}
     (row,) = ask(served, DESCRIBING[kind], named)["groups"]
     assert row["error_code"] == 0
     assert row["group_state"] == listed["group_state"]
@@ -116,13 +117,17 @@ def _group(served: Served, listed: Json) -> Json:
             (wrong,) = ask(served, key, {"groups" if other == "classic" else "group_ids": [listed["group_id"]]})[
                 "groups"
             ]
-            assert wrong["error_code"] == GROUP_ID_NOT_FOUND
+            has_no_name = not listed["group_id"] and other != "classic"
+            assert wrong["error_code"] == (INVALID_GROUP_ID if has_no_name else GROUP_ID_NOT_FOUND)
+    told = row.get("topology_description_status")
     return {
         "group": row["group_id"],
         "type": kind,
         "state": row["group_state"],
         "protocol_type": listed["protocol_type"],
-        "protocol": row.get("protocol_data", row.get("assignor_name")),
+        "protocol": None if kind == "streams" else row.get("protocol_data", row.get("assignor_name")),
+        "assignor": row["assignor_name"] if kind == "streams" else None,
+        "topology_description_status": AVAILABLE if told == FAILED else told,  # there was a plugin that has it
         "group_epoch": row.get("group_epoch"),
         "assignment_epoch": row.get("assignment_epoch"),
         "topology_epoch": (row.get("topology") or {}).get("epoch"),
