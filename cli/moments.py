@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cli.session import Session
+from cli.share_offsets import share_offsets_of, share_topics_of
 from offsets_log.broker.home import at_home
 from offsets_log.columnar.materialize.arrow import served_table, table_of_rows
 from offsets_log.columnar.materialize.values import finish
@@ -19,13 +20,13 @@ from offsets_log.data_directory.share_offsets import initialized_share_offsets
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import Retention
-from offsets_log.replay.group import SHARE, Group
+from offsets_log.replay.group import SHARE
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.survey import Survey
-from offsets_log.rows.tables import COMPACT_COLUMNS, Row, committed_rows
+from offsets_log.rows.tables import COMPACT_COLUMNS, committed_rows
 from offsets_log.serving.expired import unexpired
 from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
@@ -33,7 +34,7 @@ from offsets_log.serving.state import Cluster, Ends, OffsetsPartitions, Served
 from offsets_log.serving.topics import assigned_partitions, end_of, group_configs_of, topics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from offsets_log.columnar.scan.time_bound import Stop
 
@@ -102,6 +103,8 @@ class Moments:
         }
         groups = {group_id: group for _, state, _ in states for group_id, group in state.groups.items()}
         pending = frozenset(value.key for _, state, _ in states for value in state.pending)
+        share_groups = {group_id for group_id, group in groups.items() if group.kind == SHARE}
+        shares = share_offsets_of(session, inputs.copied_logs)
         profile = PROFILES[self.profile]
         names = TopicNames(self.given_names, inputs.topic_ids, *(state.topic_names for _, state, _ in states))
         topics = topics_of(
@@ -121,7 +124,10 @@ class Moments:
             names=names,
             cluster=self._cluster(),
             offsets_partitions=offsets_partitions_of(loaded.keys(), count),
-            share_offsets=self._share_offsets(session, groups.values()),
+            share_offsets=initialized_share_offsets(
+                share_topics_of(session, share_groups), () if shares is None else shares.rows()
+            ),
+            has_share_states=shares is not None,
             group_configs=group_configs_of(inputs.metadata),
             logs=self.logs,
         )
@@ -142,13 +148,6 @@ class Moments:
         plain = Cluster(directory=told.directory.shown_path)
         node_id = plain.node_id if told.node_id is None or told.node_id < 0 else told.node_id
         return replace(plain, node_id=node_id, cluster_id=told.cluster_id or plain.cluster_id)
-
-    def _share_offsets(self, session: Session, groups: Iterable[Group]) -> Mapping[str, Sequence[Row]]:
-        from cli.share_offsets import share_offsets_of, share_topics_of
-
-        topics = share_topics_of(session, {group.group_id for group in groups if group.kind == SHARE})
-        told = share_offsets_of(session, self.session.inputs.copied_logs)
-        return initialized_share_offsets(topics, () if told is None else told.rows())
 
 
 def offsets_partitions_of(read: Collection[int | None], count: PartitionCount) -> OffsetsPartitions:

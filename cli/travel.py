@@ -196,7 +196,7 @@ class Travel:
             yield "no offset is of a topic that fits --topic"
         shares = sum(group.kind == SHARE for group in served.groups.values())
         is_copied = inputs.copied_logs.partition_count(SHARE_GROUP_STATE) > 0
-        if shares and (served.share_offsets is None or not is_copied):
+        if shares and not (served.has_share_states and is_copied):
             why = (
                 "they are told at the end of the logs only" if is_copied else f"{SHARE_GROUP_STATE} is not in this copy"
             )

@@ -319,10 +319,15 @@ ROWS: tuple[KafkaRelease, ...] = (
             136: "CONTROLLER_ID_NOT_REGISTERED",
         },
         settings=(
+            "consumer.assignor.offload.enable", "errors.deadletterqueue.auto.create.topics.enable",
             "errors.deadletterqueue.copy.record.enable", "errors.deadletterqueue.group.enable",
-            "errors.deadletterqueue.topic.name", "remote.copy.lag.bytes", "remote.copy.lag.ms",
-            "streams.acceptable.recovery.lag", "streams.assignor.name", "streams.num.warmup.replicas",
-            "streams.rack.aware.assignment.tags", "streams.task.offset.interval.ms",
+            "errors.deadletterqueue.topic.name", "errors.deadletterqueue.topic.name.prefix",
+            "group.consumer.assignor.offload.enable", "group.share.assignor.offload.enable",
+            "group.streams.assignor.offload.enable", "log.remote.copy.lag.bytes", "log.remote.copy.lag.ms",
+            "remote.copy.lag.bytes", "remote.copy.lag.ms",
+            "share.assignor.offload.enable", "streams.acceptable.recovery.lag", "streams.assignor.name",
+            "streams.assignor.offload.enable", "streams.num.warmup.replicas", "streams.rack.aware.assignment.tags",
+            "streams.task.offset.interval.ms",
         ),
     ),
 )

@@ -130,6 +130,7 @@ class Served:
         topics: the topics by name, rising.
         offsets_partitions: the partitions that groups were read from.
         share_offsets: rows of `data_directory.share_offsets` of initialized partitions, by group.
+        has_share_states: whether the copy tells where share groups are at that moment.
         group_configs: what was set for groups, by their ids, without defaults.
         names: topic id → name.
         logs: the copy's logs, for those who read records.
@@ -145,6 +146,7 @@ class Served:
     cluster: Cluster = Cluster()
     offsets_partitions: OffsetsPartitions = OffsetsPartitions()
     share_offsets: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    has_share_states: bool = False
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     logs: ServedLogs = field(default_factory=ServedLogs)
     answered: Answered = field(default_factory=Answered)

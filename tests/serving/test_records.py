@@ -335,7 +335,8 @@ def test_only_clients_of_librdkafka_are_told_of_produce() -> None:
         ("librdkafka", "2.15.0", True),
         ("apache-kafka-java", "4.3.0", False),
     ):
-        answer = ask(served, 18, {"client_software_name": name, "client_software_version": version})
+        named = {"client_software_name": name, "client_software_version": version, "cluster_id": None}
+        answer = ask(served, 18, named)
         assert (0 in {row["api_key"] for row in answer["api_keys"]}) == is_told
 
 
