@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from offsets_log.messages.schema import ArrayOf, Field, Struct, in_versions
-from offsets_log.protocol import describe_configs, error_codes, find_coordinator
+from offsets_log.protocol import api_names, describe_configs, error_codes, find_coordinator
 from offsets_log.protocol.api import Api
 from tests.protocol.kafkas_own import Json, kafkas_own
-from tests.protocol.test_tables import CASES, IDS, has, plain_name
+from tests.protocol.test_tables import CASES, EVERY_API, IDS, has, plain_name
 
 NAMED = {name: code for name, code in vars(error_codes).items() if name.isupper() and isinstance(code, int)}
 SAID_OTHERWISE = {"NO_ERROR": "NONE"}
@@ -22,6 +22,13 @@ def test_error_codes_are_kafkas() -> None:
     assert {SAID_OTHERWISE.get(name, name): code for name, code in NAMED.items()}.items() <= kafkas.items()
     assert {name: code for code, name in error_codes.NAMES.items()}.items() <= kafkas.items()
     assert len(NAMED) > 10
+
+
+def test_names_of_apis_are_kafkas() -> None:
+    assert {api.key: api.name for api in EVERY_API.values()}.items() <= api_names.NAMES.items()
+    assert [api_names.api_name(key) for key in (93, 94, 95)] == [
+        "StreamsGroupTopologyDescriptionUpdate", "UnregisterController", "API 95",
+    ]  # fmt: skip
 
 
 def test_kinds_of_coordinators_and_configurations_are_kafkas() -> None:
