@@ -8,8 +8,10 @@ WHAT ?= segments
 MUTANTS ?= 10
 SEED ?= 1
 SUBJECTS ?=
+STEPS ?=
+JARS ?=
 
-.PHONY: help demo kernels test test-fast check docs wheel fuzz mutants bench java browser clean
+.PHONY: help demo kernels test test-fast check docs wheel fuzz mutants release-drift bench java browser clean
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
@@ -21,6 +23,7 @@ help:
 	@echo "make wheel  build dist/*.whl with compiled kernels in it, so that the first large log waits for none"
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments (WHAT=segments, engines, lines, repair, clean, data-directory, requests)"
 	@echo "make mutants put small faults in, MUTANTS=$(MUTANTS) a subject, and tell which no test notices (SEED=$(SEED))"
+	@echo "make release-drift KAFKA=X.Y.Z  what a Kafka release has that is in no table here (STEPS=messages,... some steps)"
 	@echo "make bench  measure the commands and others on a generated log"
 
 demo: $(VENV)/.installed
@@ -71,6 +74,9 @@ fuzz: $(VENV)/.installed-dev
 
 mutants: $(VENV)/.installed-mutants
 	$(BIN)/python -m tools.mutants --mutants $(MUTANTS) --seed $(SEED) $(SUBJECTS)
+
+release-drift: $(VENV)/.installed-dev
+	$(BIN)/python -m tools.release_drift $(KAFKA) $(if $(JARS),--jars $(JARS)) $(if $(STEPS),--steps $(STEPS))
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks

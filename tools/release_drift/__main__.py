@@ -1,0 +1,78 @@
+"""Compare a Kafka release with all that is known here: ``make release-drift KAFKA=X.Y.Z``.
+
+    python -m tools.release_drift 4.4.0 [--jars DIR] [--since 4.3.0] [--steps messages,classes]
+
+Drift goes to standard output, what is being done to standard error. Exit status: 0 nothing differs, 1 something does,
+2 a step could not be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.release_drift.findings import Finding, known_release, read_caps, uncapped
+from tools.release_drift.jars import NotAvailableError, jars_of
+from tools.release_drift.steps import STEPS, Step
+
+MOST_DETAILS = 40
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the steps that are asked for, and return the exit status."""
+    asked = _asked(arguments)
+    try:
+        jars, known = jars_of(asked.kafka, asked.jars), jars_of(asked.since)
+    except NotAvailableError as error:
+        _say(f"error: {error}")
+        return 2
+    status = 0
+    for step in asked.steps:
+        _say(f"{step.name}: {step.what}; {step.takes}")
+        try:
+            found = uncapped(step.name, step.run(jars, known), read_caps())
+        except NotAvailableError as error:
+            _say(f"error: {step.name}: {error}")
+            status = 2
+            continue
+        if found:
+            _print(step, found)
+            status = max(status, 1)
+    return status
+
+
+def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.release_drift", description="What a Kafka release has new.")
+    parser.add_argument("kafka", help="the release, such as 4.4.0")
+    parser.add_argument("--jars", type=Path, metavar="DIR", help="a folder with its jars, instead of Maven Central's")
+    parser.add_argument("--since", default=known_release(), metavar="X.Y.Z", help="the release before it (%(default)s)")
+    parser.add_argument("--steps", default=",".join(STEPS), help="some of %(default)s")
+    asked = parser.parse_args(arguments)
+    unknown = [name for name in asked.steps.split(",") if name not in STEPS]
+    if unknown:
+        parser.error(f"no step is called {', '.join(unknown)}; there are {', '.join(STEPS)}")
+    asked.steps = [STEPS[name] for name in asked.steps.split(",")]
+    return asked
+
+
+def _print(step: Step, found: Sequence[Finding]) -> None:
+    lines = [f"== {step.name}: {len(found)}"]
+    for finding in found:
+        lines.append(f"* {finding.what}")
+        lines += [f"      {line}" for line in finding.details[:MOST_DETAILS]]
+        if len(finding.details) > MOST_DETAILS:
+            lines.append(f"      and {len(finding.details) - MOST_DETAILS} more")
+        if finding.place:
+            lines.append(f"    -> {finding.place}")
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
