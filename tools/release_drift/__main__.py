@@ -1,6 +1,6 @@
 """Compare a Kafka release with all that is known here: ``make release-drift KAFKA=X.Y.Z``.
 
-    python -m tools.release_drift 4.4.0 [--jars DIR] [--since 4.3.0] [--steps messages,classes]
+    python -m tools.release_drift X.Y.Z [--jars DIR] [--since X.Y.Z] [--steps messages,classes]
 
 Drift goes to standard output, what is being done to standard error. Exit status: 0 nothing differs, 1 something does,
 2 a step could not be run.
@@ -13,18 +13,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.release_drift.findings import Finding, known_release, read_caps, uncapped
+from offsets_log.kafka_releases import version_of
+from offsets_log.release_names import release_asked
+from tools.release_drift.findings import Finding, read_caps, uncapped
 from tools.release_drift.jars import NotAvailableError, jars_of
 from tools.release_drift.steps import STEPS, Step
 
 MOST_DETAILS = 40
+OLDEST = (4, 3, 0, 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the steps that are asked for, and return the exit status."""
     asked = _asked(arguments)
     try:
-        jars, known = jars_of(asked.kafka, asked.jars), jars_of(asked.since)
+        jars, known = jars_of(asked.kafka, asked.jars), jars_of(asked.since or known_before(asked.kafka))
     except NotAvailableError as error:
         _say(f"error: {error}")
         return 2
@@ -32,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for step in asked.steps:
         _say(f"{step.name}: {step.what}; {step.takes}")
         try:
-            found = uncapped(step.name, step.run(jars, known), read_caps())
+            found = uncapped(step.name, step.run(jars, known), read_caps(), tells_idle=jars.is_newest)
         except NotAvailableError as error:
             _say(f"error: {step.name}: {error}")
             status = 2
@@ -47,14 +50,23 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.release_drift", description="What a Kafka release has new.")
     parser.add_argument("kafka", help="the release, such as 4.4.0")
     parser.add_argument("--jars", type=Path, metavar="DIR", help="a folder with its jars, instead of Maven Central's")
-    parser.add_argument("--since", default=known_release(), metavar="X.Y.Z", help="the release before it (%(default)s)")
+    parser.add_argument("--since", metavar="X.Y.Z", help="a release that is known, instead of the newest up to it")
     parser.add_argument("--steps", default=",".join(STEPS), help="some of %(default)s")
     asked = parser.parse_args(arguments)
     unknown = [name for name in asked.steps.split(",") if name not in STEPS]
     if unknown:
         parser.error(f"no step is called {', '.join(unknown)}; there are {', '.join(STEPS)}")
+    if version_of(asked.kafka) < OLDEST:
+        parser.error("releases from 4.3 on are compared: classes of earlier ones stand elsewhere")
     asked.steps = [STEPS[name] for name in asked.steps.split(",")]
     return asked
+
+
+def known_before(version: str) -> str:
+    """Return the newest release, with all three numbers, that the table of releases knows, up to one."""
+    asked = release_asked(version)
+    numbers = asked.version if asked.is_verified else version_of(asked.row.until or asked.row.name)
+    return ".".join(map(str, numbers[:3]))
 
 
 def _print(step: Step, found: Sequence[Finding]) -> None:

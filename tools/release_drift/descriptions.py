@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from offsets_log.kafka_releases import Version
 from offsets_log.log_format.primitives import ZERO_UUID
 from offsets_log.messages.schema import ArrayOf, Field, Message, Scalar, Struct, WireType, default_of, in_versions
 from tools.release_drift.jars import Document
@@ -86,7 +87,7 @@ def _kafkas_row(field: Document, version: int, structs: Mapping[str, list[Docume
     is_struct = "fields" in field or element in structs
     kind = STRUCT if is_struct else OF_KAFKA.get(element, element)
     nullable = version in versions_in(field.get("nullableVersions"))
-    tag = field["tag"] if version in versions_in(field.get("taggedVersions")) else None
+    tag = int(field["tag"]) if version in versions_in(field.get("taggedVersions")) else None
     default = _kafkas_default(array + kind, field.get("default"), inner)
     return Row(field["name"], array + kind, nullable, tag, default, inner)
 
@@ -113,20 +114,24 @@ def _kafkas_default(kind: str, text: Any, inner: Rows) -> Any:
     return int(str(text or 0), 0)
 
 
-def own_rows(message: Message, version: int) -> Rows:
-    """Return the fields of one version of a table."""
-    return _own(message.fields, version)
+def own_rows(message: Message, version: int, line: Version) -> Rows:
+    """Return the fields of one version of a table that a release (major, minor) knows."""
+    return _own(message.fields, version, line)
 
 
-def _own(fields: Iterable[Field], version: int) -> Rows:
-    rows = (_own_row(field, version) for field in fields if in_versions(version, field.versions))
+def _own(fields: Iterable[Field], version: int, line: Version) -> Rows:
+    rows = (
+        _own_row(field, version, line)
+        for field in fields
+        if in_versions(version, field.versions) and (field.since is None or field.since <= line)
+    )
     return {_plain(row.name): row for row in rows}
 
 
-def _own_row(field: Field, version: int) -> Row:
+def _own_row(field: Field, version: int, line: Version) -> Row:
     element: WireType = field.type.element if isinstance(field.type, ArrayOf) else field.type
     array = "[]" if isinstance(field.type, ArrayOf) else ""
-    inner = _own(element.fields, version) if isinstance(element, Struct) else {}
+    inner = _own(element.fields, version, line) if isinstance(element, Struct) else {}
     kind = element.name if isinstance(element, Scalar) else STRUCT
     default = default_of(field)
     if isinstance(default, dict):

@@ -8,17 +8,17 @@ from typing import Any
 
 from offsets_log.cleaner.settings import Settings
 from offsets_log.coordinator.config import OffsetConfig
-from offsets_log.data_directory.card import METADATA_VERSIONS
+from offsets_log.kafka_releases import METADATA_VERSIONS
 from offsets_log.log_format.control_record import CONTROL_TYPES
 from offsets_log.messages.cluster_metadata.config_names import PLAIN
 from offsets_log.messages.transaction_log import TRANSACTION_STATES
 from offsets_log.protocol.error_codes import NAMES
+from offsets_log.release_names import release_asked
 from tools.release_drift.findings import Finding
 from tools.release_drift.jars import Jars
 from tools.release_drift.java import facts_of
 
-Facts = Mapping[str, Any]
-
+RELEASES = "offsets_log/kafka_releases.py"
 ENUMS: Mapping[str, tuple[str, Mapping[int, str], str]] = {
     "error": ("errors", NAMES, "offsets_log/protocol/error_codes.py"),
     "control record type": ("control_record_types", CONTROL_TYPES, "offsets_log/log_format/control_record.py"),
@@ -26,7 +26,7 @@ ENUMS: Mapping[str, tuple[str, Mapping[int, str], str]] = {
     "metadata version": (
         "metadata_versions",
         dict(enumerate(METADATA_VERSIONS, start=1)),
-        "offsets_log/data_directory/card.py",
+        RELEASES,
     ),
 }
 """What one of them is called → its name in the facts, number → name here, where that stands."""
@@ -51,16 +51,25 @@ CLEANER_SETTINGS = {
 def enum_drift(jars: Jars, _: Jars) -> Iterator[Finding]:
     """Yield names and numbers of errors, control records and transaction states that no table here has."""
     for what in ("error", "control record type", "transaction state"):
-        yield from _enum(what, facts_of(jars))
+        yield from _enum(what, jars)
 
 
 def feature_drift(jars: Jars, _: Jars) -> Iterator[Finding]:
-    """Yield levels of ``metadata.version`` without a name here."""
-    yield from _enum("metadata version", facts_of(jars))
+    """Yield levels of ``metadata.version`` without a name here, and levels of new clusters that no row says."""
+    facts = facts_of(jars)
+    if not release_asked(jars.version).is_verified:
+        yield Finding(f"release {jars.version} is in no row", place=RELEASES)
+    yield from _enum("metadata version", jars)
+    own = jars.row.features
+    kafkas = {name: row["default"] for name, row in facts["features"].items()}
+    for name in sorted(kafkas.keys() | own.keys()):
+        if kafkas.get(name) != own.get(name):
+            yield Finding(f"a new cluster starts with {name} {kafkas.get(name)}, not {own.get(name)}", place=RELEASES)
 
 
-def _enum(what: str, facts: Facts) -> Iterator[Finding]:
+def _enum(what: str, jars: Jars) -> Iterator[Finding]:
     """Compare one of `ENUMS`; what stands here below a release's first number is of older ones."""
+    facts = facts_of(jars)
     key, own, place = ENUMS[what]
     kafkas = {number: name for name, number in facts[key].items()}
     for number, name in sorted(kafkas.items()):
@@ -68,7 +77,8 @@ def _enum(what: str, facts: Facts) -> Iterator[Finding]:
             yield Finding(f"{what} {number} {name} is in no table", place=place)
         elif own[number] != name:
             yield Finding(f"{what} {number} is {name}, not {own[number]}", place=place)
-    for number in sorted(number for number in own.keys() - kafkas.keys() if number > min(kafkas)):
+    gone = sorted(number for number in own.keys() - kafkas.keys() if number > min(kafkas)) if jars.is_newest else ()
+    for number in gone:
         yield Finding(f"{what} {number} {own[number]} is in the table only", place=place)
 
 

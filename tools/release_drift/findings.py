@@ -47,14 +47,12 @@ def read_caps(path: Path = CAPS) -> list[Cap]:
     return [Cap(row["step"], tuple(row["names"]), row["reason"]) for row in rows]
 
 
-def known_release(path: Path = CAPS) -> str:
-    """Return the newest release of which everything is known: the next is compared with its classes."""
-    known: str = tomllib.loads(path.read_text(encoding="utf-8"))["known"]
-    return known
+def uncapped(step: str, findings: Iterable[Finding], caps: Sequence[Cap], *, tells_idle: bool = True) -> list[Finding]:
+    """Return the findings that no cap of a step names.
 
-
-def uncapped(step: str, findings: Iterable[Finding], caps: Sequence[Cap]) -> list[Finding]:
-    """Return the findings that no cap of a step names, and one for each name that caps nothing any more."""
+    Args:
+        tells_idle: whether there is one also for each name that caps nothing any more.
+    """
     names = [name for cap in caps if cap.step == step for name in cap.names]
     used: set[str] = set()
     left = []
@@ -63,5 +61,5 @@ def uncapped(step: str, findings: Iterable[Finding], caps: Sequence[Cap]) -> lis
         used |= matching
         if not matching:
             left.append(finding)
-    idle = (name for name in names if name not in used)
+    idle = (name for name in names if tells_idle and name not in used)
     return [*left, *(Finding(f'the cap "{name}" caps nothing any more', place=str(CAPS.name)) for name in idle)]

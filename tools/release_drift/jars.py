@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from offsets_log.kafka_releases import NEWEST, KafkaRelease, row_of, version_of
+
 Document = dict[str, Any]
 ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-streams", "connect-runtime")
 LOGGING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")
@@ -39,6 +41,16 @@ class Jars:
     folder: Path
     version: str
 
+    @property
+    def row(self) -> KafkaRelease:
+        """What is known of the release."""
+        return row_of(version_of(self.version))
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether none is known that is newer: of an older one tables say more than it has."""
+        return self.row is NEWEST
+
     @cached_property
     def kafkas(self) -> tuple[Path, ...]:
         """The jars that were built with this release, by name."""
@@ -59,8 +71,7 @@ class Jars:
             with zipfile.ZipFile(path) as jar:
                 for name in jar.namelist():
                     if (name.endswith(".json") and "message/" in name) or re.match(r"common/metadata/.*\.json", name):
-                        text = _TEXT_OR_COMMENT.sub(r"\1", jar.read(name).decode())
-                        yield path.name.removesuffix(f"-{self.version}.jar"), json.loads(text)
+                        yield path.name.removesuffix(f"-{self.version}.jar"), description(jar.read(name))
 
     @cached_property
     def classes(self) -> dict[str, frozenset[tuple[str, int]]]:
@@ -77,6 +88,12 @@ class Jars:
                         top = entry.filename.removesuffix(".class").partition("$")[0].replace("/", ".")
                         found.setdefault(top, set()).add((entry.filename, entry.CRC))
         return {name: frozenset(files) for name, files in found.items()}
+
+
+def description(text: bytes) -> Document:
+    """Parse Kafka's description of a message, which is JSON with comments."""
+    found: Document = json.loads(_TEXT_OR_COMMENT.sub(r"\1", text.decode()))
+    return found
 
 
 def _is_written(name: str) -> bool:

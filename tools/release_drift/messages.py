@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from offsets_log.kafka_releases import Version
 from offsets_log.messages.consumer_protocol import EmbeddedMessage
 from offsets_log.messages.schema import Message
 from tools.release_drift.descriptions import Row, Rows, kafkas_rows, lines_of, own_rows, versions_in
@@ -12,6 +13,7 @@ from tools.release_drift.findings import Finding
 from tools.release_drift.jars import Document, Jars
 from tools.release_drift.tables import Table, all_tables
 
+RELEASES = "offsets_log/kafka_releases.py"
 WORDS_ONLY = frozenset({"about", "ignorable", "entityType", "mapKey"})
 """Keys of a description that change no byte."""
 OWN_VERSION = "version"
@@ -31,13 +33,17 @@ def message_drift(jars: Jars, known: Jars) -> Iterator[Finding]:
             continue
         table = tables.pop(name, None)
         if table is not None:
-            yield from _drift_of(name, document, table)
+            yield from _drift_of(name, document, table, jars.row.line)
         else:
             untold.setdefault(_subject(document), []).append(document)
     for subject, documents in untold.items():
         yield from _untold(subject, documents, known)
-    for name, table in sorted(tables.items()):
+    for name, table in sorted(tables.items()) if jars.is_newest else ():
         yield Finding(f"{name} is in the tables only", place=table.place)
+    for api, own in jars.row.apis.items():
+        newest = versions_in(jars.messages[f"{api}Request"][1]["validVersions"])[-1]
+        if newest != own:
+            yield Finding(f"{api} goes up to version {newest}, not {own}", place=RELEASES)
 
 
 def _subject(document: Document) -> str:
@@ -71,7 +77,7 @@ def _bytes_of(part: Any) -> Any:
     return part
 
 
-def _drift_of(name: str, document: Document, table: Table) -> Iterator[Finding]:
+def _drift_of(name: str, document: Document, table: Table, line: Version) -> Iterator[Finding]:
     number = document.get("apiKey", table.number)
     if number != table.number:
         yield Finding(f"{name} has number {number}, not {table.number}", place=table.place)
@@ -79,26 +85,26 @@ def _drift_of(name: str, document: Document, table: Table) -> Iterator[Finding]:
     before: set[str] = set()
     for version in versions_in(document["validVersions"]):
         rows = kafkas_rows(document, version)
-        layout = next((layout for layout in table.layouts if layout.has_version(version)), None)
+        layout = table.layout_of(version, line)
         if layout is None:
-            new = tuple(line for line in lines_of(rows) if line not in before)
+            new = tuple(field for field in lines_of(rows) if field not in before)
             yield Finding(f"{name} version {version} is in no table", new, table.place)
         else:
-            for line in _differences(document, rows, layout, version):
-                found.setdefault(line, []).append(version)
+            for difference in _differences(document, rows, layout, version, line):
+                found.setdefault(difference, []).append(version)
         before = set(lines_of(rows))
-    for line, versions in found.items():
+    for difference, versions in found.items():
         span = f"version {versions[0]}" if len(versions) == 1 else f"versions {versions[0]}-{versions[-1]}"
-        yield Finding(f"{name} {span}: {line}", place=table.place)
+        yield Finding(f"{name} {span}: {difference}", place=table.place)
 
 
-def _differences(document: Document, rows: Rows, layout: Message, version: int) -> Iterator[str]:
+def _differences(document: Document, rows: Rows, layout: Message, version: int, line: Version) -> Iterator[str]:
     is_flexible = version in versions_in(document.get("flexibleVersions"))
     if is_flexible != layout.is_flexible(version):
         yield "flexible" if is_flexible else "not flexible"
     if isinstance(layout, EmbeddedMessage) and layout.number is not None:
         rows = {name: row for name, row in rows.items() if name != OWN_VERSION}
-    yield from _differing_rows(rows, own_rows(layout, version), "")
+    yield from _differing_rows(rows, own_rows(layout, version, line), "")
 
 
 def _differing_rows(kafkas: Rows, own: Rows, above: str) -> Iterator[str]:
@@ -111,7 +117,7 @@ def _differing_rows(kafkas: Rows, own: Rows, above: str) -> Iterator[str]:
     yield from (f"{above}{row} is in the table only" for name, row in own.items() if name not in kafkas)
     order = [name for name, row in kafkas.items() if row.tag is None and name in own]
     if order != [name for name, row in own.items() if row.tag is None and name in kafkas]:
-        yield f"{above}: the fields are in another order"
+        yield f"{above}the fields are in another order"
 
 
 def _problems(kafkas: Row, own: Row) -> Iterator[str]:

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import offsets_log.messages
 import offsets_log.protocol
+from offsets_log.kafka_releases import Version
 from offsets_log.messages.cluster_metadata.control import CONTROL_MESSAGES
 from offsets_log.messages.cluster_metadata.registry import METADATA_RECORDS
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
@@ -36,6 +37,12 @@ class Table:
     layouts: tuple[Message, ...]
     number: int | None
     place: str
+
+    def layout_of(self, version: int, line: Version) -> Message | None:
+        """Return the table of a version, as a release (major, minor) writes it; None if there is none."""
+        with_version = [layout for layout in self.layouts if layout.has_version(version)]
+        written = (layout for layout in with_version if layout.is_written_by((line[0], line[1])))
+        return next(written, with_version[0] if with_version else None)
 
 
 def all_apis() -> tuple[Api, ...]:

@@ -6,7 +6,6 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.coordinator.group.GroupConfig;
 import org.apache.kafka.coordinator.transaction.TransactionState;
 import org.apache.kafka.server.common.Feature;
@@ -19,13 +18,14 @@ import org.apache.kafka.storage.internals.log.LogConfig;
 public class Facts {
     static final ObjectNode ALL = new ObjectMapper().createObjectNode();
 
-    public static void main(String[] args) {
+    public static void main(String[] args) throws Exception {
         ObjectNode errors = ALL.putObject("errors");
         for (Errors error : Errors.values()) errors.put(error.name(), error.code());
         ObjectNode states = ALL.putObject("transaction_states");
         for (TransactionState state : TransactionState.values()) states.put(state.stateName(), state.id());
         ObjectNode types = ALL.putObject("control_record_types");
-        for (ControlRecordType type : ControlRecordType.values()) types.put(type.name(), type.type());
+        for (Object type : controlRecordTypes().getEnumConstants())
+            types.put(((Enum<?>) type).name(), (Short) type.getClass().getMethod("type").invoke(type));
         ObjectNode levels = ALL.putObject("metadata_versions");
         for (MetadataVersion version : MetadataVersion.values()) levels.put(version.version(), version.featureLevel());
         features(ALL.putObject("features"));
@@ -36,6 +36,14 @@ public class Facts {
         broker.properties().forEach(each ->
             ((ObjectNode) each.getValue()).put("is_dynamic", DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS.contains(each.getKey())));
         System.out.println(ALL);
+    }
+
+    static Class<?> controlRecordTypes() throws ClassNotFoundException {
+        try {
+            return Class.forName("org.apache.kafka.common.record.internal.ControlRecordType");
+        } catch (ClassNotFoundException upTo42) {
+            return Class.forName("org.apache.kafka.common.record.ControlRecordType");
+        }
     }
 
     /** The level that a new cluster of this release starts with, and those that it supports. */
