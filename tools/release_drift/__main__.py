@@ -27,7 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the steps that are asked for, and return the exit status."""
     asked = _asked(arguments)
     try:
-        jars, known = jars_of(asked.kafka, asked.jars), jars_of(asked.since or known_before(asked.kafka))
+        jars = jars_of(asked.kafka, asked.jars)
+        since = asked.since or known_before(asked.kafka)
+        known = jars if since == asked.kafka else jars_of(since)
     except NotAvailableError as error:
         _say(f"error: {error}")
         return 2
@@ -50,7 +52,7 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.release_drift", description="What a Kafka release has new.")
     parser.add_argument("kafka", help="the release, such as 4.4.0")
     parser.add_argument("--jars", type=Path, metavar="DIR", help="a folder with its jars, instead of Maven Central's")
-    parser.add_argument("--since", metavar="X.Y.Z", help="a release that is known, instead of the newest up to it")
+    parser.add_argument("--since", metavar="X.Y.Z", help="the release before it, if not the newest known")
     parser.add_argument("--steps", default=",".join(STEPS), help="some of %(default)s")
     asked = parser.parse_args(arguments)
     unknown = [name for name in asked.steps.split(",") if name not in STEPS]
