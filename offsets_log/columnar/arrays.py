@@ -16,6 +16,7 @@ import numpy.typing as npt
 from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Long, Record, Table
 from offsets_log.log_format.compression import CODEC_MASK
+from offsets_log.messages import registry
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -92,7 +93,7 @@ class Group(Record):
 KEY_TYPES = 3
 """Types 0, 1 and 2 are known to all kernels; the others, of the newer kinds of groups, to those whose scan state has
 programs for them."""
-RECORD_TYPES = 24
+RECORD_TYPES = max(registry.RECORD_TYPES) + 1
 COMMIT_TYPES = 2  # record types below it commit offsets
 VERSIONS = 8
 NO_VERSION = VERSIONS
