@@ -10,6 +10,7 @@ from tools.release_drift.facts import enum_drift, feature_drift, setting_drift
 from tools.release_drift.findings import Finding
 from tools.release_drift.jars import Jars
 from tools.release_drift.messages import message_drift
+from tools.release_drift.recordings import recording_drift
 from tools.release_drift.rounds import cleaner_drift
 from tools.release_drift.under_brokers import BROKERS, TOOLS, failing
 from tools.release_drift.vectors import vector_drift
@@ -42,6 +43,7 @@ STEPS = {
         Step("vectors", "messages that its own classes write", "ten seconds", vector_drift),
         Step("classes", "code that rules were read in", "ten seconds", class_drift),
         Step("cleaner", "rounds of its own log cleaner", "a minute", cleaner_drift),
+        Step("recordings", "its broker and clients at work", "two minutes", recording_drift),
         Step("tools", "its own tools and clients against `serve`", "two minutes", failing(TOOLS)),
         Step("brokers", "its broker over logs that were made here", "ten minutes", failing(BROKERS)),
     )
