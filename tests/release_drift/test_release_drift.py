@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from offsets_log.kafka_releases import NEWEST
+from tests.coordinator.broker import NotAvailableError
 from tests.release_drift.made_up import GROUP, MESSAGE, Changes, altered, constant, described, next_release
 from tools.release_drift.__main__ import known_before, main
 from tools.release_drift.findings import Cap, Finding, read_caps, uncapped
-from tools.release_drift.jars import Jars, NotAvailableError, jars_of
+from tools.release_drift.jars import Jars, jars_of
 from tools.release_drift.steps import STEPS
 
 pytestmark = pytest.mark.kafka
@@ -55,9 +56,7 @@ def test_a_made_up_release(newest: Jars, tmp_path: Path) -> None:
     made = next_release(newest, tmp_path / "jars", f"{major}.{minor + 1}.0")
     messages = {what: (row.details, row.place) for what, row in altered_only("messages", made, newest).items()}
     api = "offsets_log/protocol/list_groups.py"
-    tag = (
-        "ConsumerGroupMetadataValue version 0: LastAssignor string, may be null, tag 1, default None is in no table"
-    )
+    tag = "ConsumerGroupMetadataValue version 0: LastAssignor string, may be null, tag 1, default None is in no table"
     assert messages == {
         tag: ((), "offsets_log/messages/consumer_group.py"),
         "ListGroupsRequest version 6 is in no table": (("IncludeHidden bool",), api),

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from offsets_log.kafka_releases import version_of
 from offsets_log.release_names import release_asked
+from tests.coordinator.broker import NotAvailableError
 from tools.release_drift.findings import Finding, read_caps, uncapped
-from tools.release_drift.jars import NotAvailableError, jars_of
+from tools.release_drift.jars import jars_of
 from tools.release_drift.steps import STEPS, Step
 
 MOST_DETAILS = 40

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import shutil
-import subprocess
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,17 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from offsets_log.kafka_releases import NEWEST, KafkaRelease, row_of, version_of
+from tests.coordinator.broker import NotAvailableError, download
+from tests.shared_files import cached
 
 Document = dict[str, Any]
 ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-streams", "connect-runtime")
 LOGGING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")
-DOWNLOAD_SECONDS = 600
 _TEXT_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _OF_KAFKA = re.compile(r"(kafka|connect|trogdor)[-_].*")
-
-
-class NotAvailableError(Exception):
-    """Why there is nothing to compare with, in one line."""
 
 
 @dataclass(frozen=True)
@@ -113,34 +106,8 @@ def jars_of(version: str, folder: Path | None = None) -> Jars:
     """
     named = f"kafka-clients-{version}.jar"
     if folder is None:
-        folder = Path.home() / ".cache" / "offsets-log" / f"release-{version}"
-        if not (folder / named).exists():
-            _fetch(version, folder)
+        wanted = (*(("org.apache.kafka", name, version) for name in ARTIFACTS), LOGGING)
+        folder = download(cached(f"release-{version}"), wanted)
     if not (folder / named).exists():
         raise NotAvailableError(f"there is no {named} in {folder}: give KAFKA= the version that its jars are named by")
     return Jars(folder, version)
-
-
-def _fetch(version: str, folder: Path) -> None:
-    """Fill a folder from Maven Central; of several processes that do so at once, one leaves its own."""
-    if shutil.which("mvn") is None:
-        raise NotAvailableError(f"Kafka's jars are not in {folder}, and there is no mvn to fetch them")
-    wanted = (*(("org.apache.kafka", name, version) for name in ARTIFACTS), LOGGING)
-    dependencies = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version></dependency>"
-        for group, name, number in wanted
-    )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        (Path(work) / "pom.xml").write_text(
-            '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-            "<groupId>x</groupId><artifactId>x</artifactId><version>1</version>"
-            f"<dependencies>{dependencies}</dependencies></project>"
-        )
-        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"]
-        try:
-            subprocess.run(command, cwd=work, check=True, timeout=DOWNLOAD_SECONDS, capture_output=True)
-        except (subprocess.SubprocessError, OSError):
-            raise NotAvailableError(f"mvn cannot fetch Kafka {version} from Maven Central") from None
-        with contextlib.suppress(OSError):
-            (Path(work) / "libs").rename(folder)

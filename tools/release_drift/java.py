@@ -12,7 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tools.release_drift.jars import Jars, NotAvailableError
+from tests.coordinator.broker import NotAvailableError
+from tools.release_drift.jars import Jars
 
 PROGRAMS = Path(__file__).with_name("programs")
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF")

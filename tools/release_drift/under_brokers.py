@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tests.coordinator.broker import NotAvailableError
 from tools.release_drift.findings import Finding
-from tools.release_drift.jars import Jars, NotAvailableError
+from tools.release_drift.jars import Jars
 from tools.release_drift.tables import ROOT
 
 LAST_LINES = 12

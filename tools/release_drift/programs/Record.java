@@ -213,9 +213,17 @@ public class Record {
         }
     }
 
+    /** What is asked for too early, such as a group that is not there yet, has not come either. */
     static void await(Callable<Boolean> condition) throws Exception {
-        for (long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(120); !condition.call(); Thread.sleep(100))
-            if (System.nanoTime() > end) throw new IllegalStateException("what was waited for did not come: " + Thread.currentThread().getStackTrace()[2]);
+        Exception last = null;
+        for (long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(120); System.nanoTime() < end; Thread.sleep(100)) {
+            try {
+                if (condition.call()) return;
+            } catch (ExecutionException early) {
+                last = early;
+            }
+        }
+        throw new IllegalStateException("what was waited for did not come", last);
     }
 
     // ------------------------------------------------------------------------------------------------ answers
