@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from offsets_log.replay.profile import Profile
 from offsets_log.replay.releases import release_named
 from tests.coordinator.broker import Broker
 from tests.replay.test_compact_recordings import answered, load
@@ -33,17 +34,20 @@ def recording_drift(jars: Jars, _: Jars) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory() as work:
         broker = Broker(jars.folder, Path(work), PARTITIONS)
         answers = [_answers(jars, broker, what) for what in ("work", "ask")]
-        profile = release_named(jars.version).profile
         for answer in answers:
-            for step in answer["steps"]:
-                served, _pending = load(broker.data, profile, step["end_offsets"])
-                theirs = answered(step)
-                details = [f"only served here: {row}" for row in sorted(served - theirs, key=repr)]
-                details += [f"only the broker's: {row}" for row in sorted(theirs - served, key=repr)]
-                document = rebuild(broker.data, profile, answer["topics"], step["end_offsets"])
-                details += differences(document, step)
-                if details:
-                    yield Finding(f"recorded step: {step['what']}", tuple(details))
+            yield from differing_steps(broker.data, release_named(jars.version).profile, answer)
+
+
+def differing_steps(data: Path, profile: Profile, answer: dict[str, Any]) -> Iterator[Finding]:
+    """Yield the steps of a recording after which the log, cut where it then ended, says something else."""
+    for step in answer["steps"]:
+        served, _ = load(data, profile, step["end_offsets"])
+        theirs = answered(step)
+        details = [f"only served here: {row}" for row in sorted(served - theirs, key=repr)]
+        details += [f"only the broker's: {row}" for row in sorted(theirs - served, key=repr)]
+        details += differences(rebuild(data, profile, answer["topics"], step["end_offsets"]), step)
+        if details:
+            yield Finding(f"recorded step: {step['what']}", tuple(details))
 
 
 def _answers(jars: Jars, broker: Broker, what: str) -> dict[str, Any]:

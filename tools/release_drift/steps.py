@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tools.release_drift.classes import class_drift
+from tools.release_drift.damages import damage_drift
 from tools.release_drift.facts import enum_drift, feature_drift, setting_drift
 from tools.release_drift.findings import Finding
 from tools.release_drift.jars import Jars
@@ -44,6 +45,7 @@ STEPS = {
         Step("classes", "code that rules were read in", "ten seconds", class_drift),
         Step("cleaner", "rounds of its own log cleaner", "a minute", cleaner_drift),
         Step("recordings", "its broker and clients at work", "two minutes", recording_drift),
+        Step("damage", "its broker over the recorded damages", "half an hour", damage_drift),
         Step("tools", "its own tools and clients against `serve`", "two minutes", failing(TOOLS)),
         Step("brokers", "its broker over logs that were made here", "ten minutes", failing(BROKERS)),
     )
