@@ -59,8 +59,10 @@ def test_every_row_gives_each_room_its_rules() -> None:
         ("0.8.2", "0.8.2", True), ("0.8.2.2", "0.8.2", True), ("0.10", "0.10.0", True), ("0.10.2.1", "0.10.1", True),
         ("2.8.1", "2.8", True), ("2.8.2", "2.8.2", True), ("3.7.2", "3.7.1", True), ("3.9.2", "3.9.2", True),
         ("4.3", "4.3", True), ("4.3.0", "4.3", True), ("4.3.1", "4.3.1", True), ("4.4.0", "4.4", True),
-        ("2.8.3", "2.8.2", False), ("3.9.3", "3.9.2", False), ("4.3.2", "4.3.1", False), ("4.4.1", "4.4", False),
-        ("4.5", "4.4", False), ("5.0.1", "4.4", False), ("99.99.99", "4.4", False),
+        ("2.8.3", "2.8.2", False), ("3.9.3", "3.9.2", False), ("4.3.2", "4.3.1", False),
+        ("99.99.99", NEWEST.name, False), (f"{NEWEST.name}.9", NEWEST.name, False),
+        (f"{NEWEST.line[0]}.{NEWEST.line[1] + 1}", NEWEST.name, False),
+        (f"{NEWEST.line[0] + 1}.0.1", NEWEST.name, False),
     ],
 )  # fmt: skip
 def test_a_name_finds_the_last_row_before_it_and_says_if_that_is_not_verified(

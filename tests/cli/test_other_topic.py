@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from offsets_log.log_format.building import build_batch, build_marker
 from offsets_log.log_format.record import Record
+from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.state_topics import STATE_RECORD_TYPES
 from tests.builders import LogBuilder, record_bytes
 
@@ -88,7 +89,7 @@ def test_an_empty_log_is_of_another_topic_if_its_name_is_one_of_kafkas(tmp_path:
         assert (result.exit_code, result.stdout) == (0, "")
 
 
-NEWER = (struct.pack(">hh1s", 24, 1, b"g"), b"\0\0")
+NEWER = (struct.pack(">hh1s", max(RECORD_TYPES) + 1, 1, b"g"), b"\0\0")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from tools.release_drift.steps import STEPS
 
 pytestmark = pytest.mark.kafka
 
+QUICK = ("messages", "errors", "settings", "features", "vectors", "classes")
+"""Steps without a broker; what the others compare, recordings in the tests hold for this release."""
 VERSION = known_before(f"{NEWEST.line[0]}.{NEWEST.line[1]}.0")
 
 
@@ -43,7 +45,7 @@ def altered_only(step: str, made: Jars, newest: Jars) -> dict[str, Finding]:
 
 
 def test_the_newest_known_release_has_no_drift(newest: Jars, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([newest.version]) == 0
+    assert main([newest.version, "--steps", ",".join(QUICK)]) == 0
     assert capsys.readouterr().out == ""
 
 
