@@ -148,6 +148,7 @@ def run(
     **settings: Any,
 ) -> None:
     """Run the command on a machine; the other arguments are its parameters."""
+    from cli.session import open_session
     from offsets_log.broker.hand_over import of_topic
     from offsets_log.cleaner.offset_map import OffsetMap
     from offsets_log.cleaner.result import CLEAN_COLUMNS
@@ -161,7 +162,7 @@ def run(
         raise click.UsageError("--now and --delete-retention are together beyond what 64 bits of milliseconds hold")
     if OffsetMap.of(round_settings).usable == 0:
         raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
-    with ended_by_signals(), machine.open(reading) as session, ExitStack() as stack:
+    with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         _tell_of_others(session, settings)
         for words in broker.doubts:
             session.account.say(words)
@@ -229,7 +230,7 @@ class _Cleaning:
             if opened.refusal is not None:
                 raise opened.refusal
             check_is_left(log, opened)
-            if log.bytes_to_read:  # else it lies in a store
+            if self._rounds.reads_here(log):
                 self._tell_of_recovery(log, opened, in_bulk=self._rounds.in_bulk)
             refused = "what is asked for cannot be done"
             if self._changes.are_some:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from cli.partition_folders import place_here
 from cli.processors import processors
 
 if TYPE_CHECKING:
-    from cli.options import ReadOptions
     from cli.partition_folders import PartitionFolders
     from cli.session import Session
     from offsets_log.broker.recovery import OpenLog
@@ -33,6 +32,10 @@ class Rounds:
 
     def __init__(self, settings: Settings, advance: Callable[[int], None], *, in_bulk: bool) -> None:
         self._settings, self._advance, self.in_bulk = settings, advance, in_bulk
+
+    def reads_here(self, log: PartitionLog) -> bool:
+        """Whether this process reads all of a log in any case."""
+        return True
 
     def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
         """Open a log as `open_for_cleaning` does."""
@@ -60,13 +63,7 @@ class Rounds:
 
 
 class Machine:
-    """Where partitions are opened and cleaned, and their folders written: this machine."""
-
-    def open(self, reading: ReadOptions) -> AbstractContextManager[Session]:
-        """Open the inputs, as `open_session`."""
-        from cli.session import open_session
-
-        return open_session(reading)
+    """Where partitions are cleaned, and their folders written: this machine."""
 
     def rounds(self, session: Session, settings: Settings) -> Rounds:
         """Return what opens and cleans partitions."""

@@ -64,11 +64,8 @@ class Inputs(Beside):
         shows_topic: whether ``--topic`` shows a topic of this name.
     """
 
-    def __init__(self, reading: ReadOptions, opened: DiskLogs, **how: Any) -> None:
-        """Args:
-        how: more arguments of `Beside`.
-        """
-        super().__init__(opened, **how)
+    def __init__(self, reading: ReadOptions, opened: DiskLogs) -> None:
+        super().__init__(opened)
         self.reading = reading
         self.files = opened.files
         self.absent = opened.absent
@@ -213,7 +210,7 @@ class Inputs(Beside):
             return
         file = log.segments[0].file
         topic = DirectoryName.parse(re.split("[/!]", f"/{file}")[-2]).topic
-        is_empty = not any(len(segment.buffer) for segment in log.segments)
+        is_empty = not any(segment.length for segment in log.segments)
         if is_of_another_topic(log) or (is_empty and topic.startswith("__")):
             raise InputError(
                 (f"this is another topic, {topic}" if topic else f"this does not look like {OFFSETS_TOPIC}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +56,6 @@ def open_session(
     needs: Set[str] = frozenset(),
     columns: Set[str] | None = None,
     internal_topic: str | None = None,
-    inputs_of: Callable[[ReadOptions, ExitStack], Inputs] | None = None,
 ) -> Iterator[Session]:
     """Open the inputs; at the end the process exits with the run's status, and errors end it with one line.
 
@@ -64,14 +63,13 @@ def open_session(
         needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
         columns: those of the answer; notes on what a dump does not tell name no others. None to name all.
         internal_topic: a topic of `state_topics` to read instead of ``__consumer_offsets``.
-        inputs_of: opens the inputs in another way.
     """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
     _tell_of_lost_pages()
     try:
         with ExitStack() as stack:
-            inputs = inputs_of(reading, stack) if inputs_of else _opened(reading, stack, internal_topic, columns)
+            inputs = _opened(reading, stack, internal_topic, columns)
             account = Account(inputs, stack, shows_progress=reading.progress)
             session = Session(inputs, account, Engine(inputs, account))
             session.inputs.check(needs)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -33,82 +31,30 @@ from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
 from offsets_log.disk.beside import Beside
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
-from offsets_log.disk.reader import DiskLogs, open_logs
+from offsets_log.disk.reader import DiskLogs
 from offsets_log.errors import OffsetsLogError
-from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.java_text import MalformedString
-from offsets_log.log_format.partition_log import PartitionLog, Segment, batches_of
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.replay.partial import EndTransactionMarker, OffsetAndMetadata
 from offsets_log.rows.tables import Column, Row
-from spark_jobs.files import FoundFile
+from spark_jobs.files import find_logs, is_parquet
 from spark_jobs.fold import memory
 from spark_jobs.jobs import read_evenly
 from spark_jobs.options import SourceOptions, matcher
 from spark_jobs.source import schema_text
-from spark_jobs.stores import FoundLogs, Options, find_logs, is_parquet, path_here
-
-STORED_AT_ONCE = 32
-"""How many partitions of other topics are looked at in a store at once: each waits for the network."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """Logs that tasks read.
-
-    Attributes:
-        logs: of a store only names and sizes.
-        how: more arguments of `Beside`.
-    """
-
-    logs: DiskLogs
-    how: Mapping[str, Any]
-
-
-def open_found(
-    paths: Sequence[str],
-    stack: ExitStack,
-    *,
-    as_partition: int | None = None,
-    partitions: Collection[int] = (),
-    input_format: str | None = None,
-    options: Options | None = None,
-) -> Opened:
-    """Open logs of this machine, or find those of a store; of records in Parquet there is nothing to open.
-
-    Arguments are those of `open_logs` and `find_logs`.
+def open_found(paths: Sequence[str], stack: ExitStack, **how: Any) -> DiskLogs:
+    """Open logs as `find_logs`, with its arguments; of records in Parquet there is nothing to open.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
     """
-    if is_parquet(paths, options):
-        return Opened(DiskLogs([], Dumps(None), Finder((), stack), stack), {})
-    here = [path for path in map(path_here, paths) if path is not None]
-    if len(here) == len(paths):
-        opened = open_logs(here, as_partition=as_partition, partitions=partitions, input_format=input_format)
-        return Opened(stack.enter_context(opened), {})
-    finder = Finder(partitions, stack)
-    found = find_logs(paths, stack, as_partition=as_partition, partitions=partitions, options=options, finder=finder)
-    return Opened(
-        DiskLogs([log.unread() for log in found.logs], Dumps(None), finder, stack, found.absent),
-        {
-            "in_order": stack.enter_context(ThreadPoolExecutor(STORED_AT_ONCE)).map,
-            "batches_of": partial(_stored_batches, _files_of(found)),
-        },
-    )
-
-
-def _files_of(found: FoundLogs) -> dict[str, FoundFile]:
-    return {file.path: file for log in found.logs for file in log.files}
-
-
-def _stored_batches(files: Mapping[str, FoundFile], log: PartitionLog) -> Iterator[RecordBatch]:
-    """Yield the batches of a log, of which one segment at a time is brought here."""
-    for segment in log.segments:
-        file = files[segment.file]
-        opened = Segment(file.path, file.base_offset, file.open(ExitStack()))
-        yield from batches_of(replace(log, segments=(opened,)))
+    if is_parquet(paths, how.get("options")):
+        return DiskLogs([], Dumps(None), Finder((), stack), stack)
+    return find_logs(paths, stack, **how)
 
 
 # ------------------------------------------------------------------------------------------- lag

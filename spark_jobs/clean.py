@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,22 +12,19 @@ import cli.clean
 from cli.account import fail
 from cli.clean_options import Changes
 from cli.clean_rounds import Machine, Rounds
-from cli.inputs import Inputs
 from cli.options import gather
 from cli.partition_folders import FolderOptions, folder_name, place_here
-from cli.session import Session, open_session
+from cli.session import Session
 from offsets_log.disk.folders import DiskPlace
 from offsets_log.errors import OffsetsLogError
 from spark_jobs import cleaning
-from spark_jobs.beside import open_found
 from spark_jobs.clean_cluster import SparkCluster
 from spark_jobs.clean_tasks import Folder
+from spark_jobs.files import path_here
 from spark_jobs.places import SharedPlace, TaskPlace, new_in_store
 from spark_jobs.run import open_spark
-from spark_jobs.stores import path_here
 
 if TYPE_CHECKING:
-    from cli.options import ReadOptions
     from cli.partition_folders import PartitionFolders
     from offsets_log.broker.recovery import OpenLog
     from offsets_log.cleaner.bounds import Bounds
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
     from offsets_log.cleaner.round import Round
     from offsets_log.cleaner.settings import Settings
     from offsets_log.disk.folders import Place
-    from offsets_log.errors import Damage
     from offsets_log.log_format.partition_log import PartitionLog
 
 
@@ -45,6 +41,10 @@ class RoundsOnCluster(Rounds):
     def __init__(self, settings: Settings, rounds: cleaning.Rounds, *, in_bulk: bool) -> None:
         super().__init__(settings, lambda count: None, in_bulk=in_bulk)
         self._rounds = rounds
+
+    def reads_here(self, log: PartitionLog) -> bool:
+        """Implement `Rounds.reads_here`: what lies in a store is read by tasks alone."""
+        return not any(segment.is_fetched for segment in log.segments)
 
     def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
         """Implement `Rounds.open`."""
@@ -65,14 +65,9 @@ class Cluster(Machine):
     def __init__(self, spark: SparkSession) -> None:
         self._cluster = SparkCluster(spark)
 
-    def open(self, reading: ReadOptions) -> AbstractContextManager[Session]:
-        """Implement `Machine.open`; of a store only names and sizes are read."""
-        return open_session(reading, inputs_of=_inputs_of)
-
     def rounds(self, session: Session, settings: Settings) -> Rounds:
         """Implement `Machine.rounds`."""
-        url = next((path for path in session.inputs.reading.paths if path_here(path) is None), None)
-        rounds = cleaning.Rounds(self._cluster, settings, url)
+        rounds = cleaning.Rounds(self._cluster, settings)
         return RoundsOnCluster(settings, rounds, in_bulk=session.engine.is_large)
 
     def place(self, session: Session, to: str, stack: ExitStack) -> Place:
@@ -83,23 +78,6 @@ class Cluster(Machine):
         made = place_here(session, here, stack)
         assert isinstance(made, DiskPlace)
         return SharedPlace(made.path)
-
-
-def _inputs_of(reading: ReadOptions, stack: ExitStack) -> Inputs:
-    opened = open_found(
-        reading.paths,
-        stack,
-        as_partition=reading.as_partition,
-        partitions=reading.offsets_partition,
-        input_format=reading.input_format,
-    )
-    inputs = Inputs(reading, opened.logs, **opened.how)
-    inputs.locate = _locate_nothing  # no lines of dumps are read; it goes to tasks, and the inputs must not
-    return inputs
-
-
-def _locate_nothing(damage: Damage) -> None:
-    pass
 
 
 def run(master: str | None, **given: Any) -> None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 from offsets_log.broker.indexes import AbortedTransaction, OffsetIndex
@@ -43,7 +42,7 @@ from offsets_log.cleaner.round import (
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.steps import Steps, begins_in, begins_of, take_steps
 from offsets_log.cleaner.transactions import Transactions, aborted_between
-from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
 from spark_jobs.clean_tasks import (
     CopyWork,
@@ -94,41 +93,16 @@ class Cluster(Protocol):
         """
 
 
-def found_files(log: PartitionLog, url: str | None) -> dict[str, FoundFile]:
-    """Return the files of a log's segments, by their names in it.
-
-    Args:
-        url: the store of these files; None on this machine.
-
-    Raises:
-        InputError: a segment is not a file of its own.
-    """
-    found = {}
-    for segment in log.segments:
-        path = segment.file
-        if url is None:
-            if not Path(path).is_file():
-                raise InputError("Spark reads segment files; unpack archives, and write pipes into files", file=path)
-            path = str(Path(path).absolute())
-        found[segment.file] = FoundFile(path, segment.base_offset, segment.size_bytes, url)
-    return found
-
-
 @dataclass(slots=True)
 class Rounds:
-    """The rounds of a run.
-
-    Attributes:
-        url: the store of the segments; None on this machine.
-    """
+    """The rounds of a run."""
 
     cluster: Cluster
     settings: Settings
-    url: str | None
 
     def open(self, log: PartitionLog, stopped_cleanly: bool | None, *, in_bulk: bool) -> OpenLog:
         """Start a broker over a log's files, as `open_for_cleaning`."""
-        found = found_files(log, self.url)
+        found = {segment.file: FoundFile.of(log, segment) for segment in log.segments}
         is_clean = was_stopped_cleanly(log) if stopped_cleanly is None else stopped_cleanly
         known = self._recovered(log, found, is_clean, in_bulk)
 

@@ -1,22 +1,27 @@
-"""Files as they are found, on this machine or in a remote store, and how a store is opened."""
+"""Segments as tasks open them: on a disk that all machines see, or in a store."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pyarrow import fs
 
+from offsets_log.disk import stores
 from offsets_log.disk.archives import unpack_one
-from offsets_log.disk.local import input_errors, map_file
+from offsets_log.disk.finder import PACKED, PARQUET_SUFFIX
+from offsets_log.disk.local import Place, list_directory, map_file, place_of, stored
+from offsets_log.disk.reader import DiskLogs, open_logs
+from offsets_log.disk.stored import Stored, StorePath
 from offsets_log.errors import InputError
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 
-PACKED = (".gz", ".zst")
+Options = Mapping[str, Any]
+"""Options of a store, as fsspec's file system of its kind takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +29,8 @@ class FoundFile:
     """A segment file.
 
     Attributes:
-        path: path to open and to show; in a remote store a URL without its query.
-        url: the URL its store was given as; None on this machine.
+        path: path to open and to show; in a store a URL without secrets.
+        url: a URL of its store; None on this machine.
         options: options of the store.
         size: size in bytes as stored.
         mapped: a log of this one file, on the machine that found it.
@@ -40,6 +45,21 @@ class FoundFile:
     mapped: PartitionLog | None = None
     modified_ms: int | None = None
 
+    @classmethod
+    def of(cls, log: PartitionLog, segment: Segment) -> FoundFile:
+        """Return the file of a log's segment. Raises InputError: it is not a file of its own."""
+        contents, size = segment.contents, segment.size_bytes
+        if isinstance(contents, Stored):
+            store = contents.path.store
+            options = tuple(sorted(store.options.items()))
+            return cls(segment.file, segment.base_offset, size, store.url, options, modified_ms=segment.modified_ms)
+        if not Path(segment.file).is_file():
+            raise InputError(
+                "Spark reads segment files; unpack archives, and write pipes into files", file=segment.file
+            )
+        mapped = PartitionLog(log.offsets_partition, (segment,))
+        return cls(str(Path(segment.file).absolute()), segment.base_offset, size, mapped=mapped)
+
     @property
     def is_packed(self) -> bool:
         """Whether the whole file is compressed."""
@@ -47,65 +67,65 @@ class FoundFile:
 
     def open(self, stack: ExitStack) -> Buffer:
         """Return the whole contents, read-only. Raises InputError."""
-        if self.url is None:
-            buffer = map_file(Path(self.path), stack)
-        else:
-            store, path = self._place()
-            with input_errors(self.path), store.open_input_file(path) as file:
-                buffer = memoryview(file.read_buffer())
+        buffer = map_file(Path(self.path), stack) if self.url is None else stored(self._place(), stack)()
         return unpack_one(self.path, buffer) if self.is_packed else buffer
 
     def read_tail(self, size: int) -> Buffer:
         """Return the last ``size`` bytes, or all if there are fewer. Raises InputError."""
         if self.mapped is not None:
             return memoryview(self.mapped.segments[0].buffer)[-size:]
-        store, path = self._place()
-        with input_errors(self.path), store.open_input_file(path) as file:
-            begin = max(0, self.size - size)
-            return memoryview(file.read_at(self.size - begin, begin))
+        place = self._place()
+        begin = max(0, self.size - size)
+        return memoryview(place.store.read(place.path, begin, self.size - begin))
 
-    def read_at(self, position: int, size: int) -> bytes:
-        """Return that many bytes at a position, fewer at the file's end; nothing else is read. Raises InputError."""
-        store, path = self._place()
-        end = min(position + size, self.size)
-        with input_errors(self.path):
-            if isinstance(store, fs.PyFileSystem):  # an open file of fsspec reads megabytes ahead
-                return bytes(store.handler.fs.cat_file(path, start=position, end=end))
-            with store.open_input_file(path) as file:
-                return bytes(file.read_at(end - position, position))
-
-    def _place(self) -> tuple[fs.FileSystem, str]:
+    def _place(self) -> StorePath:
         assert self.url is not None
-        return open_store(self.url, self.options)[0], path_in_store(self.path)
+        store = stores.open_store(self.url, dict(self.options))
+        path = store.path_of(self.path)
+        store.note(path, stores.Entry(self.size, self.modified_ms))
+        return StorePath(store, path)
 
 
-@cache
-def open_store(url: str, options: tuple[tuple[str, Any], ...]) -> tuple[fs.FileSystem, str]:
-    """Return a store and the path in it. With options it is fsspec's, else pyarrow's if pyarrow knows the kind.
+def find_logs(
+    paths: Sequence[str],
+    stack: ExitStack,
+    *,
+    as_partition: int | None = None,
+    partitions: Collection[int] = (),
+    options: Options | None = None,
+) -> DiskLogs:
+    """Open the logs of paths and URLs until the stack closes; arguments as in `open_logs`.
+
+    Args:
+        options: options of a store.
 
     Raises:
-        InputError: there is no such kind of store, or it cannot be reached.
+        InputError: nothing was found, or something cannot be read.
     """
-    scheme = url.partition("://")[0]
-    with input_errors(url):
-        if not options:
-            try:
-                store, path = fs.FileSystem.from_uri(url.replace("s3a://", "s3://", 1))
-            except (ValueError, NotImplementedError):
-                pass
-            else:
-                return store, path
-        try:
-            import fsspec
-        except ImportError:
-            raise InputError(f"fsspec is needed for {scheme}:// with options: pip install fsspec", file=url) from None
-        try:
-            made = fsspec.filesystem(scheme, **dict(options))
-        except ImportError as error:
-            raise InputError(f"this kind of store needs another package: {error}", file=url) from None
-        return fs.PyFileSystem(fs.FSSpecHandler(made)), path_in_store(url)
+    places = [_place_of(path, options) for path in paths]
+    return stack.enter_context(open_logs(places, as_partition=as_partition, partitions=partitions))
 
 
-def path_in_store(url: str) -> str:
-    """Return the path of a URL as its store knows it."""
-    return url.partition("://")[2].partition("?")[0].rstrip("/")
+def _place_of(path: str, options: Options | None) -> str | Place:
+    return StorePath.of(path, options) if options and stores.is_url(path) else path
+
+
+def path_here(path: str) -> str | None:
+    """Return a path of this machine; None for a URL of a store."""
+    return None if stores.is_url(path) else str(place_of(path))
+
+
+def open_store(url: str, options: tuple[tuple[str, Any], ...]) -> tuple[fs.FileSystem, str]:
+    """Return a store and the path in it. Raises InputError: there is no such kind of store."""
+    store = stores.open_store(url, dict(options))
+    return store.files, store.path_of(url)
+
+
+def is_parquet(paths: Sequence[str], options: Options | None = None) -> bool:
+    """Return whether the input is Parquet written by ``decode -o parquet``: such files, or directories of them."""
+    return all(path.endswith(PARQUET_SUFFIX) or _holds_parquet(path, options) for path in paths)
+
+
+def _holds_parquet(path: str, options: Options | None) -> bool:
+    place = StorePath.of(path, options) if stores.is_url(path) else place_of(path)
+    return place.is_dir() and any(name.endswith(PARQUET_SUFFIX) for name in list_directory(place)[0])

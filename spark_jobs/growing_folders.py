@@ -12,6 +12,7 @@ from typing import Any
 
 from pyarrow import fs
 
+from offsets_log.disk import stores
 from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.growing import (
     GrowingDirectories,
@@ -26,8 +27,7 @@ from offsets_log.disk.reader import open_logs
 from offsets_log.errors import InputError
 from offsets_log.following.growth import SegmentFile
 from offsets_log.rows.tables import partition_name
-from spark_jobs.files import open_store, path_in_store
-from spark_jobs.stores import Options, path_here
+from spark_jobs.files import Options, path_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,15 @@ class StoredFolder:
     url: str
     options: tuple[tuple[str, Any], ...] = ()
 
+    @property
+    def _store(self) -> stores.Store:
+        return stores.open_store(self.url, dict(self.options))
+
     def files(self) -> list[SegmentFile]:
         """Implement `LocalFolder.files`."""
-        store, _ = open_store(self.url, self.options)
+        store = self._store
         with input_errors(self.path):
-            infos = store.get_file_info(fs.FileSelector(path_in_store(self.path), allow_not_found=True))
+            infos = store.files.get_file_info(fs.FileSelector(store.path_of(self.path), allow_not_found=True))
         found = {info.base_name: info for info in infos if info.is_file}
         return [
             SegmentFile(base_offset, name, found[name].size, found[name].mtime_ns or 0)
@@ -70,10 +74,9 @@ class StoredFolder:
 
     def read(self, name: str, position: int, size_bytes: int) -> bytes:
         """Implement `LocalFolder.read`."""
-        store, _ = open_store(self.url, self.options)
         with input_errors(f"{self.path}/{name}"):
             try:
-                with store.open_input_file(f"{path_in_store(self.path)}/{name}") as file:
+                with self._store.files.open_input_file(f"{self._store.path_of(self.path)}/{name}") as file:
                     size_bytes = min(size_bytes, file.size() - position)
                     return bytes(file.read_at(size_bytes, position)) if size_bytes > 0 else b""
             except FileNotFoundError:
@@ -115,17 +118,17 @@ def _stored_folders(
     frozen = tuple(sorted(options.items()))
     found: dict[int | None, Folder] = {}
     for url in urls:
-        store, root = open_store(url, frozen)
-        root = root.rstrip("/")
-        with input_errors(url):
-            infos = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+        store = stores.open_store(url, options)
+        root = store.path_of(url)
+        with input_errors(store.shown(root)):
+            infos = store.files.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
         directories = {posixpath.dirname(info.path) for info in infos if info.is_file and info.extension == "log"}
         for directory in sorted(directories):
             name = DirectoryName.parse(posixpath.basename(directory))
             number = name.partition if name.is_offsets else as_partition
             if name.leftover or name.is_foreign or (partitions and number not in partitions):
                 continue
-            folder = StoredFolder(f"{url.partition('://')[0]}://{directory}", url, frozen)
+            folder = StoredFolder(store.shown(directory), url, frozen)
             if (other := found.setdefault(number, folder)) != folder:
                 raise InputError(
                     f"offsets partition {partition_name(number)} lies in {other.path} too: name one of them",

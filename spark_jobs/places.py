@@ -15,8 +15,7 @@ from offsets_log.disk.folders import WRITTEN_AT_ONCE, write_file
 from offsets_log.disk.writer import output_errors
 from offsets_log.errors import OutputError
 from offsets_log.log_format.segment import Buffer
-from spark_jobs.files import open_store
-from spark_jobs.stores import path_here
+from spark_jobs.files import open_store, path_here
 
 WITH_DIRECTORIES = ("hdfs", "local")
 """Stores where a directory has to be made before a file in it."""

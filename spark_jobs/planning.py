@@ -19,11 +19,23 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
 from offsets_log.log_format.segment import PLAUSIBLE, Buffer
 from spark_jobs.files import FoundFile
-from spark_jobs.stores import FoundLog
 
 SPLIT_BYTES = 128 << 20
 TAIL_BYTES = 1 << 18
 MOST_TRIES = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLog:
+    """The files of a log."""
+
+    log: PartitionLog
+    files: tuple[FoundFile, ...]
+
+    @classmethod
+    def of(cls, log: PartitionLog) -> FoundLog:
+        """Return those of a log. Raises InputError: not all segments are files."""
+        return cls(log, tuple(FoundFile.of(log, segment) for segment in log.segments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +160,7 @@ def _pieces(number: int, log: FoundLog, cuts: Sequence[_Cut]) -> Iterator[PieceF
             log=number,
             number=i,
             count=len(begins),
-            offsets_partition=log.offsets_partition,
+            offsets_partition=log.log.offsets_partition,
             files=tuple(replace(file, mapped=None) for file in log.files[begin.index : stop]),
             index=begin.index,
             position=begin.position,
@@ -158,9 +170,9 @@ def _pieces(number: int, log: FoundLog, cuts: Sequence[_Cut]) -> Iterator[PieceF
             is_last=after is None,
             next_first_offset=None if next_cut is None else next_cut.first_offset,
             log_end=log.files[-1].base_offset or 0,
-            notes=log.notes if i == 0 else (),
-            checkpoints=log.checkpoints,
-            selection=log.selection,
+            notes=log.log.notes if i == 0 else (),
+            checkpoints=log.log.checkpoints,
+            selection=log.log.selection,
         )
 
 

@@ -21,6 +21,7 @@ from offsets_log.data_directory.decisions import BOUNDED, NO_STATES
 from offsets_log.data_directory.lag import BOUNDED as LAG_BOUNDED
 from offsets_log.data_directory.lag import NO_LOGS
 from offsets_log.disk.beside import Beside
+from offsets_log.disk.reader import DiskLogs
 from offsets_log.errors import Damage, InputError, MissingLogError
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 from offsets_log.rows.tables import partition_name
@@ -28,7 +29,6 @@ from offsets_log.words import counted
 from spark_jobs import jobs
 from spark_jobs.account import Account, account_of, damage_error, quarantine_of
 from spark_jobs.beside import (
-    Opened,
     markers_of,
     open_found,
     share_offsets,
@@ -36,11 +36,11 @@ from spark_jobs.beside import (
     with_markers,
     with_outcomes,
 )
+from spark_jobs.files import is_parquet
 from spark_jobs.fold import memory
 from spark_jobs.options import SourceOptions
 from spark_jobs.records import partials_of
 from spark_jobs.source import register
-from spark_jobs.stores import is_parquet
 from spark_jobs.writing import write_parquet
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -148,14 +148,14 @@ def _begun(rows: DataFrame, order: JobOptions) -> Account:
 class _Directories:
     """The data directories that are read, and what they tell beside the offsets topic; use `_directories`."""
 
-    def __init__(self, spark: SparkSession, order: JobOptions, opened: Opened) -> None:
+    def __init__(self, spark: SparkSession, order: JobOptions, opened: DiskLogs) -> None:
         """Raises:
         InputError: less than the whole log is read, and transactions are to be decided at its end.
         """
         self._spark = spark
         self._order = order
-        self._opened = opened.logs
-        self.beside = Beside(opened.logs, **opened.how)
+        self._opened = opened
+        self.beside = Beside(opened)
         reading = order.reading
         self._is_bounded = bool(reading.until_offset) or reading.until_time is not None
         if order.decide and self._is_bounded:

@@ -16,10 +16,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter
 
 from offsets_log.errors import InputError
 from offsets_log.rows.tables import Column
+from spark_jobs.files import find_logs
 from spark_jobs.options import SourceOptions, literal, parse
 from spark_jobs.pieces import LEVELS, columns_of, iter_tables
-from spark_jobs.planning import PieceFiles, plan
-from spark_jobs.stores import find_logs
+from spark_jobs.planning import FoundLog, PieceFiles, plan
 from spark_jobs.streaming import LogStreamReader
 
 FORMAT = "offsets_log"
@@ -152,10 +152,10 @@ def plan_reading(reading: SourceOptions) -> list[PieceFiles]:
         logs = [replace(log, notes=(*found.notes, *log.notes)) if i == 0 else log for i, log in enumerate(found.logs)]
         piece_bytes = reading.piece_bytes
         if reading.pieces is not None:
-            total = sum(file.size for log in logs for file in log.files)
+            total = sum(log.size_bytes for log in logs)
             piece_bytes = min(max(total // reading.pieces, 1), MOST_PIECE_BYTES)
-        pieces = plan(logs, piece_bytes=piece_bytes, split=reading.split)
-        return [replace(piece, absent=found.absent) if i == 0 else piece for i, piece in enumerate(pieces)]
+        pieces = plan([*map(FoundLog.of, logs)], piece_bytes=piece_bytes, split=reading.split)
+        return [replace(piece, absent=tuple(found.absent)) if i == 0 else piece for i, piece in enumerate(pieces)]
 
 
 def register(spark: SparkSession | None = None) -> None:

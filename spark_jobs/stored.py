@@ -200,7 +200,7 @@ class StoredStart(Start):
 
     def find(self, segment: Segment) -> LogFile:
         """Implement `Start.find`."""
-        return stored_file(super().find(segment), segment, self._stored[segment.file])
+        return stored_file(super().find(replace(segment, contents=b"")), segment, self._stored[segment.file])
 
     def read(self, file: LogFile, producers: ProducerState) -> int:
         """Implement `Start.read`, by what a task has read if that fits what came before."""
@@ -245,7 +245,7 @@ class StoredStart(Start):
 
 def stored_file(file: LogFile, segment: Segment, found: FoundFile) -> StoredFile:
     """Return a file as it was found, with its indexes."""
-    length = len(segment.buffer) or segment.zeros_behind
+    length = segment.length or segment.zeros_behind
     made = StoredFile(file, found, 0, length)
     made.size_bytes = length
     return made

@@ -27,10 +27,9 @@ from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.disk.writer import output_errors
 from offsets_log.errors import OutputError
 from spark_jobs.effects import UNKNOWN
-from spark_jobs.files import open_store
+from spark_jobs.files import open_store, path_here
 from spark_jobs.places import WITH_DIRECTORIES
 from spark_jobs.stateful import COLUMNS, DAMAGED, GROUPS, KEYS, OFFSETS, TELLS_GONE
-from spark_jobs.stores import path_here
 
 STAGED = ".staged"
 ABOUT = "_follow.json"

@@ -79,7 +79,7 @@ def _is_on_disk(log: PartitionLog) -> bool:
 
 def _is_opened_as_it_is(log: PartitionLog, stops: Collection[str], *, is_sound: bool, in_bulk: bool) -> bool:
     first, last = log.segments[0], log.segments[-1]
-    if (log.checkpoints.log_start_offset or 0) > (first.base_offset or 0) or (last is not first and not last.buffer):
+    if (log.checkpoints.log_start_offset or 0) > (first.base_offset or 0) or (last is not first and not last.length):
         return False
     if is_sound and has_nothing_beside(log):
         return True

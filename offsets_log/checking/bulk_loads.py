@@ -85,7 +85,7 @@ def replay_loads(loadings: Sequence[Loading]) -> dict[int, ReplayedLoad]:
 def _is_plain(opened: OpenLog, log: PartitionLog) -> bool:
     """Whether all of an open log's files are read, each from its beginning, and found by their indexes."""
     files = list(opened.files.values())
-    sizes = {segment.file: len(segment.buffer) for segment in log.segments}
+    sizes = {segment.file: segment.length for segment in log.segments}
     is_whole = len({file.file for file in files}) == len(files) and all(
         len(file.view) == sizes[file.file] for file in files
     )
@@ -111,7 +111,7 @@ def _loaded(loading: Loading, profiles: Sequence[Profile]) -> BulkLoad | None:
     """Replay the files of a load by the rules of all releases; None if something in them is not plain."""
     sizes = {file.file: file.size_bytes for file in loading.opened.files.values() if file.size_bytes}
     segments = [
-        replace(segment, buffer=memoryview(segment.buffer)[: sizes[segment.file]], zeros_behind=0)
+        replace(segment, contents=memoryview(segment.buffer)[: sizes[segment.file]], zeros_behind=0)
         for segment in loading.log.segments
         if segment.file in sizes
     ]

@@ -58,7 +58,7 @@ class Finder:
     def batch_at(self, at: int) -> tuple[Segment, RecordBatch]:
         """Return the batch that begins at a position in the log."""
         index = int(np.searchsorted(self.layout.begins, at, side="right")) - 1
-        while not len(self.layout.data[index]):
+        while not self.layout.sizes[index]:
             index -= 1
         return self.log.segments[index], self._batch(index, at - self.layout.begins[index])
 

@@ -82,7 +82,6 @@ class Outcomes:
     Args:
         now_ms: for which time the answers are; None says nothing of transactions that time out.
         home_of: the broker whose copy a log is, as `replay_transaction_log` was told.
-        batches_of: the batches of a log.
     """
 
     def __init__(
@@ -90,7 +89,6 @@ class Outcomes:
         states: TransactionStates,
         now_ms: int | None,
         home_of: Callable[[PartitionLog], str],
-        batches_of: Callable[[PartitionLog], Iterable[RecordBatch]] = batches_of,
     ) -> None:
         self.transactions: Counter[str] = Counter()
         self.offsets: Counter[str] = Counter()
@@ -98,7 +96,6 @@ class Outcomes:
         self._states = states
         self._now_ms = now_ms
         self._home_of = home_of
-        self._batches_of = batches_of
         self._newest: dict[int, int] = {}
 
     def of(self, log: PartitionLog, transaction: PendingTransaction) -> Outcome:
@@ -115,7 +112,7 @@ class Outcomes:
 
     def _newest_in(self, log: PartitionLog) -> int:
         if id(log) not in self._newest:
-            newest = max((batch.max_timestamp_ms for batch in self._batches_of(log)), default=-1)
+            newest = max((batch.max_timestamp_ms for batch in batches_of(log)), default=-1)
             self._newest[id(log)] = newest
         return self._newest[id(log)]
 
@@ -127,7 +124,7 @@ class Outcomes:
         """
         found = {one.producer_id: self.of(log, one) for one in pending_transactions(pending)}
         hanging = {producer_id for producer_id, outcome in found.items() if outcome.outcome == HANGING}
-        begins = first_offsets(self._batches_of(log), hanging)
+        begins = first_offsets(batches_of(log), hanging)
         commands = {
             producer_id: abort_command(BOOTSTRAP_SERVER, log.offsets_partition or 0, offset)
             for producer_id, offset in begins.items()

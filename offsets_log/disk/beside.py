@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from offsets_log.disk.reader import DiskLogs, open_partitions
-from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, batches_of
+from offsets_log.disk.stored import StorePath
+from offsets_log.disk.user_partitions import UserPartition
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
 
 if TYPE_CHECKING:
-    from offsets_log.data_directory.copied_logs import CopiedLogs
+    from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
     from offsets_log.data_directory.decisions import Outcomes
     from offsets_log.data_directory.metadata_copies import ClusterMetadata, Clusters
     from offsets_log.data_directory.share_groups import ShareStates
     from offsets_log.data_directory.stranded import Stranded, Topics
     from offsets_log.data_directory.transactions import TransactionStates
     from offsets_log.disk.packed_partitions import PackedPartition
-    from offsets_log.disk.user_partitions import UserPartition
     from offsets_log.errors import Damage
     from offsets_log.replay.partial import OffsetAndMetadata
+
+STORED_AT_ONCE = 32
+"""How many partitions of other topics are looked at in a store at once: each waits for the network."""
+
+
+def _in_order(partitions: Sequence[CopiedPartition]) -> Callable[..., Iterator[Any]]:
+    """Return what is like `map`, for what is read of partitions."""
+    if any(isinstance(one, UserPartition) and isinstance(one.path, StorePath) for one in partitions):
+        return ThreadPoolExecutor(STORED_AT_ONCE).map
+    return map
+
 
 _ABOVE = re.compile(r"(.*)[/!][^/!]+/[^/]*", re.DOTALL)
 """A segment's file: the data directory, or the archive that is one, and the partition in it."""
@@ -33,22 +45,11 @@ class Beside:
 
     Attributes:
         logs: those of the offsets topic.
-        batches_of: returns the batches of one.
     """
 
-    def __init__(
-        self,
-        opened: DiskLogs,
-        in_order: Callable[..., Iterator[Any]] = map,
-        batches_of: Callable[[PartitionLog], Iterable[RecordBatch]] = batches_of,
-    ) -> None:
-        """Args:
-        in_order: as `map`, for what is read of other topics' partitions.
-        """
+    def __init__(self, opened: DiskLogs) -> None:
         self.logs = opened.logs
-        self.batches_of = batches_of
         self._opened = opened
-        self._in_order = in_order
 
     @property
     def topic_ids(self) -> dict[bytes, str]:
@@ -78,7 +79,9 @@ class Beside:
 
         partitions = self._opened.user_partitions
         leaders = leader_copies(partitions, lambda: self.metadata)
-        return CopiedLogs(partitions, leaders, self._opened.told_ends, self._in_order, made=self.clusters.topics_made)
+        return CopiedLogs(
+            partitions, leaders, self._opened.told_ends, _in_order(partitions), made=self.clusters.topics_made
+        )
 
     def iter_stranded(self, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
         """Yield the given offsets that lead to no record in the other topics' logs."""
@@ -113,7 +116,7 @@ class Beside:
 
         if not self.has_or_lacks(TRANSACTION_STATE):
             return None
-        return Outcomes(self.transaction_states, now_ms, self.home_of, self.batches_of)
+        return Outcomes(self.transaction_states, now_ms, self.home_of)
 
     @cached_property
     def share_states(self) -> ShareStates:

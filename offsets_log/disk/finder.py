@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from offsets_log.disk.folder import (
     never_a_segment,
 )
 from offsets_log.disk.local import (
+    Place,
     expand,
     input_errors,
     is_file,
@@ -32,10 +33,13 @@ from offsets_log.disk.local import (
     map_data,
     map_file,
     modified_ms,
+    place_of,
     real_path,
     spool,
+    stored,
 )
 from offsets_log.disk.packed_partitions import PackedPartition
+from offsets_log.disk.stored import StorePath
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.completeness import Missing
@@ -45,6 +49,8 @@ from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.words import counted
 
 STDIN = "-"
+PACKED = (".gz", ".zst")
+"""Suffixes of segments that are compressed as a whole."""
 PARQUET_SUFFIX = ".parquet"
 """Suffix of the tables that `decode -o parquet` writes; a directory of them is read whole."""
 MAX_DEPTH = 2
@@ -77,12 +83,12 @@ class Finder:
         self.partitions_seen: set[int] = set()
         self.leftovers: set[int] = set()
         self.data_directories: list[DataDirectory] = []
-        self.foreign: list[tuple[Path | Folder, str]] = []
+        self.foreign: list[tuple[Place | Folder, str]] = []
         self._partitions = frozenset(partitions)
         self._stack = stack
-        self._folders: dict[str, Folder] = {}
-        self._openers: dict[Path, Opener] = {}
-        self._walked: set[Path] = set()
+        self._folders: dict[Place | str, Folder] = {}
+        self._openers: dict[Place, Opener] = {}
+        self._walked: set[Place] = set()
 
     @cached_property
     def clusters(self) -> Clusters:
@@ -95,7 +101,7 @@ class Finder:
         A directory named like another topic's partition counts only if there is nothing else.
         """
         for path, folder in self._folders.items():
-            folder.is_choice = bool(folder.named) and self._is_choice(Path(path), folder)
+            folder.is_choice = bool(folder.named) and self._is_choice(path, folder)
         found = [folder for folder in self._folders.values() if folder.files]
         sure = [folder for folder in found if folder.named or not DirectoryName.parse(folder.name).is_foreign]
         if sure and len(sure) < len(found):
@@ -120,7 +126,7 @@ class Finder:
     def other_topics(self) -> list[str]:
         """Return the topics of which directories with segments were met, in order."""
 
-        def has_segments(place: Path | Folder) -> bool:
+        def has_segments(place: Place | Folder) -> bool:
             if isinstance(place, Folder):
                 return bool(place.files or place.beside)
             with suppress(InputError):
@@ -129,30 +135,31 @@ class Finder:
 
         return sorted({topic for place, topic in self.foreign if has_segments(place)})
 
-    def _is_choice(self, path: Path, folder: Folder) -> bool:
-        if not DirectoryName.parse(folder.name).is_offsets:
+    def _is_choice(self, path: Place | str, folder: Folder) -> bool:
+        if isinstance(path, str) or not DirectoryName.parse(folder.name).is_offsets:
             return True
         with suppress(InputError):
             names, _, _ = list_directory(path)
             return any(SEGMENT.fullmatch(name) and matters(name) and name not in folder.files for name in names)
         return True
 
-    def add(self, given: str) -> None:
-        """Find what a user's path, glob or ``-`` (standard input) names. Raises InputError."""
+    def add(self, given: str | Place) -> None:
+        """Find what a user's path, URL, glob or ``-`` (standard input) names. Raises InputError."""
         if given == STDIN:
             with input_errors(STDIN):
                 contents = spool(sys.stdin.buffer, self._stack)
             self._add_contents(STDIN, STDIN, contents, self._folders.setdefault(STDIN, Folder("", "")))
             return
-        for path in expand(given):
+        own = place_of(given) if isinstance(given, str) else given
+        for path in expand(given) if isinstance(given, str) else [own]:
             with input_errors(path):
                 is_directory = path.is_dir()
             if is_directory:
-                self._walk(path, 0, is_named=path == Path(given))
+                self._walk(path, 0, is_named=path == own)
             else:
                 self._add_file(path)
 
-    def _add_file(self, path: Path) -> None:
+    def _add_file(self, path: Place) -> None:
         real = real_path(path)
         if never_a_segment(path.name) or real in self._openers:
             return
@@ -171,23 +178,15 @@ class Finder:
         """Add an archive's folders, or a file without a segment's name to the folder it lies in."""
         contents = unpack(file, buffer, self._is_wanted, self.damages.append)
         if isinstance(contents, list):
-            self.add_folders(contents)
+            self._add_folders(contents)
             return
         if not len(contents):
             raise InputError("it is empty", file=file)
         folder.files[name] = lambda: contents
         folder.named.add(name)
 
-    def add_folders(
-        self,
-        folders: list[Folder],
-        partition: Callable[[str, int, Folder], PackedPartition] = PackedPartition,
-    ) -> None:
-        """Add the folders of an archive or a store; a data directory is one as on a disk.
-
-        Args:
-            partition: makes one of its partitions of topic, number and folder.
-        """
+    def _add_folders(self, folders: list[Folder]) -> None:
+        """Add the folders of an archive; a data directory is one as on a disk."""
         data_directories = {_above(one.prefix) for one in folders if DirectoryName.parse(one.name).is_offsets}
         for folder in folders:
             if folder.own:
@@ -201,7 +200,7 @@ class Finder:
                 self._add_metadata(parsed, folder.files[PARTITION_METADATA])
             is_in_data_directory = bool(folder.above) or _above(folder.prefix) in data_directories
             if parsed.topic and not parsed.leftover and is_in_data_directory:
-                self.user_partitions.append(partition(parsed.topic, parsed.partition, folder))
+                self.user_partitions.append(PackedPartition(parsed.topic, parsed.partition, folder))
             if parsed.leftover and PARTITION_METADATA not in folder.files:
                 self._note_leftover(parsed, folder.shown_path)
             elif not parsed.is_foreign:
@@ -215,7 +214,7 @@ class Finder:
         self.broken |= dict.fromkeys(found)
         self.notes += found
 
-    def _walk(self, path: Path, depth: int, *, is_named: bool = False) -> None:
+    def _walk(self, path: Place, depth: int, *, is_named: bool = False) -> None:
         """Add a directory and, unless it is a partition's, those below it.
 
         A data directory is recognised by its offsets partitions; of its other directories only the topic ids are read.
@@ -256,7 +255,7 @@ class Finder:
         self._walk_below(below, depth, own, is_new=is_new)
 
     def _walk_below(
-        self, below: list[tuple[Path, DirectoryName]], depth: int, own: dict[str, Opener], *, is_new: bool
+        self, below: list[tuple[Place, DirectoryName]], depth: int, own: dict[str, Opener], *, is_new: bool
     ) -> None:
         """Add the directories below one.
 
@@ -286,7 +285,7 @@ class Finder:
             DataDirectory(shown_path=folder.shown_path, files=own, has_lock=LOCK in names, leftovers=leftovers)
         )
 
-    def _add_listed(self, path: Path, folder: Folder, names: list[str]) -> None:
+    def _add_listed(self, path: Place, folder: Folder, names: list[str]) -> None:
         for name in names:
             if matters(name) and real_path(path / name) not in self._openers:
                 folder.files[name] = self._opener(path / name, folder)
@@ -324,31 +323,44 @@ class Finder:
         if parsed.is_foreign and not parsed.leftover:
             self.topic_files.append((parsed.topic, read))
 
-    def _folder_at(self, path: Path) -> Folder:
+    def _folder_at(self, path: Place) -> Folder:
         """Return the folder of a directory on disk; all links to one directory give the same folder."""
         real = real_path(path)
-        if str(real) not in self._folders:
+        if real not in self._folders:
             name = path.name if DirectoryName.parse(path.name).topic else real.name  # "." and links say nothing
             folder = Folder(str(path / "_")[:-1], name)
             above = path.absolute().parent
             folder.above = {
                 name: self._opener(above / name) for name in sorted(IN_DATA_DIRECTORY) if is_file(above / name)
             }
-            self._folders[str(real)] = folder
-        return self._folders[str(real)]
+            self._folders[real] = folder
+        return self._folders[real]
 
-    def _opener(self, path: Path, folder: Folder | None = None) -> Opener:
-        return self._openers.setdefault(real_path(path), cache(partial(self._read, path, folder)))
+    def _opener(self, path: Place, folder: Folder | None = None) -> Opener:
+        if folder is None or isinstance(path, Path) or path.suffix in PACKED:
+            return self._openers.setdefault(real_path(path), cache(partial(self._read, path, folder)))
+        self._note_time(path, folder)
+        if path not in self._openers:
+            self._openers[path] = stored(path, self._stack)
+        return self._openers[path]
 
-    def _read_once(self, path: Path) -> Buffer:
+    @staticmethod
+    def _note_time(path: StorePath, folder: Folder | None) -> None:
+        if folder is not None and path.modified_ms is not None:
+            folder.modified_ms[path.name] = path.modified_ms
+
+    def _read_once(self, path: Place) -> Buffer:
         return self._opener(path)()
 
-    def _read(self, path: Path, folder: Folder | None) -> Buffer:
+    def _read(self, path: Place, folder: Folder | None) -> Buffer:
         buffer = self._map(path, folder)
-        return unpack_one(str(path), buffer, self.damages.append) if path.suffix in (".gz", ".zst") else buffer
+        return unpack_one(str(path), buffer, self.damages.append) if path.suffix in PACKED else buffer
 
-    def _map(self, path: Path, folder: Folder | None) -> Buffer:
+    def _map(self, path: Place, folder: Folder | None) -> Buffer:
         """Map a file's contents; a hole at its end is noted in the folder that the segment belongs to."""
+        if isinstance(path, StorePath):
+            self._note_time(path, folder)
+            return map_file(path, self._stack)
         self.files.add(str(real_path(path)))
         if folder is None:
             return map_file(path, self._stack)

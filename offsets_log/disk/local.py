@@ -1,4 +1,4 @@
-"""Read the disk of this machine, read-only: mapped files, pipes, directories as folders.
+"""Read the disk of this machine and stores, read-only: mapped files, pipes, directories as folders.
 
 A mapped file keeps the length it had when it was opened. If it is truncated afterwards, reading beyond its new end
 makes the system kill the process. Brokers truncate only replicas that diverged from their leader.
@@ -13,21 +13,25 @@ import resource
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
+from offsets_log.disk.stored import Stored, StorePath
+from offsets_log.disk.stores import is_url
 from offsets_log.errors import InputError
 from offsets_log.log_format.segment import NO_PIECES, Buffer, Pieces
 
 T = TypeVar("T")
+Place = Path | StorePath
+"""Where a file or a directory is."""
 
 
 @contextmanager
-def input_errors(file: str | Path) -> Iterator[None]:
+def input_errors(file: str | Place) -> Iterator[None]:
     """Raise whatever the system says against reading a file as an InputError that names the file."""
     try:
         yield
@@ -35,7 +39,7 @@ def input_errors(file: str | Path) -> Iterator[None]:
         raise _refused(file, error) from None
 
 
-def _refused(file: str | Path, error: OSError | ValueError) -> InputError:
+def _refused(file: str | Place, error: OSError | ValueError) -> InputError:
     reason = error.strerror if isinstance(error, OSError) else None
     hint = ": run this as a user who may read it" if isinstance(error, PermissionError) else ""
     return InputError(f"cannot be read: {reason or error}{hint}", file=str(file))
@@ -45,13 +49,27 @@ HOLE_KEPT_BYTES = 1 << 20
 """Length of the hole at a sparse file's end that is mapped with the data, so that readers past the data see zeros."""
 
 
-def map_file(path: Path, stack: ExitStack) -> Buffer:
-    """Map a file's contents until the stack closes; a pipe is read to its end.
+def map_file(path: Place, stack: ExitStack) -> Buffer:
+    """Map a file's contents until the stack closes; a pipe is read to its end, a file of a store is fetched.
 
     Raises:
         InputError: the file vanished, may not be read, or is a directory.
     """
+    if isinstance(path, StorePath):
+        return path.contents(stack)
     return _mapped(path, stack, lambda descriptor, size_bytes: size_bytes)
+
+
+def segment_of(path: Place, stack: ExitStack) -> tuple[Buffer | Stored, int]:
+    """Return what `map_data` does; a segment of a store is fetched when it is read, until the stack closes."""
+    return (stored(path, stack), 0) if isinstance(path, StorePath) else map_data(path, stack)
+
+
+def stored(path: StorePath, stack: ExitStack) -> Stored:
+    """Return a file of a store, whose contents are kept until the stack closes, once they were asked for."""
+    made = Stored(path)
+    stack.callback(made.close)
+    return made
 
 
 def map_data(path: Path, stack: ExitStack) -> tuple[Buffer, int]:
@@ -84,7 +102,7 @@ class Opened(AbstractContextManager[T]):
         self.close()
 
 
-def open_pieces(path: str, *, is_optional: bool = False) -> AbstractContextManager[Pieces]:
+def open_pieces(path: Place, *, is_optional: bool = False) -> AbstractContextManager[Pieces]:
     """Open a file to read pieces of it; the system is told to read nothing around them.
 
     Args:
@@ -93,6 +111,8 @@ def open_pieces(path: str, *, is_optional: bool = False) -> AbstractContextManag
     Raises:
         InputError: it is not there, may not be read, or is no file; reading may raise it too.
     """
+    if isinstance(path, StorePath):
+        return nullcontext(NO_PIECES if is_optional and not path.is_file() else path.open_pieces())
     try:
         descriptor = _with_descriptors(lambda: os.open(path, os.O_RDONLY | os.O_NONBLOCK))
     except (OSError, ValueError) as error:
@@ -102,7 +122,7 @@ def open_pieces(path: str, *, is_optional: bool = False) -> AbstractContextManag
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
-        raise InputError("it is no regular file", file=path)
+        raise InputError("it is no regular file", file=str(path))
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
 
@@ -185,12 +205,12 @@ def _unmap(mapping: mmap.mmap, view: memoryview) -> None:
         mapping.close()
 
 
-def real_path(path: Path) -> Path:
+def real_path(path: Place) -> Place:
     """Return the path with all links followed; unlike `Path.resolve` it accepts a loop of links."""
-    return Path(os.path.realpath(path))
+    return path if isinstance(path, StorePath) else Path(os.path.realpath(path))
 
 
-def is_file(path: Path) -> bool:
+def is_file(path: Place) -> bool:
     """Return whether the path is a regular file; False if it may not be looked at."""
     try:
         return path.is_file()
@@ -204,11 +224,13 @@ def modified_ms(path: Path) -> int:
         return path.stat().st_mtime_ns // 1_000_000
 
 
-def list_directory(path: Path) -> tuple[list[str], list[str], list[str]]:
+def list_directory(path: Place) -> tuple[list[str], list[str], list[str]]:
     """Return the sorted names in a directory, links followed: files, directories, and what is neither.
 
     Raises InputError.
     """
+    if isinstance(path, StorePath):
+        return *path.listed(), []
     files: list[str] = []
     directories: list[str] = []
     others: list[str] = []
@@ -219,13 +241,22 @@ def list_directory(path: Path) -> tuple[list[str], list[str], list[str]]:
     return sorted(files), sorted(directories), sorted(others)
 
 
-def list_names(path: Path) -> list[str]:
+def list_names(path: Place) -> list[str]:
     """Return the names of everything in a directory, in no order. Raises InputError."""
+    if isinstance(path, StorePath):
+        return [name for names in path.listed() for name in names]
     with input_errors(path):
         return os.listdir(path)  # noqa: PTH208 - Path.iterdir makes a Path of each
 
 
-def expand(pattern: str) -> list[Path]:
+def place_of(given: str) -> Place:
+    """Return the place that a user names. Raises InputError: there is no such kind of store."""
+    if is_url(given):
+        return StorePath.of(given)
+    return Path(f"/{given.removeprefix('file:').lstrip('/')}" if given.startswith("file:/") else given)
+
+
+def expand(pattern: str) -> Sequence[Place]:
     """Return the path if it exists, else the paths that match it as a glob.
 
     Raises:
@@ -233,7 +264,9 @@ def expand(pattern: str) -> list[Path]:
     """
     if not pattern:
         raise InputError("an empty path: name a data directory, a partition directory or a segment")
-    path = Path(pattern)
+    path = place_of(pattern)
+    if isinstance(path, StorePath):
+        return path.expand()
     with input_errors(pattern):
         if os.path.lexists(path):
             return [path]

@@ -31,10 +31,14 @@ from offsets_log.disk.folder import (
     Folder,
     checkpoints,
 )
+from offsets_log.disk.local import Place
 from offsets_log.disk.one_topic import refuse_several_topics
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.replicas import Advance, Leader, choose_replica
 from offsets_log.disk.segments import select_segments
+from offsets_log.disk.stored import Stored, read_ahead
+from offsets_log.disk.stores import without_secrets
+from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -132,7 +136,7 @@ class DiskLogs:
 
 
 def open_logs(
-    paths: Sequence[str],
+    paths: Sequence[str | Place],
     *,
     as_partition: int | None = None,
     partitions: Collection[int] = (),
@@ -141,7 +145,7 @@ def open_logs(
     columns: Set[str] | None = None,
     comparing: Comparing = lambda size_bytes: nullcontext(lambda size_bytes: None),
 ) -> DiskLogs:
-    """Find and open all segments in data directories, partition directories, files, globs, archives and ``-``.
+    """Find and open all segments in data and partition directories, files, globs, archives, URLs of stores and ``-``.
 
     Args:
         as_partition: offsets partition of files whose directory's name has none.
@@ -224,10 +228,11 @@ def open_partitions(directories: Iterable[CopiedPartition]) -> Iterator[list[Par
     with ExitStack() as stack:
         logs: list[PartitionLog] = []
         for directory in directories:
-            if isinstance(directory, PackedPartition):
+            if not isinstance(directory, UserPartition):
+                assert isinstance(directory, PackedPartition)
                 logs.append(directory.log())
                 continue
-            opened = stack.enter_context(open_logs([directory.shown_path], as_partition=directory.partition))
+            opened = stack.enter_context(open_logs([directory.path], as_partition=directory.partition))
             logs += opened.logs
         yield logs
 
@@ -246,6 +251,7 @@ def _logs_in(folder: Folder, offsets_partition: int | None, damages: Sequence[Da
     files, notes = select_segments(folder)
     segments = tuple(_segment(folder, f.name, f.base_offset, damages) for f in files)
     selection = NAMED if folder.is_choice else OTHER_TOPIC if DirectoryName.parse(folder.name).is_foreign else None
+    read_ahead(segments)
     logs = [PartitionLog(offsets_partition, segments, tuple(notes), told, folder.beside, selection)] if segments else []
     others = [name for name in folder.files if name in folder.named and not SEGMENT.fullmatch(name)]
     lone = [_segment(folder, name, None, damages) for name in others]
@@ -253,11 +259,11 @@ def _logs_in(folder: Folder, offsets_partition: int | None, damages: Sequence[Da
 
 
 def _segment(folder: Folder, name: str, base_offset: int | None, damages: Sequence[Damage]) -> Segment:
-    buffer, shown = folder.files[name](), folder.shown(name)
+    read, shown = folder.files[name], folder.shown(name)
     return Segment(
         shown,
         base_offset,
-        buffer,
+        read if isinstance(read, Stored) else read(),
         zeros_behind=folder.zeros_behind.get(name, 0),
         modified_ms=folder.modified_ms.get(name),
         is_of_broken=any(f"{shown}!".startswith(f"{damage.error.file}!") for damage in damages),
@@ -274,13 +280,13 @@ def _topic_id_in(read: Opener) -> bytes | None:
     return None if topic_id == _NO_TOPIC_ID else topic_id
 
 
-def _nothing_found(paths: Sequence[str], partitions: Collection[int], finder: Finder) -> InputError:
+def _nothing_found(paths: Sequence[str | Place], partitions: Collection[int], finder: Finder) -> InputError:
     if partitions:
         asked = ", ".join(map(str, sorted(partitions)))
         seen = ", ".join(map(str, sorted(finder.partitions_seen)))
         there = f"partitions found: {seen}" if seen else f"no directory names a partition: --as-partition {asked} does"
         return InputError(f"no segment of offsets partition {asked} was found; {there}")
-    shown = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
+    shown = ", ".join(without_secrets(str(path)) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
     problem = (
         f"no segment of __consumer_offsets was found in {shown or 'no path at all'}: looked for directories "
         f"__consumer_offsets-N up to {MAX_DEPTH + 1} levels down and for files <20 digits>.log. "

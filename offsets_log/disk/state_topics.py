@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 from offsets_log.disk.alike import Alike
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.folder import DirectoryName
-from offsets_log.disk.local import expand, list_directory
+from offsets_log.disk.local import Place, expand, list_directory, place_of
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.replicas import choose_replica
+from offsets_log.disk.stores import without_secrets
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.state_topics import is_decoded_topic
@@ -21,7 +21,7 @@ from offsets_log.messages.state_topics import is_decoded_topic
 
 def topic_of(paths: Sequence[str]) -> str | None:
     """Return the topic of `is_decoded_topic` to which all paths belong by their names; None if there is none."""
-    topics = {name.topic for path in paths for name in [_name_of(Path(path))]}
+    topics = {name.topic for path in paths for name in [_name_of(place_of(path))]}
     return topics.pop() if len(topics) == 1 and all(map(is_decoded_topic, topics)) else None
 
 
@@ -44,7 +44,7 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
             partition = _name_of(path).partition
             if partitions and partition not in partitions:
                 continue
-            opened = stack.enter_context(open_logs([str(path)], input_format="segments"))
+            opened = stack.enter_context(open_logs([path], input_format="segments"))
             files.update(opened.files)
             notes += opened.notes
             damages += opened.damages
@@ -53,7 +53,7 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
                 replace(log, offsets_partition=partition, topic=topic) for log in opened.logs
             )
         if not found:
-            raise InputError(f"no segment of {topic} was found in {', '.join(paths[:3])}")
+            raise InputError(f"no segment of {topic} was found in {without_secrets(', '.join(paths[:3]))}")
         alike = Alike()
         logs = [choose_replica(same, alike=alike) for _, same in sorted(found.items())]
         notes += alike.notes
@@ -63,13 +63,13 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
         return result
 
 
-def _name_of(path: Path) -> DirectoryName:
+def _name_of(path: Place) -> DirectoryName:
     """Return the name of the folder, which tells topic and partition; for a file, that of the folder it is in."""
     own = DirectoryName.parse(path.absolute().name)
     return own if own.topic or path.is_dir() else DirectoryName.parse(path.absolute().parent.name)
 
 
-def _places(path: Path, topic: str) -> Iterator[Path]:
+def _places(path: Place, topic: str) -> Iterator[Place]:
     """Yield a topic's folders in a data directory, by number; or the path itself, if it is such a folder or file."""
     if not path.is_dir() or _name_of(path).topic == topic:
         yield path

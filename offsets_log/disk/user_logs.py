@@ -5,13 +5,14 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
 from offsets_log.data_directory.metadata_copies import Clusters, leader_copies
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.folder import SEGMENT, DirectoryName
-from offsets_log.disk.local import expand, list_directory, map_data
+from offsets_log.disk.local import Place, expand, list_directory, segment_of
+from offsets_log.disk.stored import read_ahead
+from offsets_log.disk.stores import without_secrets
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -36,11 +37,13 @@ def find_user_topics(paths: Sequence[str], stack: ExitStack) -> tuple[CopiedLogs
     for path in (place for one in paths for place in expand(one) if place.is_dir()):
         found += [one for one in _partitions_in(path) if one.shown_path not in known]
     if not any(not partition.topic.startswith("__") for partition in found):
-        raise InputError(f"no partition of a topic that users write to was found in {', '.join(paths[:3])}")
+        raise InputError(
+            f"no partition of a topic that users write to was found in {without_secrets(', '.join(paths[:3]))}"
+        )
     return CopiedLogs(found, leader_copies(found, lambda: finder.clusters.metadata)), finder.clusters
 
 
-def _partitions_in(path: Path) -> list[UserPartition]:
+def _partitions_in(path: Place) -> list[UserPartition]:
     """Return the partitions that a directory holds or is, whatever lies beside them."""
     _, directories, _ = list_directory(path)
     places = [path, *(path / name for name in directories)]
@@ -56,7 +59,7 @@ def _partitions_in(path: Path) -> list[UserPartition]:
 def whole(copy: CopiedPartition) -> UserPartition:
     """Return a copy that has all of its log here. Raises InputError where it has the end only."""
     if not isinstance(copy, UserPartition):
-        raise InputError("of other topics an archive or a store gives the ends only: unpack it", file=copy.shown_path)
+        raise InputError("of other topics an archive gives the ends only: unpack it", file=copy.shown_path)
     return copy
 
 
@@ -70,8 +73,9 @@ def open_user_log(copy: CopiedPartition, stack: ExitStack) -> PartitionLog:
     segments = []
     for base_offset in here.base_offsets():
         name = f"{base_offset:020}.log"
-        buffer, zeros = map_data(here.path / name, stack)
-        segments.append(Segment(f"{here.shown_path}/{name}", base_offset, buffer, zeros_behind=zeros))
+        contents, zeros = segment_of(here.path / name, stack)
+        segments.append(Segment(f"{here.shown_path}/{name}", base_offset, contents, zeros_behind=zeros))
+    read_ahead(segments)
     return PartitionLog(here.partition, tuple(segments))
 
 

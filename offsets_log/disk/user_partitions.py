@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from offsets_log.data_directory.directory import Opener
 from offsets_log.data_directory.segment_batches import OFFSETS_END
 from offsets_log.disk.folder import SEGMENT
-from offsets_log.disk.local import Opened, is_file, list_names, map_file, open_pieces
+from offsets_log.disk.local import Opened, Place, is_file, list_names, map_file, open_pieces
+from offsets_log.disk.stored import StorePath
+from offsets_log.errors import InputError
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.segment import Buffer, Pieces
 
 
@@ -25,7 +27,7 @@ class UserPartition:
 
     topic: str
     partition: int
-    path: Path
+    path: Place
     above: Mapping[str, Opener]
     dated_from = 0
 
@@ -55,11 +57,14 @@ class UserPartition:
 
     def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
         """Open a segment of which only pieces are read."""
-        return open_pieces(f"{self.path}/{base_offset:020}.log")
+        if isinstance(self.path, StorePath):
+            with suppress(InputError):
+                self.read(PARTITION_METADATA)  # its topic id, while others wait for theirs
+        return open_pieces(self.path / f"{base_offset:020}.log")
 
     def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
         """Open the index of a segment likewise; one that is not there has no bytes."""
-        return open_pieces(f"{self.path}/{base_offset:020}.index", is_optional=True)
+        return open_pieces(self.path / f"{base_offset:020}.index", is_optional=True)
 
     def read(self, name: str) -> bytes | None:
         """Read a small file beside the segments; return None if there is none. Raises InputError."""

@@ -167,10 +167,10 @@ def _explained(
 
 def _was_cleaned_beside(log: PartitionLog, segment: Segment) -> bool:
     index = next(i for i, one in enumerate(log.segments) if one is segment)
-    is_active_and_empty = index + 1 == len(log.segments) and not len(segment.buffer)
+    is_active_and_empty = index + 1 == len(log.segments) and not segment.length
     beside = (log.segments[index - 1], *(() if is_active_and_empty else (segment,)))
     return any(
-        is_beyond_cleaner(one.base_offset, log.checkpoints, is_empty=not len(one.buffer)) and shows_cleaning(one)
+        is_beyond_cleaner(one.base_offset, log.checkpoints, is_empty=not one.length) and shows_cleaning(one)
         for one in beside
     )
 
@@ -250,4 +250,4 @@ def shows_cleaning(segment: Segment) -> bool:
         if item.magic == 2 and item.records_count != item.next_offset - item.base_offset:
             return True
         next_offset = item.next_offset
-    return not len(segment.buffer)
+    return not segment.length

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from offsets_log.errors import CorruptBatchError, Damage
 from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, RecordBatch
@@ -18,6 +19,15 @@ POSITION, BYTES = "position", "bytes"
 takes."""
 
 
+class Contents(Protocol):
+    """What gets a file's contents when they are asked for."""
+
+    size_bytes: int
+
+    def __call__(self) -> Buffer:
+        """Return them. Raises InputError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """One segment file.
@@ -25,7 +35,7 @@ class Segment:
     Attributes:
         file: name to show, such as ``backup.tar!__consumer_offsets-3/00000000000000000000.log``.
         base_offset: the number in the file's name; None where the name holds none.
-        buffer: the whole file, read-only, without the zeros at its end that nobody ever wrote.
+        contents: the whole file, read-only, without the zeros at its end that nobody ever wrote; or what gets it.
         missing_columns: columns that the dump does not tell, if the segment was made from one; null in rows.
         lines: record offset → line of the dump that the segment was made from.
         zeros_behind: how many such zeros follow.
@@ -35,7 +45,7 @@ class Segment:
 
     file: str
     base_offset: int | None
-    buffer: Buffer
+    contents: Buffer | Contents
     missing_columns: frozenset[str] = frozenset()
     lines: Mapping[int, int] = field(default_factory=dict, repr=False, compare=False)
     zeros_behind: int = 0
@@ -43,9 +53,24 @@ class Segment:
     is_of_broken: bool = False
 
     @property
+    def buffer(self) -> Buffer:
+        """The contents. Raises InputError where they have to be fetched, and cannot be."""
+        return self.contents if isinstance(self.contents, Buffer) else self.contents()
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether the contents are there only while somebody holds them."""
+        return not isinstance(self.contents, Buffer)
+
+    @property
+    def length(self) -> int:
+        """Length of the contents."""
+        return len(self.contents) if isinstance(self.contents, Buffer) else self.contents.size_bytes
+
+    @property
     def size_bytes(self) -> int:
         """Size of the file."""
-        return len(self.buffer) + self.zeros_behind
+        return self.length + self.zeros_behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +134,7 @@ class PartitionLog:
     @property
     def bytes_to_read(self) -> int:
         """Size of all segments without the zeros that nobody ever wrote."""
-        return sum(len(segment.buffer) for segment in self.segments)
+        return sum(segment.length for segment in self.segments)
 
     @property
     def missing_columns(self) -> frozenset[str]:
@@ -152,7 +177,7 @@ class LogWalk:
 
     def __init__(self, log: PartitionLog) -> None:
         self.log = log
-        self._searches: dict[int, Search] = {}
+        self._left_to_check: dict[int, int] = {}
 
     def following_base_offset(self, segment_index: int) -> int | None:
         """Return the next segment's base offset; None if there is no next one, or its name has no offset."""
@@ -166,13 +191,15 @@ class LogWalk:
             last_offset: the last offset read before.
         """
         segment = self.log.segments[segment_index]
-        search = self._searches.setdefault(segment_index, Search(memoryview(segment.buffer)))
+        buffer = segment.buffer
+        search = Search(memoryview(buffer), self._left_to_check.get(segment_index))
         is_last = segment_index + 1 == len(self.log.segments)
         batches = iter_batches(
-            segment.buffer, is_last=is_last, start=position, search=search, zeros_behind=segment.zeros_behind
+            buffer, is_last=is_last, start=position, search=search, zeros_behind=segment.zeros_behind
         )
         for item, next_offset in _with_next_offset(batches, self.following_base_offset(segment_index)):
             if isinstance(item, Damage):
+                self._left_to_check[segment_index] = search.bytes_to_check
                 item.error.at(file=segment.file)
             elif isinstance(item, RecordBatch):
                 problem = _offset_problem(item, last_offset, segment.base_offset, next_offset)

@@ -162,9 +162,14 @@ class Search:
     Without the bound a file made of headers that all claim to be large would cost the square of its size.
     """
 
-    def __init__(self, view: memoryview) -> None:
+    def __init__(self, view: memoryview, bytes_to_check: int | None = None) -> None:
+        """Args:
+        bytes_to_check: what other searches in the file have left of the bound; None for the first.
+        """
         self.view = view
         self.bytes_to_check = max(MIN_SEARCH_BYTES, SEARCH_FACTOR * len(view))
+        if bytes_to_check is not None:
+            self.bytes_to_check = bytes_to_check
 
     def next_after(self, position: int) -> int | None:
         """Return where the walk goes on; None if no whole batch follows, or none was found within the bound.

@@ -114,7 +114,7 @@ class Picking:
 
     def take(self, segment: Segment, header: RecordBatch) -> Iterator[Picked | LeftOut]:
         """Take the next batch that was read whole."""
-        batch = entry_at(segment.file, memoryview(segment.buffer), header.position, len(segment.buffer))
+        batch = entry_at(segment.file, memoryview(segment.buffer), header.position, segment.length)
         assert batch is not None
         try:
             picked, left_out = self._pick(segment, batch, header)

@@ -25,8 +25,8 @@ from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
 from offsets_log.data_directory.segment_batches import PartitionFiles, PlacedBatch, SegmentBatches, open_batches
 from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format.batch import NO_TIMESTAMP
-from offsets_log.log_format.partition_log import PartitionLog, batches_of
-from offsets_log.log_format.segment import Buffer, Pieces, pieces_of
+from offsets_log.log_format.partition_log import PartitionLog, Segment, batches_of
+from offsets_log.log_format.segment import Pieces, pieces_of
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 MOST_PLACES = 256
@@ -294,8 +294,8 @@ class OffsetsFiles:
         return self.log.segments[0].file.rpartition("/")[0]
 
     @cached_property
-    def _segments(self) -> Mapping[int, Buffer]:
-        return {segment.base_offset or 0: segment.buffer for segment in self.log.segments}
+    def _segments(self) -> Mapping[int, Segment]:
+        return {segment.base_offset or 0: segment for segment in self.log.segments}
 
     def base_offsets(self) -> list[int]:
         """Return the base offsets of its segments, rising."""
@@ -303,7 +303,7 @@ class OffsetsFiles:
 
     def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
         """Open the records of a segment."""
-        return nullcontext(pieces_of(self._segments[base_offset]))
+        return nullcontext(pieces_of(self._segments[base_offset].buffer))
 
     def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
         """Open the index of a segment."""

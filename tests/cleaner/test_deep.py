@@ -185,6 +185,6 @@ def test_segments_are_as_large_as_they_may_be() -> None:
 def test_what_cannot_be_read_is_not_cleaned() -> None:
     raw = bytearray(LogBuilder().commit(1).commit(2).log.segments[0].buffer)
     raw[90] ^= 1
-    segment = replace(LogBuilder().log.segments[0], buffer=bytes(raw))
+    segment = replace(LogBuilder().log.segments[0], contents=bytes(raw))
     with pytest.raises(OffsetsLogError, match="checksum"):
         deep(PartitionLog(0, (segment,), beside={f"{0:020}.index": lambda: b""}))

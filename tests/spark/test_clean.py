@@ -31,7 +31,7 @@ from tests.builders import TIME
 from tests.cleaner.cases import all_cases
 from tests.cli.test_clean import options, written
 from tests.conftest import BulkFrom
-from tests.spark.stores import s3_server
+from tests.stores.servers import s3_server
 
 Answer = tuple[int, str, str, dict[str, tuple[bytes, int]]]
 CASES = sorted(all_cases())

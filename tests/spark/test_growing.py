@@ -22,8 +22,8 @@ from spark_jobs.source import OffsetsLogReader
 from spark_jobs.streaming import LogStreamReader
 from tests.builders import LogBuilder
 from tests.following.grown import rolled
-from tests.spark.stores import s3_server
 from tests.spark.streams import Stream, answer, grow, replayed, table
+from tests.stores.servers import s3_server
 
 OFFSETS = "__consumer_offsets-0"
 CASES = [

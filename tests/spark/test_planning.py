@@ -14,6 +14,7 @@ from benchmarks.generate import Options, generate
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.shuffle.pieces import replay_piece
 from offsets_log.log_format.batch import LAST_OFFSET_DELTA_POSITION
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.segment import PLAUSIBLE
 from offsets_log.replay.profile import MODERN
 from spark_jobs import planning
@@ -21,9 +22,8 @@ from spark_jobs.files import FoundFile
 from spark_jobs.fold import end_offset
 from spark_jobs.options import SourceOptions
 from spark_jobs.pieces import open_piece
-from spark_jobs.planning import PieceFiles
+from spark_jobs.planning import FoundLog, PieceFiles
 from spark_jobs.source import plan_reading
-from spark_jobs.stores import FoundLog
 from tests.disk.logs import batch, name, partition, segment
 
 
@@ -219,15 +219,17 @@ def test_a_log_goes_on_where_its_active_segment_begins_unless_a_bound_ended_it(
 def found(path: Path, base_offset: int | None, data: bytes) -> FoundFile:
     """A file as a store has it: nothing of it is mapped."""
     path.write_bytes(data)
-    return FoundFile(f"file://{path}", base_offset, len(data), url=f"file://{path}")
+    return FoundFile(f"local://{path}", base_offset, len(data), url=f"local://{path}")
 
 
 def test_segments_whose_names_tell_no_offset_stay_with_those_around_them(tmp_path: Path) -> None:
     files = [found(tmp_path / f"{at}.log", base, segment(at)) for at, base in enumerate((0, 1, None, 3, 4))]
-    pieces = planning.plan([FoundLog(0, tuple(files))], piece_bytes=None, split=True)
+    pieces = planning.plan([FoundLog(PartitionLog(0, ()), tuple(files))], piece_bytes=None, split=True)
     assert [[file.base_offset for file in piece.files] for piece in pieces] == [[0], [1, None, 3], [4]]
     assert [piece.following for piece in pieces] == [1, 4, None]
-    nameless = planning.plan([FoundLog(None, (files[2],)), FoundLog(0, ())], piece_bytes=None, split=True)
+    nameless = planning.plan(
+        [FoundLog(PartitionLog(None, ()), (files[2],)), FoundLog(PartitionLog(0, ()), ())], piece_bytes=None, split=True
+    )
     assert [(piece.log, piece.log_end, piece.is_last) for piece in nameless] == [(0, 0, True)]
 
 
@@ -235,7 +237,7 @@ def test_a_file_is_cut_inside_only_where_it_is_mapped_and_cuts_are_told_without_
     """What is mapped here is of no use where the piece is read."""
     data = segment(*range(8))
     remote = found(tmp_path / name(0), 0, data)
-    (whole,) = planning.plan([FoundLog(0, (remote,))], piece_bytes=len(data) // 4, split=True)
+    (whole,) = planning.plan([FoundLog(PartitionLog(0, ()), (remote,))], piece_bytes=len(data) // 4, split=True)
     assert whole.end is None
     partition(tmp_path, 0, {name(0): data})
     pieces = plan_reading(SourceOptions(paths=(str(tmp_path / "__consumer_offsets-0"),), piece_bytes=len(data) // 4))

@@ -23,7 +23,7 @@ from spark_jobs.options import SourceOptions, as_options, parse
 from spark_jobs.run import DAEMON
 from tests.conftest import BulkFrom
 from tests.spark.conftest import submit_args
-from tests.spark.stores import s3_server
+from tests.stores.servers import s3_server
 from tools.sessions import blocks
 
 ROOT = Path(__file__).parent.parent.parent

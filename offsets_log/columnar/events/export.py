@@ -252,7 +252,7 @@ def _cuts(order: ScanOrder, part_bytes: int) -> Iterator[ScanPlace]:
     """Yield approximate beginnings of parts: small segments together, large ones cut."""
     yield ScanPlace(0, 0)
     held = 0
-    for index, size in enumerate(map(len, order.layout.data)):
+    for index, size in enumerate(order.layout.sizes):
         if held and held + size > part_bytes:
             yield ScanPlace(index, 0)
             held = 0

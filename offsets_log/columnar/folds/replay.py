@@ -140,7 +140,7 @@ class Replay:
         self.order = ScanOrder(log, until, release)
         self.profile, self.notes_activity = profile, notes_activity
         self.how: dict[str, Any] = {"until": until, "release": release}
-        total = sum(map(len, self.order.layout.data))
+        total = sum(self.order.layout.sizes)
         self.cuts = cuts_at(self.order.layout, [total * i // pieces for i in range(1, pieces)])
 
     def start(self, pool: ThreadPoolExecutor, advance: Advance) -> list[Future[_Part]]:
@@ -229,12 +229,12 @@ def cuts_at(layout: Layout, places: Sequence[int]) -> list[ScanPlace]:
     Args:
         places: bytes of the log before each piece but the first, ascending.
     """
-    total = sum(map(len, layout.data))
+    total = sum(layout.sizes)
     cuts = [ScanPlace(0, 0)]
     for at in places if total else ():
         index = max(n for n, begin in enumerate(layout.begins) if begin <= at)
         inside = at - layout.begins[index]
-        size = len(layout.data[index])
+        size = layout.sizes[index]
         if min(inside, size - inside) * 20 * (len(places) + 1) <= total:
             place = ScanPlace(index, 0) if 2 * inside < size else ScanPlace(index + 1, 0)
         else:

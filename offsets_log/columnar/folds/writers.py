@@ -230,7 +230,7 @@ class Count(Replay):
         super().__init__(log, MODERN, pieces=pieces, **how)
         self.per, self.shown, self.kind = per, shown, kind
         if per >= nm.PER_CLIENT and pieces > 1:
-            total = sum(map(len, self.order.layout.data))
+            total = sum(self.order.layout.sizes)
             self.cuts = cuts_at(self.order.layout, [int(total * FIRST_SHARE)])
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from offsets_log.columnar.scan.staging import FLUSH_AT
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.libraries import Library
 from offsets_log.errors import InputError
-from offsets_log.log_format.partition_log import LogWalk, PartitionLog
+from offsets_log.log_format.partition_log import LogWalk, PartitionLog, Segment
 
 STAGED = 1 << 12
 WINDOW = 1 << 20
@@ -32,19 +33,40 @@ def read_only(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return view
 
 
+class Data(Sequence[a.Bytes]):
+    """The bytes of a log's segments."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        self._segments = log.segments
+        self._here = [None if one.is_fetched else _array(one) for one in log.segments]
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __getitem__(self, index: Any) -> Any:
+        here = self._here[index]
+        return _array(self._segments[index]) if here is None else here
+
+
+def _array(segment: Segment) -> a.Bytes:
+    return read_only(np.frombuffer(segment.buffer, np.uint8))
+
+
 class Layout:
     """The segments of a log, one after the other.
 
     Attributes:
-        data: bytes of each segment.
+        data: bytes of each segment; those of a store are there while somebody holds them.
+        sizes: their lengths.
         begins: where each begins in the log.
     """
 
     def __init__(self, log: PartitionLog) -> None:
         self.log = log
         self.walk = LogWalk(log)
-        self.data = [read_only(np.frombuffer(segment.buffer, np.uint8)) for segment in log.segments]
-        self.begins = np.cumsum([0, *map(len, self.data)])[:-1].tolist()
+        self.data = Data(log)
+        self.sizes = [segment.length for segment in log.segments]
+        self.begins = np.cumsum([0, *self.sizes])[:-1].tolist()
 
 
 class Scanner:
@@ -103,8 +125,8 @@ class Scanner:
         copied = np.zeros(max(1 << 12, 128 * len(places)), np.uint8)
         bounds = np.searchsorted(ordered[:, 0], [*layout.begins, np.iinfo(np.int64).max])
         used = 0
-        for i, data in enumerate(layout.data):
-            part = slice(bounds[i], bounds[i + 1])
+        for i in np.flatnonzero(np.diff(bounds)).tolist():
+            data, part = layout.data[i], slice(bounds[i], bounds[i + 1])
             progress = np.array([0, used, 0, 0], np.int64)
             while progress[0] < part.stop - part.start:
                 outcome = ga.gather(data, layout.begins[i], ordered[part], progress, self.buffers, copied, table[part])

@@ -204,7 +204,7 @@ class Reading(ABC):
 
     def steps(self, end: ScanPlace, advance: Advance) -> Iterator[int]:
         """Read up to the first batch at or after ``end``, and yield the outcome of each call of the kernel."""
-        cursor, sizes = self.cursor, [len(data) for data in self.order.layout.data]
+        cursor, sizes = self.cursor, self.order.layout.sizes
         while cursor.place < end and cursor.place.segment_index < len(sizes) and not cursor.is_stopped:
             if self.order.is_cancelled.is_set():
                 return
