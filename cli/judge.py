@@ -38,7 +38,7 @@ def target_options(command: Callable[..., None]) -> Callable[..., None]:
         "--target",
         metavar="PATH",
         multiple=True,
-        type=click.Path(exists=True),
+        type=click.Path(),
         help="Compare with a copy of the cluster that is to get the offsets: a data directory, or what pull wrote; "
         "repeatable.",
     )

@@ -34,7 +34,7 @@ translate_options = gather(
             "--target",
             metavar="COPY",
             multiple=True,
-            type=click.Path(exists=True),
+            type=click.Path(),
             help="A copy of the other cluster: data directories with the logs of its topics, or the directories of "
             "their partitions; repeatable.",
         ),

@@ -28,7 +28,7 @@ from functools import partial
 from itertools import pairwise
 from typing import IO, Any
 
-from offsets_log.disk.stores import Stamp, Store, open_store
+from offsets_log.disk.stores import Stamp, Store, open_store, without_secrets
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.segment import NO_PIECES, Buffer, Pieces
@@ -72,12 +72,12 @@ class StorePath:
     @property
     def name(self) -> str:
         """The last component."""
-        return posixpath.basename(self.path)
+        return posixpath.basename(without_secrets(self.path))
 
     @property
     def suffix(self) -> str:
         """The name's suffix."""
-        return posixpath.splitext(self.path)[1]
+        return posixpath.splitext(self.name)[1]
 
     @property
     def parent(self) -> StorePath:

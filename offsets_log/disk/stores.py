@@ -56,6 +56,10 @@ def without_secrets(path: str) -> str:
     return _SECRETS.sub("", path) if "://" in path else path
 
 
+UNKNOWN = -1
+"""Size of a file whose listing tells none, as that of a web server."""
+
+
 class Entry(NamedTuple):
     """A file or a directory.
 
@@ -68,8 +72,12 @@ class Entry(NamedTuple):
     written_ms: int | None = None
 
 
+TAGS = ("ETag", "etag", "checksum", "md5Hash", "mtime", "LastModified", "last_modified", "created")
+"""What kinds of fsspec call that which changes with a file's contents."""
+
+
 class Stamp(NamedTuple):
-    """What is known of a file as it is; ``tag`` is the store's name for its contents, "" where it has none."""
+    """What is known of a file as it is; ``tag`` is what else the store says of its contents."""
 
     entry: Entry
     tag: str
@@ -90,17 +98,16 @@ class Store:
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         self.url, self.options = url, options
-        self.files, self._given = _opened(url, options)
+        self.files, path = _opened(url, options)
         bare = without_secrets(url).rstrip("/")
-        self._prefix = bare[: len(bare) - len(self._given)] if self._given else f"{bare}//"
+        self._prefix = "" if path.startswith(_WITH_QUERIES) else bare.removesuffix(path) if path else f"{bare}//"
         self._directories: dict[str, dict[str, Entry]] = {}
         self._found: dict[str, dict[str, Entry]] = {}
         self._small: dict[str, bytes] = {}
 
     def path_of(self, url: str) -> str:
         """Return the path of another URL of the same store."""
-        bare = without_secrets(url) if not url.startswith(_WITH_QUERIES) else url
-        return bare.rstrip("/").removeprefix(self._prefix)
+        return (without_secrets(url) if self._prefix else url).rstrip("/").removeprefix(self._prefix)
 
     def shown(self, path: str) -> str:
         """Return a path as it is shown."""
@@ -116,7 +123,11 @@ class Store:
         if path in self._directories or not path:
             return Entry(None)
         above, name = posixpath.split(path)
-        return self._found.get(above, {}).get(name) or self.entries(above).get(name)
+        found = self._found.get(above, {}).get(name) or self.entries(above).get(name)
+        if found is not None and found.size_bytes == UNKNOWN:
+            found = _entry(self.patiently(path, lambda: self.files.get_file_info(path)))
+            self.note(path, found)
+        return found
 
     def entries(self, directory: str) -> Mapping[str, Entry]:
         """Return what is in a directory, by name; nothing if it is not there. Raises InputError."""
@@ -151,8 +162,11 @@ class Store:
                 del known[other]
 
     def _is_index(self, path: str) -> bool:
-        """Whether it is a page of links, which a web server has in the place of a directory."""
-        return self.url.startswith(_WITH_QUERIES) and posixpath.splitext(path)[1] == "" and self.url.endswith("/")
+        """Return whether it is a page of links, which a web server has in the place of a directory."""
+        if not path.startswith(_WITH_QUERIES):
+            return False
+        told = self.patiently(path, lambda: self.files.handler.fs.info(path))
+        return str(told.get("mimetype", "")).startswith("text/html")
 
     def _listed(self, directory: str, *, is_deep: bool) -> list[Any]:
         from pyarrow import fs
@@ -182,7 +196,7 @@ class Store:
     @staticmethod
     def _as_given(path: str, directory: str) -> str:
         """Return a path that begins as its directory does: some stores add or leave out the first slash."""
-        return path if path.startswith(directory) else path.lstrip("/") if not directory.startswith("/") else f"/{path}"
+        return f"/{path.lstrip('/')}" if directory.startswith("/") else path.lstrip("/")
 
     def read_whole(self, path: str) -> bytes:
         """Return the contents of a file; those of a small one are kept. Raises InputError."""
@@ -227,7 +241,7 @@ class Store:
             files = self.files.handler.fs
             files.invalidate_cache()
             told = files.info(path)
-            tag = next((str(told[name]) for name in ("ETag", "etag", "ino") if told.get(name)), "")
+            tag = str([told.get(name) for name in TAGS])
         else:
             with self.files.open_input_file(path) as file:
                 tag = str((file.metadata() or {}).get(b"ETag", ""))
@@ -282,7 +296,7 @@ def _once(make: Callable[[], T]) -> Callable[[], T]:
 
 def _entry(info: Any) -> Entry:
     written_ms = None if info.mtime_ns is None else info.mtime_ns // 1_000_000
-    return Entry(info.size, written_ms) if info.is_file else Entry(None)
+    return Entry(UNKNOWN if info.size is None else info.size, written_ms) if info.is_file else Entry(None)
 
 
 def open_store(url: str, options: Mapping[str, Any] | None = None) -> Store:
@@ -327,6 +341,8 @@ def _opened(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     bare = url if url.startswith(_WITH_QUERIES) else url.partition("?")[0]
     try:
         made, path = url_to_fs(bare, **options)
+        if "@" in path.lstrip("/").partition("/")[0]:  # kinds without users take one for a name
+            made, path = url_to_fs(without_secrets(bare), **options)
     except ImportError as error:
         raise InputError(f"this kind of store needs another package: {error}", file=shown) from None
     except (ValueError, TypeError, OSError) as error:

@@ -124,7 +124,7 @@ def asked(question: tuple[str, ...], place: str, to: Path, shown: Path) -> Answe
 
 def contents_of(path: Path) -> bytes:
     """A table as its rows: compressed bytes hide the names of files."""
-    return json.dumps(pq.read_table(path).to_pylist()).encode() if path.suffix == ".parquet" else path.read_bytes()
+    return repr(pq.read_table(path).to_pylist()).encode() if path.suffix == ".parquet" else path.read_bytes()
 
 
 def named(text: str, place: str, shown: Path) -> str:
