@@ -27,6 +27,7 @@ from cli.options import (
     reading_options,
     whose_rules,
 )
+from offsets_log.disk.stores import without_secrets
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def _both(
             session.account.is_wrong = bool(session_a.account.exit_status)
             copy_b = _loaded(session, rules, decide)
             comparison = _Comparison(session, profile, session_a.inputs.topic_ids | session.inputs.topic_ids)
-            comparison.parts.extend(_pairs(session, reading.paths, copy_a, copy_b))
+            comparison.parts.extend(_pairs(session, (*map(without_secrets, reading.paths),), copy_a, copy_b))
             for note in session_a.inputs.clusters.notes:
                 session.account.say(note)
             yield comparison

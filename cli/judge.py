@@ -12,6 +12,7 @@ import click
 
 from cli.command_config import COMMAND_CONFIG, Servers
 from cli.options import ReadOptions
+from offsets_log.disk.stores import without_secrets
 
 if TYPE_CHECKING:
     from cli.account import Account
@@ -81,7 +82,7 @@ def add_judgement(session: Session, plan: Row, asked: TargetOptions, profile: Pr
     with _opened(session, asked, profile) as (target, name):
         judged = list(judge(target, rows))
         plan["target"] = {
-            "name": asked.bootstrap_server or list(asked.paths),
+            "name": asked.bootstrap_server or [*map(without_secrets, asked.paths)],
             "cluster_id": target.cluster_id(),
             "judged": len(rows),
             "problems": len(judged),
@@ -120,7 +121,7 @@ def _copied(session: Session, inputs: Inputs, profile: Profile) -> tuple[Judged,
     if not inputs.copied_logs:
         raise InputError(
             "no partition of a user's topic is in this target: give a whole data directory, or what pull wrote",
-            file=inputs.reading.paths[0],
+            file=without_secrets(inputs.reading.paths[0]),
         )
     engine = Engine(inputs, session.account.aside(inputs))
     loaded = {log.offsets_partition: state for log, state, _ in engine.load_whole(profile, whole_groups=True)}

@@ -17,6 +17,7 @@ from offsets_log.columnar.materialize.arrow import served_table, table_of_rows
 from offsets_log.columnar.materialize.values import finish
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.data_directory.share_offsets import initialized_share_offsets
+from offsets_log.disk.stores import without_secrets
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import Retention
@@ -144,7 +145,7 @@ class Moments:
         identities = self.session.inputs.clusters.identities
         told = next((one for one in identities if one.meta is not None), None)
         if told is None:
-            return Cluster(directory=self.session.inputs.reading.paths[0])
+            return Cluster(directory=without_secrets(self.session.inputs.reading.paths[0]))
         plain = Cluster(directory=told.directory.shown_path)
         node_id = plain.node_id if told.node_id is None or told.node_id < 0 else told.node_id
         return replace(plain, node_id=node_id, cluster_id=told.cluster_id or plain.cluster_id)

@@ -10,6 +10,7 @@ import click
 
 from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options, whose_rules
+from offsets_log.disk.stores import without_secrets
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> No
             stranded=stranded,
             notes=(*session.inputs.iter_unread(), *session.inputs.remarks, *session.inputs.clusters.notes),
         )
-        sources = [*reading.paths[:SOURCES_SHOWN], *(["…"] if len(reading.paths) > SOURCES_SHOWN else [])]
+        sources = [*map(without_secrets, reading.paths[:SOURCES_SHOWN])]
+        sources += ["…"] if len(reading.paths) > SOURCES_SHOWN else []
         document = make_document(
             found,
             sources=sources,

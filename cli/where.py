@@ -140,9 +140,10 @@ def command(
 
 def _check_order(of: tuple[str, ...], groups: tuple[str, ...]) -> None:
     """Raise an InputError if --of names nothing and a group is a directory: they changed places."""
+    from offsets_log.disk.stores import is_url
     from offsets_log.errors import InputError
 
-    absent = next((path for path in of if not os.path.lexists(path)), None)
+    absent = next((path for path in of if not is_url(path) and not os.path.lexists(path)), None)
     directory = next((group for group in groups if Path(group).is_dir()), None)
     if absent is not None and directory is not None:
         raise InputError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from offsets_log.disk.folder import IN_DATA_DIRECTORY, DirectoryName
+from offsets_log.disk.stores import is_url, without_secrets
 from offsets_log.errors import OutputError
 from offsets_log.log_format.segment import Buffer
 
@@ -63,9 +64,11 @@ def refuse_inside_inputs(target: str, given: Sequence[str], files: Iterable[str]
         files: files that were opened.
 
     Raises:
-        OutputError: the output would be in a given directory, in a partition's directory, or in the data directory
-            around it.
+        OutputError: the output would be in a given directory, in a partition's directory, in the data directory
+            around it, or in a store.
     """
+    if is_url(target):
+        raise OutputError("what is written is written on this machine: give a path of it", file=without_secrets(target))
     directories = {Path(path) for path in given if Path(path).is_dir()}
     for parent in {Path(file).parent for file in files}:
         if DirectoryName.parse(parent.name).is_offsets:

@@ -141,6 +141,8 @@ def named_segments(names: Iterable[str]) -> list[tuple[int, str]]:
 
 def followed_directory(log: PartitionLog) -> Path:
     """Return the directory of a log's segments. Raises InputError: something else was named."""
+    if any(segment.is_fetched for segment in log.segments):
+        raise InputError("a store is not followed here: python -m spark_jobs follow does", file=log.segments[0].file)
     files = [Path(segment.file) for segment in log.segments]
     directory = files[0].parent
     is_whole = log.selection is None or partition_of(directory) is None

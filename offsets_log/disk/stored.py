@@ -205,6 +205,13 @@ class Stored:
         _KEPT.append(mapping)
         return memoryview(mapping)
 
+    def release(self, begin: int, end: int) -> None:
+        """Tell the system that bytes of the mapping need no memory any more."""
+        mapping = self._mapping() if self._mapping else None
+        first = begin - begin % mmap.PAGESIZE
+        if mapping is not None and end - end % mmap.PAGESIZE > first and hasattr(mmap, "MADV_DONTNEED"):
+            mapping.madvise(mmap.MADV_DONTNEED, first, end - end % mmap.PAGESIZE - first)
+
     def fetch_ahead(self) -> None:
         """Begin to fetch the contents, if that did not begin yet."""
         if self.size_bytes and self._lock.acquire(blocking=False):

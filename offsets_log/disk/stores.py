@@ -99,15 +99,15 @@ class Store:
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         self.url, self.options = url, options
         self.files, path = _opened(url, options)
-        bare = without_secrets(url).rstrip("/")
-        self._prefix = "" if path.startswith(_WITH_QUERIES) else bare.removesuffix(path) if path else f"{bare}//"
+        bare = without_secrets(url)
+        self._prefix = "" if path.startswith(_WITH_QUERIES) else bare.rstrip("/").removesuffix(path) if path else bare
         self._directories: dict[str, dict[str, Entry]] = {}
         self._found: dict[str, dict[str, Entry]] = {}
         self._small: dict[str, bytes] = {}
 
     def path_of(self, url: str) -> str:
         """Return the path of another URL of the same store."""
-        return (without_secrets(url) if self._prefix else url).rstrip("/").removeprefix(self._prefix)
+        return (without_secrets(url) if self._prefix else url).removeprefix(self._prefix).rstrip("/")
 
     def shown(self, path: str) -> str:
         """Return a path as it is shown."""

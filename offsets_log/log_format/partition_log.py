@@ -27,6 +27,9 @@ class Contents(Protocol):
     def __call__(self) -> Buffer:
         """Return them. Raises InputError."""
 
+    def release(self, begin: int, end: int) -> None:
+        """Note that a part of them, which is read, needs no memory any more; whoever reads it again gets it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -66,6 +69,11 @@ class Segment:
     def length(self) -> int:
         """Length of the contents."""
         return len(self.contents) if isinstance(self.contents, Buffer) else self.contents.size_bytes
+
+    def release(self, begin: int, end: int) -> None:
+        """Note that a part of the contents was read, which may be large."""
+        if not isinstance(self.contents, Buffer):
+            self.contents.release(begin, end)
 
     @property
     def size_bytes(self) -> int:

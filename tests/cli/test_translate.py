@@ -356,7 +356,7 @@ def test_headers_of_a_damaged_target_move_back_too(tmp_path: Path) -> None:
     ("words", "status", "said"),
     [
         ([], 2, "give --target COPY"),
-        (["--target", "nowhere"], 2, "does not exist"),
+        (["--target", "nowhere"], 1, "no such file or directory"),
         (["--map", "MAP"], 1, "its first line must name"),
         (["--map", "MAP", "--policy", "other"], 2, "--policy other"),
         (["--map", "MAP", "--rename", "orders"], 2, "OLD=NEW"),

@@ -216,7 +216,9 @@ class Reading(ABC):
                 self.order.note_gap(index, cursor, self.note)
             cursor.entered = index
             outcome = self._step(index, end.position if end.segment_index == index else sizes[index])
-            advance((sizes[index] if cursor.place.segment_index != index else cursor.place.position) - before)
+            after = sizes[index] if cursor.place.segment_index != index else cursor.place.position
+            self.order.log.segments[index].release(before, after)
+            advance(after - before)
             yield outcome
 
     def _step(self, index: int, stop: int) -> int:
