@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import bounds, mirrored, peers, serving
+from benchmarks import bounds, mirrored, peers, serving, stored
 from benchmarks.commands import COMMANDS, COMPACT, COPIES, DAMAGED, LAG, construct_path
 from benchmarks.inputs import Log, generated_log, whole_data_directory
 from benchmarks.timing import Measured, NotMeasuredError
@@ -63,6 +63,7 @@ SUBJECTS = (
     Subject("clean, lz4", COMMANDS["clean"].measure, "lz4"),
     Subject("repair, lz4", COMMANDS["repair"].measure, "lz4"),
     Subject("compact of two copies", COPIES.measure),
+    Subject("compact of a store", stored.measure),
     Subject("compact, modern", COMPACT.measure, mix="modern"),
     Subject("rebuild, modern", COMMANDS["rebuild"].measure, mix="modern"),
     Subject("decode to jsonl, modern", COMMANDS["decode to jsonl"].measure, mix="modern", at_most=TEXT_BYTES),

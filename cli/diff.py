@@ -238,10 +238,9 @@ def _both(
             )
             yield comparison
         return
-    path_a, path_b = reading.paths
-    with open_session(replace(reading, paths=(path_a,), quarantine=None), needs=needs) as session_a:
+    with open_session(replace(reading, paths=reading.paths[:1], quarantine=None), needs=needs) as session_a:
         copy_a = _loaded(session_a, rules, decide)
-        with open_session(replace(reading, paths=(path_b,)), output, needs=needs) as session:
+        with open_session(replace(reading, paths=reading.paths[1:]), output, needs=needs) as session:
             session.account.is_wrong = bool(session_a.account.exit_status)
             copy_b = _loaded(session, rules, decide)
             comparison = _Comparison(session, profile, session_a.inputs.topic_ids | session.inputs.topic_ids)

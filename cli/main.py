@@ -153,7 +153,8 @@ def main() -> None:
     """Read Kafka's __consumer_offsets from its files, without a broker.
 
     PATH is a broker's data directory, a partition directory (__consumer_offsets-3), a segment file, a glob, an
-    archive of these (.tar, .tar.gz, .tar.zst, .zip), or - for a pipe. Nothing is ever written to it.
+    archive of these (.tar, .tar.gz, .tar.zst, .zip), a URL of one in a store (s3://…), or - for a pipe. Nothing is
+    ever written to it.
 
     Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged,
     unsupported or missing, or copies of a partition disagree (standard error says what); 4 an --alert of --follow
