@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from offsets_log.log_format.partition_log import PartitionLog
 
 
+SIFT = "cleaning.sifting.sift"
+"""The largest kernel of a round."""
+
+
 class Rounds:
     """Opens and cleans partitions.
 
@@ -68,9 +72,9 @@ class Machine:
     def rounds(self, session: Session, settings: Settings) -> Rounds:
         """Return what opens and cleans partitions."""
         engine = session.engine
-        is_large = engine.is_large_for("cleaning.sifting.sift")
+        is_large = engine.is_large_for(SIFT)
         if is_large:
-            engine.compile_first("cleaning.sifting.sift")
+            engine.compile_first(SIFT)
         return Rounds(settings, session.account.advance, in_bulk=is_large)
 
     def place(self, session: Session, to: str, stack: ExitStack) -> Place:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import cli.clean
 from cli.account import fail
 from cli.clean_options import Changes
-from cli.clean_rounds import Machine, Rounds
+from cli.clean_rounds import SIFT, Machine, Rounds
 from cli.options import gather
 from cli.partition_folders import FolderOptions, folder_name, place_here
 from cli.session import Session
@@ -68,7 +68,7 @@ class Cluster(Machine):
     def rounds(self, session: Session, settings: Settings) -> Rounds:
         """Implement `Machine.rounds`."""
         rounds = cleaning.Rounds(self._cluster, settings)
-        return RoundsOnCluster(settings, rounds, in_bulk=session.engine.is_large)
+        return RoundsOnCluster(settings, rounds, in_bulk=session.engine.is_large_for(SIFT))
 
     def place(self, session: Session, to: str, stack: ExitStack) -> Place:
         """Implement `Machine.place`; in a store files appear one by one, README.txt last."""
