@@ -123,7 +123,7 @@ if IS_COMPILING:
 
 def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
     """Return the address of an element of an array, in the generated code."""
-    view = context._MAKE_ARRAY(array_type)(context, builder, array)
+    view = context.make_array(array_type)(context, builder, array)
     return builder.gep(view.data, [index])
 
 
