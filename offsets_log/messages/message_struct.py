@@ -81,7 +81,7 @@ class MessageStruct(p.PlainStruct):
         assert self.tagged is not None
         section: list[tuple[int, bytes]] = list(obj.get(UNKNOWN_TAGS, ()))
         for tag, field in self.tagged.items():
-            if obj[field.name] != field.default():
+            if obj.get(field.name, default := field.default()) != default:
                 inner = io.BytesIO()
                 field.code._build(obj[field.name], inner, context, f"{path} -> {field.name}")
                 section.append((tag, inner.getvalue()))
@@ -144,7 +144,11 @@ def _section_writer(tagged: dict[int, TaggedField]) -> writers.Writer:
     def write_section(value: dict[str, Any]) -> bytes:
         if UNKNOWN_TAGS in value:
             raise readers.NotPlainError
-        found = [tag + write(value[name]) for name, default, tag, write in rows if value[name] != default()]
+        found = [
+            tag + write(value[name])
+            for name, default, tag, write in rows
+            if name in value and value[name] != default()
+        ]
         return number(len(found)) + b"".join(found)
 
     def write_no_section(value: dict[str, Any]) -> bytes:

@@ -201,7 +201,8 @@ def test_the_defaults_that_are_not_zeros_are_those_of_kafkas_schemas() -> None:
     }
     times = {(number, "expire_timestamp"): -1 for number in (0, 1)} | {(2, "current_state_timestamp"): -1}
     timeouts = {(number, "rebalance_timeout_ms"): -1 for number in (5, 19)}
-    epochs = {(0, "leader_epoch"): -1, (1, "leader_epoch"): -1, (17, "validated_topology_epoch"): -1}
+    epochs = {(number, "leader_epoch"): -1 for number in (0, 1)}
+    epochs |= {(17, f"{what}_topology_epoch"): -1 for what in ("validated", "stored_description", "failed_description")}
     assert found == times | timeouts | epochs
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from offsets_log.errors import CorruptRecordError, UnknownRecordTypeError, UnsupportedVersionError
 from offsets_log.log_format.java_text import MalformedString, decode_java_utf8
-from offsets_log.log_format.primitives import ZERO_UUID
+from offsets_log.log_format.primitives import ZERO_UUID, build
 from offsets_log.messages.message_struct import UNKNOWN_TAGS
 from offsets_log.messages.registry import (
     RECORD_TYPES,
@@ -216,6 +216,17 @@ def test_an_empty_value_is_no_tombstone(value: bytes) -> None:
     with pytest.raises(CorruptRecordError) as caught:
         decode_coordinator_record(COMMIT_KEY, value)
     assert caught.value.field == "value"
+
+
+def test_a_tagged_field_that_is_not_given_is_written_as_its_default() -> None:
+    """``records:P2``: a field that a later release adds changes nothing where nobody names it."""
+    layout = RECORD_TYPES[3].values[0]
+    tagged = [row.name for row in layout.fields_of(0) if row.tag is not None]
+    assert tagged
+    value = layout.zeros(0) | {"epoch": 7}
+    bare = {name: part for name, part in value.items() if name not in tagged}
+    for given in (bare, {**bare, UNKNOWN_TAGS: [(90, b"x")]}):
+        assert build(layout.struct(0), given, "value") == build(layout.struct(0), value | given, "value")
 
 
 @pytest.mark.parametrize("number", [-1, 18, max(RECORD_TYPES) + 1, 99, 1000, 32767, -32768])
