@@ -26,8 +26,9 @@ def main() -> None:
 
 
 def _hear(asked: SimpleQueue[bytes]) -> None:
-    for line in sys.stdin.buffer:
-        asked.put(line)
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as lines:  # without a lock that an exit waits for
+        for line in lines:
+            asked.put(line)
     leave()
 
 
