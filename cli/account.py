@@ -64,6 +64,7 @@ class Account:
         self.has_alerted = False
         self.is_wrong = False
         self.tells_brokers = False
+        self._said: set[str] = set()
         self.tells_homes = False
         self.unloaded: dict[int | None, Problem] = {}
         self.inputs = inputs
@@ -88,6 +89,12 @@ class Account:
         """Print a line on standard error, unless the user asked for quiet."""
         if not self._reading.quiet:
             say(words)
+
+    def say_once(self, words: str) -> None:
+        """Print a line that may hold for several partitions."""
+        if words not in self._said:
+            self._said.add(words)
+            self.say(words)
 
     def tell(self, seen: TailFound | Missing) -> None:
         """Report something other than damage; under --strict, raise an error for log that is lost."""
@@ -240,6 +247,9 @@ class Account:
             )
         if 0 < self._bytes_to_read <= self.left_out_bytes and not found:
             self.say(f"no batch was found: this may be no log of Kafka. {WHAT_TO_GIVE}")
+        elif not self.tells_brokers and (starts := list(self.inputs.iter_starts())):
+            for words in starts:
+                self.say_once(words)
         elif self.damaged_logs - self.torn_logs and not self.tells_brokers:
             self.say("a broker that starts over these files may serve less, or not start: see offsets-log check")
 

@@ -10,7 +10,7 @@ from cli.inputs import Matcher
 from cli.options import BrokerOptions
 from cli.session import Session
 from offsets_log.broker.home import at_home
-from offsets_log.broker.outcome import Outcome
+from offsets_log.broker.outcome import Outcome, start_error
 from offsets_log.broker.shutdowns import in_words, outcomes_by_shutdown
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
@@ -52,8 +52,8 @@ class Brokers:
 
     def _with_outcomes(self, read: Iterable[Loaded]) -> Iterator[Part]:
         for log, state, found in read:
-            is_damaged = id(log) in self.session.account.damaged_logs
-            yield log, state, found, self._outcomes(log, state) if is_damaged else {}
+            is_told = id(log) in self.session.account.damaged_logs or start_error(log, self.profile) is not None
+            yield log, state, found, self._outcomes(log, state) if is_told else {}
 
     def _answers(self, read: Iterable[Loaded]) -> Iterator[Part]:
         parts = [(log, state, found, self._outcomes(log, state)) for log, state, found in read]
@@ -75,6 +75,7 @@ class Brokers:
             in_bulk=self.session.engine.replay_loads,
         )
         outcomes = {stop: by_profile[self.profile] for stop, by_profile in found.items()}
+        self.session.account.is_wrong |= any(outcome.at_start is not None for outcome in outcomes.values())
         return {} if all(outcome.holds(state) for outcome in outcomes.values()) else outcomes
 
     def say(self, part: Part) -> None:
@@ -83,6 +84,6 @@ class Brokers:
         name = partition_name(log.offsets_partition)
         if outcomes:
             for words in in_words(outcomes, self.profile.name, name):
-                self.session.account.say(words)
+                self.session.account.say_once(words)
         elif state.failure is not None:
             self.session.account.say(state.failure.in_words(self.profile.name, name))

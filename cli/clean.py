@@ -149,7 +149,6 @@ def run(
 ) -> None:
     """Run the command on a machine; the other arguments are its parameters."""
     from cli.session import open_session
-    from offsets_log.broker.hand_over import of_topic
     from offsets_log.cleaner.offset_map import OffsetMap
     from offsets_log.cleaner.result import CLEAN_COLUMNS
 
@@ -170,7 +169,7 @@ def run(
         folders = PartitionFolders(place, asked.topic_id)
         rounds = machine.rounds(session, round_settings)
         cleaning = _Cleaning(session, rounds, round_settings, shutdown, settings, changes, stack, folders)
-        rows = [cleaning.clean(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
+        rows = [cleaning.clean(folders.of_topic(log, session)) for log in session.inputs.logs]
         changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})
         folders.write_beside(session.account)
         stack.close()

@@ -161,6 +161,13 @@ class Inputs(Beside):
         """Which records ``--group`` and ``--topic`` ask for."""
         return Shown(self.shows_group if self.reading.group else None, self.shows_topic if self.reading.topic else None)
 
+    def iter_starts(self) -> Iterator[str]:
+        """Yield a sentence for each thing that the newest broker's start stumbles over in the data directories."""
+        from offsets_log.broker.shutdowns import iter_starts
+        from offsets_log.replay.profile import MODERN
+
+        return iter_starts(self.logs, MODERN)
+
     @property
     def missing_columns(self) -> frozenset[str]:
         """Columns that one log or another does not tell."""

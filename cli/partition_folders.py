@@ -128,6 +128,19 @@ class PartitionFolders:
         self._told: list[tuple[int, Checkpoints]] = []
         self._without_id: list[int] = []
 
+    def of_topic(self, log: PartitionLog, session: Session) -> PartitionLog:
+        """Return a log whose ``partition.metadata`` has the asked topic id, else that of the metadata beside it."""
+        from offsets_log.broker.hand_over import of_topic
+        from offsets_log.disk.one_topic import topic_id_of
+        from offsets_log.rows.tables import partition_name
+
+        known = session.inputs.offsets_topic_id
+        if self._topic_id is not None or known in (None, topic_id_of(log.beside)):
+            return of_topic(log, self._topic_id)
+        name = partition_name(log.offsets_partition)
+        session.account.say(f"offsets partition {name} gets the topic id that the cluster's metadata has, {known}")
+        return of_topic(log, str(known))
+
     def folder(self, partition: int) -> Path | None:
         """Return where a partition's folder is made; None if nothing is written."""
         from offsets_log.disk.folders import DiskPlace

@@ -91,7 +91,6 @@ def command(
     Exit status 3 if something was left out, is undecodable or is missing.
     """
     from cli.session import open_session
-    from offsets_log.broker.hand_over import of_topic
     from offsets_log.repairing.result import REPAIR_COLUMNS
 
     asked.check_target()
@@ -103,7 +102,7 @@ def command(
         for words in drop_unloadable.asked.doubts if drop_unloadable else ():
             session.account.say(words)
         repairing = _Repairing(session, drop_unloadable, folders)
-        rows = [repairing.repair(of_topic(log, asked.topic_id)) for log in session.inputs.logs]
+        rows = [repairing.repair(folders.of_topic(log, session)) for log in session.inputs.logs]
         folders.write_beside(session.account)
         stack.close()
         tell(rows, [column.name for column in REPAIR_COLUMNS], asked.output, {"left_out": _left_out_in_words})

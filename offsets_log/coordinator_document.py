@@ -162,6 +162,9 @@ class Memory:
 
     def warnings(self) -> Iterator[str]:
         """Yield what to know before trusting the answer: loads that fail, history that is gone."""
+        yield from dict.fromkeys(self._warnings())
+
+    def _warnings(self) -> Iterator[str]:
         for part in self.parts:
             name, cleaned_until = partition_name(part.log.offsets_partition), part.log.cleaned_until
             if part.outcomes:
@@ -206,12 +209,17 @@ def _load(part: PartitionPart) -> dict[str, Any]:
 
 
 def _outcome(part: PartitionPart, outcome: Outcome) -> dict[str, Any]:
-    return _verdict(part, outcome.failure) | {
-        "ok": outcome.starts and outcome.ends and outcome.failure is None,
-        "starts": outcome.starts,
-        "ends": outcome.ends,
-        "log_end_offset": outcome.opened.end_offset if outcome.starts else None,
-    }
+    told = {} if outcome.at_start is None else {"rule": outcome.at_start.rule, "problem": outcome.at_start.problem}
+    return (
+        _verdict(part, outcome.failure)
+        | told
+        | {
+            "ok": outcome.at_start is None and outcome.ends and outcome.failure is None and outcome.starts,
+            "starts": outcome.starts,
+            "ends": outcome.ends,
+            "log_end_offset": outcome.end_offset,
+        }
+    )
 
 
 def _verdict(part: PartitionPart, failure: Problem | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from offsets_log.broker.failures import StartError
 from offsets_log.broker.loading import Loading, ReplayedLoad, ReplayInBulk, Way, replay_all
 from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.events import EVERYTHING, Until
@@ -30,6 +31,7 @@ class Outcome:
         failure: what ends the load early; None if it ends with the log.
         file, position: where the cause lies that ends the load or keeps the broker from starting, if it is not a
             record.
+        at_start: what the broker meets at its start, before it opens the log.
         answers: what clients get for every group of the partition instead of its offsets; None if they get the offsets.
         profile, loading, replayed: the rules of the release, its load, and the replay of the load, which may be shared
             with others that read the same.
@@ -44,11 +46,22 @@ class Outcome:
     replayed: ReplayedLoad = field(compare=False, repr=False)
     file: str | None = None
     position: int | None = None
+    at_start: StartError | None = None
 
     @property
     def starts(self) -> bool:
-        """Whether the broker starts; False if this partition prevents it (``D-8``)."""
-        return self.opened.refusal is None
+        """Whether the broker starts; False if this partition (``D-8``) or its data directory prevents it."""
+        return self.opened.refusal is None and (self.at_start is None or self.at_start.starts)
+
+    @property
+    def end_offset(self) -> int | None:
+        """The partition's next offset; None if the broker does not start."""
+        return None if not self.starts else 0 if self.at_start is not None else self.opened.end_offset
+
+    @property
+    def why_short(self) -> str | None:
+        """Why the partition ends before what can be read, in words."""
+        return self.at_start.problem if self.at_start is not None and self.starts else self.opened.index_beyond
 
     @property
     def ok(self) -> bool:
@@ -99,7 +112,7 @@ class Outcome:
 
     def equals(self, other: Outcome) -> bool:
         """Whether clients see no difference between the two."""
-        mine, others = ((it.starts, it.ends, it.failure, it.answers, it.opened.end_offset) for it in (self, other))
+        mine, others = ((it.starts, it.ends, it.failure, it.answers, it.end_offset) for it in (self, other))
         return mine == others and self._serves_as(other)
 
     def _serves_as(self, other: Outcome) -> bool:
@@ -153,6 +166,8 @@ def on_brokers(
 
 def _outcome(loading: Loading, profile: Profile, replayed: ReplayedLoad) -> Outcome:
     opened = loading.opened
+    if (at_start := start_error(loading.log, profile)) is not None:
+        return _at_start(loading, profile, replayed, at_start)
     failure, error = loading.refusal(replayed.failure(profile)), opened.refusal or loading.error
     ends = loading.reading.ends or (failure is not None and not failure.is_served)
     if error is not None and (failure is None or failure.is_served):
@@ -171,6 +186,27 @@ def _outcome(loading: Loading, profile: Profile, replayed: ReplayedLoad) -> Outc
         replayed=replayed,
         file=file,
         position=position,
+    )
+
+
+def start_error(log: PartitionLog, profile: Profile) -> StartError | None:
+    """Return why a broker's start over the data directory leads to an empty partition, or to no broker."""
+    error = None if log.at_start is None else log.at_start(profile.release)
+    assert error is None or isinstance(error, StartError)
+    return error
+
+
+def _at_start(loading: Loading, profile: Profile, replayed: ReplayedLoad, error: StartError) -> Outcome:
+    return Outcome(
+        opened=loading.opened,
+        ends=True,
+        failure=None if error.starts else Problem(loading.reading.next_offset, error.rule, error.problem),
+        answers=EMPTY if error.starts else NOT_COORDINATOR,
+        profile=profile,
+        loading=loading,
+        replayed=replayed,
+        file=error.file,
+        at_start=error,
     )
 
 

@@ -5,10 +5,11 @@ The data directory shows it (``.kafka_cleanshutdown``). If a copy lacks it, both
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from offsets_log.broker.failures import StartError
 from offsets_log.broker.loading import ReplayInBulk
-from offsets_log.broker.outcome import Outcome, on_brokers
+from offsets_log.broker.outcome import Outcome, on_brokers, start_error
 from offsets_log.broker.recovery import has_nothing_beside, open_log
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog
@@ -45,7 +46,8 @@ def outcomes_by_shutdown(
     stops = _stops(log, shutdown)
     if not _is_on_disk(log):
         return {}
-    if not is_damaged and _is_opened_as_it_is(log, stops, is_sound=is_sound, in_bulk=in_bulk is not None):
+    is_kept = all(start_error(log, profile) is None for profile in profiles)
+    if is_kept and not is_damaged and _is_opened_as_it_is(log, stops, is_sound=is_sound, in_bulk=in_bulk is not None):
         return {}
     found = on_brokers(
         log, profiles, [SHUTDOWNS[stop] for stop in stops], until=until, release=release, in_bulk=in_bulk
@@ -57,11 +59,26 @@ def in_words(outcomes: Mapping[str, Outcome], profile_name: str, offsets_partiti
     """Yield a sentence for each kind of shutdown, or a single one if it makes no difference."""
     where = f"offsets partition {offsets_partition}: a {profile_name} broker"
     first = next(iter(outcomes.values()))
+    if first.at_start is not None:
+        yield start_in_words(first.at_start)
+        return
     if all(outcome.equals(first) for outcome in outcomes.values()):
         yield f"{where} {first.in_words()}"
         return
     for shutdown, outcome in outcomes.items():
         yield f"{where}, if it was stopped {ADVERBS[shutdown]}, {outcome.in_words()}"
+
+
+def iter_starts(logs: Iterable[PartitionLog], profile: Profile) -> Iterator[str]:
+    """Yield a sentence for each thing that a broker's start stumbles over, in the data directories of these logs."""
+    met = (start_error(log, profile) for log in logs)
+    yield from dict.fromkeys(start_in_words(error) for error in met if error is not None)
+
+
+def start_in_words(error: StartError) -> str:
+    """Return what a broker does at its start, why, and what to do about it."""
+    does = "starts, and serves nothing of this" if error.starts else "does not start"
+    return f"a broker {does}: {error.rule}: {error.problem} ({error.file}); {error.do}"
 
 
 def _stops(log: PartitionLog, shutdown: str | None) -> tuple[str, ...]:

@@ -306,8 +306,8 @@ def _judged(load: Load, outcome: Outcome, read: Held, shutdown: str | None) -> L
         answers=outcome.answers if served == NOTHING else None,
         starts=outcome.starts,
         ends=outcome.ends,
-        log_end_offset=outcome.opened.end_offset if outcome.starts else None,
-        why_short=outcome.opened.index_beyond,
+        log_end_offset=outcome.end_offset,
+        why_short=outcome.why_short,
         shutdown=shutdown,
     )
 

@@ -11,10 +11,16 @@ from collections.abc import Iterable, Mapping
 
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.leader_epochs import LeaderEpochs, check_leader_epochs, decode_leader_epochs
-from offsets_log.data_directory.texts import lines_of, number_in, refused
+from offsets_log.data_directory.texts import lines_of, number_in, refused, shown
+from offsets_log.errors import CorruptFileError
 from offsets_log.log_format.segment import Buffer
 
 VERSION = 0
+
+
+class NotNumbersError(CorruptFileError):
+    """A line has its three parts, and its numbers are none: a broker throws another exception then (``ST-5``)."""
+
 
 TopicPartition = tuple[str, int]
 
@@ -27,12 +33,12 @@ def decode_offset_checkpoint(data: Buffer, file: str) -> dict[TopicPartition, in
     """
     lines = lines_of(data, file)
     if lines and number_in(lines[0], 32) != VERSION:
-        raise refused(f"the version is {lines[0]!r}, not {VERSION}", file, 1)
+        raise refused(f"the version is {shown(lines[0])}, not {VERSION}", file, 1)
     if len(lines) < 2:
         return {}
     declared = number_in(lines[1], 32)
     if declared is None:
-        raise refused(f"{lines[1]!r} is no number of entries", file, 2)
+        raise refused(f"{shown(lines[1])} is no number of entries", file, 2)
     offsets = dict(_entry(line, file, number) for number, line in enumerate(lines[2:], 3))
     if declared != len(lines) - 2:
         raise refused(f"{declared} entries are declared, {len(lines) - 2} follow", file, 2)
@@ -45,7 +51,8 @@ def _entry(line: str, file: str, number: int) -> tuple[TopicPartition, int]:
         partition, offset = number_in(parts[1], 32), number_in(parts[2], 64)
         if partition is not None and offset is not None:
             return (parts[0], partition), offset
-    raise refused(f"{line!r} is no topic, partition and offset", file, number)
+        raise NotNumbersError(f"line {number}: {shown(line)} has no numbers as partition and offset", file=file)
+    raise refused(f"{shown(line)} is no topic, partition and offset", file, number)
 
 
 def encode_offset_checkpoint(offsets: Iterable[tuple[TopicPartition, int]] | Mapping[TopicPartition, int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from offsets_log.data_directory.identity import MetaProperties, decode_meta_properties
 from offsets_log.errors import Damage, OffsetsLogError
@@ -20,6 +21,22 @@ FUTURE, STRAY = "future", "stray"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFolder:
+    """A folder in a data directory, by its name, and what a broker's start reads of it.
+
+    Attributes:
+        names: of its files.
+        topic_id: how to read its ``partition.metadata``; None without one.
+        quorum_state: the same of ``quorum-state``.
+    """
+
+    name: str
+    names: Sequence[str]
+    topic_id: Opener | None = None
+    quorum_state: Opener | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class DataDirectory:
     """A data directory.
 
@@ -28,12 +45,25 @@ class DataDirectory:
         files: its own files: name → how to read it.
         has_lock: whether ``.lock`` lies in it; None where that is not known.
         leftovers: ``delete``, `FUTURE` or `STRAY` → how many folders.
+        list_folders: lists all folders in it; None where only some are known.
+        read_bootstrap: reads its ``bootstrap.checkpoint``; None without one.
     """
 
     shown_path: str
     files: Mapping[str, Opener]
     has_lock: bool | None = None
     leftovers: Mapping[str, int] = field(default_factory=dict)
+    list_folders: Callable[[], Sequence[ListedFolder]] | None = field(default=None, compare=False, repr=False)
+    read_bootstrap: Opener | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def folders(self) -> Sequence[ListedFolder]:
+        """All folders in it; none where only some are known."""
+        return () if self.list_folders is None else self.list_folders()
+
+    def has_folder(self, name: str) -> bool:
+        """Whether a folder of this name is known to be in it."""
+        return any(folder.name == name for folder in self.folders)
 
 
 @dataclass(frozen=True, slots=True)

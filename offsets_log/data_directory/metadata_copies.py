@@ -26,6 +26,7 @@ from offsets_log.words import counted
 if TYPE_CHECKING:
     from offsets_log.data_directory.cluster_image import PartitionImage, TopicImage
     from offsets_log.data_directory.metadata_log import MetadataReplay
+    from offsets_log.data_directory.start import BrokerStart
 
 
 class MetadataPartition(CopiedPartition, Protocol):
@@ -218,6 +219,7 @@ class Clusters:
         self.notes: list[str] = []
         self.is_damaged = False
         self._partitions = partitions
+        self._starts: dict[tuple[int, ...], BrokerStart] = {}
 
     @cached_property
     def by_id(self) -> dict[str | None, ClusterMetadata]:
@@ -312,6 +314,34 @@ class Clusters:
         """What the metadata of the one cluster says; None where there is none, or there are several clusters."""
         found = list(self.by_id.values())
         return found[0] if len(found) == 1 and not self.are_mixed else None
+
+    @property
+    def sure_metadata(self) -> MetadataReplay | None:
+        """The same, where it is read whole."""
+        found = self.metadata
+        return None if found is None or found.replay.damages or found.replay.is_partial else found.replay
+
+    def start_of(self, directory: DataDirectory) -> BrokerStart:
+        """Return the start of the broker that a data directory is of."""
+        from offsets_log.data_directory.start import BrokerStart
+
+        directories = self._of_broker(directory)
+        return self._starts.setdefault(tuple(map(id, directories)), BrokerStart(directories, self.sure_metadata))
+
+    def _of_broker(self, directory: DataDirectory) -> list[DataDirectory]:
+        """Return the data directories of the broker that one is of, itself among them.
+
+        Those that do not tell whose they are belong to the one broker that the others tell; copies of one directory,
+        or of one broker at different times, are each a broker's only one.
+        """
+        homes = {one.home for one in self.identities if one.node_id is not None}
+        own = next(one for one in self.identities if one.directory is directory)
+        if own.node_id is None and len(homes) != 1:
+            return [directory]
+        home = own.home if own.node_id is not None else next(iter(homes))
+        found = [one for one in self.identities if (one.node_id is None and len(homes) == 1) or one.home == home]
+        ids = [one.meta.directory_id for one in found if one.meta is not None and one.meta.directory_id is not None]
+        return [directory] if len(set(ids)) < len(ids) or self.namesakes else [one.directory for one in found]
 
     @property
     def topic_names(self) -> dict[bytes, str]:

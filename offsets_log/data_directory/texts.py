@@ -23,6 +23,14 @@ def refused(problem: str, file: str, line: int | None = None) -> CorruptFileErro
     return CorruptFileError(problem if line is None else f"line {line}: {problem}", file=file)
 
 
+SHOWN_LETTERS = 24
+
+
+def shown(line: str) -> str:
+    """Return a line for a message, cut where it is long."""
+    return f"{line!r}" if len(line) <= SHOWN_LETTERS else f"{line[:SHOWN_LETTERS]!r}… ({len(line)} letters)"
+
+
 def text_of(data: Buffer, file: str) -> str:
     """Return the file as text. Raises CorruptFileError."""
     try:

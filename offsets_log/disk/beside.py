@@ -12,7 +12,7 @@ from offsets_log.disk.reader import DiskLogs, open_partitions
 from offsets_log.disk.stored import StorePath
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.messages.internal_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE, TRANSACTION_STATE
 
 if TYPE_CHECKING:
     from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
@@ -65,6 +65,13 @@ class Beside:
     def metadata(self) -> ClusterMetadata | None:
         """The state in the cluster's metadata log in the data directories; None if there is none to trust."""
         return self.clusters.metadata
+
+    @property
+    def offsets_topic_id(self) -> str | None:
+        """The offsets topic's id in the cluster's metadata; None where none is here that is read whole."""
+        metadata = self.clusters.sure_metadata
+        topic = None if metadata is None else metadata.image.topic_named(OFFSETS_TOPIC)
+        return None if topic is None else str(topic.topic_id)
 
     @property
     def user_partitions(self) -> list[UserPartition | PackedPartition]:

@@ -26,10 +26,12 @@ from offsets_log.disk.folder import (
 )
 from offsets_log.disk.local import (
     Place,
+    contents_of,
     expand,
     input_errors,
     is_file,
     list_directory,
+    list_folders,
     map_data,
     map_file,
     modified_ms,
@@ -43,7 +45,7 @@ from offsets_log.disk.stored import StorePath
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.file_names import PARTITION_METADATA
+from offsets_log.log_format.file_names import BOOTSTRAP, PARTITION_METADATA
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.words import counted
@@ -191,9 +193,8 @@ class Finder:
         for folder in folders:
             if folder.own:
                 below = [other for other in folders if other.above is folder.own]
-                self._note_data_directory(
-                    folder, folder.own, list(folder.files), [DirectoryName.parse(other.name) for other in below]
-                )
+                named = [DirectoryName.parse(other.name) for other in below]
+                self._note_data_directory(folder.shown_path, folder.own, list(folder.files), named)
         for folder in folders:
             parsed = DirectoryName.parse(folder.name)
             if PARTITION_METADATA in folder.files:
@@ -251,7 +252,8 @@ class Finder:
         is_new = real_path(path) not in self._walked
         self._walked.add(real_path(path))
         if own and is_new:
-            self._note_data_directory(folder, own, names, [name for _, name in below])
+            named = [name for _, name in below]
+            self._note_data_directory(folder.shown_path, own, names, named, path)
         self._walk_below(below, depth, own, is_new=is_new)
 
     def _walk_below(
@@ -278,11 +280,24 @@ class Finder:
                 self._add_metadata(name, partial(self._read_once, child / PARTITION_METADATA))
 
     def _note_data_directory(
-        self, folder: Folder, own: Mapping[str, Opener], names: list[str], below: list[DirectoryName]
+        self,
+        shown_path: str,
+        own: Mapping[str, Opener],
+        names: list[str],
+        below: list[DirectoryName],
+        path: Place | None = None,
     ) -> None:
         leftovers = Counter(name.leftover.rpartition("-")[2] for name in below if name.leftover)
+        bootstrap = None if path is None or BOOTSTRAP not in names else partial(contents_of, path / BOOTSTRAP)
         self.data_directories.append(
-            DataDirectory(shown_path=folder.shown_path, files=own, has_lock=LOCK in names, leftovers=leftovers)
+            DataDirectory(
+                shown_path=shown_path,
+                files=own,
+                has_lock=LOCK in names,
+                leftovers=leftovers,
+                list_folders=None if path is None else partial(list_folders, path),
+                read_bootstrap=bootstrap,
+            )
         )
 
     def _add_listed(self, path: Place, folder: Folder, names: list[str]) -> None:

@@ -201,7 +201,7 @@ def _with_reached(told: Checkpoints, folder: Folder) -> Checkpoints:
 def all_checkpoints(above: Mapping[str, Opener]) -> dict[int, Checkpoints]:
     """Return what a data directory says of each offsets partition that it names.
 
-    A checkpoint that is empty, of another version or malformed is ignored, as a broker does.
+    A checkpoint that is empty, of another version or malformed says nothing.
 
     Args:
         above: the directory's own files.
@@ -240,7 +240,7 @@ def broken_checkpoints(folder: Folder) -> Iterator[str]:
         shown = f"{place}/{name}".encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         try:
             if (problem := _problem_of(bytes(folder.above[name]()))) is not None:
-                yield f"{shown} is broken and says nothing, as to a broker: {problem}"
+                yield f"{shown} is broken and says nothing: {problem}"
         except InputError as error:
             yield f"{shown} says nothing: it {error.problem}"
 

@@ -20,9 +20,12 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
+from offsets_log.data_directory.directory import ListedFolder
+from offsets_log.data_directory.identity import QUORUM_STATE
 from offsets_log.disk.stored import Stored, StorePath
 from offsets_log.disk.stores import is_url
 from offsets_log.errors import InputError
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.segment import NO_PIECES, Buffer, Pieces
 
 T = TypeVar("T")
@@ -239,6 +242,28 @@ def list_directory(path: Place) -> tuple[list[str], list[str], list[str]]:
             kind = directories if entry.is_dir() else files if entry.is_file() else others
             kind.append(entry.name)
     return sorted(files), sorted(directories), sorted(others)
+
+
+def list_folders(path: Place) -> list[ListedFolder]:
+    """Return the folders in a data directory; of one that cannot be listed, the name.
+
+    Raises InputError.
+    """
+    found = []
+    for name in list_directory(path)[1]:
+        files: list[str] = []
+        with suppress(InputError):
+            files = list_directory(path / name)[0]
+        read = {file: partial(contents_of, path / name / file) for file in (PARTITION_METADATA, QUORUM_STATE)}
+        topic_id, quorum_state = (read[file] if file in files else None for file in read)
+        found.append(ListedFolder(name=name, names=files, topic_id=topic_id, quorum_state=quorum_state))
+    return found
+
+
+def contents_of(path: Place) -> bytes:
+    """Return what a small file holds. Raises InputError."""
+    with ExitStack() as stack:
+        return bytes(map_file(path, stack))
 
 
 def list_names(path: Place) -> list[str]:

@@ -11,7 +11,7 @@ from offsets_log.data_directory.directory import DataDirectory, Opener, identify
 from offsets_log.data_directory.identity import decode_partition_metadata
 from offsets_log.disk.folder import DirectoryName, Folder
 from offsets_log.errors import InputError, OffsetsLogError
-from offsets_log.log_format.file_names import PARTITION_METADATA
+from offsets_log.log_format.file_names import META_PROPERTIES, PARTITION_METADATA
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 By = dict[str, dict[str | None, Folder]]
@@ -22,16 +22,23 @@ def refuse_several_topics(folders: Iterable[Folder]) -> None:
     """Refuse folders of several topics.
 
     Those of several clusters are of several topics, unless all tell one topic id, as after a ``meta.properties`` was
-    made anew.
+    made anew. Of one whole data directory none is refused: its broker's start tells which are put aside (``ST-7``).
 
     Raises:
         InputError: names two of the ids, with a folder of each.
     """
     topics, clusters = By(), By()
     known: dict[int, str | None] = {}
+    folders = list(folders)
+    places = {folder.prefix.rstrip("/").rpartition("/")[0] for folder in folders}
+    if len(places) == 1 and all(META_PROPERTIES in folder.above for folder in folders):
+        return
     for folder in folders:
         if DirectoryName.parse(folder.name).is_offsets:
-            topic_id, cluster_id = _topic_id(folder), _cluster_id(folder.above, known)
+            topic_id, cluster_id = (
+                topic_id_of(folder.beside) or topic_id_of(folder.files),
+                _cluster_id(folder.above, known),
+            )
             if topic_id is not None:
                 topics.setdefault(topic_id, {}).setdefault(cluster_id, folder)
             if cluster_id is not None:
@@ -42,9 +49,9 @@ def refuse_several_topics(folders: Iterable[Folder]) -> None:
         raise _refused(clusters, "cluster id", "clusters")
 
 
-def _topic_id(folder: Folder) -> str | None:
-    """Return the topic id in a folder; None if there is none, or it cannot be read."""
-    read = folder.beside.get(PARTITION_METADATA) or folder.files.get(PARTITION_METADATA)
+def topic_id_of(files: Mapping[str, Opener]) -> str | None:
+    """Return the topic id that a partition's files tell; None if none tells it, or it cannot be read."""
+    read = files.get(PARTITION_METADATA)
     try:
         return None if read is None else str(decode_partition_metadata(read(), PARTITION_METADATA))
     except OffsetsLogError:

@@ -13,6 +13,7 @@ import base64
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -194,10 +195,25 @@ def open_logs(
             raise _nothing_found(paths, partitions, finder)
         finder.notes += alike.notes
         absent = finder.absent([log.offsets_partition for log in known if log.offsets_partition is not None])
-        opened = DiskLogs(known + unknown, dumps, finder, stack, absent)
+        starting = [with_start(log, finder) for log in known]
+        opened = DiskLogs(starting + unknown, dumps, finder, stack, absent)
         opened.copies_in_doubt = alike.are_in_doubt
         opened._stack = stack.pop_all()  # last: what the logs ask of the finder opens files into the finder's stack
         return opened
+
+
+def with_start(log: PartitionLog, finder: Finder) -> PartitionLog:
+    """Return a log that knows the start of the broker whose data directory it lies in, if that was given."""
+    place = log.segments[0].file.rpartition("/")[0].rpartition("/")[0] if log.segments else ""
+    directory = next((one for one in finder.data_directories if one.shown_path == place), None)
+    partition = log.offsets_partition
+    if directory is None or partition is None:
+        return log
+
+    def at_start(release: tuple[int, int]) -> OffsetsLogError | None:
+        return finder.clusters.start_of(directory).error(directory, OFFSETS_TOPIC, partition, release)
+
+    return replace(log, at_start=at_start)
 
 
 def leader_of(

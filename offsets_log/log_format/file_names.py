@@ -4,6 +4,8 @@ PARTITION_METADATA = "partition.metadata"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 META_PROPERTIES = "meta.properties"
+BOOTSTRAP = "bootstrap.checkpoint"
+"""Records that a new metadata log begins with; read at every start."""
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 """Lies in a data directory from a broker's orderly stop to its next start."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from offsets_log.errors import CorruptBatchError, Damage
+from offsets_log.errors import CorruptBatchError, Damage, OffsetsLogError
 from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, RecordBatch
 from offsets_log.log_format.segment import Buffer, Search, Tail, iter_batches
 
@@ -119,6 +119,8 @@ class PartitionLog:
         beside: name → how to read a file beside the segments, such as an index or a producer snapshot.
         selection: why nothing counts as missing around these segments, in words; None if they are all there was.
         topic: one of `state_topics` whose partition this is instead; None for ``__consumer_offsets``.
+        at_start: returns, for a release, why its broker's start over the data directory leads to an empty partition or
+            to none; None where it does not, or where no data directory was given.
     """
 
     offsets_partition: int | None
@@ -128,6 +130,9 @@ class PartitionLog:
     beside: Mapping[str, Callable[[], Buffer]] = field(default_factory=dict, repr=False, compare=False)
     selection: str | None = None
     topic: str | None = None
+    at_start: Callable[[tuple[int, int]], OffsetsLogError | None] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @property
     def cleaned_until(self) -> int | None:

@@ -22,6 +22,7 @@ PARTS = {
     "CL": "What cleaning leaves in a directory",
     "D": "Damaged files, and what a broker does with them",
     "DD": "Offsets and the logs they lead to",
+    "ST": "A broker's start over its data directories",
     "W": "Writing",
     "G": "Classic groups: votes, generations, static members",
     "A": "Assignors",
@@ -31,7 +32,7 @@ PARTS = {
 }
 """The letters before a rule's number → the subject of such rules, in the order of the register."""
 
-ID = re.compile(r"records:[A-Z]\d+|(?:CL|DD|K44|[LJBECDWGAV])-\d+|E\.1")
+ID = re.compile(r"records:[A-Z]\d+|(?:CL|DD|K44|ST|[LJBECDWGAV])-\d+|E\.1")
 """Matches every id, and no other text."""
 
 NEAR = 5

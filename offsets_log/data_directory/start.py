@@ -1,0 +1,348 @@
+"""A broker's start over its data directories, before it loads a log: does it start, and which folders does it keep?
+
+A broker looks at ``meta.properties`` first, then at the metadata log's folder, then lists each directory: every folder
+in it is a partition's, or the start ends. Whatever `LogManager` throws while it loads ends the start; what it cannot
+read takes a directory offline, which ends it too where that is the only one, or holds the metadata log. Folders whose
+topic id is not in the cluster's metadata are renamed, and partitions made anew in their place (``ST-1`` … ``ST-7``).
+
+What is missing is judged only of directories that are whole: a copy of some folders says nothing about the others.
+
+References: ``MetaPropertiesEnsemble.java``, ``KafkaRaftServer.scala``, ``LogManager.java``, ``LocalLog.java``
+(``parseTopicPartitionName``), ``LogLoader.java``, ``PartitionMetadataFile.java``, ``CheckpointFile.java``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from offsets_log.broker.failures import ENDS_START, SERVES_NOTHING, TAKES_OFFLINE, StartError
+from offsets_log.data_directory.checkpoints import NotNumbersError, decode_offset_checkpoint
+from offsets_log.data_directory.directory import DataDirectory, Opener, identify
+from offsets_log.data_directory.identity import MetaProperties, decode_partition_metadata, decode_quorum_state
+from offsets_log.data_directory.texts import lines_of
+from offsets_log.errors import CorruptFileError, Damage, OffsetsLogError
+from offsets_log.log_format.file_names import (
+    BOOTSTRAP,
+    CLEANED_UNTIL,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+)
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.log_format.segment import Buffer, iter_batches
+from offsets_log.messages.internal_topics import CLUSTER_METADATA
+
+if TYPE_CHECKING:
+    from offsets_log.data_directory.metadata_log import MetadataReplay
+
+Version = tuple[int, ...]
+FIRST_KRAFT = (3, 3)
+"""The first release whose brokers may run without ZooKeeper in production."""
+METADATA_FOLDER = f"{CLUSTER_METADATA}-0"
+METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
+INDEX_CACHE = "remote-log-index-cache"
+RESERVED_IDS = 100
+"""How many of the lowest directory ids name no directory (``DirectoryId.java``)."""
+
+_LEFTOVER = re.compile(r"\S+-\S+\.\S+-(?:delete|future|stray)")
+_NUMBERED = re.compile(r".*\.(?:log|index|timeindex|txnindex|snapshot|cleaned|swap)")
+_JAVA_LONG = re.compile(r"[+-]?[0-9]{1,99}")
+_JAVA_INT = re.compile(r"[+-]?[0-9]{1,10}")
+
+
+class BrokerStart:
+    """The start of one broker.
+
+    Args:
+        directories: its data directories, as far as they were given.
+        metadata: what the cluster's metadata beside them says; None where it is not here or cannot be read whole.
+    """
+
+    def __init__(self, directories: Sequence[DataDirectory], metadata: MetadataReplay | None) -> None:
+        self._directories = directories
+        self._metadata = metadata
+
+    def error(self, directory: DataDirectory, topic: str, partition: int, release: Version) -> StartError | None:
+        """Return why a broker of a release serves nothing of a partition's folder; None where it may."""
+        return self._refusal(directory, release) or self._aside(directory, topic, partition, release)
+
+    def _refusal(self, directory: DataDirectory, release: Version) -> StartError | None:
+        """Return what ends the start, or takes this directory offline; None where the broker serves from it."""
+        is_kraft = self._is_kraft(release)
+        met = [(own, error) for own, error in self._met if is_kraft or error.rule not in KRAFT_RULES]
+        ending = next((error for _, error in met if error.effect == ENDS_START), None)
+        offline = {id(own): error for own, error in reversed(met) if error.effect == TAKES_OFFLINE}
+        if ending is not None:
+            return ending
+        keeps_metadata = [one for one in self._directories if one.has_folder(METADATA_FOLDER)]
+        if len(offline) == len(self._directories) or any(id(one) in offline for one in keeps_metadata):
+            return next(iter(offline.values())).with_effect(ENDS_START)
+        if id(directory) in offline:
+            return offline[id(directory)].with_effect(SERVES_NOTHING)
+        return next((error for own, error in met if own is directory), None)
+
+    def _aside(self, directory: DataDirectory, topic: str, partition: int, release: Version) -> StartError | None:
+        """Return why a partition's folder is renamed ``-stray``, and an empty partition takes its place (``ST-7``)."""
+        if not self._is_kraft(release):
+            return None
+        name = f"{topic}-{partition}"
+        folder = next((one for one in directory.folders if one.name == name), None)
+        if folder is None:
+            return None
+        file = f"{directory.shown_path}/{name}/{PARTITION_METADATA}"
+        if folder.topic_id is None:
+            problem, do = f"{name} has no {PARTITION_METADATA}", self._give_id(topic)
+        else:
+            found = _topic_id(folder.topic_id, file)
+            unknown = found and self._unknown(found, topic, partition, identify(directory).node_id)
+            if not unknown:
+                return None
+            problem, do = unknown, self._give_id(topic)
+        return StartError(
+            f"{problem}: the broker renames the folder to {name}.…-stray and begins an empty partition",
+            rule="ST-7",
+            file=file,
+            do=do,
+            effect=SERVES_NOTHING,
+        )
+
+    def _is_kraft(self, release: Version) -> bool:
+        return release >= FIRST_KRAFT and any(map(is_of_kraft, self._directories))
+
+    def _give_id(self, topic: str) -> str:
+        image = None if self._metadata is None else self._metadata.image.topic_named(topic)
+        known = f", which is {image.topic_id}" if image is not None else ""
+        return f"write {PARTITION_METADATA} with the topic id that the cluster's metadata has{known}"
+
+    def _unknown(self, topic_id: Uuid, topic: str, partition: int, node_id: int | None) -> str | None:
+        """Return why the metadata does not have this replica; None where it does, or where there is none to ask."""
+        if self._metadata is None:
+            return None
+        image = self._metadata.image.topics.get(topic_id)
+        known = None if image is None else image.partitions.get(partition)
+        if known is None:
+            return f"the topic id of {topic}-{partition}, {topic_id}, is not the one that the cluster's metadata has"
+        if node_id is not None and node_id not in known.replicas:
+            replicas = ", ".join(map(str, known.replicas))
+            return f"the cluster's metadata has {topic}-{partition} on {replicas}, and this is broker {node_id}"
+        return None
+
+    @cached_property
+    def _met(self) -> list[tuple[DataDirectory, StartError]]:
+        """What is met, in a broker's order, each with the directory in which."""
+        return [
+            (directory, error)
+            for check in CHECKS
+            for directory in self._directories
+            for error in check(self._directories, directory, self._metadata)
+        ]
+
+
+def is_of_kraft(directory: DataDirectory) -> bool:
+    """Whether a directory is that of a broker without ZooKeeper."""
+    meta = identify(directory).meta
+    return directory.has_folder(METADATA_FOLDER) or (meta is not None and meta.version == 1)
+
+
+def _topic_id(read: Opener, file: str) -> Uuid | None:
+    try:
+        return decode_partition_metadata(read(), file)
+    except OffsetsLogError:
+        return None
+
+
+# ---------------------------------------------------------------------------------------- what is met, in order
+
+Directories = Sequence[DataDirectory]
+Check = Callable[[Directories, DataDirectory, "MetadataReplay | None"], Iterator[StartError]]
+
+
+def _identity(_: Directories, directory: DataDirectory, metadata: MetadataReplay | None) -> Iterator[StartError]:
+    """Yield what is wrong with ``meta.properties`` (``ST-1``)."""
+    file = f"{directory.shown_path}/{META_PROPERTIES}"
+    identity = identify(directory)
+    problem = None
+    if identity.damage is not None:
+        problem = identity.damage.error.problem
+    elif identity.meta is None:
+        if directory.has_folder(METADATA_FOLDER):
+            problem = "it is missing"
+    elif is_of_kraft(directory):
+        problem = _no_kraft_identity(identity.meta, metadata)
+    if problem is not None:
+        yield StartError(
+            f"{META_PROPERTIES}: {problem}",
+            rule="ST-1",
+            file=file,
+            do=f"bring {META_PROPERTIES} of this broker: node.id, cluster.id, directory.id and version=1, as formatted",
+        )
+
+
+def _no_kraft_identity(meta: MetaProperties, metadata: MetadataReplay | None) -> str | None:
+    node_id, cluster_id, directory_id = meta.node_id, meta.cluster_id, meta.directory_id
+    if node_id is None:
+        return "it names no node.id"
+    if cluster_id is None:
+        return "it names no cluster.id"
+    if directory_id is not None and directory_id[:8] == bytes(8) and int.from_bytes(directory_id) < RESERVED_IDS:
+        return f"its directory.id {directory_id} is one of those that name no directory"
+    known = set() if metadata is None else {*metadata.image.brokers, *metadata.image.controllers, *metadata.voters}
+    if known and node_id not in known:
+        return (
+            f"it is of node {node_id}, and the cluster's metadata beside it knows {', '.join(map(str, sorted(known)))}"
+        )
+    return None
+
+
+def _metadata_log(all_of: Directories, directory: DataDirectory, _: MetadataReplay | None) -> Iterator[StartError]:
+    """Yield what keeps the metadata log from opening, and a second one (``ST-2``)."""
+    holders = [one for one in all_of if one.has_folder(METADATA_FOLDER)]
+    if directory not in holders:
+        return
+    place = f"{directory.shown_path}/{METADATA_FOLDER}"
+    if directory is not holders[0]:
+        yield StartError(
+            f"{METADATA_FOLDER} is in {holders[0].shown_path} too", rule="ST-2", file=place, do="remove one of the two"
+        )
+    folder = next(one for one in directory.folders if one.name == METADATA_FOLDER)
+    found = None if folder.topic_id is None else _topic_id(folder.topic_id, place)
+    if found not in (None, METADATA_TOPIC_ID):
+        file = f"{place}/{PARTITION_METADATA}"
+        problem = f"the topic id {found} is not that of the metadata log, {METADATA_TOPIC_ID}"
+        yield StartError(problem, rule="ST-2", file=file, do="remove the file: the broker writes it anew")
+    if folder.quorum_state is not None:
+        file = f"{place}/quorum-state"
+        try:
+            decode_quorum_state(folder.quorum_state(), file)
+        except OffsetsLogError as error:
+            do = "remove the file: the broker asks its quorum again"
+            yield StartError(f"quorum-state: {error.problem}", rule="ST-2", file=file, do=do)
+
+
+def _bootstrap(_: Directories, directory: DataDirectory, __: MetadataReplay | None) -> Iterator[StartError]:
+    """Yield a ``bootstrap.checkpoint`` that is no row of batches (``ST-2``)."""
+    if directory.read_bootstrap is None:
+        return
+    file = f"{directory.shown_path}/{BOOTSTRAP}"
+    try:
+        damaged = [item for item in iter_batches(directory.read_bootstrap(), is_last=False) if isinstance(item, Damage)]
+        problem = damaged[0].error.problem if damaged else None
+    except OffsetsLogError as error:
+        problem = error.problem
+    if problem is not None:
+        yield StartError(
+            f"{BOOTSTRAP}: {problem}", rule="ST-2", file=file, do="remove the file: only a first start needs it"
+        )
+
+
+def _folders(_: Directories, directory: DataDirectory, __: MetadataReplay | None) -> Iterator[StartError]:
+    """Yield folders that are no partition's (``ST-3``)."""
+    for folder in directory.folders:
+        place = f"{directory.shown_path}/{folder.name}"
+        if folder.name == INDEX_CACHE:
+            continue
+        partition = partition_of(folder.name)
+        if partition is None:
+            problem, effect = f"the folder {folder.name} is none of a partition, TOPIC-N", ENDS_START
+        elif folder.name.endswith("-future") and directory.has_folder("-".join(map(str, partition))):
+            problem, effect = f"the folder {folder.name} is beside the one that it is to replace", TAKES_OFFLINE
+        else:
+            continue
+        do = "move it out of the data directory"
+        yield StartError(problem, rule="ST-3", file=place, do=do, effect=effect)
+
+
+def partition_of(name: str) -> tuple[str, int] | None:
+    """Return topic and partition of a folder's name, as ``LocalLog.parseTopicPartitionName`` reads it."""
+    if name.endswith(("-delete", "-future", "-stray")):
+        if not _LEFTOVER.fullmatch(name):
+            return None
+        name = name.rpartition(".")[0]
+    topic, dash, number = name.rpartition("-")
+    if not (dash and topic and _JAVA_INT.fullmatch(number) and -(1 << 31) <= int(number) < 1 << 31):
+        return None
+    return topic, int(number)
+
+
+def _files(_: Directories, directory: DataDirectory, __: MetadataReplay | None) -> Iterator[StartError]:
+    """Yield files in partitions' folders whose names begin with no number (``ST-4``)."""
+    for folder in directory.folders:
+        if folder.name == INDEX_CACHE or partition_of(folder.name) is None:
+            continue
+        for name in folder.names:
+            number = name.partition(".")[0]
+            is_long = _JAVA_LONG.fullmatch(number) and -(1 << 63) <= int(number) < 1 << 63
+            if _NUMBERED.fullmatch(name) and not is_long:
+                yield StartError(
+                    f"the file {name} has the ending of a log's file and begins with no number",
+                    rule="ST-4",
+                    file=f"{directory.shown_path}/{folder.name}/{name}",
+                    do="move it out of the folder",
+                )
+
+
+def _topic_ids(_: Directories, directory: DataDirectory, __: MetadataReplay | None) -> Iterator[StartError]:
+    """Yield each ``partition.metadata`` that cannot be read (``ST-6``)."""
+    for folder in directory.folders:
+        if folder.topic_id is None or partition_of(folder.name) is None:
+            continue
+        file = f"{directory.shown_path}/{folder.name}/{PARTITION_METADATA}"
+        try:
+            data = folder.topic_id()
+            decode_partition_metadata(data, file)
+        except OffsetsLogError as error:
+            yield StartError(
+                f"{PARTITION_METADATA} of {folder.name}: {error.problem}",
+                rule="ST-6",
+                file=file,
+                do=f"write it with the topic's id, or remove it: then the broker puts {folder.name} aside",
+                effect=ENDS_START if isinstance(error, CorruptFileError) and _throws(data, file) else TAKES_OFFLINE,
+            )
+
+
+def _throws(metadata: Buffer, file: str) -> bool:
+    """Whether reading a ``partition.metadata`` ends in an exception that nobody catches, not in an ``IOException``."""
+    try:
+        lines = lines_of(metadata, file)
+    except OffsetsLogError:
+        return False
+    if not lines:
+        return True
+    version = re.split(r":\s+", lines[0])
+    if len(version) != 2 or not _JAVA_INT.fullmatch(version[1]) or int(version[1]) < 0:
+        return False
+    if len(lines) == 1:
+        return True
+    topic_id = re.split(r":\s+", lines[1])
+    return len(topic_id) == 2 and topic_id[1] != str(Uuid(bytes(16)))
+
+
+NUMBERS_LOST = {RECOVERY_POINTS: None, LOG_STARTS: None, CLEANED_UNTIL: None, HIGH_WATERMARKS: SERVES_NOTHING}
+"""Checkpoint → what comes of lines in it whose numbers are none; None where the broker passes the file over."""
+
+
+def _checkpoints(_: Directories, directory: DataDirectory, __: MetadataReplay | None) -> Iterator[StartError]:
+    """Yield each checkpoint that cannot be read (``ST-5``)."""
+    for name, effect in NUMBERS_LOST.items():
+        if name not in directory.files:
+            continue
+        file = f"{directory.shown_path}/{name}"
+        try:
+            decode_offset_checkpoint(directory.files[name](), file)
+        except OffsetsLogError as error:
+            found = effect if isinstance(error, NotNumbersError) else TAKES_OFFLINE
+            if found is not None:
+                yield StartError(f"{name}: {error.problem}", rule="ST-5", file=file, do=_REMOVE, effect=found)
+
+
+_REMOVE = "remove the file: the broker starts without it, and writes it anew"
+
+CHECKS: tuple[Check, ...] = (_identity, _bootstrap, _metadata_log, _folders, _files, _topic_ids, _checkpoints)
+"""In the order in which a broker comes to them."""
+KRAFT_RULES = frozenset({"ST-2", "ST-6"})
+"""Rules that hold of brokers without ZooKeeper only."""

@@ -1,0 +1,51 @@
+"""What real brokers of three releases did at their start on changed data directories, and what is foretold of each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offsets_log.broker.home import at_home
+from offsets_log.broker.shutdowns import outcomes_by_shutdown
+from offsets_log.disk.reader import open_logs
+from offsets_log.replay.releases import release_named
+from tests.data_directories.starts import ONE, SECOND, VARIANTS, made
+from tests.shared_files import unpacked
+
+HERE = Path(__file__).parent
+RECORDED = {path.stem.removeprefix("starts-"): json.loads(path.read_bytes()) for path in HERE.glob("starts-*.json")}
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The sound directory of each release."""
+    folder = tmp_path_factory.mktemp("bases")
+    return {release: unpacked(HERE / f"start-{release}.tar.xz", folder / release) / "data" for release in RECORDED}
+
+
+def foretold(paths: list[Path], release: str) -> dict[str, Any]:
+    """The same words as the recording's."""
+    profile = release_named(release).profile
+    starts, asides, served = True, [], {}
+    with open_logs(list(map(str, paths))) as opened:
+        for log in opened.logs:
+            outcomes = outcomes_by_shutdown(log, [profile], is_damaged=True)
+            (outcome,) = {id(one[profile]): one[profile] for one in outcomes.values()}.values()
+            starts &= outcome.starts
+            if outcome.at_start is not None and outcome.at_start.rule == "ST-7":
+                asides.append(f"__consumer_offsets-{log.offsets_partition}")
+            served |= {group: offset for (group, *_), offset in outcome.served().items()}
+    return {"starts": starts, "asides": sorted(asides), "served": served if starts else {}}
+
+
+@pytest.mark.parametrize("name", [*VARIANTS, *SECOND])
+def test_what_brokers_did_is_foretold(name: str, bases: dict[str, Path], tmp_path: Path) -> None:
+    """ST-1, ST-2, ST-3, ST-4, ST-5, ST-6, ST-7."""
+    for release, recorded in RECORDED.items():
+        paths = made(name, bases[release], tmp_path / release)
+        theirs = {word: recorded[name][word] for word in ("starts", "served")}
+        theirs["asides"] = [folder for folder in recorded[name]["asides"] if folder.startswith("__consumer_offsets")]
+        assert foretold(paths, release) == theirs, (release, recorded[name]["says"])
