@@ -42,6 +42,7 @@ class Load:
         log_end_offset: where the log continues after recovery; None if the broker does not start.
         shutdown: the kind of shutdown before, ``clean`` or ``unclean``; None if it makes no difference.
         why_short: why the log that is opened ends before what can be read, in words.
+        short_by: the rule that says so; None without one.
     """
 
     release: Release
@@ -54,6 +55,7 @@ class Load:
     log_end_offset: int | None = None
     shutdown: str | None = None
     why_short: str | None = None
+    short_by: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -79,7 +81,7 @@ class Load:
             "ends": self.ends,
             "log_end_offset": self.log_end_offset,
             "shutdown": self.shutdown,
-            "rule": self.failure.rule if self.failure else None,
+            "rule": self.failure.rule if self.failure else self.short_by,
             "problem": self.failure.problem if self.failure else self.why_short,
             **self.place.cells(),
             "detail": {"answers": self.answers} if self.answers else None,
@@ -308,6 +310,7 @@ def _judged(load: Load, outcome: Outcome, read: Held, shutdown: str | None) -> L
         ends=outcome.ends,
         log_end_offset=outcome.end_offset,
         why_short=outcome.why_short,
+        short_by=outcome.at_start.rule if outcome.at_start is not None else None,
         shutdown=shutdown,
     )
 

@@ -95,7 +95,7 @@ VARIANTS: dict[str, Change] = {
     **{f"{kind}-of-garbage": partial(_write, name, "\x07garbage\nof text\n") for kind, name in CHECKPOINTS.items()},
     **{f"{kind}-empty": partial(_write, name, "") for kind, name in CHECKPOINTS.items()},
     **{
-        f"{kind}-offset-of-letters": partial(_write, name, f"0\n1\n__consumer_offsets 3 x\n")
+        f"{kind}-offset-of-letters": partial(_write, name, "0\n1\n__consumer_offsets 3 x\n")
         for kind, name in CHECKPOINTS.items()
     },
     **{f"{kind}-cut": partial(_write, name, "0\n9\n__consumer_offsets 3 6\n") for kind, name in CHECKPOINTS.items()},

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from offsets_log.broker.home import at_home
+from cli.main import main
 from offsets_log.broker.shutdowns import outcomes_by_shutdown
 from offsets_log.disk.reader import open_logs
 from offsets_log.replay.releases import release_named
-from tests.data_directories.starts import ONE, SECOND, VARIANTS, made
+from tests.conftest import json_lines
+from tests.data_directories.starts import SECOND, VARIANTS, made
 from tests.shared_files import unpacked
 
 HERE = Path(__file__).parent
@@ -49,3 +51,32 @@ def test_what_brokers_did_is_foretold(name: str, bases: dict[str, Path], tmp_pat
         theirs = {word: recorded[name][word] for word in ("starts", "served")}
         theirs["asides"] = [folder for folder in recorded[name]["asides"] if folder.startswith("__consumer_offsets")]
         assert foretold(paths, release) == theirs, (release, recorded[name]["says"])
+
+
+@pytest.mark.parametrize("name", ["id-missing", "folder-lost-and-found", "high-watermarks-of-zeros", "meta-missing"])
+def test_commands_say_it_and_end_with_3(name: str, bases: dict[str, Path], tmp_path: Path) -> None:
+    """`check`, `compact --as-broker` and `rebuild` have one verdict, and `compact` says what a broker would do."""
+    (data,) = made(name, bases["4.3.1"], tmp_path)
+    runner = CliRunner()
+    asked = (("check", "--loads-on", "4.3.1"), ("compact", "--as-broker"), ("rebuild",), ("compact",))
+    checked, served, rebuilt, read = (runner.invoke(main, [*words, str(data), "-o", "jsonl"]) for words in asked)
+    assert [one.exit_code for one in (checked, served, rebuilt)] == [3, 3, 3]
+    loads = {row["offsets_partition"]: row for row in json_lines(checked.stdout) if row["kind"] == "load"}
+    assert loads[3]["served"] == "nothing"
+    assert loads[3]["rule"].startswith("ST-")
+    assert not [row for row in json_lines(served.stdout) if row["offsets_partition"] == 3]
+    verdict = json.loads(rebuilt.stdout)["loads"]["3"]
+    assert (verdict["ok"], verdict["rule"][:3]) == (False, "ST-")
+    assert len(list(json_lines(read.stdout))) == 8
+    assert f": {verdict['rule']}: " in read.stderr
+
+
+def test_a_repaired_folder_gets_the_topic_id_of_the_metadata_beside_it(bases: dict[str, Path], tmp_path: Path) -> None:
+    """Without it the broker would put the folder aside (ST-7)."""
+    sound, changed = bases["4.3.1"], made("all-ids-of-another-cluster", bases["4.3.1"], tmp_path)[0]
+    for command in ("repair", "clean"):
+        result = CliRunner().invoke(main, [command, str(changed), "--to", str(tmp_path / command)])
+        assert result.exit_code in (0, 3), result.stderr
+        for folder in (tmp_path / command).glob("__consumer_offsets-*"):
+            wanted = (sound / folder.name / "partition.metadata").read_text().strip()
+            assert (folder / "partition.metadata").read_text().strip() == wanted
