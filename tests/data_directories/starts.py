@@ -79,7 +79,6 @@ VARIANTS: dict[str, Change] = {
     "meta-without-node": partial(_replace, META, "node.id=1", "x=1"),
     "meta-without-cluster": partial(_replace, META, "cluster.id=", "x="),
     "meta-of-another-cluster": partial(_replace, META, "cluster.id=M", "cluster.id=N"),
-    "meta-without-directory": partial(_replace, META, "directory.id=", "x="),
     "meta-directory-id-of-letters": partial(_replace, META, "directory.id=", "directory.id=!"),
     "meta-directory-id-reserved": lambda home: _write(
         META,
