@@ -145,9 +145,7 @@ def _section_writer(tagged: dict[int, TaggedField]) -> writers.Writer:
         if UNKNOWN_TAGS in value:
             raise readers.NotPlainError
         found = [
-            tag + write(value[name])
-            for name, default, tag, write in rows
-            if name in value and value[name] != default()
+            tag + write(value[name]) for name, default, tag, write in rows if name in value and value[name] != default()
         ]
         return number(len(found)) + b"".join(found)
 
