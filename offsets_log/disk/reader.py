@@ -33,6 +33,7 @@ from offsets_log.disk.folder import (
     checkpoints,
 )
 from offsets_log.disk.local import Place
+from offsets_log.disk.nameless import pieces_joined
 from offsets_log.disk.one_topic import refuse_several_topics
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.replicas import Advance, Leader, choose_replica
@@ -158,7 +159,8 @@ def open_logs(
         comparing: takes the size of all copies of partitions that have several; gives what is called as they are read.
 
     Raises:
-        InputError: nothing was found, something cannot be read, or folders are of several topics.
+        InputError: nothing was found, something cannot be read, folders are of several topics, or files of unknown
+            partitions contradict each other.
     """
     with ExitStack() as stack:
         finder, dumps = Finder(partitions, stack), Dumps(input_format, columns)
@@ -180,7 +182,7 @@ def open_logs(
         for log in dumps.logs(as_partition):
             if not partitions or log.offsets_partition in partitions:
                 logs.setdefault(log.offsets_partition, []).append(log)
-        unknown = logs.pop(None, [])
+        unknown = pieces_joined(logs.pop(None, []))
         alike = Alike()
         size_bytes = sum(log.bytes_to_read for found in logs.values() if len(found) > 1 for log in found)
         in_bulk = is_large(size_bytes, "scan.batch_rows._note")

@@ -25,10 +25,10 @@ def is_of_another_topic(log: PartitionLog) -> bool:
     return bool(keys) and not any(map(may_be_coordinators, keys))
 
 
-def first_groups(log: PartitionLog) -> set[str]:
+def first_groups(log: PartitionLog, records: int = RECORDS_FOR_GROUPS) -> set[str]:
     """Return the groups that the keys of the first records name."""
     groups = set()
-    for key in set(islice(_keys(log), RECORDS_FOR_GROUPS)):
+    for key in set(islice(_keys(log), records)):
         with suppress(OffsetsLogError):
             _, fields, _ = decode_key(key)
             groups.add(fields["group"] if "group" in fields else fields["group_id"])
