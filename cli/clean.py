@@ -104,7 +104,12 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
     help="How much of that buffer may be filled: log.cleaner.io.buffer.load.factor.  [default: 90]",
 )
 @_offset("first-dirty-offset", "From where the log is not cleaned yet,", "the cleaner's checkpoint")
-@_offset("high-watermark", "Up to where followers have the log,", "its checkpoint, else the log's end")
+@_offset(
+    "high-watermark",
+    "Up to where followers have the log: nothing behind it is cleaned; since 4.4 a last batch without records is kept "
+    "only if it ends there;",
+    "its checkpoint, else the log's end",
+)
 @_offset("log-start-offset", "Where the log begins,", "its checkpoint")
 @change_options
 @SHUTDOWN

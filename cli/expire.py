@@ -59,7 +59,7 @@ class ExpiryOptions:
             help="Expiry rules of which releases. Each name stands for the releases from that one up to the next "
             "in the list, with these exceptions: 2.4 is 2.4 to 2.8.1, 3.0.0 and 3.1.0; classic is 2.8.2 to "
             "3.9 except those two; modern-3.7 and 3.8-java are the Java coordinator of 3.7, and of 3.8 to "
-            "4.0.0; modern is 4.0.1 and later. By default the rules of the profile.",
+            "4.0.0; modern is 4.4 and later. By default the rules of the profile.",
         ),
         click.option(
             "--now",

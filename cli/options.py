@@ -41,7 +41,7 @@ class UntilOffset(click.ParamType):  # type: ignore[type-arg]
         return (None if partition is None else int(partition)), int(offset)
 
 
-ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
+ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "4.0.1", "modern")
 """Names of `replay.expiry.ERAS`, stated here too so that help does not load them; a test compares both."""
 
 BEFORE_KAFKA_MS = 1_104_537_600_000

@@ -179,8 +179,8 @@ ROWS: tuple[KafkaRelease, ...] = (
         "3.1",
         scala_era="2.4",
         cleaner={
-            "keeps_last_batch": False, "makes_magic_2": False, "indexes_each_batch": False,
-            "finds_by_base_offset": False,
+            "keeps_empty_at": None, "makes_magic_2": False, "indexes_each_batch": False,
+            "finds_by_base_offset": False, "reads_txnindex_as_message": False,
         },
         metadata_versions=("3.1-IV0",),
     ),
@@ -238,7 +238,7 @@ ROWS: tuple[KafkaRelease, ...] = (
         metadata_versions=("3.9-IV0", "4.0-IV0", "4.0-IV1"),
         apis={"Fetch": 17, "ListOffsets": 9, "FindCoordinator": 6, "ApiVersions": 4, "ShareGroupDescribe": 0},
     ),
-    _row("3.9.2", cleaner={"keeps_last_batch": True}),
+    _row("3.9.2", cleaner={"keeps_empty_at": "first_uncleanable"}),
     _row(
         "4.0",
         scala=None,
@@ -257,7 +257,7 @@ ROWS: tuple[KafkaRelease, ...] = (
             "ListOffsets": 10, "Metadata": 13, "DescribeGroups": 6, "DescribeCluster": 2, "ConsumerGroupDescribe": 1,
         },
     ),
-    _row("4.0.1", java_era="modern"),
+    _row("4.0.1", java_era="4.0.1"),
     _row("4.0.2", java={"partitions_have_one_owner": False, "commit_interval_offsets": 16_384}),
     _row(
         "4.1",
@@ -310,7 +310,9 @@ ROWS: tuple[KafkaRelease, ...] = (
     ),
     _row(
         "4.4",
-        java={"release": (4, 4), "first_validated_topology_epoch": -1},
+        java={"release": (4, 4), "first_validated_topology_epoch": -1, "reads_txnindex_as_message": True},
+        java_era="modern",
+        cleaner={"keeps_empty_at": "high_watermark", "reads_txnindex_as_message": True},
         metadata_versions=("4.4-IV1", "4.4-IV2", "4.5-IV0"),
         features={"metadata.version": 33, "share.version": 2},
         apis={"ApiVersions": 5, "StreamsGroupDescribe": 1},

@@ -260,7 +260,7 @@ class GroupsWork:
     expected: Mapping[int, list[AbortedTransaction] | None]
     producers: Producers
     first_dirty: int
-    first_uncleanable: int
+    keeps_empty_at: int | None
     latest: int
     old_tombstones_until: int
     settings: Settings
@@ -276,7 +276,7 @@ class GroupsWork:
                 offset_map.trust(runs, self.first_dirty)
             offset_map.latest = self.latest
             cleaning = GroupCleaning(
-                offset_map, self.producers, self.first_uncleanable, self.settings, self.old_tombstones_until,
+                offset_map, self.producers, self.keeps_empty_at, self.settings, self.old_tombstones_until,
                 self.transactions, lambda file, end: self.expected[file.base_offset] or [], _no_advance,
             )  # fmt: skip
             for group in self.groups:

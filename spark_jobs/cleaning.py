@@ -272,7 +272,7 @@ class _OneRound:
                     expected=expected,
                     producers=producers,
                     first_dirty=done.bounds.first_dirty,
-                    first_uncleanable=done.bounds.first_uncleanable,
+                    keeps_empty_at=done.bounds.keeps_empty_at(done.settings.rules),
                     latest=done.bounds.first_uncleanable - 1,
                     old_tombstones_until=until,
                     settings=done.settings,

@@ -19,9 +19,7 @@ from offsets_log.log_format.segment import Buffer
 _OFFSET_ENTRY_BYTES = 8
 """Size of an entry: relative offset and position, 4 bytes each."""
 TIME_ENTRY = struct.Struct(">qi")
-_ABORTED_TRANSACTION = struct.Struct(">bxqqqq")
-ABORTED_TRANSACTION_VERSION = 0
-"""Newest version of an entry, in its first byte; only the entry's first byte is checked (``AbortedTxn.version``)."""
+_ABORTED_TRANSACTION = struct.Struct(">hqqqq")
 
 INDEX_INTERVAL_BYTES = 4096
 """Default of ``index.interval.bytes``."""
@@ -237,6 +235,7 @@ class AbortedTransaction(NamedTuple):
     """An entry of ``.txnindex`` (``CL-43``).
 
     Attributes:
+        version: 0; see `is_of_known_version`.
         last_offset: the marker's offset.
         last_stable_offset: where the oldest other transaction open at that time began, else the offset after the
             marker.
@@ -247,6 +246,13 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
     last_offset: int
     last_stable_offset: int
+
+    def is_of_known_version(self, *, reads_as_message: bool) -> bool:
+        """Whether a broker takes the entry for one of version 0: since 4.4 only that, as of any message (``K44-21``).
+
+        Before, the first byte alone is asked, and may be negative (``AbortedTxn.version``).
+        """
+        return not self.version if reads_as_message else self.version >> 8 <= 0
 
 
 @dataclass(slots=True)
@@ -290,14 +296,17 @@ class TransactionIndex:
         return b"".join(_ABORTED_TRANSACTION.pack(*entry) for entry in self.entries)
 
 
-def is_sane_transaction_index(base_offset: int, index: TransactionIndex) -> bool:
+def is_sane_transaction_index(base_offset: int, index: TransactionIndex, *, reads_as_message: bool) -> bool:
     """Whether a ``.txnindex`` may stay; otherwise its segment is recovered.
+
+    Args:
+        reads_as_message: see `AbortedTransaction.is_of_known_version`.
 
     Raises:
         BrokerError: an entry has an unknown version.
     """
     for entry in index.entries:
-        if entry.version > ABORTED_TRANSACTION_VERSION:
+        if not entry.is_of_known_version(reads_as_message=reads_as_message):
             raise BrokerError(f"an aborted transaction of version {entry.version} in the transaction index", rule="D-8")
         if entry.last_offset < base_offset:
             return False

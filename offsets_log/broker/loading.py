@@ -36,14 +36,21 @@ class Way(NamedTuple):
     """How a release reads a log; the attributes are those of `Profile`."""
 
     finds_by_base_offset: bool
+    reads_txnindex_as_message: bool
     counts_written_offsets: bool
     commit_interval_offsets: int | None
     reads_first_control_record_only: bool
 
     @classmethod
-    def of(cls, profile: Profile) -> Way:
-        """Return the way of a release."""
-        return cls(*(getattr(profile, name) for name in cls._fields))
+    def of(cls, profile: Profile, *, has_other: bool = True) -> Way:
+        """Return the way of a release; ``has_other`` is that of `has_other_versions` about the log."""
+        way = cls(*(getattr(profile, name) for name in cls._fields))
+        return way if has_other else way._replace(reads_txnindex_as_message=False)
+
+    @property
+    def opening(self) -> tuple[bool, bool]:
+        """What of it the opening of the log goes by."""
+        return self.finds_by_base_offset, self.reads_txnindex_as_message
 
 
 def _with_control_type(event: Event) -> Event:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from offsets_log.broker.failures import StartError
 from offsets_log.broker.loading import Loading, ReplayedLoad, ReplayInBulk, Way, replay_all
-from offsets_log.broker.recovery import OpenLog, open_log
+from offsets_log.broker.recovery import OpenLog, has_other_versions, open_log
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
@@ -143,16 +143,22 @@ def on_brokers(
     Returns:
         The outcomes by stop and rules.
     """
-    alike: dict[Way, list[Profile]] = {}
+    has_other, alike = has_other_versions(log), dict[Way, list[Profile]]()
     for profile in profiles:
-        alike.setdefault(Way.of(profile), []).append(profile)
+        alike.setdefault(Way.of(profile, has_other=has_other), []).append(profile)
     opened = {
-        (stop, finds): open_log(log, stopped_cleanly=stop, finds_by_base_offset=finds, in_bulk=in_bulk is not None)
+        (stop, finds, as_message): open_log(
+            log,
+            stopped_cleanly=stop,
+            finds_by_base_offset=finds,
+            reads_txnindex_as_message=as_message,
+            in_bulk=in_bulk is not None,
+        )
         for stop in stops
-        for finds in {way.finds_by_base_offset for way in alike}
+        for finds, as_message in {way.opening for way in alike}
     }
     loadings = {
-        (stop, way): Loading(log, opened[stop, way.finds_by_base_offset], way, until, release, tuple(some))
+        (stop, way): Loading(log, opened[stop, *way.opening], way, until, release, tuple(some))
         for stop in stops
         for way, some in alike.items()
     }

@@ -108,6 +108,7 @@ def open_log(
     *,
     stopped_cleanly: bool,
     finds_by_base_offset: bool,
+    reads_txnindex_as_message: bool = False,
     index_interval_bytes: int = INDEX_INTERVAL_BYTES,
     in_bulk: bool = False,
     kind: Callable[..., Start] | None = None,
@@ -117,6 +118,8 @@ def open_log(
     Args:
         stopped_cleanly: whether ``.kafka_cleanshutdown`` lay beside them.
         finds_by_base_offset: see `LogFile`.
+        reads_txnindex_as_message: whether it does not start over versions of aborted transactions that older releases
+            take (``K44-21``).
         index_interval_bytes: interval of the indexes that it rebuilds.
         in_bulk: whether a kernel reads the plain batches that are recovered.
         kind: makes another kind of `Start`, for files that are not here.
@@ -125,6 +128,7 @@ def open_log(
         log,
         stopped_cleanly=stopped_cleanly,
         finds_by_base_offset=finds_by_base_offset,
+        reads_txnindex_as_message=reads_txnindex_as_message,
         index_interval_bytes=index_interval_bytes,
         in_bulk=in_bulk,
     )
@@ -145,6 +149,12 @@ def has_nothing_beside(log: PartitionLog) -> bool:
     beside the segments must be read to know: indexes, snapshots of producers, leader epochs.
     """
     return log.beside.keys() <= NOT_RECOVERED
+
+
+def has_other_versions(log: PartitionLog) -> bool:
+    """Whether an aborted transaction is there of another version than brokers write: not all releases refuse it."""
+    indexes = (read() for name, read in log.beside.items() if name.removesuffix(SWAP).endswith(".txnindex"))
+    return any(entry.version for index in indexes for entry in TransactionIndex.read(index).entries)
 
 
 class _Read(NamedTuple):
@@ -170,6 +180,7 @@ class Start:
         *,
         stopped_cleanly: bool,
         finds_by_base_offset: bool,
+        reads_txnindex_as_message: bool,
         index_interval_bytes: int,
         in_bulk: bool,
     ) -> None:
@@ -178,6 +189,7 @@ class Start:
         self.opened = OpenLog({})
         self._stopped_cleanly = stopped_cleanly
         self._finds_by_base_offset = finds_by_base_offset
+        self._reads_txnindex_as_message = reads_txnindex_as_message
         self._checkpoint = log.checkpoints.log_start_offset or 0
         self._recovery_point = log.checkpoints.recovery_point or 0
         self._believed: set[int] = set()
@@ -250,7 +262,9 @@ class Start:
         aborted = TransactionIndex.read(self._beside(segment, "txnindex") or b"")
         # If a cleaned segment has no index, one is built to find where its offsets end.
         has_index = index is not None or segment.file.endswith(SWAP)
-        if has_index and is_sane_transaction_index(base_offset, aborted):
+        if has_index and is_sane_transaction_index(
+            base_offset, aborted, reads_as_message=self._reads_txnindex_as_message
+        ):
             self._believed.add(base_offset)
         read = OffsetIndex.read(base_offset, index or b"")
         return LogFile(

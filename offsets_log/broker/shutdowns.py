@@ -101,6 +101,13 @@ def _is_opened_as_it_is(log: PartitionLog, stops: Collection[str], *, is_sound: 
     if is_sound and has_nothing_beside(log):
         return True
     opened = (
-        open_log(log, stopped_cleanly=SHUTDOWNS[stop], finds_by_base_offset=True, in_bulk=in_bulk) for stop in stops
+        open_log(
+            log,
+            stopped_cleanly=SHUTDOWNS[stop],
+            finds_by_base_offset=True,
+            reads_txnindex_as_message=True,
+            in_bulk=in_bulk,
+        )
+        for stop in stops
     )
     return all(it.refusal is None and not it.cuts for it in opened)

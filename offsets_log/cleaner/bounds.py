@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import files_between, floor_file
 from offsets_log.broker.recovery import OpenLog
-from offsets_log.cleaner.settings import Settings
+from offsets_log.cleaner.settings import Rules, Settings
 from offsets_log.log_format.partition_log import Checkpoints
 
 ACTIVE_SEGMENT = "the active segment"
@@ -43,6 +43,11 @@ class Bounds:
     first_uncleanable: int
     clean_bytes: int
     cleanable_bytes: int
+
+    def keeps_empty_at(self, rules: Rules) -> int | None:
+        """Return where the batch ends that stays without records whoever wrote it (``CL-21``, ``K44-30``)."""
+        end: int | None = getattr(self, rules.keeps_empty_at) if rules.keeps_empty_at else None
+        return end
 
 
 def bounds_of(opened: OpenLog, checkpoints: Checkpoints, settings: Settings) -> Bounds:

@@ -356,8 +356,8 @@ class Sieve(Sifting):
         round_state.now, round_state.new_horizon = settings.now_ms, settings.now_ms + settings.delete_retention_ms
         round_state.makes_newest = settings.rules.makes_magic_2
         round_state.keeps_old_tombstones = retention.keeps_old_tombstones
-        if settings.rules.keeps_last_batch:
-            round_state.last_batch_offset = retention.first_uncleanable
+        if retention.keeps_empty_at is not None:
+            round_state.last_batch_offset = retention.keeps_empty_at
 
     def sift(self, position: int, batch: FileBatch | None = None) -> int:
         """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""

@@ -60,7 +60,7 @@ class GroupCleaning:
 
     map: OffsetMap
     producers: Producers
-    first_uncleanable: int
+    keeps_empty_at: int | None
     settings: Settings
     old_tombstones_until: int
     transactions: Transactions
@@ -84,7 +84,7 @@ class GroupCleaning:
             retention = Retention(
                 self.map,
                 self.producers,
-                self.first_uncleanable,
+                self.keeps_empty_at,
                 settings,
                 keeps_old_tombstones=modified(file, settings.now_ms) > self.old_tombstones_until,
             )

@@ -34,6 +34,7 @@ def open_for_cleaning(
         log,
         stopped_cleanly=was_stopped_cleanly(log) if stopped_cleanly is None else stopped_cleanly,
         finds_by_base_offset=settings.rules.finds_by_base_offset,
+        reads_txnindex_as_message=settings.rules.reads_txnindex_as_message,
         index_interval_bytes=settings.index_interval_bytes,
         in_bulk=in_bulk,
         kind=kind,

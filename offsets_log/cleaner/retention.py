@@ -21,13 +21,13 @@ class Retention:
 
     Attributes:
         producers: the active ones.
-        first_uncleanable: U.
+        keeps_empty_at: where the batch ends that stays without records whoever wrote it, see `Bounds`.
         keeps_old_tombstones: whether those of magic 0 and 1 stay.
     """
 
     map: OffsetMap
     producers: Producers
-    first_uncleanable: int
+    keeps_empty_at: int | None
     settings: Settings
     keeps_old_tombstones: bool = True
 
@@ -42,8 +42,7 @@ class Retention:
         """Return why a batch stays even without records; None if it goes then (``CL-21``)."""
         if self._is_last_of_producer(batch):
             return LAST_OF_PRODUCER
-        is_last = self.settings.rules.keeps_last_batch and batch.next_offset == self.first_uncleanable
-        return LAST_OF_ROUND if is_last else None
+        return LAST_OF_ROUND if batch.next_offset == self.keeps_empty_at else None
 
     def _is_last_of_producer(self, batch: FileBatch) -> bool:
         """Return whether a broker must find the batch's sequence numbers or epoch again (``CL-27``)."""

@@ -139,7 +139,7 @@ class _Cleaning:
         self._round, self._map, self._emit = done, offset_map, emit
         self._files = done.opened.files
         self._groups = GroupCleaning(
-            offset_map, active_producers(done), done.bounds.first_uncleanable, done.settings,
+            offset_map, active_producers(done), done.bounds.keeps_empty_at(done.settings.rules), done.settings,
             old_tombstones_until(done), Transactions(), self._expected, advance,
         )  # fmt: skip
 

@@ -13,16 +13,19 @@ class Rules:
     """The differences between releases.
 
     Attributes:
-        keeps_last_batch: the last batch below the first uncleanable offset stays without records (``CL-21``).
+        keeps_empty_at: the bound at which the last batch ends that stays without records, a field of `Bounds`
+            (``CL-21``, ``K44-30``); None if no batch stays for that.
         makes_magic_2: batches of magic 0 and 1 become such of magic 2 (``CL-33``).
         indexes_each_batch: else an index has at most one entry for each buffer written (``CL-41``).
         finds_by_base_offset: how offsets are looked for, see `LogFile`.
+        reads_txnindex_as_message: see `open_log`.
     """
 
-    keeps_last_batch: bool
+    keeps_empty_at: str | None
     makes_magic_2: bool
     indexes_each_batch: bool
     finds_by_base_offset: bool
+    reads_txnindex_as_message: bool
 
     @classmethod
     def of(cls, release: Version) -> Rules:

@@ -18,7 +18,7 @@ from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.kafka_releases import METADATA_VERSIONS
 from offsets_log.log_format.file_names import CLEAN_SHUTDOWN, HIGH_WATERMARKS
 from offsets_log.log_format.segment import NO_PIECES
-from offsets_log.messages.internal_topics import INTERNAL_TOPICS
+from offsets_log.messages.internal_topics import CLUSTER_METADATA, INTERNAL_TOPICS
 from offsets_log.rows.tables import Column, Row
 from offsets_log.words import counted
 
@@ -170,7 +170,8 @@ def _agreed(clusters: Clusters, identity: Identity, given: Mapping[tuple[str | N
 def _how_left(directory: DataDirectory, logs: _Logs) -> Row:
     """Return how the broker was left, and the reasons.
 
-    An orderly stop leaves its mark, and cuts indexes to their entries; newer releases then remove the lock.
+    An orderly stop leaves its mark, and cuts indexes to their entries; newer releases then remove the lock. Indexes of
+    the cluster's metadata tell nothing: since 4.4 an orderly stop leaves their unused room (``K44-23``).
     """
     if LOG_ENDS in directory.files:
         return {"left": PULLED, "left_shown_by": [f"{LOG_ENDS} is there"]}
@@ -201,7 +202,8 @@ def _look_at(partitions: Sequence[CopiedPartition], directory: DataDirectory, da
             _add_log(logs, partition, noted)
         except OffsetsLogError:
             logs.unreadable += 1
-    for partition in islice(partitions, INDEXES_LOOKED_AT):
+    telling = (partition for partition in partitions if partition.topic != CLUSTER_METADATA)
+    for partition in islice(telling, INDEXES_LOOKED_AT):
         _add_index(logs, partition)
     return logs
 

@@ -283,6 +283,10 @@ def _register_controller(image: ClusterImage, fields: Fields, _: int) -> None:
     image.controllers[fields["controller_id"]] = _end_points(fields)
 
 
+def _unregister_controller(image: ClusterImage, fields: Fields, _: int) -> None:
+    image.controllers.pop(fields["controller_id"], None)
+
+
 def _give_producer_ids(image: ClusterImage, fields: Fields, _: int) -> None:
     image.next_producer_id = fields["next_producer_id"]
 
@@ -302,5 +306,6 @@ _RULES: dict[int, Callable[[ClusterImage, Fields, int], None]] = {
     17: _change_broker,
     27: _register_controller,
     28: _clear_eligible,
+    29: _unregister_controller,
 }
 """API key → rule."""

@@ -64,6 +64,7 @@ class Era:
         group_rule: ``E-14`` or ``E-15``, whichever holds.
         transaction_keeps_group: whether an open transaction of a group keeps it (``E-14``, ``E-15``).
         transaction_keeps_bare_group: whether it also keeps a group without committed offsets.
+        description_keeps_group: whether a description of its topology keeps a streams group (``K44-41``).
         tombstone_needs_generation: whether a group that was never rebalanced gets no tombstone (``E-14``).
         offset_tombstone_type: record type of an offset's tombstone, whatever type its live record has (``E-18``).
     """
@@ -81,6 +82,7 @@ class Era:
     group_rule: str = "E-15"
     transaction_keeps_group: bool = True
     transaction_keeps_bare_group: bool = True
+    description_keeps_group: bool = False
     tombstone_needs_generation: bool = False
     offset_tombstone_type: int = 1
 
@@ -97,8 +99,9 @@ class Retention:
     era: Era
 
 
-MODERN = Era(name="modern", releases="Java, 4.0.1 and later", profile="modern")
-JAVA_3_8 = replace(MODERN, name="3.8-java", releases="Java, 3.8 to 4.0.0", transaction_keeps_bare_group=False)
+JAVA_4_0_1 = Era(name="4.0.1", releases="Java, 4.0.1 to 4.3", profile="modern")
+MODERN = replace(JAVA_4_0_1, name="modern", releases="Java, 4.4 and later", description_keeps_group=True)
+JAVA_3_8 = replace(JAVA_4_0_1, name="3.8-java", releases="Java, 3.8 to 4.0.0", transaction_keeps_bare_group=False)
 JAVA_3_7 = replace(
     JAVA_3_8,
     name="modern-3.7",
@@ -130,7 +133,8 @@ SCALA_0_8_2 = replace(SCALA_0_9, name="0.8.2", releases="0.8.2", reads_expire_ti
 ERAS = {
     era.name: era
     for era in (
-        SCALA_0_8_2, SCALA_0_9, SCALA_0_10_1, SCALA_2_0, SCALA_2_1, SCALA_2_4, CLASSIC_ERA, JAVA_3_7, JAVA_3_8, MODERN,
+        SCALA_0_8_2, SCALA_0_9, SCALA_0_10_1, SCALA_2_0, SCALA_2_1, SCALA_2_4, CLASSIC_ERA, JAVA_3_7, JAVA_3_8,
+        JAVA_4_0_1, MODERN,
     )
 }  # fmt: skip
 """Values of `--era`; every profile has an era of the same name."""
@@ -198,11 +202,10 @@ def _consumer_topics(group: Group) -> frozenset[str]:
 
 def _streams_topics(group: Group) -> frozenset[str]:
     """Return the topology's source and repartition topics (``StreamsTopology.sourceTopicMap``); none if Empty."""
-    if not group.members or group.topology is None:
-        return frozenset()
+    subtopologies = group.topology["subtopologies"] if group.members and group.topology is not None else ()
     return frozenset(
         topic
-        for row in group.topology["subtopologies"]
+        for row in subtopologies
         for topic in (*row["source_topics"], *(info["name"] for info in row["repartition_source_topics"]))
     )
 
@@ -337,8 +340,7 @@ def _group_expiry(
     if not offsets:
         return GroupExpiry(group, offsets, True, now_ms, "E-16", "it is Empty and has no offsets: at the next cycle")
     at_ms = max(offset.expires_at_ms for offset in offsets if offset.expires_at_ms is not None)
-    reason = "it is Empty: with its last offset"
-    return GroupExpiry(group, offsets, now_ms >= at_ms, at_ms, era.group_rule, reason)
+    return GroupExpiry(group, offsets, now_ms >= at_ms, at_ms, era.group_rule, "it is Empty: with its last offset")
 
 
 def _kept(group: Group, offsets: tuple[OffsetExpiry, ...], in_transaction: bool, era: Era) -> tuple[str, str] | None:
@@ -350,6 +352,7 @@ def _kept(group: Group, offsets: tuple[OffsetExpiry, ...], in_transaction: bool,
         (bool(group.members), era.group_rule, "it has members"),
         (in_transaction and keeps, era.group_rule, "a transaction of it is open"),
         (any(offset.expires_at_ms is None for offset in offsets), era.group_rule, "it has an offset that stays"),
+        (era.description_keeps_group and group.may_have_description, "K44-41", "a plugin may describe its topology"),
     )
     return next(((rule, reason) for holds, rule, reason in reasons if holds), None)
 

@@ -98,6 +98,11 @@ class Group:
         return self.topology is not None and stored >= 0 and stored == self.topology["epoch"]
 
     @property
+    def may_have_description(self) -> bool:
+        """Whether that plugin has any description of the group's, or may have one (``K44-2``)."""
+        return self.kind == STREAMS and self.stored_description_topology_epoch != NO_EPOCH
+
+    @property
     def is_simple(self) -> bool:
         """Whether it is a classic group of offsets only; 4.x writes the same record for a new group (``J-16``)."""
         return self.kind == CLASSIC and not self.protocol_type and not self.members

@@ -64,6 +64,8 @@ class Profile:
         reads_zstd: whether it reads zstd (since 2.1).
         finds_by_base_offset: whether a position in the log is found by batches' base offsets (since 4.1) or by their
             last offsets.
+        reads_txnindex_as_message: whether a version of an aborted transaction that is not 0 keeps the log from opening
+            (since 4.4), or only one above 0 in its first byte (``K44-21``).
         counts_written_offsets: whether a load ends where the log's offsets go back (``D-6``).
         commit_interval_offsets: the number of offsets after which it counts at the latest (since 4.2); None if it
             counts only at the end of the log.
@@ -98,6 +100,7 @@ class Profile:
     newest_magic: int = 2
     reads_zstd: bool = True
     finds_by_base_offset: bool = False
+    reads_txnindex_as_message: bool = False
     counts_written_offsets: bool = True
     commit_interval_offsets: int | None = None
 
@@ -164,7 +167,8 @@ def way_of(profile: Profile) -> Profile:
 
 _NOTHING_TO_GROUPS = (
     "name", "release", "newest_value_versions", "reads_newer_as_newest", "type_0_needs_version_0", "newest_magic",
-    "reads_zstd", "finds_by_base_offset", "counts_written_offsets", "commit_interval_offsets",
+    "reads_zstd", "finds_by_base_offset", "reads_txnindex_as_message", "counts_written_offsets",
+    "commit_interval_offsets",
 )  # fmt: skip
 """Attributes of `Profile` by which the same records of groups, once they are taken, do nothing else."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -17,18 +17,21 @@ from offsets_log.cleaner.bounds import bounds_of
 from offsets_log.cleaner.folder import FolderFile, new_files, other_files
 from offsets_log.cleaner.group_cleaning import NewSegment
 from offsets_log.cleaner.opening import open_for_cleaning
-from offsets_log.cleaner.round import Round, clean
+from offsets_log.cleaner.round import FAILED, Round, clean
 from offsets_log.cleaner.settings import Rules, Settings
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.record import Record
 
-NEWEST = "4.3.0"
+RECORDED_BY = "4.3.0"
+"""The release of ``after/`` and ``result.json``."""
+NOT_LOADED = "not loaded"
+"""The recorded outcome where Kafka does not open the log."""
 SETTINGS = (
     "delete_retention_ms", "min_compaction_lag_ms", "segment_bytes", "segment_index_bytes", "index_interval_bytes",
     "max_message_bytes", "io_buffer_bytes", "cleaner_max_message_bytes", "dedupe_buffer_bytes", "load_factor_percent",
     "producer_id_expiration_ms", "now_ms",
 )  # fmt: skip
-RESULTS = {
+RESULTS: dict[str, Callable[[Round], Any]] = {
     "outcome": lambda done: done.outcome,
     "end_offset": lambda done: done.end_offset,
     "first_dirty_offset": lambda done: done.bounds.first_dirty,
@@ -65,6 +68,11 @@ class Case:
     def after(self, release: str) -> Files:
         """What a release made of it."""
         return self.folders.get(f"after-{release}", self.folders["after"])
+
+    def outcome(self, release: str) -> str:
+        """How a row says what a release made of it; a log that does not open is no round's, and fails as well."""
+        outcome: str = self.results[release]["outcome"]
+        return FAILED if outcome == NOT_LOADED else outcome
 
     def settings(self, release: str) -> Settings:
         """All that decides."""
@@ -125,7 +133,7 @@ def _put(case: Case, path: list[str], data: bytes) -> None:
         case.case = json.loads(data)
     else:
         version = path[0].removeprefix("result").removesuffix(".json").removeprefix("-")
-        case.results[version or NEWEST] = json.loads(data)
+        case.results[version or RECORDED_BY] = json.loads(data)
 
 
 def run(
@@ -145,11 +153,13 @@ def run(
     return done, contents, {name: file.modified_ms for name, file in files.items() if name.endswith(".log")}
 
 
-def differences(case: Case, release: str = NEWEST, *, in_bulk: bool = False, threads: int = 1) -> list[str]:
+def differences(case: Case, release: str = RECORDED_BY, *, in_bulk: bool = False, threads: int = 1) -> list[str]:
     """What our round does not do as the recorded one did; batches that were compressed anew may be packed otherwise."""
     settings, recorded = case.settings(release), case.results[release]
     if in_bulk and case.is_map_large:
         settings = replace(settings, dedupe_buffer_bytes=None)
+    if recorded["outcome"] == NOT_LOADED:
+        return [] if open_for_cleaning(case.log, settings, in_bulk=in_bulk).refusal is not None else ["it opens"]
     done, ours, modified = run(case.log, settings, in_bulk=in_bulk, threads=threads)
     theirs = case.after(release)
     found = [

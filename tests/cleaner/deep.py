@@ -23,7 +23,7 @@ from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from tests.builders import TIME, LogBuilder, member
 
-SETTINGS = Settings(now_ms=TIME + 10**12, rules=Rules.of((4, 3)))
+SETTINGS = Settings(now_ms=TIME + 10**12, rules=Rules.of((4, 4)))
 
 
 def opened(log: PartitionLog) -> OpenLog:

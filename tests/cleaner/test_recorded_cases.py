@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 import pytest
 
-from tests.cleaner.cases import NEWEST, all_cases, differences
+from offsets_log.cleaner.bounds import Bounds
+from offsets_log.cleaner.retention import LAST_OF_ROUND
+from tests.cleaner.cases import all_cases, differences, run
 
-RELEASES = ("4.3.0", "3.9.1", "3.7.2")
+RELEASES = ("4.4.0", "4.3.0", "3.9.1", "3.7.2")
 
 RECORDED = [(name, release) for name, case in all_cases().items() for release in RELEASES if release in case.results]
 
@@ -71,8 +74,43 @@ def test_a_rule_holds_in_its_cases(rule: str) -> None:
             assert found(name, release) == [], name
 
 
-def test_there_are_cases_of_every_outcome() -> None:
-    outcomes = [case.results[NEWEST]["outcome"] for case in all_cases().values()]
-    assert {outcome: outcomes.count(outcome) for outcome in set(outcomes)} == {
-        "cleaned": 145, "failed": 10, "aborted": 1, "not started": 4,
-    }  # fmt: skip
+@pytest.mark.parametrize(("release", "cleaned", "failed"), [("4.3.0", 155, 14), ("4.4.0", 156, 13)])
+def test_there_are_cases_of_every_outcome(release: str, cleaned: int, failed: int) -> None:
+    outcomes = Counter(case.outcome(release) for case in all_cases().values())
+    assert outcomes == {"cleaned": cleaned, "failed": failed, "aborted": 1, "not started": 4}
+
+
+@pytest.mark.parametrize(("name", "opens"), [("ffff", ["4.3.0"]), ("00ff", ["4.3.0"]), ("0100", [])])
+def test_since_4_4_an_aborted_transaction_has_version_0(name: str, opens: list[str]) -> None:
+    """``K44-21``; before, its first byte is asked alone, and the entry stays as it is."""
+    case = all_cases()[f"txnindex-version-{name}"]
+    for release in ("4.3.0", "4.4.0"):
+        assert found(f"txnindex-version-{name}", release) == []
+        assert (case.results[release]["outcome"] != "not loaded") == (release in opens)
+    if opens:
+        written = (data for file, data in case.folders["after"].items() if file.endswith(".txnindex"))
+        assert bytes.fromhex(name) in {data[:2] for data in written}
+
+
+def test_since_4_4_the_high_watermark_keeps_a_batch_without_records() -> None:
+    """``K44-30``: where the round ends there, and nowhere else; before, every round keeps one."""
+    differing = {name for name, case in all_cases().items() if "after-4.4.0" in case.folders}
+    looked_at = differing | {name for name, case in all_cases().items() if case.case["kind"] == "high watermark"}
+    assert (len(differing), len(looked_at)) == (13, 20)
+    for name in looked_at:
+        bounds = bounds_by(name, "4.4.0")
+        assert (bounds.first_uncleanable < bounds.high_watermark) == (name in differing)
+        assert keeps_one(name, "4.3.0")
+        assert keeps_one(name, "4.4.0") == (name not in differing)
+
+
+def bounds_by(name: str, release: str) -> Bounds:
+    """Those of our round."""
+    return run(all_cases()[name].log, all_cases()[name].settings(release))[0].bounds
+
+
+def keeps_one(name: str, release: str) -> bool:
+    """Whether our round, which is the recorded one, keeps a last batch without records, or fails to write it."""
+    assert found(name, release) == []
+    done, _, _ = run(all_cases()[name].log, all_cases()[name].settings(release))
+    return LAST_OF_ROUND in done.kept.reasons or "an empty batch" in str(done.problem)

@@ -15,7 +15,7 @@ from offsets_log.log_format.batch import decode_batch_header
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record, iter_records
 
-RULES = Rules.of((4, 3))
+RULES = Rules.of((4, 4))
 MAX_INT32 = (1 << 31) - 1
 ONE = Record(offset=4, timestamp_ms=1000, key=b"k", value=b"v")
 OF_TRANSACTION = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}

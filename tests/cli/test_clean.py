@@ -23,7 +23,7 @@ NUMBERS = (
     "segment_bytes", "segment_index_bytes", "index_interval_bytes", "max_message_bytes", "io_buffer_bytes",
     "cleaner_max_message_bytes", "dedupe_buffer_bytes", "load_factor_percent",
 )  # fmt: skip
-BROKERS = {"4.3.0": "4.3", "3.9.1": "3.9"}
+BROKERS = {"4.4.0": "4.4", "4.3.0": "4.3", "3.9.1": "3.9"}
 """Releases by a shorter name."""
 OFFSETS = ("first_dirty_offset", "high_watermark", "log_start_offset")
 
@@ -67,7 +67,7 @@ def test_every_recorded_round_has_its_outcome_and_exit_status(tmp_path: Path) ->
     for name, case in cases.items():
         partition = written(case, tmp_path / name)
         result = clean(partition.parent, "--dry-run", "-q", "-o", "jsonl", "--shutdown", "clean", *options(case))
-        outcome = case.results["4.3.0"]["outcome"]
+        outcome = case.outcome("4.4.0")
         assert [row["outcome"] for row in rows(result)] == [outcome], (name, result.stderr)
         assert result.exit_code == (3 if outcome in ("failed", "aborted") else 0), name
 
@@ -78,7 +78,7 @@ def test_every_recorded_round_has_its_outcome_and_exit_status(tmp_path: Path) ->
         ("transactions-mixed-r2", "4.3.0"), ("legacy-r1", "4.3.0"), ("legacy-r1", "3.9.1"), ("legacy-r1", "3.7.2"),
         ("map-full-1", "4.3.0"), ("dirty-from-30", "3.9.1"), ("bad-record", "4.3.0"), ("overflowed-segment", "4.3.0"),
         ("nothing-dirty", "4.3.0"), ("min-lag-no-timestamps", "4.3.0"), ("log-start", "4.3.0"),
-        ("last-no-key", "3.9.1"),
+        ("last-no-key", "3.9.1"), ("last-no-key-watermark-at", "4.4.0"), ("legacy-last-tombstone", "4.4.0"),
     ],
 )  # fmt: skip
 def test_a_round_into_a_folder(name: str, release: str, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_offsets_come_from_the_data_directory(tmp_path: Path) -> None:
     (tmp_path / "data" / ".kafka_cleanshutdown").write_text("")
     given = [option for option in options(case) if "first-dirty" not in option]
     assert clean(tmp_path / "data", "--to", tmp_path / "out", *given).exit_code == 0
-    assert read(tmp_path / "out" / partition.name) == case.after("4.3.0")
+    assert read(tmp_path / "out" / partition.name) == case.after("4.4.0")
 
 
 def test_nothing_holds_a_deep_cleaning(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_dry_run_says_why_a_log_is_not_cleaned(tmp_path: Path) -> None:
     kept = {one["reason"]: one for one in row["kept"]}
     held = kept["an open transaction"]
     assert row["held_by"] == "an open transaction"
-    assert held["first_offset"] == case.results["4.3.0"]["last_stable_offset"]
+    assert held["first_offset"] == case.results["4.4.0"]["last_stable_offset"]
     assert held["age_ms"] == case.case["now_ms"] - held["since_ms"] > 0
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     table = clean(partition, "--dry-run", "-o", "table", *options(case))

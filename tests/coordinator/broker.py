@@ -23,7 +23,7 @@ from typing import Any
 from tests.shared_files import cached, made_once, one_at_a_time
 from tests.waiting import PATIENCE_S, wait_for
 
-VERSION = os.environ.get("OFFSETS_LOG_KAFKA_VERSION", "4.3.0")
+VERSION = os.environ.get("OFFSETS_LOG_KAFKA_VERSION", "4.4.0")
 ASK = Path(__file__).with_name("Ask.java")
 DOWNLOAD_SECONDS = 600
 STOP_SECONDS = 120

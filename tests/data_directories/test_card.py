@@ -107,6 +107,21 @@ def test_a_copy_without_hidden_files_does_not_tell_how_it_was_left(recorded: Rec
     assert (card["left"], card["left_shown_by"][0]) == (None, "neither .kafka_cleanshutdown nor .lock is there")
 
 
+def test_unused_room_in_the_metadata_logs_index_shows_no_kill(recorded: Recorded, tmp_path: Path) -> None:
+    """``K44-23``: a broker of 4.4 that was stopped in order leaves it; in other indexes it leaves none."""
+    data = copied(recorded("kafka-4.3-one"), "stopped", tmp_path / "data")
+    (data / ".kafka_cleanshutdown").unlink()
+    (index, *_) = sorted((data / "__cluster_metadata-0").glob("*.index"), reverse=True)
+    index.write_bytes(index.read_bytes() + bytes(10 << 20))
+    (card,) = cards(data)
+    assert (card["left"], len(card["left_shown_by"])) == (None, 1)
+    (index, *_) = sorted((data / "__consumer_offsets-0").glob("*.index"), reverse=True)
+    index.write_bytes(index.read_bytes() + bytes(800))
+    (card,) = cards(data)
+    assert card["left"] == "running or killed"
+    assert "1 of 1 active index have unused room" in card["left_shown_by"]
+
+
 def test_names_of_metadata_versions() -> None:
     assert METADATA_VERSIONS[21 - 1] == "3.9-IV0"
     assert [metadata_version_name(level) for level in (None, 1, 30, 99, 0)] == [None, "3.0-IV1", "4.3-IV0", "99", "0"]

@@ -204,6 +204,14 @@ def test_a_topic_of_the_same_name_is_another_one() -> None:
     assert not replay.image.configs
 
 
+def test_a_controller_that_is_unregistered_is_gone() -> None:
+    """``K44-56``."""
+    one, two = (value(27, controller_id=number, end_points=[], features=[]) for number in (1, 2))
+    replay = replay_metadata_log(log(one, two, value(29, controller_id=1), value(29, controller_id=7)), {})
+    assert [*replay.image.controllers] == [2]
+    assert not replay.notes
+
+
 def test_changes_of_a_partition() -> None:
     """A leader raises the leader epoch, any change that of the partition."""
     partition = value(3, topic_id=ONE, replicas=[1, 2], isr=[1, 2], leader=1, leader_epoch=4, partition_epoch=9)

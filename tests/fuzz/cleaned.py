@@ -77,7 +77,7 @@ def check_cleaned(data: bytes) -> tuple[int, int]:
     """
     dice = random.Random(data)
     log, batches = cut_at_batches(data, dice)
-    release = dice.choice(("4.3.0", "3.9.1"))
+    release = dice.choice(("4.4.0", "3.9.1"))
     settings = Settings(
         now_ms=TIME + dice.choice((0, 10_000, 200_000_000, 1 << 41)),
         rules=Rules.of(release_named(release).version[:2]),

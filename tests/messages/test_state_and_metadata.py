@@ -39,13 +39,13 @@ from offsets_log.messages.state_topics import (
 from tests.conftest import VECTORS, json_lines
 
 METADATA, CONTROL = "__cluster_metadata", "control"
-LINES = 1628
+LINES = 1648
 
 
 @cache
 def vectors() -> list[dict[str, Any]]:
-    packed = (VECTORS / "state-and-metadata-4.3.0.jsonl.xz").read_bytes()
-    return list(json_lines(lzma.decompress(packed).decode()))
+    packed = (VECTORS / f"state-and-metadata-{release}.jsonl.xz" for release in ("4.3.0", "4.4.0"))
+    return [line for file in packed for line in json_lines(lzma.decompress(file.read_bytes()).decode())]
 
 
 def bytes_of(line: dict[str, Any], part: str) -> bytes | None:

@@ -106,7 +106,7 @@ def group_of(state: CoordinatorState, now_ms: int = 0, era: str = "modern", keep
 
 
 SCALA_BY_STATE = ("2.1", "2.4", "classic")
-JAVA = ("modern-3.7", "3.8-java", "modern")
+JAVA = ("modern-3.7", "3.8-java", "4.0.1", "modern")
 BY_STATE = (*SCALA_BY_STATE, *JAVA)
 
 

@@ -42,7 +42,7 @@ ERA_OF_VERSION = {
     "2.8.2": "classic",
     "3.7.2": "classic",
 }
-ERA_OF_RECORDING = {"kafka-3.7-preview": "modern-3.7", EXPIRED: "modern"}
+ERA_OF_RECORDING = {"kafka-3.7-preview": "modern-3.7", EXPIRED: "4.0.1"}
 
 CYCLES = {
     "kafka-0.8.2": 2,

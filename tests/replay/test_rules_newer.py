@@ -254,7 +254,7 @@ def test_a_streams_member_without_a_record_of_its_own_ends_the_load_where_it_has
 
 
 def test_states_of_consumer_share_and_streams_groups() -> None:
-    """Consumer, share and streams groups have their own states (``B-15``)."""
+    """Consumer, share and streams groups have their own states (``B-15``); of a streams group see also ``K44-11``."""
     assert log().newer(3, {"epoch": 2, "metadata_hash": 0}).load(MODERN).groups["g"].state(MODERN) == "Empty"
     behind = consumer_group().newer(3, {"epoch": 2, "metadata_hash": 0})
     assert behind.load(MODERN).groups["g"].state(MODERN) == "Assigning"
@@ -276,10 +276,13 @@ def test_states_of_consumer_share_and_streams_groups() -> None:
     assert streams.load(MODERN).groups["g"].state(MODERN) == "NotReady"
     for other in (1, -1):
         streams.newer(23, {"epoch": other, "subtopologies": []})
-        state = streams.load(MODERN).groups["g"].state(MODERN)
-        assert state == "NotReady", "another epoch of the topology was validated"
+        assert streams.load(MODERN).groups["g"].state(MODERN) == "NotReady", "another epoch was validated"
     streams.newer(23, {"epoch": 0, "subtopologies": []})
     assert streams.load(MODERN).groups["g"].state(MODERN) == "Stable"
+    lost = log().newer(23, {"epoch": 0, "subtopologies": []}).newer(20, {"assignment_epoch": 1})
+    lost.newer(22, {"member_epoch": 1, "previous_member_epoch": 0, "state": 1} | NO_TASKS, member_id="m")
+    states = [lost.load(RELEASES[name]).groups["g"].state(RELEASES[name]) for name in ("4.3", "4.4")]
+    assert states == ["Stable", "NotReady"], "without a record of type 17"
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,9 @@ REGISTER_CONTROLLER_RECORD = Message(
     flexible="0+",
 )
 
+UNREGISTER_CONTROLLER_RECORD = Message("UnregisterControllerRecord", (Field("controller_id", INT32),), flexible="0+")
+"""Since 4.4, with metadata.version 33 (``K44-56``)."""
+
 PRODUCER_IDS_RECORD = Message(
     "ProducerIdsRecord",
     (Field("broker_id", INT32), Field("broker_epoch", INT64), Field("next_producer_id", INT64)),

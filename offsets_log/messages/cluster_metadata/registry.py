@@ -47,8 +47,9 @@ METADATA_RECORDS: dict[int, Message] = {
     26: security.REMOVE_DELEGATION_TOKEN_RECORD,
     27: nodes.REGISTER_CONTROLLER_RECORD,
     28: topics.CLEAR_ELR_RECORD,
+    29: nodes.UNREGISTER_CONTROLLER_RECORD,
 }
-"""API key → table: all that 4.3 has."""
+"""API key → table: all that 4.4 has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
