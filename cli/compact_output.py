@@ -75,8 +75,10 @@ def write_committed(
     say_of_decided(session)
     session.account.tell_loads(shown.profile, {row["offsets_partition"] for row in rows})
     groups = len({row["group"] for row in rows})
+    unknown = sum(row["committed_offset"] is None for row in rows)
+    of_them = f" ({unknown} of them unknown)" if unknown else ""
     session.account.finish(
-        f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
+        f"{counted(len(rows), 'offset')}{of_them} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
         f"{whose_rules(shown.profile)}",
         found=len(rows) + alone,
     )

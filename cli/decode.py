@@ -28,8 +28,20 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
 """Columns that are never null there, or that the raw bytes beside them depend on."""
 
 
+class _Command(click.Command):
+    """It takes no paths where a key or a value is given instead."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_one = any(arg.startswith(("--key-hex", "--value-hex")) for arg in args)
+        for param in self.params:
+            if param.name == "paths":
+                param.required = not is_one
+        return super().parse_args(ctx, args)
+
+
 @click.command(
     "decode",
+    cls=_Command,
     epilog="Examples: offsets-log decode /var/lib/kafka/data/__consumer_offsets-3 -g billing · "
     "offsets-log decode 00000000000000000000.log --as dump-log",
 )
@@ -43,9 +55,19 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
     help="Decode this topic of a data directory instead, such as __transaction_state or "
     "mm2-offset-syncs.b.internal. Not needed if you give the topic's own directories.",
 )
+@click.option("--key-hex", metavar="HEX", help="Decode this key instead of files: hexadecimal digits.")
+@click.option("--value-hex", metavar="HEX", help="Decode this value, of the key that --key-hex gives or alone.")
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
-def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: str | None, as_: str | None) -> None:
+def command(
+    reading: ReadOptions,
+    output: Output,
+    expand: bool,
+    internal_topic: str | None,
+    as_: str | None,
+    key_hex: str | None,
+    value_hex: str | None,
+) -> None:
     """Show every record, in log order: keys and values in Kafka's own JSON.
 
     A record that cannot be decoded is shown with its raw bytes and an error. With -g or -t only records of those groups
@@ -62,9 +84,10 @@ def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: 
     from offsets_log.rows.tables import DECODE_COLUMNS
 
     _check_usage(output, expand, as_)
+    if _has_written_one(reading, output, key_hex, value_hex):
+        return
     topic = internal_topic or topic_of(reading.paths)
-    if topic is not None:
-        _check_usage_of_topic(reading, output, topic, as_)
+    _check_usage_of_topic(reading, output, topic, as_)
     needs = NEEDED_IN_PARQUET if output.output == "parquet" else set[str]()
     with open_session(reading, output, needs=needs, internal_topic=topic) as session:
         account = _Account(session, is_dump_log=as_ is not None)
@@ -102,6 +125,28 @@ def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: 
         session.account.finish(told, found=account.records)
 
 
+def _has_written_one(reading: ReadOptions, output: Output, key_hex: str | None, value_hex: str | None) -> bool:
+    """Write what a key and a value say that are given as hexadecimal digits; return whether any was."""
+    if key_hex is None and value_hex is None:
+        return False
+    from cli.account import fail, say
+    from cli.output import chosen_format, destination, write_rows
+    from offsets_log.errors import OffsetsLogError
+    from offsets_log.rows.one_record import COLUMNS, bytes_of_hex, rows_of
+
+    if reading.paths or output.output == "parquet":
+        raise click.UsageError("--key-hex and --value-hex exclude paths and -o parquet")
+    try:
+        rows = rows_of(*(None if text is None else bytes_of_hex(text) for text in (key_hex, value_hex)))
+    except OffsetsLogError as error:
+        fail(error)
+    with destination(output) as stream:
+        write_rows(stream, rows, COLUMNS, chosen_format(output))
+    if key_hex is None:
+        say(f"a value alone does not tell its type: {counted(len(rows), 'type fits', 'types fit')} these bytes")
+    return True
+
+
 def _check_usage(output: Output, expand: bool, as_: str | None) -> None:
     if as_ is not None and output.output is not None:
         raise click.UsageError("--as and --output exclude each other")
@@ -111,11 +156,13 @@ def _check_usage(output: Output, expand: bool, as_: str | None) -> None:
         raise click.UsageError("-o parquet has no place for what --expand shows")
 
 
-def _check_usage_of_topic(reading: ReadOptions, output: Output, topic: str, as_: str | None) -> None:
+def _check_usage_of_topic(reading: ReadOptions, output: Output, topic: str | None, as_: str | None) -> None:
     """Raise UsageError for a topic that cannot be decoded, and for what applies to ``__consumer_offsets`` only."""
     from offsets_log.messages.mirror_maker import mirror_maker_topic
     from offsets_log.messages.state_topics import is_decoded_topic
 
+    if topic is None:
+        return
     if not is_decoded_topic(topic):
         raise click.UsageError(
             f"{topic} is not among the topics that --internal-topic decodes: __transaction_state, "

@@ -24,7 +24,7 @@ from offsets_log.release_names import AskedRelease, release_asked
 from offsets_log.words import UNITS_MS, given_time, shown_time
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
-INPUT_FORMATS = ("segments", "dump-log", "formatter", "kcat", "parquet", "jsonl")
+INPUT_FORMATS = ("segments", "dump-log", "formatter", "kcat", "records", "parquet", "jsonl")
 
 
 class UntilOffset(click.ParamType):  # type: ignore[type-arg]
@@ -264,8 +264,8 @@ READING = (
     click.option(
         "--input-format",
         type=click.Choice(INPUT_FORMATS),
-        help="What the input is: segments, text that kafka-dump-log, the console formatters or kcat printed, or "
-        "records from decode; by default guessed from its first bytes.",
+        help="What the input is: segments, text that kafka-dump-log, the console formatters, kcat or clients printed, "
+        "or rows from decode; by default guessed from its first bytes.",
     ),
     click.option(
         "--threads",

@@ -100,11 +100,12 @@ def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: 
     """
     from cli.inputs import read_topic_ids
     from cli.session import open_session
+    from offsets_log.log_format.partition_log import OUTCOMES
 
     _check_usage(reading, serving)
     if serving.at:
         reading = replace(reading, until_time=serving.at[0])
-    with open_session(reading, needs={"committed_offset"}) as session:
+    with open_session(reading, needs={"committed_offset", OUTCOMES}) as session:
         from cli.moments import Moments
         from cli.travel import Travel
         from offsets_log.replay.expiry import ERAS

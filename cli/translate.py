@@ -72,6 +72,7 @@ def command(
     from cli.rescue import write_files
     from cli.session import open_session
     from cli.translate_run import Translation
+    from offsets_log.log_format.partition_log import OUTCOMES
     from offsets_log.restore.directory import rescue_files
     from offsets_log.restore.plan import rows_of
     from offsets_log.restore.rows import counted_rows
@@ -83,7 +84,7 @@ def command(
     with _as_usage():
         translation = Translation(asked)
     with (
-        open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
+        open_session(reading, Output(output=None, to=to), needs={"committed_offset", OUTCOMES}) as session,
         session.new_directory(to) as directory,
         translation,
     ):

@@ -26,6 +26,7 @@ from offsets_log.rows.tables import (
     offset_row_order,
     partition_name,
     pending_row,
+    untold_rows,
 )
 
 MEMORY_COLUMNS = {
@@ -122,6 +123,7 @@ class Memory:
                 key=lambda row: (*offset_row_order(row), row["producer_id"]),
             ),
             "orphans": self._offsets("iter_orphans"),
+            **self._untold(),
             **({} if self.share_offsets is None else {"share_offsets": self.share_offsets.rows()}),
             "problems": damages,
         }
@@ -135,6 +137,10 @@ class Memory:
             ),
             key=offset_row_order,
         )
+
+    def _untold(self) -> dict[str, list[Row]]:
+        rows = [row for part in self.parts for row in untold_rows(part.state, part.log.offsets_partition)]
+        return {"untold": sorted(rows, key=offset_row_order)} if rows else {}
 
     def _pending(self, part: PartitionPart) -> Iterator[Row]:
         state = part.state
@@ -158,7 +164,7 @@ class Memory:
         if table == "groups":
             return [group | {"members": members_count(group)} for group in document["groups"]]
         rows: list[Row] = document[table]
-        return rows
+        return rows + document.get("untold", []) if table == "offsets" else rows
 
     def warnings(self) -> Iterator[str]:
         """Yield what to know before trusting the answer: loads that fail, history that is gone."""

@@ -10,6 +10,7 @@ from offsets_log.checking.loads import DryRun
 from offsets_log.checking.places import FindingPlace
 from offsets_log.data_directory.transactions import HANGING, outcome_in_words
 from offsets_log.events import Event
+from offsets_log.log_format.batch import UNTOLD_PRODUCER_ID
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.profile import Profile
@@ -130,7 +131,8 @@ class OpenTransactions:
     def saw_record(self, event: Event, place: FindingPlace) -> None:
         """Note a data record."""
         batch = event.batch
-        if batch.is_transactional and batch.producer_id not in self.by_producer:
+        is_new = batch.is_transactional and batch.producer_id not in self.by_producer
+        if is_new and batch.producer_id != UNTOLD_PRODUCER_ID:
             self.by_producer[batch.producer_id] = OpenTransaction(
                 producer_id=batch.producer_id,
                 producer_epoch=batch.producer_epoch,

@@ -74,13 +74,18 @@ def with_lag(logs: CopiedLogs, rows: Sequence[Row], now_ms: int | None) -> Itera
         now_ms: until when ages are counted; None for the time of the newest record of all these logs.
     """
     asked: dict[TopicPartition, set[int]] = {}
-    for row in rows:
+    for row in filter(_is_told, rows):
         asked.setdefault((row["topic"], row["partition"]), set()).add(row["committed_offset"])
     logs.look_at(asked)
     if now_ms is None:
         now_ms = logs.newest_timestamp_ms
     for row in rows:
-        yield row | lag_of(logs, row, now_ms)
+        yield row | (lag_of(logs, row, now_ms) if _is_told(row) else {column.name: None for column in LAG_COLUMNS})
+
+
+def _is_told(row: Row) -> bool:
+    """Whether an offset is told; a text may not tell it."""
+    return row["committed_offset"] is not None
 
 
 def behind_ms(ends: LogEnds, committed_offset: int, now_ms: int | None) -> int | None:

@@ -12,6 +12,12 @@ from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
 from offsets_log.log_format.segment import Buffer
 
+OTHER_TEXT = (
+    "this is text, and no form of it is known: what kafka-dump-log --offsets-decoder, the console formatters, "
+    "kcat -J and clients print is read, and lines PARTITION OFFSET TIMESTAMP KEY VALUE with key and value as "
+    "hexadecimal or base64; offsets-log decode --key-hex HEX --value-hex HEX shows a single record"
+)
+
 
 class Dumps:
     """Take dumps out of folders, file by file, and return the logs they describe.
@@ -40,13 +46,15 @@ class Dumps:
             self._take(folder, named)
 
     def _take(self, folder: Folder, named: list[str]) -> None:
-        from offsets_log.dumps.formats import SEGMENTS, guess_format
+        from offsets_log.dumps.formats import SEGMENTS, guess_format, is_other_text
 
         if self.input_format == SEGMENTS:
             return
         for name in named:
             buffer, shown = folder.files[name](), folder.shown(name)
             format_name = self.input_format or guess_format(buffer)
+            if format_name == SEGMENTS and is_other_text(buffer):
+                self.notes.append(f"{shown}: {OTHER_TEXT}")
             if format_name != SEGMENTS:
                 del folder.files[name]
                 self._read(shown, buffer, format_name)

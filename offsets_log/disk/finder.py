@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -19,6 +20,7 @@ from offsets_log.disk.folder import (
     Folder,
     absent_partitions,
     broken_checkpoints,
+    is_in,
     lies_in,
     matters,
     matters_in,
@@ -28,6 +30,7 @@ from offsets_log.disk.local import (
     Place,
     contents_of,
     expand,
+    in_archive,
     input_errors,
     is_file,
     list_directory,
@@ -43,6 +46,7 @@ from offsets_log.disk.local import (
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.stored import StorePath
 from offsets_log.disk.user_partitions import UserPartition
+from offsets_log.disk.wrapped import FROM_TERMINAL, unwrapped
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.file_names import BOOTSTRAP, PARTITION_METADATA
@@ -55,6 +59,7 @@ PACKED = (".gz", ".zst")
 """Suffixes of segments that are compressed as a whole."""
 PARQUET_SUFFIX = ".parquet"
 """Suffix of the tables that `decode -o parquet` writes; a directory of them is read whole."""
+NAMES_SHOWN = 5
 MAX_DEPTH = 2
 """How many levels below a given directory a data directory may lie."""
 
@@ -152,6 +157,10 @@ class Finder:
                 contents = spool(sys.stdin.buffer, self._stack)
             self._add_contents(STDIN, STDIN, contents, self._folders.setdefault(STDIN, Folder("", "")))
             return
+        archive, inner = in_archive(given) if isinstance(given, str) else (Path(), "")
+        if inner:
+            self._add_inside(archive, inner)
+            return
         own = place_of(given) if isinstance(given, str) else given
         for path in expand(given) if isinstance(given, str) else [own]:
             with input_errors(path):
@@ -176,9 +185,20 @@ class Finder:
             self._openers[real] = lambda: b""
             self._add_contents(str(path), path.name, self._map(path, folder), folder)
 
+    def _add_inside(self, archive: Path, inner: str) -> None:
+        """Add folders of an archive that the user named, even if a broker is about to delete or move them."""
+        found = self._contents(str(archive), self._map(archive, self._folder_at(archive.parent)))
+        folders = found if isinstance(found, list) else []
+        paths = [folder.shown_path.removeprefix(f"{archive}!") for folder in folders]
+        named = [folder for folder, path in zip(folders, paths, strict=True) if is_in(path, inner)]
+        if not named:
+            there = ", ".join(paths[:NAMES_SHOWN]) or "nothing that could be one"
+            raise InputError(f"no folder in the archive is named {inner}; there are: {there}", file=str(archive))
+        self._add_folders(named, are_named=True)
+
     def _add_contents(self, file: str, name: str, buffer: Buffer, folder: Folder) -> None:
         """Add an archive's folders, or a file without a segment's name to the folder it lies in."""
-        contents = unpack(file, buffer, self._is_wanted, self.damages.append)
+        contents = self._contents(file, buffer)
         if isinstance(contents, list):
             self._add_folders(contents)
             return
@@ -187,8 +207,21 @@ class Finder:
         folder.files[name] = lambda: contents
         folder.named.add(name)
 
-    def _add_folders(self, folders: list[Folder]) -> None:
-        """Add the folders of an archive; a data directory is one as on a disk."""
+    def _contents(self, file: str, buffer: Buffer) -> list[Folder] | Buffer:
+        """Return the folders of an archive, or the contents of another file."""
+        inner, words = unwrapped(file, buffer)
+        if words:
+            self.notes.append(words)
+            if FROM_TERMINAL in words:
+                self.broken[words] = None
+        return unpack(file, inner, self._is_wanted, self.damages.append)
+
+    def _add_folders(self, folders: list[Folder], *, are_named: bool = False) -> None:
+        """Add the folders of an archive; a data directory is one as on a disk.
+
+        Args:
+            are_named: whether the user named them; then they are read even if a broker is about to delete or move them.
+        """
         data_directories = {_above(one.prefix) for one in folders if DirectoryName.parse(one.name).is_offsets}
         for folder in folders:
             if folder.own:
@@ -202,8 +235,10 @@ class Finder:
             is_in_data_directory = bool(folder.above) or _above(folder.prefix) in data_directories
             if parsed.topic and not parsed.leftover and is_in_data_directory:
                 self.user_partitions.append(PackedPartition(parsed.topic, parsed.partition, folder))
-            if parsed.leftover and PARTITION_METADATA not in folder.files:
-                self._note_leftover(parsed, folder.shown_path)
+            if parsed.leftover and not are_named and PARTITION_METADATA not in folder.files:
+                self._note_leftover(
+                    parsed, folder.shown_path, f"; name it to read it: {shlex.quote(folder.shown_path)}"
+                )
             elif not parsed.is_foreign:
                 self._folders[folder.prefix] = folder
             else:

@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
@@ -124,6 +125,12 @@ class DirectoryName:
     def is_foreign(self) -> bool:
         """Whether it is another topic's partition."""
         return self.topic not in ("", OFFSETS_TOPIC)
+
+
+def is_in(path: str, named: str) -> bool:
+    """Return whether a folder's path in an archive is the one that is named, perhaps as a glob, or lies below it."""
+    parts, asked = path.split("/"), named.split("/")
+    return len(parts) >= len(asked) and all(map(fnmatchcase, parts, asked))
 
 
 def never_a_segment(name: str) -> bool:

@@ -221,6 +221,16 @@ def is_file(path: Place) -> bool:
         return False
 
 
+def in_archive(given: str) -> tuple[Path, str]:
+    """Return the archive and the path in it that ``ARCHIVE!PATH`` names; "" for a path of anything else."""
+    at = -1 if os.path.lexists(given) else given.find("!")
+    while at >= 0:
+        if is_file(Path(given[:at])):
+            return Path(given[:at]), given[at + 1 :].strip("/")
+        at = given.find("!", at + 1)
+    return Path(given), ""
+
+
 def modified_ms(path: Path) -> int:
     """Return when a file was last written, in epoch milliseconds. Raises InputError."""
     with input_errors(path):

@@ -41,6 +41,7 @@ from offsets_log.disk.segments import select_segments
 from offsets_log.disk.stored import Stored, read_ahead
 from offsets_log.disk.stores import without_secrets
 from offsets_log.disk.user_partitions import UserPartition
+from offsets_log.disk.wrapped import as_before_the_terminal
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -84,7 +85,9 @@ class DiskLogs:
         self.absent = absent
         self.clusters = finder.clusters
         self.copies_in_doubt = False
-        self.has_broken_files = bool(finder.broken) or any(one.damage for one in self.clusters.identities)
+        is_restored = any(segment.is_restored for log in logs for segment in log.segments)
+        is_broken = bool(finder.broken) or any(one.damage for one in self.clusters.identities)
+        self.has_broken_files = is_broken or is_restored
         self.notes = [*finder.notes, *dumps.notes, *iter_mixed_up(self.clusters.identities), *self.clusters.namesakes]
         self.damages = finder.damages + dumps.damages
         self.files = sorted(finder.files)
@@ -267,24 +270,36 @@ def _logs_in(folder: Folder, offsets_partition: int | None, damages: Sequence[Da
     """
     told = checkpoints(folder)  # read first: segments opened later hold at least what these say, also in a live log
     files, notes = select_segments(folder)
-    segments = tuple(_segment(folder, f.name, f.base_offset, damages) for f in files)
+    segments = tuple(_segment(folder, f.name, f.base_offset, damages, notes) for f in files)
     selection = NAMED if folder.is_choice else OTHER_TOPIC if DirectoryName.parse(folder.name).is_foreign else None
     read_ahead(segments)
     logs = [PartitionLog(offsets_partition, segments, tuple(notes), told, folder.beside, selection)] if segments else []
     others = [name for name in folder.files if name in folder.named and not SEGMENT.fullmatch(name)]
-    lone = [_segment(folder, name, None, damages) for name in others]
-    return logs + [PartitionLog(offsets_partition, (segment,), selection=NAMED) for segment in lone]
+    for name in others:
+        notes = []
+        lone = _segment(folder, name, None, damages, notes)
+        logs.append(PartitionLog(offsets_partition, (lone,), tuple(notes), selection=NAMED))
+    return logs
 
 
-def _segment(folder: Folder, name: str, base_offset: int | None, damages: Sequence[Damage]) -> Segment:
+def _segment(
+    folder: Folder, name: str, base_offset: int | None, damages: Sequence[Damage], notes: list[str]
+) -> Segment:
+    """Return a file as a segment; what is odd about its bytes is added to the notes."""
     read, shown = folder.files[name], folder.shown(name)
+    buffer = read if isinstance(read, Stored) else read()
+    restored = None if isinstance(buffer, Stored) else as_before_the_terminal(shown, buffer)
+    if restored:
+        buffer, words = restored
+        notes.append(words)
     return Segment(
         shown,
         base_offset,
-        read if isinstance(read, Stored) else read(),
+        buffer,
         zeros_behind=folder.zeros_behind.get(name, 0),
         modified_ms=folder.modified_ms.get(name),
         is_of_broken=any(f"{shown}!".startswith(f"{damage.error.file}!") for damage in damages),
+        is_restored=restored is not None,
     )
 
 

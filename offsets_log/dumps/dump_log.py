@@ -19,6 +19,25 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from offsets_log.columnar.large import is_large
+from offsets_log.dumps.dump_log_facts import (
+    CODEC_NAMES,
+    CONTENT,
+    CONTROL,
+    KEY_SIZES,
+    MARKER,
+    TIMESTAMP_TYPES,
+    VALUE_SIZES,
+    Facts,
+    facts_in,
+    facts_of_record,
+    have_same_batch,
+    is_dense,
+    lies_in,
+    number_in,
+    readings,
+    tells_transaction,
+    time_in,
+)
 from offsets_log.dumps.dump_log_text import (
     UNTOLD_OF_EXPANDED,
     KeylessTombstone,
@@ -39,9 +58,10 @@ from offsets_log.dumps.source import (
     iter_placed_lines,
     place_of,
 )
+from offsets_log.dumps.untold import Lineless, Parts
 from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
-from offsets_log.log_format.control_record import ControlRecord, control_record
-from offsets_log.log_format.partition_log import BYTES
+from offsets_log.log_format.control_record import UNTOLD, ControlRecord, control_record
+from offsets_log.log_format.partition_log import BYTES, OUTCOMES
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 
@@ -61,20 +81,14 @@ ORDER_LINE = re.compile(r"Non-consecutive offsets in |  -?\d+ is followed by -?\
 CRASH_LINE = re.compile(r"Exception in thread |(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error)(?:: |$)|\tat [\w$.]+\(")
 BEGINNINGS = (FILE_LINE, START_LINE, BATCH_LINE, RECORD_LINE, BARE_LINE, TAIL_LINE, ORDER_LINE, CRASH_LINE)
 FIRST_LETTERS = frozenset("DLSbo|FN Eabcdefghijklmnopqrstuvwxyz\t")
+TORN_LINE = re.compile(
+    r" payload: |[iI]s[vV]alid: |keysize: |keySize: |endTxnMarker: |\"data\":\{|\"commitTimestamp\":"
+)
+"""What is in a line of which only the beginning is missing."""
+CUT_HERE = "--"
+"""The line that grep prints where it leaves out lines."""
 
-FACT = re.compile(r"(\w+): (\[[^\]]*\]|[^\s}]+)\}?(?: |$)")
-CONTENT = re.compile(r"(?:^| )(?:key: |payload: )")
-MARKER = re.compile(r"endTxnMarker: (?P<type>COMMIT|ABORT) coordinatorEpoch: (?P<epoch>-?\d{1,10})$")
-CONTROL = re.compile(r" (?:endTxnMarker|controlType): .*$", re.DOTALL)
-
-TIMESTAMP_TYPES = {"CreateTime": "create", "LogAppendTime": "log_append", "NoTimestampType": "none"}
-CODEC_NAMES = {"nocompressioncodec": "none", "gzipcompressioncodec": "gzip", "snappycompressioncodec": "snappy",
-               "lz4compressioncodec": "lz4", "zstdcompressioncodec": "zstd"}  # fmt: skip
-KEY_SIZES = ("keySize", "keysize")
-VALUE_SIZES = ("valueSize", "valuesize", "payloadsize")
 MAX_LINES_OF_ENTRY = 10_000
-
-Facts = dict[str, str]
 
 KEYLESS_TOMBSTONES = Remark(
     "kafka-dump-log before 2.4 prints tombstones without their keys: offsets and groups in the answer may be deleted "
@@ -95,7 +109,7 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
 
         text = BatchText(buffer, [partial(field_bytes, name) for name in EMBEDDED])
         while at < len(buffer):
-            if reader.place is not None:
+            if reader.place is not None and reader.place.file:
                 yield from _in_bulk(text, reader.place, at, line)
                 at, line = text.at, text.line
             at, line = yield from _slow_path(reader, buffer, at, line, is_bulk=True)
@@ -134,9 +148,12 @@ def _slow_path(
             if len(entry) > MAX_LINES_OF_ENTRY:
                 yield damaged_line(begun_at, "\n".join(entry).encode(), "it goes on for too many lines")
                 entry = []
-        # Text before the first entry was written by a person.
+        elif TORN_LINE.search(line):
+            yield damaged_line(number, raw, "its beginning is missing")
+        # Other text before the first entry was written by a person.
     yield from reader.entry(begun_at, entry)
     yield from reader.end()
+    yield from reader.lineless.pieces()
     return len(buffer), begun_at
 
 
@@ -156,6 +173,16 @@ class _Open:
     control: bool = False
     missing_columns: set[str] = field(default_factory=set)
 
+    def takes(self, facts: Facts) -> bool:
+        """Return whether the line of a record that follows is of this batch."""
+        try:
+            if self.has_line:
+                return self.seen < number_in(self.facts, "count", default=self.seen + 1) and lies_in(self.facts, facts)
+            rises = not self.records or self.records[-1].offset < number_in(facts, "offset", default=-1)
+        except CorruptRecordError:
+            return self.has_line
+        return rises and have_same_batch(self.facts, facts)
+
 
 class _Reader:
     """Assemble entries to batches."""
@@ -163,6 +190,9 @@ class _Reader:
     def __init__(self) -> None:
         self.place: SegmentPlace | None = SegmentPlace()
         self.batch: _Open | None = None
+        self.is_named = False
+        self.parts = Parts()
+        self.lineless = Lineless()
 
     def entry(self, line: int, lines: list[str]) -> Iterator[SourcePiece]:
         """Process an entry with all its lines."""
@@ -171,7 +201,7 @@ class _Reader:
         first = lines[0]
         if found := FILE_LINE.match(first):
             yield from self.end()
-            self.place = place_of(found["file"].strip())
+            self.place, self.is_named = place_of(found["file"].strip()), True
             if self.place is None:
                 yield Remark(f"left out, as it is of another topic: {found['file'].strip()}")
         elif CRASH_LINE.match(first):
@@ -190,8 +220,9 @@ class _Reader:
             yield from self._record(line, lines)
 
     def _begin(self, line: int, lines: list[str]) -> Iterator[SourcePiece]:
+        lines = [text for text in lines if text != CUT_HERE]
         for text in ("".join(lines), "".join(lines[:1])):
-            facts = _facts(text)
+            facts = facts_in(text)
             if facts is not None and ("isvalid" in facts or text == lines[0]):
                 self.batch = _Open(line, facts, has_line=True)
                 return
@@ -202,6 +233,9 @@ class _Reader:
         batch, self.batch = self.batch, None
         if batch is None or self.place is None:
             return
+        if not self.is_named:
+            self.place, said = self.parts.place_of(batch.line, batch.records)
+            yield from said
         try:
             yield from self._finished(batch, self.place)
         except OffsetsLogError as error:
@@ -209,19 +243,31 @@ class _Reader:
 
     def _finished(self, batch: _Open, place: SegmentPlace) -> Iterator[SourcePiece]:
         facts = batch.facts
-        base = _number(facts, "baseOffset", "offset")
+        base = number_in(facts, "baseOffset", "offset")
         if facts.get("isvalid", facts.get("isValid")) == "false":
             raise CorruptBatchError("its checksum was wrong (isvalid: false)", record_offset=base)
-        magic = _number(facts, "magic", default=2)
+        magic = number_in(facts, "magic", default=2)
         if magic not in (0, 1, 2):
             raise CorruptBatchError(f"magic {magic}", record_offset=base)
-        count = _number(facts, "count", default=batch.seen)
+        count = number_in(facts, "count", default=batch.seen)
         if batch.has_line and batch.seen < (count if magic == 2 else 1):
             error = records_untold(batch.seen, count, is_control=facts.get("isControl") == "true")
             yield Damage(error.at(position=batch.line, record_offset=base), str(facts).encode())
+            if facts.get("isControl") == "true" and not batch.seen:
+                marker = Record(offset=base, position=batch.line, timestamp_ms=time_in(facts), key=None, value=None)
+                batch.records.append(control_record(marker, ControlRecord(UNTOLD, None)))
+                batch.missing_columns.add(OUTCOMES)
         if not batch.records and (magic < 2 or count):
             return
         type_name = next((name for name in TIMESTAMP_TYPES if name in facts), "CreateTime")
+        is_plain = tells_transaction(facts)
+        if not batch.has_line and not (is_plain and "position" in facts):
+            for record in batch.records:
+                one = self.lineless.batch(
+                    place, record, TIMESTAMP_TYPES[type_name], is_control=batch.control, is_plain=is_plain
+                )
+                yield replace(one, missing_columns=one.missing_columns | batch.missing_columns)
+            return
         codec = facts.get("compresscodec", facts.get("compressType", "none")).lower()
         horizon = re.fullmatch(r"OptionalLong\[(\d+)\]", facts.get("deleteHorizonMs", ""))
         is_batch = batch.has_line and magic == 2
@@ -233,24 +279,24 @@ class _Reader:
             compression=CODEC_NAMES.get(codec, codec),
             timestamp_type=TIMESTAMP_TYPES[type_name],
             base_offset=base if is_batch else None,
-            last_offset=_number(facts, "lastOffset") if is_batch else None,
-            max_timestamp_ms=_number(facts, type_name) if is_batch and type_name in facts else None,
+            last_offset=number_in(facts, "lastOffset") if is_batch else None,
+            max_timestamp_ms=number_in(facts, type_name) if is_batch and type_name in facts else None,
             delete_horizon_ms=int(horizon[1]) if horizon else None,
             is_transactional=facts.get("isTransactional") == "true",
             is_control=facts.get("isControl") == "true" or batch.control,
-            producer_id=_number(facts, "producerId", default=-1),
-            producer_epoch=_number(facts, "producerEpoch", default=-1),
-            base_sequence=_number(facts, "baseSequence", "sequence", default=-1),
-            partition_leader_epoch=_number(facts, "partitionLeaderEpoch", default=-1),
+            producer_id=number_in(facts, "producerId", default=-1),
+            producer_epoch=number_in(facts, "producerEpoch", default=-1),
+            base_sequence=number_in(facts, "baseSequence", "sequence", default=-1),
+            partition_leader_epoch=number_in(facts, "partitionLeaderEpoch", default=-1),
         )
-        size_bytes = _number(facts, "size") if batch.has_line and "size" in facts else None
+        size_bytes = number_in(facts, "size") if batch.has_line and "size" in facts else None
         yield SourceBatch(place, made, records, frozenset(batch.missing_columns), size_bytes)
 
     # ----------------------------------------------------------------------------------------- records
 
     def _record(self, line: int, lines: list[str]) -> Iterator[SourcePiece]:
         error: OffsetsLogError | None = None
-        for text, used in _readings(lines):
+        for text, used in readings(lines):
             try:
                 found = self._read_record(line, text)
             except OffsetsLogError as problem:
@@ -258,11 +304,11 @@ class _Reader:
                 continue
             yield from self._take(line, found)
             for number, rest in enumerate(lines[used:], line + used):
-                if rest.strip():
+                if rest.strip() and rest != CUT_HERE:
                     yield damaged_line(number, rest.encode(), "it belongs to no record")
             return
         assert error is not None
-        yield from self._take(line, _Found(_facts_of_record(lines[0]) or {}))
+        yield from self._take(line, _Found(facts_of_record(lines[0]) or {}))
         if isinstance(error, KeylessTombstone):
             yield KEYLESS_TOMBSTONES
         yield Damage(error.at(position=line), "\n".join(lines).encode())
@@ -273,13 +319,15 @@ class _Reader:
         content = CONTENT.search(text)
         control = CONTROL.search(text) if content is None else None
         end = content.start() if content else control.start() if control else len(text)
-        facts = _facts(text[:end])
+        facts = facts_in(text[:end])
         if facts is None:
             raise CorruptRecordError("it is no whole line of a record")
         if facts.get("isvalid", facts.get("isValid")) == "false":
             raise CorruptBatchError("its checksum was wrong (isvalid: false)")
-        offset = _number(facts, "offset", default=self._next_offset())
-        time = _time(facts) if facts.keys() & TIMESTAMP_TYPES.keys() or self.batch is None else _time(self.batch.facts)
+        offset = number_in(facts, "offset", default=self._next_offset())
+        time = (
+            time_in(facts) if facts.keys() & TIMESTAMP_TYPES.keys() or self.batch is None else time_in(self.batch.facts)
+        )
         made = Record(offset=offset, position=line, timestamp_ms=time, key=None, value=None)
         if control is not None:
             if (marker := MARKER.search(text)) is None:
@@ -287,7 +335,7 @@ class _Reader:
             made = control_record(made, ControlRecord(marker["type"], int(marker["epoch"])))
             return _Found(facts, made, is_control=True)
         sizes = Sizes(
-            *(_number(facts, *names) if facts.keys() & {*names} else None for names in (KEY_SIZES, VALUE_SIZES))
+            *(number_in(facts, *names) if facts.keys() & {*names} else None for names in (KEY_SIZES, VALUE_SIZES))
         )
         try:
             key, value, missing_columns = coordinator_bytes(text[end:].lstrip(" ") if content else None, sizes, offset)
@@ -302,13 +350,12 @@ class _Reader:
             return None
         if self.batch.records:
             return self.batch.records[-1].offset + 1
-        return _number(self.batch.facts, "baseOffset", "offset")
+        return number_in(self.batch.facts, "baseOffset", "offset")
 
     def _take(self, line: int, found: _Found) -> Iterator[SourcePiece]:
         """Add a record to its batch; where batches have no line, records of one position and producer form a batch."""
         batch, facts = self.batch, found.facts
-        begins = batch is None or (not batch.has_line and not _same_batch(batch.facts, facts))
-        if begins:
+        if batch is None or not batch.takes(facts):
             yield from self.end()
             batch = self.batch = _Open(line, facts, has_line=False)
         assert batch is not None
@@ -318,7 +365,7 @@ class _Reader:
         yield from found.untold
         if found.record is None:
             return
-        if "offset" not in facts and not _is_dense(batch.facts):
+        if "offset" not in facts and not is_dense(batch.facts):
             batch.missing_columns.add("record_offset")
         batch.records.append(found.record)
 
@@ -332,69 +379,3 @@ class _Found:
     is_control: bool = False
     missing_columns: frozenset[str] = frozenset()
     untold: tuple[Damage, ...] = ()
-
-
-def _readings(lines: list[str]) -> Iterator[tuple[str, int]]:
-    """Yield readings of an entry of several lines, the most likely first, each with the number of lines it takes."""
-    yield (whole := "\n".join(lines)), len(lines)
-    if len(lines) == 1:
-        return
-    if (stripped := whole.rstrip()) != whole:
-        yield stripped, len(lines)
-    yield "".join(lines), len(lines)
-    width = max(map(len, lines))
-    yield "".join(text if len(text) == width else f"{text}\n" for text in lines).rstrip("\n"), len(lines)
-    yield " ".join(text.strip() for text in lines), len(lines)
-    yield lines[0], 1
-
-
-def _facts(text: str) -> Facts | None:
-    """Return the ``name: value`` pairs of a text; None if it holds anything else."""
-    facts: Facts = {}
-    end = 0
-    for found in FACT.finditer(text):
-        if found.start() != end:
-            return None
-        end = found.end()
-        facts.setdefault(found[1], found[2])
-    return None if text[end:].strip() else facts
-
-
-def _facts_of_record(text: str) -> Facts | None:
-    text = text.removeprefix("| ")
-    content = CONTENT.search(text) or CONTROL.search(text)
-    return _facts(text[: content.start()] if content else text)
-
-
-def _same_batch(one: Facts, other: Facts) -> bool:
-    """Return whether two records' lines are of one batch.
-
-    Compressed records have their batch's position; an uncompressed message of magic 0 and 1 has its own.
-    """
-    return all(one.get(name) == other.get(name) for name in ("position", "magic", "producerId", "isTransactional"))
-
-
-def _is_dense(facts: Facts) -> bool:
-    """Return whether the records of a batch fill all its offsets, so that each offset follows from the order."""
-    span = _number(facts, "lastOffset", default=0) - _number(facts, "baseOffset", default=0) + 1
-    return _number(facts, "count", default=1) == span
-
-
-def _time(facts: Facts) -> int:
-    return next((_number(facts, name) for name in TIMESTAMP_TYPES if name in facts), -1)
-
-
-def _number(facts: Facts, *names: str, default: int | None = None) -> int:
-    """Return a fact as a number, under the first of the names that is present.
-
-    Raises:
-        CorruptRecordError: the fact is no number, or it is missing and there is no default.
-    """
-    name = next((name for name in names if name in facts), names[0])
-    if (text := facts.get(name)) is None:
-        if default is None:
-            raise CorruptRecordError(f"it does not tell its {name}")
-        return default
-    if not re.fullmatch(r"-?\d{1,19}", text):
-        raise CorruptRecordError(f"{name} is {text}, no number")
-    return int(text)

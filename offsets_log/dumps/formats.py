@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from offsets_log.dumps import dump_log, events_json, events_parquet, formatter, kcat
+from offsets_log.dumps import client_records, dump_log, events_json, events_parquet, formatter, kcat
 from offsets_log.dumps.source import InMemory, SegmentBuilder, SourcePiece, Store
+from offsets_log.dumps.wrapping import TEXT_BYTES, as_utf8
 from offsets_log.log_format.batch import MAGIC_POSITION, SUPPORTED_MAGICS
 from offsets_log.log_format.segment import Buffer
 
@@ -35,25 +35,30 @@ FORMATS = {
         DumpFormat("jsonl", _in_text(events_json.is_events_json), events_json.read),
         DumpFormat("kcat", kcat.is_kcat, kcat.read),
         DumpFormat("dump-log", _in_text(dump_log.is_dump_log), dump_log.read),
+        DumpFormat("records", _in_text(client_records.is_client_records), client_records.read),
         DumpFormat("formatter", _in_text(formatter.is_formatter), formatter.read),
     )
 }
 
 
-def as_utf8(buffer: Buffer) -> Buffer:
-    """Return a text in UTF-8 without its byte order mark, which Windows' shells write (UTF-8 or UTF-16)."""
-    head = memoryview(buffer)[:3].tobytes()
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return bytes(buffer).decode("utf-16", errors="replace").encode()
-    return memoryview(buffer)[len(codecs.BOM_UTF8) :] if head == codecs.BOM_UTF8 else buffer
-
-
 def guess_format(buffer: Buffer) -> str:
     """Return the format that a file begins like; ``segments`` if there is none."""
+    return known_format(buffer) or SEGMENTS
+
+
+def known_format(buffer: Buffer) -> str | None:
+    """Return the format that a file begins like; None if there is none."""
     head = memoryview(as_utf8(memoryview(buffer)[:HEAD_BYTES])).tobytes()
     if len(head) > MAGIC_POSITION and head[MAGIC_POSITION] in SUPPORTED_MAGICS and head[:1] in b"\x00\x01":
         return SEGMENTS
-    return next((row.name for row in FORMATS.values() if row.is_like(head)), SEGMENTS)
+    return next((row.name for row in FORMATS.values() if row.is_like(head)), None)
+
+
+def is_other_text(buffer: Buffer) -> bool:
+    """Return whether a file is text of no known form."""
+    head = memoryview(as_utf8(memoryview(buffer)[:HEAD_BYTES])).tobytes()
+    is_text = not head.translate(None, TEXT_BYTES)
+    return is_text and bool(head.strip()) and known_format(head) is None
 
 
 def build_segments(

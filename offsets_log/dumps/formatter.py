@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from offsets_log.dumps.json_items import iter_items
 from offsets_log.dumps.kafka_json import UnknownFields, record_bytes
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, Untold, damaged_line, header
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
@@ -27,7 +28,8 @@ from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION, Embedded, encode_embedded
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
 
-OBJECT = re.compile(r'\s*\{"key":')
+OBJECT = re.compile(r'^[\s,\[]*\{\s*"key"\s*:\s*(?:\{|null)', re.MULTILINE)
+LINE_OF_JSON = re.compile(r'\s*\{"key":')
 OFFSET_LINE = re.compile(r"\[(?P<group>[^\n]*),(?P<topic>[^,\n]*),(?P<partition>-?\d{1,10})\]::", re.DOTALL)
 GROUP_LINE = re.compile(r"(?P<group>[^\n]*?)::(?=GroupMetadata\(|\[|NULL\r?$)", re.MULTILINE)
 NO_OFFSET = re.compile(r"\[.*,.*,.*\]")
@@ -65,6 +67,8 @@ ANY_LINE = re.compile(
 )
 OFFSET_TYPES = (b"\x00\x00", b"\x00\x01")
 NO_METADATA = "NO_METADATA"
+RECORD_SEPARATOR = "\x1e"
+"""What ``jq --seq`` prints before each object."""
 SUMMARY = "Processed a total of "
 
 UNTOLD = frozenset(
@@ -98,8 +102,14 @@ Told = tuple[bytes, bytes | None, frozenset[str]]
 
 
 def is_formatter(text: str) -> bool:
-    """Return whether a text begins with a JSON object of a formatter, or has a formatter's line."""
-    return bool(OBJECT.match(text) or ANY_LINE.search(text))
+    """Return whether a text has a JSON object of a formatter, also in an array or printed by jq, or its line."""
+    return bool(LINE_OF_JSON.match(text) or OBJECT.search(text) or ANY_LINE.search(text))
+
+
+def _entries(text: str) -> Iterator[tuple[int, Any]]:
+    """Yield JSON objects, and lines with those that continue them, each with its line number."""
+    is_other_json = not text.lstrip().startswith("{") and OBJECT.search(text) and not ANY_LINE.search(text)
+    yield from iter_items(text) if is_other_json else _lines(text)
 
 
 def read(buffer: Buffer) -> Iterator[SourcePiece]:
@@ -131,11 +141,10 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
         yield Untold(SegmentPlace(), UNTOLD_WITHOUT_OFFSETS)
 
 
-def _entries(text: str) -> Iterator[tuple[int, Any]]:
-    """Yield JSON objects, and lines with those that continue them, each with its line number."""
+def _lines(text: str) -> Iterator[tuple[int, Any]]:
     decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
     while at < len(text):
-        if text[at].isspace():
+        if text[at].isspace() or text[at] == RECORD_SEPARATOR:
             at += 1
             continue
         line, counted = line + text.count("\n", counted, at), at

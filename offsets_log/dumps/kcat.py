@@ -13,11 +13,13 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, damaged_line, header
-from offsets_log.errors import CorruptRecordError, OffsetsLogError
+from offsets_log.dumps.untold import is_commit, untold_batch, untold_commits, untold_marker
+from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
+from offsets_log.log_format.control_record import marker_in
 from offsets_log.log_format.java_text import REPLACEMENT
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
@@ -39,17 +41,29 @@ REMARK = Remark(
 )
 
 
+class Told(NamedTuple):
+    """A record, its partition, and the type of its timestamp."""
+
+    partition: int
+    record: Record
+    timestamp_type: str = "create"
+
+
 def is_kcat(head: bytes) -> bool:
     """Return whether a file begins with one of the three forms."""
     line = head.lstrip().split(b"\n", 1)[0]
     if JSON_BEGINS.match(line):
-        return b'"payload"' in line or b'"offset"' in line
+        return b'"payload"' in line
     return bool(FRAMED.match(head) or ENCODED.match(line))
 
 
 def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield one batch for each record: its real batch is not known."""
-    view, at, line, is_any_read = memoryview(buffer), 0, 1, False
+    yield from batches_of(lambda: _records(memoryview(buffer)))
+
+
+def _records(view: memoryview) -> Iterator[Told | Damage]:
+    at, line = 0, 1
     while at < len(view):
         found = FRAMED.match(view, at)
         end = _end_of_framed(view, found) if found else None
@@ -60,13 +74,44 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
         if raw.strip():
             try:
                 yield _framed(raw, found, at, line) if found and _fits(found, end) else _line(raw, line)
-                is_any_read = True
             except OffsetsLogError as error:
                 yield damaged_line(line, raw, error.problem)
         line += raw.count(b"\n") + 1
         at = end + 1
-    if is_any_read:
+
+
+def batches_of(records: Callable[[], Iterator[Told | Damage]]) -> Iterator[SourcePiece]:
+    """Yield one batch for each record, of which no more than its place is known.
+
+    A consumer that shows transaction markers tells that some transactions were aborted, but not which: what was
+    committed before such a marker may have been of it.
+
+    Args:
+        records: reads them from the beginning, each time it is called.
+    """
+    aborted: dict[int, int] = {}
+    for told in records():
+        if not isinstance(told, Damage) and (marker := marker_in(told.record)) and marker.type == "ABORT":
+            aborted[told.partition] = max(told.record.offset, aborted.get(told.partition, -1))
+    untold = first = count = 0
+    for told in records():
+        if isinstance(told, Damage):
+            yield told
+            continue
+        count += 1
+        place, record = SegmentPlace(f"{OFFSETS_TOPIC}-{told.partition}", told.partition), told.record
+        if marker_in(record):
+            yield untold_marker(place, record, UNTOLD, timestamp_type=told.timestamp_type)
+        elif is_commit(record) and record.offset < aborted.get(told.partition, -1):
+            untold, first = untold + 1, first or record.position
+            yield untold_batch(place, record, UNTOLD, timestamp_type=told.timestamp_type)
+        else:
+            made = header((record,), line=record.position, timestamp_type=told.timestamp_type)
+            yield SourceBatch(place, made, (record,), UNTOLD)
+    if count:
         yield REMARK
+    if untold:
+        yield untold_commits(first, untold, "markers of aborted transactions stand behind")
 
 
 def _end_of_framed(view: memoryview, found: re.Match[bytes]) -> int | None:
@@ -79,22 +124,22 @@ def _fits(found: re.Match[bytes], end: int) -> bool:
     return end == found.end() + max(int(found[4]), 0) + max(int(found[5]), 0)
 
 
-def _framed(raw: bytes, found: re.Match[bytes], at: int, line: int) -> SourceBatch:
+def _framed(raw: bytes, found: re.Match[bytes], at: int, line: int) -> Told:
     partition, offset, time, key_size, value_size = (int(number) for number in found.groups())
     body = raw[found.end() - at :]
     key = None if key_size < 0 else body[:key_size]
     value = None if value_size < 0 else body[max(key_size, 0) :]
-    return _batch(partition, offset, time, "create", key, value, line)
+    return _told(partition, offset, time, "create", key, value, line)
 
 
-def _line(raw: bytes, line: int) -> SourceBatch:
+def _line(raw: bytes, line: int) -> Told:
     if raw.lstrip()[:1] == b"{":
         return _from_json(raw, line)
     found = ENCODED.match(raw)
     if found is None:
         raise CorruptRecordError("it is none of kcat's forms that are read; kcat -J prints one of them")
     partition, offset, time = (int(number) for number in found.groups()[:3])
-    return _batch(partition, offset, time, "create", _decoded(found[4]), _decoded(found[5]), line)
+    return _told(partition, offset, time, "create", _decoded(found[4]), _decoded(found[5]), line)
 
 
 def _decoded(text: bytes) -> bytes | None:
@@ -107,7 +152,7 @@ def _decoded(text: bytes) -> bytes | None:
         raise CorruptRecordError("neither hexadecimal nor base64") from None
 
 
-def _from_json(raw: bytes, line: int) -> SourceBatch:
+def _from_json(raw: bytes, line: int) -> Told:
     if REENCODED.search(raw):
         raise CorruptRecordError("another tool has read its bytes as text, which loses some")
     try:
@@ -122,7 +167,7 @@ def _from_json(raw: bytes, line: int) -> SourceBatch:
     if any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
         raise CorruptRecordError("partition, offset and ts are not all numbers")
     kind = TIMESTAMP_TYPES.get(str(row.get("tstype")), "create")
-    return _batch(*numbers, kind, _raw_bytes(row["key"], "key"), _raw_bytes(row["payload"], "payload"), line)
+    return _told(*numbers, kind, _raw_bytes(row["key"], "key"), _raw_bytes(row["payload"], "payload"), line)
 
 
 def _raw_bytes(text: Any, name: str) -> bytes | None:
@@ -137,9 +182,8 @@ def _raw_bytes(text: Any, name: str) -> bytes | None:
     return raw
 
 
-def _batch(
+def _told(
     partition: int, offset: int, time: int, timestamp_type: str, key: bytes | None, value: bytes | None, line: int
-) -> SourceBatch:
+) -> Told:
     record = Record(offset=offset, position=line, timestamp_ms=time, key=key, value=value)
-    place = SegmentPlace(f"{OFFSETS_TOPIC}-{partition}", partition)
-    return SourceBatch(place, header((record,), line=line, timestamp_type=timestamp_type), (record,), UNTOLD)
+    return Told(partition, record, timestamp_type)

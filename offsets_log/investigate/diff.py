@@ -84,8 +84,9 @@ def changes_between(before: CoordinatorState, after: CoordinatorState) -> tuple[
     """Return what changed in the columns that both states have, and how many offsets did not change."""
     answer = attrgetter(*(name for name in ANSWER if name not in before.missing_columns | after.missing_columns))
 
-    old = {value.key: value for value in before.iter_served()}
-    new = {value.key: value for value in after.iter_served()}
+    unknown = before.untold | after.untold
+    old = {value.key: value for value in before.iter_served() if value.key not in unknown}
+    new = {value.key: value for value in after.iter_served() if value.key not in unknown}
     changes, same = [], 0
     for key, value in new.items():
         earlier = old.pop(key, None)

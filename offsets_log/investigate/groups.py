@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from offsets_log.log_format.java_text import MalformedString
+from offsets_log.log_format.partition_log import OUTCOMES
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS
 from offsets_log.rows.tables import (
@@ -38,6 +39,8 @@ FOLLOWING = {
     "committed_offset": {"offsets", "pending"},
     "is_transactional": {"pending"},
 }
+OF_UNTOLD = frozenset({"offsets", "pending", "last_commit_timestamp_ms", "commit_age_ms"})
+"""Columns of a group of which an offset is untold."""
 """A column of `compact`, `decode` or `rebuild` that a source lacks → the columns here that depend on it."""
 
 
@@ -59,6 +62,7 @@ def groups_rows(
     pending: dict[str, int] = {}
     for value in state.pending:
         pending[value.group] = pending.get(value.group, 0) + 1
+    untold = {group for group, _, _ in state.untold}
     rows = []
     for group_id, group in state.groups.items():
         last_commit_ms = max(commits.get(group_id, ()), default=None)
@@ -76,7 +80,7 @@ def groups_rows(
             "offsets_partition": offsets_partition,
         }
         row |= {"group_base64": to_base64(group_id.raw)} if isinstance(group_id, MalformedString) else {}
-        rows.append(without_missing_columns(row, missing_columns))
+        rows.append(without_missing_columns(row, missing_columns | (OF_UNTOLD if group_id in untold else set())))
     return rows
 
 
@@ -98,7 +102,7 @@ DELETED_BY = {
 GROUPS_OF_A_COMMAND = 100
 
 
-NEEDED_FOR_DELETION = frozenset({"state", "is_transactional"})
+NEEDED_FOR_DELETION = frozenset({"state", "is_transactional", OUTCOMES})
 """Columns without which it is unknown whether a group can be deleted."""
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from offsets_log.errors import ReplayError
 from offsets_log.events import Event, LogEvent
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
-from offsets_log.log_format.batch import time_of
-from offsets_log.log_format.control_record import ControlRecord
+from offsets_log.log_format.batch import UNTOLD_PRODUCER_ID, time_of
+from offsets_log.log_format.control_record import UNTOLD, ControlRecord
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.commit_metadata import decode_commit_metadata
@@ -38,7 +38,12 @@ from offsets_log.rows.tables import (
 HISTORY_COLUMNS = (
     GROUP_COLUMN,
     *TOPIC_PARTITION_COLUMNS,
-    Column("event", "string", "commit, tombstone, transaction_committed, transaction_aborted, group_gone, group_back"),
+    Column(
+        "event",
+        "string",
+        "commit, tombstone, transaction_committed, transaction_aborted, transaction_ended (a text does not tell how), "
+        "group_gone, group_back",
+    ),
     Column("record_offset", "bigint", "offset of the record in the offsets partition"),
     Column("timestamp_ms", "bigint", "time of the record; null if it has none"),
     Column("committed_offset", "bigint", "what the record commits; null if it is no commit"),
@@ -51,7 +56,11 @@ HISTORY_COLUMNS = (
     ),
     Column("commit_timestamp_ms", "bigint", "when it was committed"),
     Column("producer_id", "bigint", "producer of a transaction; null for a plain record"),
-    Column("transaction", "string", "outcome of the transaction: committed, aborted, open; null for a plain record"),
+    Column(
+        "transaction",
+        "string",
+        "outcome of the transaction: committed, aborted, open, unknown; null for a plain record",
+    ),
     Column("effective_offset", "bigint", "what OffsetFetch answers after this record; null if nothing"),
     Column("effective_record_offset", "bigint", "record offset of the commit that is then served"),
     Column(
@@ -89,6 +98,7 @@ class Entry:
         outcome: the outcome of its transaction; None for a plain record.
         before, effective: what is answered before and after it.
         holders: who held what at that time.
+        is_untold: whether the source does not tell what is answered before or after it.
     """
 
     key: GroupTopicPartition
@@ -101,11 +111,12 @@ class Entry:
     producer_id: int | None = None
     outcome: str | None = None
     holders: Holders = NOBODY
+    is_untold: bool = False
 
     @property
     def change(self) -> str | None:
-        """How the answer changed; None if it did not."""
-        return change_of(self.before, self.effective)
+        """How the answer changed; None if it did not, or if that is not known."""
+        return None if self.is_untold else change_of(self.before, self.effective)
 
 
 @dataclass(slots=True)
@@ -132,13 +143,14 @@ class History:
         self._shows_key = shows_key
         self._groups: dict[str, _Group] = {}
         self._open: dict[int, list[Entry]] = {}
+        self._untold: set[GroupTopicPartition] = set()
 
     def read(self, events: Iterable[LogEvent], *, on_damage: Callable[..., None]) -> None:
         """Read the events of the partition, in log order."""
         replay_into(self.state, self._watch(events), on_damage=on_damage)
-        for entries in self._open.values():
+        for producer_id, entries in self._open.items():
             for entry in entries:
-                entry.outcome = "open"
+                entry.outcome = "unknown" if producer_id == UNTOLD_PRODUCER_ID else "open"
 
     def hand_over(self) -> list[Entry]:
         """Return the entries so far, and keep only what those that follow need."""
@@ -198,11 +210,14 @@ class History:
 
     def _note(self, event: Event, record: CoordinatorRecord, group: _Group, before: OffsetAndMetadata | None) -> None:
         """Note a commit or tombstone that has been replayed."""
-        batch, record_offset = event.batch, event.record.offset
+        batch, record_offset, key = event.batch, event.record.offset, record.group_topic_partition
+        was_untold = key in self._untold
+        (self._untold.add if batch.producer_id == UNTOLD_PRODUCER_ID else self._untold.discard)(key)
         name = "tombstone" if record.is_tombstone else "commit"
-        entry = self._entry(event, name, record.group_topic_partition, before)
+        entry = self._entry(event, name, key, before)
+        entry.is_untold |= was_untold
         if self.state.profile.is_transactional(batch):
-            entry.producer_id = batch.producer_id
+            entry.producer_id = None if batch.producer_id == UNTOLD_PRODUCER_ID else batch.producer_id
             self._open.setdefault(batch.producer_id, []).append(entry)
         if not record.is_tombstone:
             entry.value = offset_and_metadata(record, record_offset, batch.producer_id, batch.producer_epoch)
@@ -213,6 +228,8 @@ class History:
     def _entry(self, event: Event, name: str, key: GroupTopicPartition, before: OffsetAndMetadata | None) -> Entry:
         record = event.record
         entry = Entry(key, name, record.offset, record.timestamp_ms, before, self._effective(key))
+        if key in self._untold:
+            entry.effective, entry.is_untold = None, True
         self.entries.append(entry)
         return entry
 
@@ -230,15 +247,18 @@ class History:
 
     def _saw_marker(self, event: Event, control: ControlRecord) -> Iterator[LogEvent]:
         producer_id = event.batch.producer_id
-        ends = control.ends_transaction or self.state.profile.unknown_marker_aborts
+        is_untold = control.type == UNTOLD
+        ends = is_untold or control.ends_transaction or self.state.profile.unknown_marker_aborts
         entries = self._open.pop(producer_id, []) if ends else []
         before = {entry.key: self._effective(entry.key) for entry in entries}
         yield event
-        outcome = "committed" if control.type == "COMMIT" else "aborted"
+        outcome = "unknown" if is_untold else "committed" if control.type == "COMMIT" else "aborted"
+        if is_untold:
+            self._untold |= before.keys()
         for entry in entries:
             entry.outcome = outcome
         for key, answered in before.items():
-            entry = self._entry(event, f"transaction_{outcome}", key, answered)
+            entry = self._entry(event, "transaction_ended" if is_untold else f"transaction_{outcome}", key, answered)
             entry.producer_id, entry.outcome = producer_id, outcome
 
     def _note_others(

@@ -26,6 +26,11 @@ from offsets_log.log_format.compression import Codec, codec_name, codec_of
 
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
+UNTOLD_PRODUCER_ID = -2
+"""Stands in segments made from texts for the producer of commits of which it is not told whether a transaction held
+them, and how it ended."""
+UNTOLD_ENDED_ID = -3
+"""Stands there for the producer whose transaction a marker ended."""
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_PARTITION_LEADER_EPOCH = -1

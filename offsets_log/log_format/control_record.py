@@ -23,9 +23,15 @@ CONTROL_TYPES = {
     4: "SNAPSHOT_FOOTER",
     5: "KRAFT_VERSION",
     6: "KRAFT_VOTERS",
+    0x7FFE: "UNTOLD",
 }
+"""By their numbers. No broker writes ``UNTOLD``: it stands in segments made from texts for the end of a transaction of
+which these do not tell whether it was committed."""
 UNKNOWN_CONTROL_TYPE = 0x7FFF
+UNTOLD = "UNTOLD"
 END_TRANSACTION = frozenset({"ABORT", "COMMIT"})
+MARKER_KEYS = (bytes(4), bytes(3) + b"\x01")
+MARKER_VALUE_BYTES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +83,9 @@ def control_record(record: Record, control: ControlRecord) -> Record:
         key=p.build(CONTROL_KEY, {"version": 0, "type": number}, "control.key"),
         value=p.build(END_TXN_MARKER, marker, "control.value") if control.ends_transaction else b"",
     )
+
+
+def marker_in(record: Record) -> ControlRecord | None:
+    """Return the transaction marker that a record is; no record of data has a key of 4 and a value of 6 bytes."""
+    is_one = record.value is not None and len(record.value) == MARKER_VALUE_BYTES and record.key in MARKER_KEYS
+    return decode_control_record(record) if is_one else None

@@ -17,6 +17,9 @@ from offsets_log.log_format.segment import Buffer, Search, Tail, iter_batches
 POSITION, BYTES = "position", "bytes"
 """Names in `Segment.missing_columns` for facts of the files themselves: where a record lies, and how many bytes it
 takes."""
+OUTCOMES = "transaction outcomes"
+"""Name in `Segment.missing_columns` where of some commits it is not told whether they took effect: these are the
+commits of `UNTOLD_PRODUCER_ID`."""
 
 
 class Contents(Protocol):
@@ -44,6 +47,7 @@ class Segment:
         zeros_behind: how many such zeros follow.
         modified_ms: when the file was last written; None where nothing tells.
         is_of_broken: whether it comes from an archive that cannot be read to its end, and may have gone on.
+        is_restored: whether the file itself has other bytes: those of a copy through a terminal.
     """
 
     file: str
@@ -54,6 +58,7 @@ class Segment:
     zeros_behind: int = 0
     modified_ms: int | None = None
     is_of_broken: bool = False
+    is_restored: bool = False
 
     @property
     def buffer(self) -> Buffer:

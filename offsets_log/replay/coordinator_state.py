@@ -15,7 +15,7 @@ from operator import attrgetter
 
 from offsets_log.replay.group import Group
 from offsets_log.replay.groups import GROUP_METADATA, add_simple_groups, replay_timeline
-from offsets_log.replay.partial import OffsetAndMetadata, PartialState
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import Timeline
@@ -53,6 +53,8 @@ class CoordinatorState:
         missing_columns: columns that the log's source does not have; they are null in rows.
         hidden_groups: names of groups that exist in the log but are not in ``groups``: not shown, or not served.
         hidden_pending: offsets of open transactions that are not in ``pending``: not shown.
+        untold: keys of offsets that nobody can tell from this source, as it does not tell of their last commit
+            whether it took effect. They are in none of the others.
     """
 
     profile: Profile
@@ -65,6 +67,7 @@ class CoordinatorState:
     missing_columns: frozenset[str] = frozenset()
     hidden_groups: frozenset[str] = frozenset()
     hidden_pending: tuple[OffsetAndMetadata, ...] = ()
+    untold: frozenset[GroupTopicPartition] = frozenset()
 
     def iter_served(self) -> Iterator[OffsetAndMetadata]:
         """Yield the committed offsets of groups that exist."""
@@ -88,6 +91,7 @@ class CoordinatorState:
             committed=tuple(filter(is_shown, self.committed)),
             pending=tuple(filter(is_shown, self.pending)),
             hidden_pending=(*self.hidden_pending, *filterfalse(is_shown, self.pending)),
+            untold=frozenset(key for key in self.untold if group(key[0]) and topic(key[1])),
         )
 
     def holdings(self) -> Holdings:
@@ -110,27 +114,30 @@ class CoordinatorState:
 
     def emptied(self) -> CoordinatorState:
         """Return the state with no groups and offsets left in it."""
-        return replace(self, groups={}, committed=(), pending=(), hidden_groups=self.hidden_groups | self.groups.keys())
+        hidden_groups = self.hidden_groups | self.groups.keys()
+        return replace(self, groups={}, committed=(), pending=(), untold=frozenset(), hidden_groups=hidden_groups)
 
 
 def finish(state: PartialState) -> CoordinatorState:
     """Compute the state of a whole log, read from its first record on."""
     committed, pending = tuple(state.iter_committed()), tuple(state.iter_pending())
+    untold = frozenset(state.iter_untold())
     groups, problems = settle_groups(
         state.profile,
         state.timelines,
         committed={value.group for value in committed},
-        pending={value.group for value in pending},
+        pending={group for group, _, _ in (*untold, *(value.key for value in pending))},
         end_offset=state.end_offset,
     )
     return CoordinatorState(
         profile=state.profile,
         groups=groups,
-        committed=committed,
+        committed=tuple(value for value in committed if value.key not in untold) if untold else committed,
         pending=pending,
         problems=in_order((*state.problems, *problems)),
         topic_names=state.topic_names,
         end_offset=state.end_offset,
+        untold=untold,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from offsets_log.errors import Damage
 from offsets_log.events import BatchEnd, BatchStart, Event, LogEnd, LogEvent
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.control_record import UNTOLD
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.partial import (
     EndTransactionMarker,
@@ -108,10 +109,9 @@ def _replay_control(state: State, event: Event, on_damage: OnDamage) -> None:
         state.problems.append(Problem(event.record.offset, "records:C2", event.damage.error.problem))
         return
     assert event.control is not None
-    if event.control.ends_transaction or state.profile.unknown_marker_aborts:
-        state.add_marker(
-            event.batch.producer_id, EndTransactionMarker(event.control.type == "COMMIT", event.record.offset)
-        )
+    if event.control.type == UNTOLD or event.control.ends_transaction or state.profile.unknown_marker_aborts:
+        commit = None if event.control.type == UNTOLD else event.control.type == "COMMIT"
+        state.add_marker(event.batch.producer_id, EndTransactionMarker(commit, event.record.offset))
 
 
 def _replay_data(state: State, event: Event, on_damage: OnDamage) -> None:

@@ -33,6 +33,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from offsets_log.log_format.batch import UNTOLD_PRODUCER_ID
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
@@ -119,9 +120,9 @@ class KeyState:
 
 @dataclass(frozen=True, slots=True)
 class EndTransactionMarker:
-    """The end of a transaction."""
+    """The end of a transaction; ``commit`` is None where a text does not tell whether it was committed."""
 
-    commit: bool
+    commit: bool | None
     record_offset: int
 
 
@@ -190,7 +191,9 @@ class PartialState:
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """Replay the end of a transaction; the next one of this producer starts with nothing (``L-15``)."""
         producer = self._producer(producer_id)
-        if marker.commit:
+        if marker.commit is None:
+            self._producer(UNTOLD_PRODUCER_ID).open |= producer.open
+        elif marker.commit:
             for value in producer.open.values():
                 self._apply(value, marker)
         producer.open = {}
@@ -251,9 +254,12 @@ class PartialState:
         state.committed, state.number = value, number
 
     def _apply(self, value: OffsetAndMetadata, marker: EndTransactionMarker) -> None:
-        held = self._key(value.key)
-        if held.committed is None or self._is_later(value, held, held.committed):
+        if self._would_take(value):
             self._commit(value._replace(applied_offset=marker.record_offset))
+
+    def _would_take(self, value: OffsetAndMetadata) -> bool:
+        held = self._key(value.key)
+        return held.committed is None or self._is_later(value, held, held.committed)
 
     def _is_later(self, value: OffsetAndMetadata, held: KeyState, committed: OffsetAndMetadata) -> bool:
         if self.profile.latest_by == "marker":
@@ -279,6 +285,16 @@ class PartialState:
         """Yield the committed offset of every GroupTopicPartition that has one."""
         return (state.committed for state in self.keys.values() if state.committed is not None)
 
+    def iter_untold(self) -> Iterator[GroupTopicPartition]:
+        """Yield keys whose answer would be another if the commits of `UNTOLD_PRODUCER_ID` had taken effect."""
+        untold = self.producers.get(UNTOLD_PRODUCER_ID, ProducerState())
+        return (key for key, value in untold.open.items() if self._would_take(value))
+
     def iter_pending(self) -> Iterator[OffsetAndMetadata]:
         """Yield values of transactions that were open at the end of the run."""
-        return (value for producer in self.producers.values() for value in producer.open.values())
+        return (
+            value
+            for producer_id, producer in self.producers.items()
+            if producer_id != UNTOLD_PRODUCER_ID
+            for value in producer.open.values()
+        )

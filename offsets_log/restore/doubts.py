@@ -41,6 +41,16 @@ def of_damage(corrupt: int, unsupported: int) -> Iterator[str]:
         )
 
 
+def of_untold(rows: Sequence[Row]) -> Iterator[str]:
+    """Describe offsets that a text does not tell, as rows of ``compact``."""
+    if rows:
+        groups = dict.fromkeys(row["group"] for row in rows)
+        yield (
+            "offsets that are left out, because it is not told whether their last commits took effect: "
+            f"{len(rows)} of {counted(len(groups), 'group')}: {named(groups)}"
+        )
+
+
 def of_doubtful(rows: Sequence[Row]) -> Iterator[str]:
     """Describe the rows of `doubtful_rows`."""
     if rows:

@@ -95,6 +95,7 @@ def make_plan(
     plan["doubts"] = [
         *unread,
         *doubts.of_damage(corrupt, unsupported),
+        *doubts.of_untold(document.get("untold", ())),
         *doubts.of_doubtful(doubtful),
         *notes,
         *doubts.of_sources(frozenset().union(*(part.log.missing_columns for part in memory.parts))),

@@ -16,6 +16,7 @@ import orjson
 
 from offsets_log.errors import Damage
 from offsets_log.events import Event
+from offsets_log.log_format.batch import NO_PRODUCER_ID
 from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.messages.commit_metadata import decode_commit_metadata
@@ -26,6 +27,9 @@ from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import OffsetAndMetadata
 
 Row = dict[str, Any]
+
+UNTOLD_OF_PRODUCERS = frozenset({"producer_id", "producer_epoch"})
+"""Columns that are null where a text does not tell a record's batch."""
 
 TIME_SUFFIXES = ("timestamp_ms", "_at_ms")
 SPAN_SUFFIXES = ("age_ms", "behind_ms", "duration_ms")
@@ -179,7 +183,7 @@ def with_raw_texts(row: Row, names: Iterable[str]) -> Row:
 def committed_rows(
     state: CoordinatorState, offsets_partition: int | None, *, orphans: bool, unstable: bool
 ) -> Iterator[Row]:
-    """Yield one row for each served offset of a partition.
+    """Yield one row for each served offset of a partition, and one with nulls for each that is untold.
 
     Args:
         orphans: include offsets of groups that do not exist.
@@ -190,6 +194,16 @@ def committed_rows(
     for value in state.committed if orphans else state.iter_served():
         row = offset_row(value, offsets_partition, state.missing_columns)
         yield row | {"unstable": value.key in pending if tells_pending else None} if unstable else row
+    for row in untold_rows(state, offsets_partition):
+        yield row | {"unstable": None} if unstable else row
+
+
+def untold_rows(state: CoordinatorState, offsets_partition: int | None) -> Iterator[Row]:
+    """Yield one row of `COMPACT_COLUMNS` for each untold offset: all that depends on its commit is null."""
+    nothing: Row = {column.name: None for column in COMPACT_COLUMNS}
+    for group, topic, partition in state.untold:
+        row = nothing | {"group": group, "topic": topic, "partition": partition, "offsets_partition": offsets_partition}
+        yield with_raw_texts(row, ("group", "topic"))
 
 
 def offset_row_order(row: Row) -> tuple[str, str, int, int]:
@@ -223,11 +237,11 @@ def decoded_row(event: Event, *, expand: bool = False) -> Row:
         case Event(control=ControlRecord() as control):
             row |= {"record_type": None, "name": None, "control": control_json(control)}
         case Event(decoded=CoordinatorRecord() as decoded):
-            row |= _decoded_columns(decoded)
+            row |= decoded_columns(decoded)
             if expand:
                 _expand_members(decoded, row["value"])
         case Event(state=(StateRecord() | MirrorMakerRecord()) as state):
-            row |= _decoded_columns(state)
+            row |= decoded_columns(state)
         case Event(damage=Damage(error)):
             row |= _raw_columns(record.key, record.value, event.topic) | {"error": str(error)}
     if record.headers:
@@ -235,6 +249,8 @@ def decoded_row(event: Event, *, expand: bool = False) -> Row:
             {"key": key, "value_base64": None if value is None else to_base64(value)} for key, value in record.headers
         ]
     missing_columns = event.segment.missing_columns
+    if batch.producer_id < NO_PRODUCER_ID:
+        missing_columns |= UNTOLD_OF_PRODUCERS if batch.is_control else UNTOLD_OF_PRODUCERS | {"is_transactional"}
     return (
         {name: None if name in missing_columns else _told(value, missing_columns) for name, value in row.items()}
         if missing_columns
@@ -258,7 +274,8 @@ def control_json(control: ControlRecord) -> Row:
     return {"type": control.type, "coordinatorEpoch": control.coordinator_epoch}
 
 
-def _decoded_columns(decoded: CoordinatorRecord | StateRecord | MirrorMakerRecord) -> Row:
+def decoded_columns(decoded: CoordinatorRecord | StateRecord | MirrorMakerRecord) -> Row:
+    """Return what a record's key and value say."""
     row: Row = {
         "record_type": decoded.record_type,
         "name": decoded.name,

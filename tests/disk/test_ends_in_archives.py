@@ -10,8 +10,9 @@ from contextlib import suppress
 
 import pytest
 
-from offsets_log.disk.archives import MAX_OFFSET, unpack
+from offsets_log.disk.archives import unpack
 from offsets_log.disk.folder import Folder
+from offsets_log.disk.members import MAX_OFFSET
 from offsets_log.disk.tails import CHUNK_BYTES, TAIL_BYTES, read_tail
 from offsets_log.errors import Damage, InputError
 from tests.disk.logs import batch, name, segment

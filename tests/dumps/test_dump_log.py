@@ -134,7 +134,10 @@ def test_skip_record_metadata_leaves_out_what_a_marker_says(
     assert "a transaction marker; whether it commits or aborts" in result.stderr
     found = [json.loads(line) for line in result.stdout.split("\n") if line]
     places = [(row["record_offset"], row["key"]) for row in rows("decode", segment) if not row["is_control"]]
-    assert [(row["record_offset"], row["key"]) for row in found] == places
+    assert [(row["record_offset"], row["key"]) for row in found if not row["is_control"]] == places
+    ends = [(row["record_offset"], row["producer_id"]) for row in found if row["is_control"]]
+    assert ends == [(row["record_offset"], row["producer_id"]) for row in controls]
+    assert all(row["control"] == {"type": "UNTOLD"} for row in found if row["is_control"])
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,10 @@ def test_text_without_the_decoder_is_said_to_lack_it(name: str, words: str) -> N
 
 def test_bytes_printed_as_text_come_back_where_none_was_lost() -> None:
     key, value = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", b"\x00\x02" + bytes(7) + b"\x05\x00\x02hm" + bytes(8)
-    line = b"offset: 4 position: 0 CreateTime: 7 isvalid: true keysize: %d valuesize: %d magic: 2 key: %s payload: %s\n"
+    line = (
+        b"offset: 4 position: 0 CreateTime: 7 isvalid: true keysize: %d valuesize: %d magic: 2 producerId: -1 "
+        b"isTransactional: false key: %s payload: %s\n"
+    )
     (row,) = rows("compact", "-", stdin=line % (len(key), len(value), key, value))
     assert (row["group"], row["committed_offset"], row["metadata"], row["record_offset"]) == ("g", 5, "hm", 4)
 

@@ -148,7 +148,7 @@ class ColumnarState:
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """Implement `PartialState.add_marker`."""
         s = self.arrays
-        while not _mark_one(s.all, producer_id, int(marker.commit), marker.record_offset):
+        while not _mark_one(s.all, producer_id, bool(marker.commit), marker.record_offset):
             self.grow()
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:

@@ -1,0 +1,175 @@
+"""Texts of kafka-dump-log without all their lines of batches: what became of commits is unknown, and never guessed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.runs import run
+from tests.conftest import json_lines
+
+Key = tuple[str, int]
+WHOLE: dict[Key, int | None] = {("stock", 0): 110, ("stock", 1): 7, ("other", 0): 9}
+ALL_UNKNOWN: dict[Key, int | None] = {("stock", 0): None, ("stock", 1): None, ("stock", 2): None}
+
+
+def lines_of(field: Path, name: str = "whole.txt") -> list[str]:
+    return (field / "text-without-batch-lines" / name).read_text().splitlines(keepends=True)
+
+
+def compacted(text: str, status: int, *options: str) -> tuple[dict[Key, int | None], str]:
+    result = run("compact", "-", "-o", "jsonl", *options, stdin=text.encode())
+    assert result.exit_code == status, result.stderr
+    rows = list(json_lines(result.stdout))
+    return {(row["group"], row["partition"]): row["committed_offset"] for row in rows}, result.stderr
+
+
+def is_record(line: str) -> bool:
+    return line.startswith("| ")
+
+
+CUTS: dict[str, tuple[Callable[[list[str]], list[str]], dict[Key, int | None]]] = {
+    "grep GROUP": (lambda lines: [line for line in lines if "stock" in line and is_record(line)], ALL_UNKNOWN),
+    "grep '^|'": (lambda lines: [line for line in lines if is_record(line)], ALL_UNKNOWN | {("other", 0): 9}),
+    "grep -v '^baseOffset'": (
+        lambda lines: [line for line in lines if not line.startswith("baseOffset")], ALL_UNKNOWN | {("other", 0): 9}
+    ),
+    "tail, from a record's line on": (
+        lambda lines: lines[next(i for i, line in enumerate(lines) if line.startswith("| offset: 6 ")) :],
+        {("stock", 0): None, ("other", 0): 9},
+    ),
+    "one line of a batch is missing": (
+        lambda lines: [line for line in lines if not line.startswith("baseOffset: 6 ")], WHOLE | {("stock", 0): None}
+    ),
+    "grep -e ^baseOffset -e GROUP, so that markers are missing": (
+        lambda lines: [line for line in lines if line.startswith("baseOffset") or "stock" in line],
+        {("stock", 0): None, ("stock", 1): None},
+    ),
+    "one marker is missing, which may have committed": (
+        lambda lines: [line for line in lines if not line.startswith("| offset: 7 ")], WHOLE | {("stock", 0): None}
+    ),
+    "grep -A1, with lines between": (
+        lambda lines: [text for line in lines if is_record(line) for text in (line, "--\n")],
+        ALL_UNKNOWN | {("other", 0): 9},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CUTS)
+@pytest.mark.parametrize("profile", ["modern", "classic"])
+def test_what_depends_on_a_commit_of_unknown_fate_is_unknown(field: Path, name: str, profile: str) -> None:
+    cut, expected = CUTS[name]
+    found, _ = compacted("".join(cut(lines_of(field))), 3, "--profile", profile)
+    assert found == expected
+
+
+def test_the_whole_text_tells_all(field: Path) -> None:
+    assert compacted("".join(lines_of(field)), 0)[0] == WHOLE
+
+
+@pytest.mark.parametrize("name", ["grep-group.txt", "grep-records.txt", "tail.txt"])
+def test_one_sentence_says_what_to_keep(field: Path, name: str) -> None:
+    file = field / "text-without-batch-lines" / name
+    for command in (
+        ["compact"], ["groups"], ["history", "-g", "*"], ["info"], ["rebuild"], ["top"], ["decode"], ["check"],
+        ["report"],
+    ):  # fmt: skip
+        more = ["--to", str(file.parent / f"{name}-{command[0]}.html")] if command == ["report"] else []
+        result = run(*command, str(file), *more)
+        assert result.exit_code == 3, (command, result.stderr)
+        assert result.stderr.count("Next time keep the whole text of kafka-dump-log") == 1, command
+        assert re.search(r"from line 1 on \d+ lines? of (a record|records)", result.stderr)
+    for command in (["expire"], ["serve"]):
+        result = run(*command, str(file))
+        assert (result.exit_code, "transaction outcomes" in result.stderr) == (1, True), command
+
+
+def test_groups_history_and_decode_say_unknown(field: Path) -> None:
+    text = "".join(lines_of(field, "grep-group.txt")).encode()
+    (group,) = json_lines(run("groups", "-", stdin=text).stdout)
+    assert [group[name] for name in ("group", "offsets", "pending", "last_commit_timestamp_ms")] == [
+        "stock",
+        *[None] * 3,
+    ]
+    rows = [row for row in json_lines(run("history", "-", "-g", "stock", stdin=text).stdout) if row["partition"] == 0]
+    assert [
+        (row["record_offset"], row["committed_offset"], row["transaction"], row["effective_offset"], row["change"])
+        for row in rows
+    ] == [
+        (0, 100, None, 100, "new"), (1, 140, "unknown", None, None), (5, 110, None, 110, None),
+        (6, 200, "unknown", None, None),
+    ]  # fmt: skip
+    assert not any(row["producer_id"] for row in rows)
+    decoded = list(json_lines(run("decode", "-", stdin=text).stdout))
+    assert [row["is_transactional"] for row in decoded] == [False, None, None, False, None, None]
+    assert [row["producer_id"] for row in decoded] == [-1, None, None, -1, None, None]
+
+
+def test_a_marker_whose_record_is_missing_ends_its_transaction_somehow(field: Path) -> None:
+    cut, _ = CUTS["one marker is missing, which may have committed"]
+    result = run("history", "-", "-g", "stock", stdin="".join(cut(lines_of(field))).encode())
+    rows = [row for row in json_lines(result.stdout) if row["partition"] == 0]
+    assert [(row["event"], row["transaction"], row["effective_offset"]) for row in rows[-2:]] == [
+        ("commit", "unknown", 110), ("transaction_ended", "unknown", None),
+    ]  # fmt: skip
+
+
+def test_rescue_leaves_them_out_and_says_so(field: Path, tmp_path: Path) -> None:
+    to = tmp_path / "rescued"
+    result = run("rescue", str(field / "text-without-batch-lines" / "grep-records.txt"), "--to", str(to))
+    assert result.exit_code == 3
+    plan = json.loads((to / "plan.json").read_text())
+    assert [(row["group"], row["committed_offset"]) for row in plan["offsets"]] == [("other", 9)]
+    assert any("are left out, because it is not told whether" in doubt and "stock" in doubt for doubt in plan["doubts"])
+
+
+def test_rebuild_and_diff_know_them_too(field: Path) -> None:
+    folder = field / "text-without-batch-lines"
+    document = json.loads(run("rebuild", str(folder / "grep-records.txt"), "-o", "json").stdout)
+    assert [(row["group"], row["committed_offset"]) for row in document["offsets"]] == [("other", 9)]
+    assert [row["partition"] for row in document["untold"]] == [0, 1, 2]
+    result = run("diff", str(folder / "grep-records.txt"), str(folder / "tail.txt"))
+    assert not {"200", "140"} & set(result.stdout.split(","))
+
+
+def test_lines_of_two_partitions_without_names_of_files_are_two_logs(field: Path) -> None:
+    """A group lives in one partition: nothing of the second is lost because its offsets begin anew."""
+    lines = [line for line in lines_of(field) if not line.startswith(("Dumping", "Log starting"))]
+    other = [line.replace("stock", "fruit").replace('"other"', '"third"') for line in lines]
+    found, told = compacted("".join(lines + other), 0)
+    assert found == WHOLE | {(("fruit" if key[0] == "stock" else "third"), key[1]): WHOLE[key] for key in WHOLE}
+    assert "offsets begin anew" in told
+    records, _ = compacted("".join(line for line in lines + other if is_record(line)), 3)
+    assert records[("other", 0)] == records[("third", 0)] == 9
+    assert len(records) == 8
+
+
+@pytest.mark.parametrize("order", [sorted, lambda lines: lines[::-1]], ids=["sort", "tac"])
+def test_lines_in_another_order_are_told(field: Path, order: Callable[[list[str]], list[str]]) -> None:
+    lines = order([line for line in lines_of(field) if is_record(line)] * 2)
+    _, told = compacted("".join(lines), 3)
+    assert told.count("a group's lines stand in several places of the text") == 1
+
+
+def test_a_line_of_which_only_the_beginning_is_missing_is_told(field: Path) -> None:
+    text = "".join(lines_of(field))
+    at = text.index("| offset: 5 ") + 150
+    found, told = compacted(text[at:], 3)
+    assert "position 1: its beginning is missing" in told
+    assert found[("other", 0)] == 9
+
+
+def test_sequence_and_epoch_tell_that_a_record_is_of_no_transaction() -> None:
+    """``MemoryRecordsBuilder`` refuses a transaction's records without them; plain ones may have a sequence."""
+    line = (
+        '| offset: {} CreateTime: 1 keySize: 12 valueSize: 24 {} headerKeys: [] key: {{"type":"1","data":{{"group":"g",'
+        '"topic":"t","partition":{}}}}} payload: {{"version":"3","data":{{"offset":5,"leaderEpoch":-1,"metadata":"",'
+        '"commitTimestamp":1}}}}\n'
+    )
+    facts = ["sequence: -1", "sequence: 0", "isTransactional: false", "producerEpoch: -1"]
+    found, _ = compacted("".join(line.format(i, fact, i) for i, fact in enumerate(facts)), 3)
+    assert found == {("g", 0): 5, ("g", 1): None, ("g", 2): 5, ("g", 3): 5}
