@@ -25,7 +25,7 @@ EXPANDED_TYPE = "consumer"
 """Protocol type of groups for whose members the tool shows these fields as JSON, where they parse."""
 
 STATUS = "transactionStatus"
-"""A name since 4.4, before a number."""
+"""A name since 4.4, before a number (``K44-54``)."""
 
 TIMESTAMP_TYPE_NAMES = {"create": "CreateTime", "log_append": "LogAppendTime", "none": "NoTimestampType"}
 
