@@ -138,6 +138,7 @@ printf '\\nGROUP TOPIC\\n{said}\\n'
 def test_the_script_uses_files_where_the_tool_takes_them(
     options: str, is_exact: bool, said: str, status: int, tmp_path: Path
 ) -> None:
+    """``K44-53``: an earlier tool takes times, a partition in a call."""
     rows = [plan_row(group=group, partition=number) for group in ("a\0b", "c/d 'e") for number in (0, 1)]
     for name, pieces in share_groups.files(rows):
         (tmp_path / name).parent.mkdir(exist_ok=True)
