@@ -1,8 +1,8 @@
-"""What Kafka 4.4.0 itself says of its messages, as `record_messages` has taken it out of its jars.
+"""What the newest release of Kafka itself says of its messages, as `record_messages` has taken it out of its jars.
 
 The file holds the descriptions of requests and responses that there are tables of (``common/message`` of kafka-clients,
 comments and texts left out), the error codes, and of versions that kio does not know bytes that Kafka's own classes
-(`Messages.java`) wrote for random messages.
+wrote for random messages.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
-VERSION = "4.4.0"
-FILE = Path(__file__).with_name(f"messages-{VERSION}.json.xz")
+(FILE,) = Path(__file__).parent.glob("messages-*.json.xz")
 
 
 @cache
 def kafkas_own() -> Json:
-    """The parts ``messages`` (by name), ``errors`` (name by code, as text) and ``examples``."""
+    """Return its parts.
+
+    They are ``messages`` (by name), ``errors`` (name by code, as text), ``examples``, and ``unwritten``: names and
+    versions that a description has and no class, which only jars have that somebody made up.
+    """
     found: Json = json.loads(lzma.decompress(FILE.read_bytes()))
     return found

@@ -1,35 +1,26 @@
-"""Makes the file of `kafkas_own` from Kafka's jars.
+"""Makes the file of `kafkas_own` from Kafka's jars, in place of that of another release.
 
-python -m tests.protocol.record_messages
+python -m tests.protocol.record_messages X.Y.Z [JARS]
 """
 
 from __future__ import annotations
 
 import json
 import lzma
-import re
-import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
 from offsets_log.messages.schema import Message
-from tests.coordinator.broker import compiled, jars
-from tests.protocol.kafkas_own import FILE, VERSION, Json
+from tests.protocol.kafkas_own import FILE, Json
 from tests.protocol.test_tables import EVERY_API, is_known_to_kio, struct_values
+from tools.release_drift.jars import jars_of
+from tools.release_drift.java import facts_of, run_java
 
-PROGRAM = Path(__file__).with_name("Messages.java")
 EXAMPLES = 12
 """Random messages of each kind."""
-
-
-def _descriptions(jar: Path, names: set[str]) -> dict[str, Json]:
-    with zipfile.ZipFile(jar) as packed:
-        texts = {name: packed.read(f"common/message/{name}.json").decode() for name in sorted(names)}
-    return {name: _bare(json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))) for name, text in texts.items()}
 
 
 def _bare(value: Any) -> Any:
@@ -52,30 +43,37 @@ def _examples(message: Message, version: int) -> list[Json]:
     return found
 
 
-def main() -> None:
-    """Make the file."""
-    libs = jars(VERSION)
-    command = ["java", "-cp", f"{libs}/*:{compiled(libs, PROGRAM)}", "Messages"]
+def main(version: str, folder: str | None = None) -> None:
+    """Make the file.
+
+    Args:
+        folder: where the jars are; None for the user's cache.
+    """
+    jars = jars_of(version, None if folder is None else Path(folder))
     messages = [message for api in EVERY_API.values() for message in (api.request, api.response)]
     examples = [
         one
         for api in EVERY_API.values()
-        for version in range(api.versions[0], api.versions[1] + 1)
-        if not is_known_to_kio(api, version)
+        for number in range(api.versions[0], api.versions[1] + 1)
+        if not is_known_to_kio(api, number)
         for message in (api.request, api.response)
-        for one in _examples(message, version)
+        for one in _examples(message, number)
     ]
-    lines = "".join(f"{one['name']}\t{one['version']}\t{json.dumps(one['json'])}\n" for one in examples)
-    written = subprocess.run(command, input=lines.encode(), check=True, capture_output=True).stdout.decode().split()
-    errors = subprocess.run([*command, "errors"], check=True, capture_output=True, input=b"").stdout.decode()
+    package = "org.apache.kafka.common.message"
+    asked = [json.dumps(one | {"class": f"{package}.{one['name']}Data"}) for one in examples]
+    answers = run_java(jars, "Encode", stdin="\n".join(asked)).split("\n")
+    written = list(zip(examples, answers, strict=False))
     found = {
-        "messages": _descriptions(libs / f"kafka-clients-{VERSION}.jar", {message.name for message in messages}),
-        "errors": dict(line.split("\t") for line in errors.splitlines()),
-        "examples": [one | {"bytes": text} for one, text in zip(examples, written, strict=True)],
+        "messages": {message.name: _bare(jars.messages[message.name][1]) for message in messages},
+        "errors": {str(code): name for name, code in facts_of(jars)["errors"].items()},
+        "examples": [one | {"bytes": told.partition(" ")[0]} for one, told in written if not told.startswith("!")],
+        "unwritten": sorted({(one["name"], one["version"]) for one, told in written if told.startswith("!")}),
     }
-    FILE.write_bytes(lzma.compress(json.dumps(found, sort_keys=True).encode(), preset=9 | lzma.PRESET_EXTREME))
-    sys.stdout.write(f"{FILE.name}: {FILE.stat().st_size} bytes, {len(examples)} examples\n")
+    FILE.unlink()
+    file = FILE.with_name(f"messages-{version}.json.xz")
+    file.write_bytes(lzma.compress(json.dumps(found, sort_keys=True).encode(), preset=9 | lzma.PRESET_EXTREME))
+    sys.stdout.write(f"{file.name}: {file.stat().st_size} bytes, {len(found['examples'])} examples\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:3])
