@@ -118,8 +118,9 @@ def _differing(case: Case, answer: dict[str, Any] | None) -> Iterator[str]:
         if (answer is not None) != case["started"]:
             yield f"{RECORDED} started: {case['started']}, it started: {answer is not None}"
         return
-    if answer["ok"] != (case["load"] == "ok"):
-        yield f"{RECORDED}: load {case['load']}; it: {answer.get('error', 'ok')}"
+    was_answered = case["load"] == "ok" and not case["errors"]
+    if answer["ok"] != was_answered:
+        yield f"{RECORDED}: load {case['load']} {case['errors']}; it: {answer.get('error', 'ok')}"
     elif answer["ok"]:
         recorded = sorted((row for row in case["offsets"] if len(row) == 6), key=repr)
         if sorted(answer["offsets"], key=repr) != recorded:

@@ -43,9 +43,9 @@ STEPS = {
         Step("features", "feature levels", "two seconds", feature_drift),
         Step("vectors", "messages that its own classes write", "ten seconds", vector_drift),
         Step("classes", "code that rules were read in", "ten seconds", class_drift),
-        Step("cleaner", "rounds of its own log cleaner", "a minute", cleaner_drift),
-        Step("recordings", "its broker and clients at work", "two minutes", recording_drift),
-        Step("damage", "its broker over the recorded damages", "half an hour", damage_drift),
+        Step("cleaner", "rounds of its own log cleaner", "a minute or two", cleaner_drift),
+        Step("recordings", "its broker and clients at work", "three minutes", recording_drift),
+        Step("damage", "its broker over the recorded damages", "twenty minutes", damage_drift),
         Step("tools", "its own tools and clients against `serve`", "two minutes", failing(TOOLS)),
         Step("brokers", "its broker over logs that were made here", "ten minutes", failing(BROKERS)),
     )

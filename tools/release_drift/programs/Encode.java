@@ -10,6 +10,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
+import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
@@ -37,6 +38,7 @@ public class Encode {
         Class<?> converter = Class.forName(type.getName() + "JsonConverter");
         short version = (short) asked.get("version").asInt();
         Message message = (Message) converter.getMethod("read", JsonNode.class, short.class).invoke(null, asked.get("json"), version);
+        if (version > message.highestSupportedVersion()) throw new UnsupportedVersionException("its newest version is " + message.highestSupportedVersion());
         ObjectSerializationCache cache = new ObjectSerializationCache();
         ByteBuffer bytes = ByteBuffer.allocate(message.size(cache, version));
         message.write(new ByteBufferAccessor(bytes), cache, version);
