@@ -41,7 +41,8 @@ def failing(tests: Sequence[str]) -> Callable[[Jars, Jars], Iterator[Finding]]:
     def run(jars: Jars, _: Jars) -> Iterator[Finding]:
         with tempfile.TemporaryDirectory() as work:
             told = Path(work) / "tests.xml"
-            command = (sys.executable, "-m", "pytest", "-q", "-n", "0", f"--junitxml={told}", *tests)
+            how = ("-q", "-n", "0", "-o", "junit_family=xunit1", f"--junitxml={told}")
+            command = (sys.executable, "-m", "pytest", *how, *tests)
             names = {"OFFSETS_LOG_KAFKA_VERSION": jars.version, "OFFSETS_LOG_KAFKA_DIR": str(jars.folder)}
             ran = subprocess.run(command, cwd=ROOT, env=os.environ | names, capture_output=True, text=True, check=False)
             if not told.exists():
