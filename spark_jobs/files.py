@@ -102,12 +102,12 @@ def find_logs(
     Raises:
         InputError: nothing was found, or something cannot be read.
     """
-    places = [_place_of(path, options) for path in paths]
+    places = [place for path in paths for place in _places(path, options)]
     return stack.enter_context(open_logs(places, as_partition=as_partition, partitions=partitions))
 
 
-def _place_of(path: str, options: Options | None) -> str | Place:
-    return StorePath.of(path, options) if options and stores.is_url(path) else path
+def _places(path: str, options: Options | None) -> Sequence[str | Place]:
+    return StorePath.of(path, options).expand() if options and stores.is_url(path) else [path]
 
 
 def path_here(path: str) -> str | None:
@@ -128,4 +128,7 @@ def is_parquet(paths: Sequence[str], options: Options | None = None) -> bool:
 
 def _holds_parquet(path: str, options: Options | None) -> bool:
     place = StorePath.of(path, options) if stores.is_url(path) else place_of(path)
+    if isinstance(place, Path):
+        return any(place.glob(f"*{PARQUET_SUFFIX}"))
+    place.store.sweep(place.path)
     return place.is_dir() and any(name.endswith(PARQUET_SUFFIX) for name in list_directory(place)[0])

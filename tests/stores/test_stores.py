@@ -301,7 +301,7 @@ def test_it_stops_at_once() -> None:
             Silent.ended.set()
             server.shutdown()
             thread.join()
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert b"interrupted" in said
 
 
