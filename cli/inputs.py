@@ -162,11 +162,14 @@ class Inputs(Beside):
         return Shown(self.shows_group if self.reading.group else None, self.shows_topic if self.reading.topic else None)
 
     def iter_starts(self) -> Iterator[str]:
-        """Yield a sentence for each thing that the newest broker's start stumbles over in the data directories."""
+        """Yield a sentence for each thing that the newest broker's start stumbles over in the data directories.
+
+        None is known once the files are closed.
+        """
         from offsets_log.broker.shutdowns import iter_starts
         from offsets_log.replay.profile import MODERN
 
-        return iter_starts(self.logs, MODERN)
+        return iter_starts(self.logs if self.are_open else (), MODERN)
 
     @property
     def missing_columns(self) -> frozenset[str]:

@@ -111,6 +111,8 @@ def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: 
         from offsets_log.replay.expiry import ERAS
 
         expiry = None if serving.now is None else (serving.now, ERAS[profile].retention(serving.retention))
+        for words in session.inputs.iter_starts():
+            session.account.say_once(words)
         moments = Moments(session, profile, read_topic_ids(topic_ids), serving.end_offsets, expiry)
         Travel(moments, serving).run()
 
