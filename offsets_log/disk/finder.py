@@ -20,7 +20,7 @@ from offsets_log.disk.folder import (
     Folder,
     absent_partitions,
     broken_checkpoints,
-    is_in,
+    folder_above,
     lies_in,
     matters,
     matters_in,
@@ -46,7 +46,7 @@ from offsets_log.disk.local import (
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.stored import StorePath
 from offsets_log.disk.user_partitions import UserPartition
-from offsets_log.disk.wrapped import FROM_TERMINAL, unwrapped
+from offsets_log.disk.wrapped import FROM_TERMINAL, named_in, unwrapped
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.file_names import BOOTSTRAP, PARTITION_METADATA
@@ -55,11 +55,11 @@ from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.words import counted
 
 STDIN = "-"
+NAME_IT = "; name it to read it"
 PACKED = (".gz", ".zst")
 """Suffixes of segments that are compressed as a whole."""
 PARQUET_SUFFIX = ".parquet"
 """Suffix of the tables that `decode -o parquet` writes; a directory of them is read whole."""
-NAMES_SHOWN = 5
 MAX_DEPTH = 2
 """How many levels below a given directory a data directory may lie."""
 
@@ -130,18 +130,6 @@ class Finder:
         above = [one.files for one in self.data_directories]
         return absent_partitions(above, emptied, self.leftovers.union(known), self._partitions)
 
-    def other_topics(self) -> list[str]:
-        """Return the topics of which directories with segments were met, in order."""
-
-        def has_segments(place: Place | Folder) -> bool:
-            if isinstance(place, Folder):
-                return bool(place.files or place.beside)
-            with suppress(InputError):
-                return any(map(SEGMENT.fullmatch, list_directory(place)[0]))
-            return False
-
-        return sorted({topic for place, topic in self.foreign if has_segments(place)})
-
     def _is_choice(self, path: Place | str, folder: Folder) -> bool:
         if isinstance(path, str) or not DirectoryName.parse(folder.name).is_offsets:
             return True
@@ -188,13 +176,7 @@ class Finder:
     def _add_inside(self, archive: Path, inner: str) -> None:
         """Add folders of an archive that the user named, even if a broker is about to delete or move them."""
         found = self._contents(str(archive), self._map(archive, self._folder_at(archive.parent)))
-        folders = found if isinstance(found, list) else []
-        paths = [folder.shown_path.removeprefix(f"{archive}!") for folder in folders]
-        named = [folder for folder, path in zip(folders, paths, strict=True) if is_in(path, inner)]
-        if not named:
-            there = ", ".join(paths[:NAMES_SHOWN]) or "nothing that could be one"
-            raise InputError(f"no folder in the archive is named {inner}; there are: {there}", file=str(archive))
-        self._add_folders(named, are_named=True)
+        self._add_folders(named_in(str(archive), found, inner), are_named=True)
 
     def _add_contents(self, file: str, name: str, buffer: Buffer, folder: Folder) -> None:
         """Add an archive's folders, or a file without a segment's name to the folder it lies in."""
@@ -212,8 +194,7 @@ class Finder:
         inner, words = unwrapped(file, buffer)
         if words:
             self.notes.append(words)
-            if FROM_TERMINAL in words:
-                self.broken[words] = None
+            self.broken |= {words: None} if FROM_TERMINAL in words else {}
         return unpack(file, inner, self._is_wanted, self.damages.append)
 
     def _add_folders(self, folders: list[Folder], *, are_named: bool = False) -> None:
@@ -222,7 +203,7 @@ class Finder:
         Args:
             are_named: whether the user named them; then they are read even if a broker is about to delete or move them.
         """
-        data_directories = {_above(one.prefix) for one in folders if DirectoryName.parse(one.name).is_offsets}
+        data_directories = {folder_above(one.prefix) for one in folders if DirectoryName.parse(one.name).is_offsets}
         for folder in folders:
             if folder.own:
                 below = [other for other in folders if other.above is folder.own]
@@ -232,13 +213,11 @@ class Finder:
             parsed = DirectoryName.parse(folder.name)
             if PARTITION_METADATA in folder.files:
                 self._add_metadata(parsed, folder.files[PARTITION_METADATA])
-            is_in_data_directory = bool(folder.above) or _above(folder.prefix) in data_directories
+            is_in_data_directory = bool(folder.above) or folder_above(folder.prefix) in data_directories
             if parsed.topic and not parsed.leftover and is_in_data_directory:
                 self.user_partitions.append(PackedPartition(parsed.topic, parsed.partition, folder))
             if parsed.leftover and not are_named and PARTITION_METADATA not in folder.files:
-                self._note_leftover(
-                    parsed, folder.shown_path, f"; name it to read it: {shlex.quote(folder.shown_path)}"
-                )
+                self._note_leftover(parsed, folder.shown_path, f"{NAME_IT}: {shlex.quote(folder.shown_path)}")
             elif not parsed.is_foreign:
                 self._folders[folder.prefix] = folder
             else:
@@ -351,7 +330,7 @@ class Finder:
 
     def _is_asked_for(self, parsed: DirectoryName, shown_path: str, is_named: bool) -> bool:
         if parsed.leftover and not is_named:
-            self._note_leftover(parsed, shown_path, "; name it to read it")
+            self._note_leftover(parsed, shown_path, NAME_IT)
             return False
         return self._passes_filter(parsed)
 
@@ -419,9 +398,3 @@ class Finder:
         if zeros:
             folder.zeros_behind[path.name] = zeros
         return buffer
-
-
-def _above(prefix: str) -> str:
-    """Return the folder above one in an archive, or the archive."""
-    own = prefix.rstrip("/")
-    return own[: max(own.rfind("/"), own.rfind("!")) + 1]

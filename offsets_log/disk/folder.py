@@ -127,6 +127,12 @@ class DirectoryName:
         return self.topic not in ("", OFFSETS_TOPIC)
 
 
+def folder_above(prefix: str) -> str:
+    """Return the folder above one in an archive, or the archive."""
+    own = prefix.rstrip("/")
+    return own[: max(own.rfind("/"), own.rfind("!")) + 1]
+
+
 def is_in(path: str, named: str) -> bool:
     """Return whether a folder's path in an archive is the one that is named, perhaps as a glob, or lies below it."""
     parts, asked = path.split("/"), named.split("/")

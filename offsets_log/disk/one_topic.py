@@ -6,10 +6,12 @@ The topic id in ``partition.metadata`` decides, and where a folder has none the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from offsets_log.data_directory.directory import DataDirectory, Opener, identify
 from offsets_log.data_directory.identity import decode_partition_metadata
-from offsets_log.disk.folder import DirectoryName, Folder
+from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder
+from offsets_log.disk.local import Place, list_directory
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.log_format.file_names import META_PROPERTIES, PARTITION_METADATA
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
@@ -47,6 +49,19 @@ def refuse_several_topics(folders: Iterable[Folder]) -> None:
         raise _refused(topics, "topic id", "topics")
     if len(clusters) > 1 and any(None in told for told in clusters.values()):
         raise _refused(clusters, "cluster id", "clusters")
+
+
+def other_topics(foreign: Iterable[tuple[Place | Folder, str]]) -> list[str]:
+    """Return the topics of which directories with segments were met, in order, from all that were met."""
+
+    def has_segments(place: Place | Folder) -> bool:
+        if isinstance(place, Folder):
+            return bool(place.files or place.beside)
+        with suppress(InputError):
+            return any(map(SEGMENT.fullmatch, list_directory(place)[0]))
+        return False
+
+    return sorted({topic for place, topic in foreign if has_segments(place)})
 
 
 def topic_id_of(files: Mapping[str, Opener]) -> str | None:

@@ -34,7 +34,7 @@ from offsets_log.disk.folder import (
 )
 from offsets_log.disk.local import Place
 from offsets_log.disk.nameless import pieces_joined
-from offsets_log.disk.one_topic import refuse_several_topics
+from offsets_log.disk.one_topic import other_topics, refuse_several_topics
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.replicas import Advance, Leader, choose_replica
 from offsets_log.disk.segments import select_segments
@@ -324,7 +324,7 @@ def _nothing_found(paths: Sequence[str | Place], partitions: Collection[int], fi
         f"no segment of __consumer_offsets was found in {shown or 'no path at all'}: looked for directories "
         f"__consumer_offsets-N up to {MAX_DEPTH + 1} levels down and for files <20 digits>.log. "
     )
-    if others := finder.other_topics():
+    if others := other_topics(finder.foreign):
         named = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
         problem += (
             f"Here are other topics only ({named}): try each directory of the broker's log.dirs, and other brokers"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from offsets_log.disk.archives import is_archive
+from offsets_log.disk.folder import Folder, is_in
 from offsets_log.errors import CorruptRecordError, Damage, InputError
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.segment import Buffer, iter_batches
@@ -43,6 +44,19 @@ def unwrapped(file: str, buffer: Buffer) -> tuple[Buffer, str]:
     words = ", then ".join(words for words in found.around if words is not COPIED)
     taken = [f"read without what is around its contents: {words}"] if words else []
     return found.data, f"{file}: {'; '.join([*taken, *[FROM_TERMINAL] * (COPIED in found.around)])}"
+
+
+NAMES_SHOWN = 5
+
+
+def named_in(archive: str, found: list[Folder] | Buffer, named: str) -> list[Folder]:
+    """Return the folders of an archive that a path or glob in it names. Raises InputError: there is none."""
+    paths = {folder.shown_path.removeprefix(f"{archive}!"): folder for folder in found if isinstance(folder, Folder)}
+    chosen = [folder for path, folder in paths.items() if is_in(path, named)]
+    if not chosen:
+        there = ", ".join([*paths][:NAMES_SHOWN]) or "nothing that could be one"
+        raise InputError(f"no folder in the archive is named {named}; there are: {there}", file=archive)
+    return chosen
 
 
 def as_before_the_terminal(file: str, buffer: Buffer) -> tuple[Buffer, str] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from offsets_log.dumps.dump_log_text import NotTold
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, header
-from offsets_log.errors import CorruptRecordError, Damage
+from offsets_log.errors import Damage
 from offsets_log.log_format.batch import UNTOLD_ENDED_ID, UNTOLD_PRODUCER_ID
 from offsets_log.log_format.partition_log import OUTCOMES
 from offsets_log.log_format.record import Record
@@ -128,41 +128,20 @@ class Parts:
     Attributes:
         place: where the last lines belong.
         last_offset: the last offset there.
-        part_of: group → in which part its records are.
-        is_torn: whether it was said that one has records in several.
     """
 
     place: SegmentPlace = field(default_factory=SegmentPlace)
     last_offset: int = -1
-    part_of: dict[bytes, SegmentPlace] = field(default_factory=dict)
-    is_torn: bool = False
 
-    def place_of(self, line: int, records: Sequence[Record]) -> tuple[SegmentPlace, list[Remark | Damage]]:
+    def place_of(self, line: int, records: Sequence[Record]) -> tuple[SegmentPlace, list[Remark]]:
         """Return where a batch at a line belongs, and what is to be said."""
-        said: list[Remark | Damage] = []
-        if records and records[0].offset <= self.last_offset:
-            self.place = SegmentPlace(f"from line {line}")
-            said.append(Remark(BEGIN_ANEW))
-        for group in {_group_of(record) for record in records} - {b""}:
-            if self.part_of.setdefault(group, self.place) != self.place and not self.is_torn:
-                self.is_torn = True
-                said.append(Damage(CorruptRecordError(NOT_IN_ORDER, position=line), group))
+        begins = bool(records) and records[0].offset <= self.last_offset
+        self.place = SegmentPlace(f"from line {line}") if begins else self.place
         self.last_offset = records[-1].offset if records else self.last_offset
-        return self.place, said
+        return self.place, [Remark(BEGIN_ANEW)] * begins
 
 
 BEGIN_ANEW = (
-    "offsets begin anew in it: lines of several files are here without those that name these (Dumping …); they are "
-    "read as several logs, of which the partitions are not known"
+    "offsets begin anew in it: lines of several files are here without those that name these (Dumping …), or lines are "
+    "not in the order of the log"
 )
-NOT_IN_ORDER = (
-    "a group's lines stand in several places of the text between which offsets fall, but all records of a group are in "
-    "one log: lines are not in the order of the log, or some stand twice, and so do rows of the answer; give the text "
-    "as kafka-dump-log printed it"
-)
-
-
-def _group_of(record: Record) -> bytes:
-    """Return the group in a record's key, which begins with a type and the group's length; b"" for a marker."""
-    key = record.key or b""
-    return key[4 : 4 + int.from_bytes(key[2:4])]

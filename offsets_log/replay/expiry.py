@@ -40,7 +40,6 @@ ACTIVE = "active"
 The first three are times: retention is counted from the first two, and the third is the end itself. Under the others an
 offset stays as long as its group does not change.
 """
-
 # ------------------------------------------------------------------------------------------------- eras
 
 

@@ -148,11 +148,16 @@ def test_lines_of_two_partitions_without_names_of_files_are_two_logs(field: Path
     assert len(records) == 8
 
 
-@pytest.mark.parametrize("order", [sorted, lambda lines: lines[::-1]], ids=["sort", "tac"])
-def test_lines_in_another_order_are_told(field: Path, order: Callable[[list[str]], list[str]]) -> None:
-    lines = order([line for line in lines_of(field) if is_record(line)] * 2)
-    _, told = compacted("".join(lines), 3)
-    assert told.count("a group's lines stand in several places of the text") == 1
+def test_lines_in_another_order_or_twice_are_one_log_or_refused(field: Path) -> None:
+    lines = [line for line in lines_of(field) if is_record(line)]
+    found, told = compacted("".join(reversed(lines)), 3)
+    assert found == compacted("".join(lines), 3)[0]
+    assert "offsets begin anew" in told
+    again, told = compacted("".join(lines * 2), 3)
+    assert again == found
+    assert "it has the same batches" in told
+    shuffled = run("compact", "-", stdin="".join(sorted(lines * 2)).encode())
+    assert (shuffled.exit_code, "groups in common" in shuffled.stderr) == (1, True)
 
 
 def test_a_line_of_which_only_the_beginning_is_missing_is_told(field: Path) -> None:
