@@ -12,6 +12,7 @@ from cli.decide import DECIDE, DecideOptions, Open, check_usage, decide_if_asked
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import (
+    PARTITIONS,
     PROFILE,
     TABLES,
     BrokerOptions,
@@ -27,6 +28,7 @@ from offsets_log.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cli.homes import Places
     from cli.session import Session
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
@@ -55,6 +57,7 @@ class CompactOptions:
 )
 @reading_options
 @PROFILE
+@PARTITIONS
 @broker_options
 @gather(
     "asked",
@@ -110,6 +113,7 @@ def command(
             "--shutdown decides what a broker recovers: give --as-broker too; without it all that can be read is "
             "answered, whatever the stop"
         )
+    from cli.homes import Places
     from cli.output import chosen_format
     from cli.session import open_session
     from offsets_log.replay.profile import PROFILES
@@ -131,8 +135,10 @@ def command(
 
             write_compact(session, output, replays, shown, orphans=orphans)
             return
-        states = _states(session, PROFILES[profile], broker)
+        places = Places(session, PROFILES[profile])
+        states = _states(session, PROFILES[profile], broker, places)
         rows, alone = _rows(states, shown.opened, orphans=orphans)
+        rows = places.settled(rows)
         if format_name == "parquet":
             from cli.parquet import write_offsets
 
@@ -213,7 +219,7 @@ def _rows(
 
 
 def _states(
-    session: Session, profile: Profile, broker: BrokerOptions
+    session: Session, profile: Profile, broker: BrokerOptions, places: Places
 ) -> Iterator[tuple[PartitionLog, CoordinatorState]]:
     if broker.as_broker:
         from cli.brokers import Brokers
@@ -223,6 +229,6 @@ def _states(
             brokers.say(part)
             yield part[:2]
     else:
-        for log, state, _ in session.engine.load_all(profile, whole_groups=False):
+        for log, state, _ in places.passing(session.engine.load_all(profile, whole_groups=False)):
             session.account.note_load(log, state.failure)
             yield log, state

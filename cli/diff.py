@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 import click
 
 from cli import decide as deciding
+from cli.compared import Comparison, Since, compared
 from cli.decide import DecideOptions, decide_options
 from cli.options import (
     HARDLY_MS,
+    PARTITIONS,
     PROFILE,
     TOPIC_IDS,
     Duration,
@@ -27,40 +28,17 @@ from cli.options import (
     reading_options,
     whose_rules,
 )
-from offsets_log.disk.stores import without_secrets
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.events import LogEvent, Wants
-    from offsets_log.investigate.copies import ComparedPartition, Held, Loaded
+    from offsets_log.investigate.copies import ComparedPartition
     from offsets_log.investigate.removal import Removal
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.partial import GroupTopicPartition
-    from offsets_log.replay.profile import Profile
     from offsets_log.replay.topic_names import TopicNames
     from offsets_log.rows.tables import Row
-
-NEEDS = {
-    "offsets": {"committed_offset"},
-    "groups": {"state", "members"},
-    "members": {"members"},
-}
-"""--table → columns without which nothing can be compared."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Since:
-    """The earlier of two moments of one log."""
-
-    from_time: int | None
-    from_offset: tuple[tuple[int | None, int], ...]
-
-    @property
-    def is_given(self) -> bool:
-        """Whether there is one; else two copies are compared."""
-        return self.from_time is not None or bool(self.from_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +57,7 @@ class RemovalOptions:
 )
 @reading_options
 @PROFILE
+@PARTITIONS
 @TOPIC_IDS
 @gather(
     "since",
@@ -149,7 +128,7 @@ def command(
 
     _check_usage(reading, since)
     deciding.check_usage(reading, decide.decide)
-    with _both(reading, output, profile, since, table, decide) as comparison:
+    with compared(reading, output, profile, since, table, decide) as comparison:
         session = comparison.session
         if table == "offsets":
             rows, names, unchanged, words = _offsets(
@@ -184,131 +163,10 @@ _Answer = tuple[list["Row"], list[str], int, str]
 """Rows, their columns, how much is unchanged, and the counts in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    """The two states to compare, and the run of the later one, which reports."""
-
-    session: Session
-    profile: str
-    topic_ids: dict[bytes, str]
-    parts: list[ComparedPartition] = field(default_factory=list)
-
-    @property
-    def missing_columns(self) -> frozenset[str]:
-        """Columns that one state or another does not tell."""
-        return frozenset().union(
-            *(held.state.missing_columns for part in self.parts for held in (part.before, part.after))
-        )
-
-
-@contextmanager
-def _both(
-    reading: ReadOptions,
-    output: Output,
-    profile: str,
-    since: Since,
-    table: str,
-    decide: DecideOptions,
-) -> Iterator[_Comparison]:
-    """Yield the states before and after of partitions that both copies have."""
-    from cli.session import open_session
-    from offsets_log.investigate.copies import ComparedPartition, Held
-    from offsets_log.replay.profile import PROFILES
-
-    rules = PROFILES[profile]
-    needs = set(NEEDS[table])
-    if since.is_given:
-        needs |= {"timestamp_ms"} if since.from_time is not None else set()
-        needs |= {"record_offset"} if since.from_offset else set()
-        with open_session(reading, output, needs=needs) as session:
-            earlier, inputs = session.bounded(since.from_offset, since.from_time), session.inputs
-            for words in inputs.iter_idle_offsets("--from-offset", since.from_offset):
-                session.account.say(words)
-            if since.from_time is not None:
-                told = set(inputs.iter_idle_bounds())
-                for words in (*earlier.inputs.iter_unread("--from-offset"), *inputs.iter_beyond(since.from_time)):
-                    if words not in told:
-                        session.account.say(words)
-            before = [state for _, state, _ in earlier.engine.load_all(rules)]
-            after = _loaded(session, rules, decide)
-            comparison = _Comparison(session, profile, session.inputs.topic_ids)
-            comparison.parts.extend(
-                ComparedPartition(log.offsets_partition, Held((log,), old), Held((log,), new))
-                for old, (log, new) in zip(before, after, strict=True)
-            )
-            yield comparison
-        return
-    with open_session(replace(reading, paths=reading.paths[:1], quarantine=None), needs=needs) as session_a:
-        copy_a = _loaded(session_a, rules, decide)
-        with open_session(replace(reading, paths=reading.paths[1:]), output, needs=needs) as session:
-            session.account.is_wrong = bool(session_a.account.exit_status)
-            copy_b = _loaded(session, rules, decide)
-            comparison = _Comparison(session, profile, session_a.inputs.topic_ids | session.inputs.topic_ids)
-            comparison.parts.extend(_pairs(session, (*map(without_secrets, reading.paths),), copy_a, copy_b))
-            for note in session_a.inputs.clusters.notes:
-                session.account.say(note)
-            yield comparison
-
-
-def _loaded(session: Session, profile: Profile, decide: DecideOptions) -> list[Loaded]:
-    deciding.decide_if_asked(session, decide)
-    loaded = [(log, state) for log, state, _ in session.engine.load_all(profile)]
-    deciding.say_of_decided(session)
-    return loaded
-
-
-def _pairs(
-    session: Session, paths: tuple[str, ...], copy_a: list[Loaded], copy_b: list[Loaded]
-) -> Iterator[ComparedPartition]:
-    """Return the offsets partitions that both copies have; report those that only one has."""
-    from offsets_log.investigate.copies import ComparedPartition, by_partition, partitions_of
-
-    count = partitions_of(copy_a, copy_b, told=session.inputs.offsets_partition_count)
-    if count is not None:
-        session.account.say(
-            "a copy does not tell its offsets partitions: its groups are taken to be where their names belong among "
-            f"{counted(count.number, 'partition')}" + (", which is a guess" if count.is_guess else "")
-        )
-    held_a, held_b = by_partition(copy_a, count), by_partition(copy_b, count)
-    for partition, held in held_b.items():
-        if partition not in held_a:
-            _say_left_out(session, partition, paths[1], held)
-            continue
-        part = ComparedPartition(partition, held_a.pop(partition), held)
-        _say_if_reversed(session, part)
-        yield part
-    for partition, held in held_a.items():
-        _say_left_out(session, partition, paths[0], held)
-
-
-def _say_left_out(session: Session, partition: int | None, path: str, held: Held) -> None:
-    from offsets_log.rows.tables import partition_name
-
-    session.account.is_wrong = True
-    count = sum(1 for _ in held.state.iter_served())
-    session.account.say(
-        f"offsets partition {partition_name(partition)} is only in {path}: its "
-        f"{counted(count, 'offset is', 'offsets are')} not compared"
-    )
-
-
-def _say_if_reversed(session: Session, part: ComparedPartition) -> None:
-    from offsets_log.rows.tables import partition_name
-
-    before, after = part.before.end_offset, part.after.end_offset
-    is_dump = any("position" in log.missing_columns for held in (part.before, part.after) for log in held.logs)
-    if before is not None and after is not None and after < before and not is_dump:  # a paste may end anywhere
-        session.account.say(
-            f"offsets partition {partition_name(part.offsets_partition)} ends at record offset {before} in A and "
-            f"already at {after} in B: if both are of one log, B is the older copy, and the changes shown happened the "
-            "other way round"
-        )
-
-
 # ----------------------------------------------------------------------------------------------- offsets
 
 
-def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> _Answer:
+def _offsets(comparison: Comparison, retention: int | None, why: bool) -> _Answer:
     from offsets_log.investigate import diff as d
 
     _say_not_compared(comparison, d.ANSWER)
@@ -338,7 +196,7 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> _Answ
 
 
 def _removals(
-    comparison: _Comparison, part: ComparedPartition, gone: set[GroupTopicPartition], retention: int | None
+    comparison: Comparison, part: ComparedPartition, gone: set[GroupTopicPartition], retention: int | None
 ) -> dict[GroupTopicPartition, Removal]:
     from offsets_log.investigate.removal import of_damaged_log, removals
     from offsets_log.replay.expiry import ERAS
@@ -365,7 +223,7 @@ def _removals(
 # ------------------------------------------------------------------------------------ groups and members
 
 
-def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> _Answer:
+def _groups(comparison: Comparison, table: str, given: dict[bytes, str]) -> _Answer:
     from offsets_log.investigate import diff as d
     from offsets_log.replay.topic_names import TopicNames
 
@@ -385,7 +243,7 @@ def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> _An
 
 
 def _group_rows(
-    comparison: _Comparison, part: ComparedPartition, state: CoordinatorState, names: TopicNames
+    comparison: Comparison, part: ComparedPartition, state: CoordinatorState, names: TopicNames
 ) -> Iterator[Row]:
     """Return rows of one copy's groups; a copy without offsets cannot show groups that only have offsets."""
     from offsets_log.rows.groups import group_row
@@ -395,6 +253,6 @@ def _group_rows(
             yield group_row(group, state.profile, names, part.offsets_partition, state.missing_columns)
 
 
-def _say_not_compared(comparison: _Comparison, facts: Iterable[str]) -> None:
+def _say_not_compared(comparison: Comparison, facts: Iterable[str]) -> None:
     if missing_columns := sorted(comparison.missing_columns.intersection(facts)):
         comparison.session.account.say(f"not compared, because the inputs do not tell it: {', '.join(missing_columns)}")

@@ -11,6 +11,7 @@ import click
 from cli.options import (
     ERA_NAMES,
     HARDLY_MS,
+    PARTITIONS,
     PROFILE,
     BrokerOptions,
     Duration,
@@ -49,6 +50,7 @@ class ExpiryOptions:
 )
 @reading_options
 @PROFILE
+@PARTITIONS
 @gather(
     "asked",
     ExpiryOptions,
@@ -91,6 +93,7 @@ def command(
     shown.
     """
     from cli.brokers import Brokers
+    from cli.homes import Places
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.replay.expiry import NEEDED_COLUMNS, cycle_of
@@ -110,11 +113,13 @@ def command(
         rows: list[Row] = []
         brokers = Brokers(session, PROFILES[rules.profile], broker)
         # All topics, for a group goes with the last of all its offsets.
-        for part in brokers.load(all_topics=True):
+        places = Places(session, brokers.profile, "row")
+        for part in places.passing(brokers.load(all_topics=True)):
             brokers.say(part)
             log, state, *_ = part
             for expiry in cycle_of(state, now_ms, rules_with):
                 rows += _rows(expiry, log.offsets_partition)
+        rows = rows if broker.as_broker else places.settled(rows)
         if reading.topic:
             rows = [row for row in rows if row["kind"] == "offset" and session.inputs.shows_topic(row["topic"])]
         counts, found = ", ".join(_count(rows, kind) for kind in ("offset", "group")), len(rows)

@@ -12,6 +12,7 @@ from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import (
     HARDLY_MS,
+    PARTITIONS,
     PROFILE,
     Duration,
     Output,
@@ -39,6 +40,7 @@ OLD_MS = UNITS_MS["d"]
 )
 @reading_options
 @PROFILE
+@PARTITIONS
 @click.option(
     "--now",
     type=Time(),
@@ -94,6 +96,7 @@ def command(
 
         follow_groups(reading, output, follow, profile)
         return
+    from cli.homes import Places
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, with_lags
@@ -105,11 +108,12 @@ def command(
         rows: list[Row] = []
         opened: Open = []
         logs = lag_logs(session, lag)
-        for log, state, last_ms in session.engine.load_active(PROFILES[profile]):
+        places = Places(session, PROFILES[profile], "row")
+        for log, state, last_ms in places.passing(session.engine.load_active(PROFILES[profile])):
             session.account.note_load(log, state.failure)
             opened.append((log, (*state.pending, *state.hidden_pending)))
             rows += with_lags(logs, state, g.groups_rows(state, log.offsets_partition, last_ms, now_ms))
-        rows = _with_share_offsets(session, rows, logs)
+        rows = _with_share_offsets(session, places.settled(rows), logs)
         rows.sort(key=g.groups_row_order)
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
         count, found = counted(len(rows), "group"), _fitting(rows, reading)

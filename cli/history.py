@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +12,7 @@ import click
 
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.options import (
+    PARTITIONS,
     PROFILE,
     TABLES,
     TOPIC_IDS,
@@ -69,6 +70,7 @@ class Rows:
 )
 @reading_options
 @PROFILE
+@PARTITIONS
 @TOPIC_IDS
 @click.option(
     "--topic-partition",
@@ -238,6 +240,15 @@ class _Asking:
         with destination(self.output, self.session.inputs.files) as stream:
             write_rows(stream, rows, self.columns, chosen_format(self.output))
 
+    def tell_homes(self, found: Iterable[tuple[PartitionLog, Set[str]]]) -> None:
+        """Report groups that are in several offsets partitions, or in one that is not theirs."""
+        from cli.homes import Places
+
+        places = Places(self.session, self.profile, of_all=False)
+        for log, groups in found:
+            places.add(log, groups)
+        places.tell_of_groups("rows of a key are in the order of their times")
+
     def tell_cleaned(self, log: PartitionLog) -> None:
         """Report what the cleaner has removed."""
         from offsets_log.rows.tables import partition_name
@@ -260,7 +271,7 @@ class _Counts:
 def _answer(asking: _Asking) -> _Counts:
     """Write the history, read record by record; return what to report."""
     from offsets_log.columnar.choose.selection import Selection
-    from offsets_log.investigate.history import History, history_order, history_row
+    from offsets_log.investigate.history import History, history_row, in_order_of_time
     from offsets_log.investigate.holders import TopicIds
 
     session = asking.session
@@ -273,10 +284,12 @@ def _answer(asking: _Asking) -> _Counts:
         if found.entries:
             asking.tell_cleaned(log)
     ids = TopicIds(asking.topic_ids, session.inputs.topic_ids, *(found.state.topic_names for _, found in histories))
-    entries = sorted(
-        ((log, one) for log, found in histories for one in found.entries if asking.rows.has_time(one.timestamp_ms)),
-        key=lambda found: history_order(found[1]),
-    )
+    asking.tell_homes((log, {entry.key[0] for entry in found.entries}) for log, found in histories)
+    entries = [
+        (histories[number][0], entry)
+        for number, entry in in_order_of_time([found.entries for _, found in histories])
+        if asking.rows.has_time(entry.timestamp_ms)
+    ]
     asking.write(
         history_row(entry, log.offsets_partition, ids, log.missing_columns)
         for log, entry in entries
@@ -320,6 +333,10 @@ def _answer_in_bulk(asking: _Asking) -> _Counts | None:
                 seen.append((log, notes, count))
         except BeyondError:
             return None
+        groups = history.keys.groups_of_logs()
+        if len(seen) > 1 and history.keys.are_in_several_logs:
+            return None
+        asking.tell_homes((log, groups.get(number, set())) for number, (log, _, _) in enumerate(seen))
         for log, notes, count in seen:
             note = session.account.noting(log)
             for each in notes:

@@ -42,6 +42,9 @@ TOLD_BY = {
 }
 """Source of `Inputs.offsets_partition_count` → who says so."""
 
+SHOWN_BY_GROUPS = "the groups here show"
+"""Who says so else."""
+
 WHAT_TO_GIVE = f"Give a broker's data directory (log.dirs), or of its directories those named {OFFSETS_TOPIC}-N"
 
 WALKED_BYTES = 4 << 20
@@ -95,17 +98,17 @@ class Inputs(Beside):
         told = None if self.metadata is None else self.metadata.partition_count(OFFSETS_TOPIC)
         if told is not None:
             return PartitionCount(told, "metadata")
-        known = {log.offsets_partition for log in self.logs} | self._named
+        known = {*(log.offsets_partition for log in self.logs), *self.named_partitions}
         return PartitionCount(len(known), "checkpoints") if self.absent and known == set(range(len(known))) else None
 
     def count_of(self, states: Iterable[tuple[int | None, CoordinatorState]]) -> PartitionCount:
         """Return the same; where nothing tells, what was loaded shows it."""
-        return self.offsets_partition_count or count_of(states, self._named)
+        return self.offsets_partition_count or count_of(states, self.named_partitions)
 
     @property
-    def _named(self) -> set[int | None]:
+    def named_partitions(self) -> set[int]:
         """Partitions that only the data directories name."""
-        return {missing.offsets_partition for missing in self.absent}
+        return {missing.offsets_partition for missing in self.absent if missing.offsets_partition is not None}
 
     @property
     def idle_filters(self) -> list[str]:
@@ -134,12 +137,17 @@ class Inputs(Beside):
 
     def _count_shown(self) -> tuple[int, str]:
         """Return how many offsets partitions there are, 0 if that is not known, and what says so."""
+        found = self.shown_count
+        return (0, "") if found.is_guess else (found.number, TOLD_BY.get(found.source, SHOWN_BY_GROUPS))
+
+    @cached_property
+    def shown_count(self) -> PartitionCount:
+        """How many offsets partitions there are; where nothing tells, the first groups of each log show it."""
         if (told := self.offsets_partition_count) is not None:
-            return told.number, TOLD_BY[told.source]
+            return told
         logs = (log for log in self.logs if self.are_open and log.offsets_partition is not None)
-        named = {number: set[str]() for number in self._named if number is not None}
-        found = count_shown_by(named | {log.offsets_partition or 0: first_groups(log) for log in logs})
-        return (0, "") if found.is_guess else (found.number, "the groups here show")
+        named = {number: set[str]() for number in self.named_partitions}
+        return count_shown_by(named | {log.offsets_partition or 0: first_groups(log) for log in logs})
 
     @property
     def partitions_read(self) -> str:

@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 
 from cli.compact_output import Shown, count_alone, say_of_alone, say_of_unstable
 from cli.decide import Open, say_of_decided, say_of_hanging
+from cli.homes import Places
 from cli.lag import say_of_lag
 from cli.options import whose_rules
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
 from offsets_log.data_directory.lag_columns import lag_table
+from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
 from offsets_log.words import counted
 
@@ -49,10 +51,24 @@ def write_compact(
     orphans: bool,
 ) -> None:
     """Write the answer of `compact` as one file, from replays of the partitions in bulk."""
-    tables, alone = zip(*_compact_tables(session, replays, shown.opened, orphans=orphans), strict=True)
-    table = pa.concat_tables(tables, promote_options="default")
+    places = Places(session, PROFILES[shown.profile])
+    tables, alone = zip(*_compact_tables(session, replays, shown.opened, places, orphans=orphans), strict=True)
+    table = _settled(pa.concat_tables(tables, promote_options="default"), places)
     table = table.take(pc.sort_indices(table, SORTED_BY))
     write_table(session, output, table, shown, sum(alone))
+
+
+def _settled(table: pa.Table, places: Places) -> pa.Table:
+    """Return the rows that count, as `Places.settled` does."""
+    if not places.has_something:
+        return table
+    groups = pa.array({group for _, group in places.homes.strays} | places.homes.doubled, pa.string())
+    is_asked = pc.is_in(table["group"].cast(pa.string()), groups)
+    asked = table.filter(is_asked)
+    rows = asked.to_pylist()
+    kept = {id(row) for row in places.settled(rows)}
+    counts = pa.array([id(row) in kept for row in rows], pa.bool_())
+    return pa.concat_tables([table.filter(pc.invert(is_asked)), asked.filter(counts)])
 
 
 def write_table_of(session: Session, output: Output, rows: list[Row], columns: Sequence[Column]) -> None:
@@ -104,7 +120,7 @@ def _with_lag(table: pa.Table, logs: CopiedLogs, now_ms: int | None) -> pa.Table
 
 
 def _compact_tables(
-    session: Session, replays: Iterator[Replayed], opened: Open, *, orphans: bool
+    session: Session, replays: Iterator[Replayed], opened: Open, places: Places, *, orphans: bool
 ) -> Iterator[tuple[pa.Table, int]]:
     """Yield a partition's rows, and `count_alone`; add what is pending."""
     yield table_of_rows([], WITH_UNSTABLE), 0
@@ -130,6 +146,7 @@ def _compact_tables(
                 shown = held.showing(session.inputs.shows_group, session.inputs.shows_topic)
                 rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=True))
                 table = table_of_rows(rows, COMPACT_COLUMNS)
+            places.add(replayed.log, held.groups)
             session.account.note_load(replayed.log, held.failure)
             opened.append((replayed.log, held.pending))
             asked = [one for one in held.pending if inputs.shows_group(one.group) and inputs.shows_topic(one.topic)]

@@ -9,6 +9,7 @@ import click
 from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, say_of_decided
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import (
+    PARTITIONS,
     PROFILE,
     TOPIC_IDS,
     BrokerOptions,
@@ -46,6 +47,7 @@ class RebuildOptions:
 )
 @reading_options
 @PROFILE
+@PARTITIONS
 @TOPIC_IDS
 @broker_options
 @gather(
@@ -75,6 +77,7 @@ def command(
     --as-broker it is what that broker would answer.
     """
     from cli.brokers import Brokers
+    from cli.homes import Places
     from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
@@ -90,10 +93,13 @@ def command(
         logs = lag_logs(session, lag.lag)
         outcomes = begin_to_decide(session, DecideOptions(shown.decide, lag.now_ms))
         memory = Memory(PROFILES[profile], outcomes, share_offsets_of(session, logs))
-        for part in Brokers(session, memory.profile, broker).load():
+        places = Places(session, memory.profile, "row")
+        for part in places.passing(Brokers(session, memory.profile, broker).load()):
             memory.add(*part)
         memory.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
         document = memory.document(session.account.damages, expand=shown.expand)
+        if not broker.as_broker:
+            document |= places.settled_document(document)
         more: tuple[str, ...] = ()
         if logs is not None:
             document["offsets"] = list(with_lag(logs, document["offsets"], lag.now_ms))

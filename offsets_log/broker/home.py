@@ -7,12 +7,14 @@ Scala one has one cache for all partitions of its broker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partition_count import PartitionCount, count_of
 from offsets_log.replay.partition_for import partition_for
+from offsets_log.replay.profile import Profile
 
 
 def at_home(
@@ -30,7 +32,7 @@ def at_home(
     if partitions.is_guess:
         return found
     for partition, state in known.items():
-        strays = strays_of(state, partitions, partition)
+        strays = strays_of(state.groups, partitions, partition)
         if not strays:
             continue
         found[partition] = _without(found[partition], strays)
@@ -41,23 +43,52 @@ def at_home(
     return found
 
 
-def strays_of(state: CoordinatorState, partitions: PartitionCount, found_in: int) -> dict[str, int]:
+def strays_of(groups: Iterable[str], partitions: PartitionCount, found_in: int) -> dict[str, int]:
     """Return the groups of an offsets partition that belong to another, and to which."""
-    return {group: home for group in state.groups if (home := partition_for(group, partitions.number)) != found_in}
+    return {group: home for group in groups if (home := partition_for(group, partitions.number)) != found_in}
 
 
-def iter_superseded(
-    states: Iterable[tuple[int | None, CoordinatorState]], partitions: PartitionCount
-) -> Iterator[tuple[int, str]]:
-    """Yield the groups in a partition that is not theirs while their own has them too; none where that is a guess."""
-    if partitions.is_guess:
-        return
-    known = [(partition, state) for partition, state in states if partition is not None]
-    present = {(partition, group) for partition, state in known for group in state.groups}
-    for partition, state in known:
-        for group, home in strays_of(state, partitions, partition).items():
-            if (home, group) in present:
-                yield partition, group
+class Homes:
+    """Which groups are in which offsets partitions, and which of these counts.
+
+    Args:
+        places: each log's offsets partition and all of its groups, whichever are shown; None for one that nobody tells.
+        count: how many offsets partitions there are.
+
+    Attributes:
+        strays: (offsets partition, group) of what is in a partition that is not the group's own → the group's own; none
+            where the count is a guess.
+        doubled: groups of which several logs have records, and nothing tells which counts.
+    """
+
+    def __init__(self, places: Sequence[tuple[int | None, Collection[str]]], count: PartitionCount) -> None:
+        self.count = count
+        self._groups: dict[int, Collection[str]] = {number: names for number, names in places if number is not None}
+        self.strays: dict[tuple[int, str], int] = {}
+        self.doubled: frozenset[str] = frozenset()
+        if not count.is_guess:
+            for number, names in self._groups.items():
+                self.strays |= {(number, group): home for group, home in strays_of(names, count, number).items()}
+        if count.is_guess or any(number is None for number, _ in places):
+            times = Counter(group for number, names in places for group in names if (number, group) not in self.strays)
+            self.doubled = frozenset(group for group, logs in times.items() if logs > 1)
+
+    def is_read(self, partition: int) -> bool:
+        """Whether an offsets partition is among those that were read."""
+        return partition in self._groups
+
+    def superseded(self) -> set[tuple[int, str]]:
+        """Return the strays that their own partition has too."""
+        return {stray for stray, home in self.strays.items() if stray[1] in self._groups.get(home, ())}
+
+    def left_out(self, profile: Profile) -> set[tuple[int, str]]:
+        """Return the strays that no broker answers for, as their own partition is here.
+
+        A coordinator with one cache answers for those that their own partition lacks.
+        """
+        if profile.answers_from_one_cache:
+            return self.superseded()
+        return {stray for stray, home in self.strays.items() if home in self._groups}
 
 
 def _without(state: CoordinatorState, groups: Mapping[str, int]) -> CoordinatorState:

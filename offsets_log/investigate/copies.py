@@ -6,9 +6,10 @@ Pasted text does not name its offsets partition. If the other copy does, groups 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
+from offsets_log.broker.home import Homes
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partition_count import PartitionCount, partition_count
@@ -66,20 +67,36 @@ def partitions_of(*copies: Iterable[Loaded], told: PartitionCount | None = None)
     return told or partition_count(known)
 
 
-def by_partition(copy: Iterable[Loaded], count: PartitionCount | None) -> dict[int | None, Held]:
+def by_partition(
+    copy: Iterable[Loaded], count: PartitionCount | None, *, moves: bool = False
+) -> dict[int | None, Held]:
     """Return what a copy holds, by offsets partition.
 
     Args:
         count: used to put groups of logs with unknown offsets partition where they belong; None to keep these together.
+        moves: whether groups are put where they belong from all logs, but for those that their own has too.
     """
     found: dict[int | None, list[Held]] = {}
+    copy = list(copy)
+    superseded = Homes(places_of(copy), count).superseded() if moves and count is not None else set()
     for log, state in copy:
-        if log.offsets_partition is not None or count is None:
+        if superseded:
+            state = _without(state, {group for number, group in superseded if number == log.offsets_partition})
+        if (log.offsets_partition is not None and not moves) or count is None:
             found.setdefault(log.offsets_partition, []).append(Held((log,), state))
             continue
         for home in sorted({partition_for(group, count.number) for group in _groups(state)}):
             found.setdefault(home, []).append(Held((log,), _at_home(state, home, count.number), is_whole=False))
     return {partition: _joined(held) for partition, held in found.items()}
+
+
+def places_of(copy: Iterable[Loaded]) -> list[tuple[int | None, set[str]]]:
+    """Return the offsets partition of each log of a copy, and its groups."""
+    return [(log.offsets_partition, _groups(state)) for log, state in copy]
+
+
+def _without(state: CoordinatorState, groups: Set[str]) -> CoordinatorState:
+    return state.showing(lambda group: group not in groups, lambda topic: True)
 
 
 def _groups(state: CoordinatorState) -> set[str]:

@@ -7,9 +7,10 @@ itself, read after every record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from offsets_log.errors import ReplayError
 from offsets_log.events import Event, LogEvent
@@ -337,6 +338,34 @@ def _holder(entry: Entry, topic_ids: TopicIds) -> Holder | None:
     _, topic, partition = entry.key
     own = [bytes(Uuid.from_text(entry.value.topic_id))] if entry.value.topic_id else []
     return entry.holders.of(topic, partition, [*own, *topic_ids.of(topic)], is_plain=entry.producer_id is None)
+
+
+def in_order_of_time(histories: Sequence[Sequence[Entry]]) -> list[tuple[int, Entry]]:
+    """Return the entries of several logs, each with its log's number: by `history_order`, and across logs by time.
+
+    Where a key's answer comes from another log than before, it is compared with the answer from there. No log's own
+    order is changed.
+    """
+    latest: dict[tuple[GroupTopicPartition, int], int] = {}
+    ordered: list[tuple[tuple[Any, ...], int, Entry]] = []
+    logs_of: dict[GroupTopicPartition, set[int]] = {}
+    for number, entries in enumerate(histories):
+        for entry in sorted(entries, key=history_order):
+            reached = max(latest.get((entry.key, number), entry.timestamp_ms), entry.timestamp_ms)
+            latest[entry.key, number] = reached
+            logs_of.setdefault(entry.key, set()).add(number)
+            ordered.append(((*entry.key, reached, number, entry.record_offset), number, entry))
+    several = {key for key, logs in logs_of.items() if len(logs) > 1}
+    if not several:
+        ordered.sort(key=lambda found: history_order(found[2]))
+    else:
+        ordered.sort(key=lambda found: found[0])
+    answered: dict[GroupTopicPartition, OffsetAndMetadata | None] = {}
+    for _, _, entry in ordered:
+        if entry.key in several and entry.change is not None:
+            entry.before = answered.get(entry.key)
+            answered[entry.key] = entry.effective
+    return [(number, entry) for _, number, entry in ordered]
 
 
 def history_order(entry: Entry) -> tuple[str, str, int, int]:

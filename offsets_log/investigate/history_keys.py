@@ -102,6 +102,19 @@ class Keys:
         places = zip(topic_at.tolist(), partition_at.tolist(), strict=True)
         columns[rows, ln.TOPIC] = [number(bytes(view[begin:end])) for begin, end in places]
 
+    @property
+    def are_in_several_logs(self) -> bool:
+        """Whether a key has entries in more than one log."""
+        return self.ranks()[1] < int((self.columns[:, ln.GROUP] >= 0).sum())
+
+    def groups_of_logs(self) -> dict[int, set[str]]:
+        """Return the groups with entries, by the number of the log."""
+        used = self.columns[self.columns[:, ln.GROUP] >= 0]
+        found: dict[int, set[str]] = {}
+        for log, group in np.unique(used[:, [ln.LOG, ln.GROUP]], axis=0).tolist():
+            found.setdefault(log, set()).add(self.groups.texts[group])
+        return found
+
     def ranks(self) -> tuple[a.Int64s, int, int]:
         """Return the rank of each key (0 without entries), the number of keys and the number of groups."""
         used = self.columns[:, ln.GROUP] >= 0

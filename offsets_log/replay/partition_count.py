@@ -38,9 +38,9 @@ class PartitionCount(NamedTuple):
 def partition_count(groups: Mapping[int, Collection[str]]) -> PartitionCount:
     """Return how many partitions `__consumer_offsets` has, from where its groups are (``records:H1``–``H3``).
 
-    The answer is 50 unless a higher partition was found, or at least half of the groups contradict it. Then it is the
-    highest partition found plus one, if all groups of several partitions fit that; else the number that most groups fit
-    (the largest of equals).
+    The answer is 50 unless a higher partition was found, or at least half of the groups contradict it, or one of only a
+    few. Then it is the highest partition found plus one, if all groups of several partitions fit that; else the number
+    that most groups fit (the largest of equals).
 
     Args:
         groups: offsets partition → its groups.
@@ -53,8 +53,10 @@ def partition_count(groups: Mapping[int, Collection[str]]) -> PartitionCount:
     def fitting(partitions: int) -> int:  # which is higher than any partition of the sample
         return [distance % partitions for distance in distances].count(0)
 
-    if found <= DEFAULT_PARTITIONS and (not sample or fitting(DEFAULT_PARTITIONS) * 2 > len(sample)):
-        return PartitionCount(DEFAULT_PARTITIONS, "default")
+    if found <= DEFAULT_PARTITIONS:
+        fits = fitting(DEFAULT_PARTITIONS)
+        if fits == len(sample) or (fits * 2 > len(sample) and len(sample) >= FEW):
+            return PartitionCount(DEFAULT_PARTITIONS, "default")
     if sum(map(bool, groups.values())) > 1 and fitting(found) == len(sample):
         return PartitionCount(found, "data")
     if len(sample) >= FEW:

@@ -210,16 +210,27 @@ def _of_groups(plan: Row) -> Iterator[str]:
             f"{waiting.total()} of {named(waiting)}"
         )
     yield from _of_outcomes(plan["pending"])
+    if plan["offsets_partitions"]["source"] != "guess":
+        yield from _of_strays(plan)
+
+
+def _of_strays(plan: Row) -> Iterator[str]:
+    """Yield which groups are not in their own offsets partition, and which offsets are from there alone."""
     homes = plan["offsets_partitions"]["count"]
-    astray = [
-        row["group"]
-        for row in plan["groups"]
-        if row["offsets_partition"] not in (None, partition_for(row["group"], homes))
-    ]
-    if astray and plan["offsets_partitions"]["source"] != "guess":
+
+    def strays(rows: Sequence[Row]) -> list[str]:
+        where = ((row["group"], row["offsets_partition"]) for row in rows)
+        return [group for group, number in where if number not in (None, partition_for(group, homes))]
+
+    if astray := strays(plan["groups"]):
         yield (
             f"groups in an offsets partition that is not theirs ({len(astray)}), where no broker looks for them: "
             f"{named(astray)}"
+        )
+    if offered := Counter(strays(plan["offsets"])):
+        yield (
+            "offsets that are here though they are only in an offsets partition that is not theirs, where no broker "
+            f"looks: {offered.total()} of {named(offered)}"
         )
 
 

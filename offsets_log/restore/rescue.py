@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from offsets_log.broker.home import iter_superseded
+from offsets_log.broker.home import Homes
 from offsets_log.coordinator_document import Memory
 from offsets_log.data_directory.stranded import Stranded
 from offsets_log.log_format.completeness import Missing
@@ -66,8 +66,8 @@ def make_plan(
     """
     document = memory.document(damages)
     count = asked.partitions
-    states = ((part.log.offsets_partition, part.state) for part in memory.parts)
-    offsets, duplicates = settle_duplicates(document["offsets"], count, set(iter_superseded(states, count)))
+    homes = Homes([(part.log.offsets_partition, part.state.groups) for part in memory.parts], count)
+    offsets, duplicates = settle_duplicates(document["offsets"], count, homes.superseded())
     plan: Row = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,

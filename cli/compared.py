@@ -1,0 +1,212 @@
+"""The two states that ``diff`` compares: of two copies, or of one at two moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from cli import decide as deciding
+from cli.decide import DecideOptions
+from cli.options import Output, ReadOptions
+from offsets_log.disk.stores import without_secrets
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.investigate.copies import ComparedPartition, Held, Loaded
+    from offsets_log.replay.partition_count import PartitionCount
+    from offsets_log.replay.profile import Profile
+
+NEEDS = {
+    "offsets": {"committed_offset"},
+    "groups": {"state", "members"},
+    "members": {"members"},
+}
+"""--table → columns without which nothing can be compared."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Since:
+    """The earlier of two moments of one log."""
+
+    from_time: int | None
+    from_offset: tuple[tuple[int | None, int], ...]
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is one; else two copies are compared."""
+        return self.from_time is not None or bool(self.from_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The two states to compare, and the run of the later one, which reports."""
+
+    session: Session
+    profile: str
+    topic_ids: dict[bytes, str]
+    parts: list[ComparedPartition] = field(default_factory=list)
+
+    @property
+    def missing_columns(self) -> frozenset[str]:
+        """Columns that one state or another does not tell."""
+        return frozenset().union(
+            *(held.state.missing_columns for part in self.parts for held in (part.before, part.after))
+        )
+
+
+@contextmanager
+def compared(
+    reading: ReadOptions,
+    output: Output,
+    profile: str,
+    since: Since,
+    table: str,
+    decide: DecideOptions,
+) -> Iterator[Comparison]:
+    """Yield the states before and after of partitions that both copies have."""
+    from cli.session import open_session
+    from offsets_log.investigate.copies import ComparedPartition, Held
+    from offsets_log.replay.profile import PROFILES
+
+    rules = PROFILES[profile]
+    needs = set(NEEDS[table])
+    if since.is_given:
+        needs |= {"timestamp_ms"} if since.from_time is not None else set()
+        needs |= {"record_offset"} if since.from_offset else set()
+        with open_session(reading, output, needs=needs) as session:
+            earlier, inputs = session.bounded(since.from_offset, since.from_time), session.inputs
+            for words in inputs.iter_idle_offsets("--from-offset", since.from_offset):
+                session.account.say(words)
+            if since.from_time is not None:
+                told = set(inputs.iter_idle_bounds())
+                for words in (*earlier.inputs.iter_unread("--from-offset"), *inputs.iter_beyond(since.from_time)):
+                    if words not in told:
+                        session.account.say(words)
+            before = [(log, state) for log, state, _ in earlier.engine.load_all(rules)]
+            after = _loaded(session, rules, decide)
+            comparison = Comparison(session, profile, session.inputs.topic_ids)
+            if (count := _moved(session, rules, before, after)) is not None:
+                comparison.parts.extend(_moved_pairs(before, after, count))
+            else:
+                comparison.parts.extend(
+                    ComparedPartition(log.offsets_partition, Held((log,), old), Held((log,), new))
+                    for (_, old), (log, new) in zip(before, after, strict=True)
+                )
+            yield comparison
+        return
+    with open_session(replace(reading, paths=reading.paths[:1], quarantine=None), needs=needs) as session_a:
+        copy_a = _loaded(session_a, rules, decide)
+        with open_session(replace(reading, paths=reading.paths[1:]), output, needs=needs) as session:
+            session.account.is_wrong = bool(session_a.account.exit_status)
+            copy_b = _loaded(session, rules, decide)
+            comparison = Comparison(session, profile, session_a.inputs.topic_ids | session.inputs.topic_ids)
+            if (count := _moved(session, rules, copy_a, copy_b, session_a)) is not None:
+                comparison.parts.extend(_moved_pairs(copy_a, copy_b, count))
+            else:
+                comparison.parts.extend(_pairs(session, (*map(without_secrets, reading.paths),), copy_a, copy_b))
+            for note in session_a.inputs.clusters.notes:
+                session.account.say(note)
+            yield comparison
+
+
+def _loaded(session: Session, profile: Profile, decide: DecideOptions) -> list[Loaded]:
+    deciding.decide_if_asked(session, decide)
+    loaded = [(log, state) for log, state, _ in session.engine.load_all(profile)]
+    deciding.say_of_decided(session)
+    return loaded
+
+
+def _moved(
+    session: Session, profile: Profile, before: list[Loaded], after: list[Loaded], earlier: Session | None = None
+) -> PartitionCount | None:
+    """Return how many offsets partitions there are if groups have to be compared wherever they are, and say why.
+
+    So it is where groups are in a partition that is not theirs, and where the later of two whole copies has another
+    number of partitions.
+
+    Args:
+        earlier: the run of the earlier of two copies.
+    """
+    from cli.homes import Places, all_groups
+
+    places = Places(session, profile)
+    for log, state in after:
+        places.add(log, all_groups(state))
+    count = places.homes.count
+    if count.is_guess or {log.offsets_partition for log, _ in after} != set(range(count.number)):
+        return None
+    if places.homes.strays:
+        places.tell_of_groups("groups are compared wherever they are")
+        return count
+    if earlier is None:
+        return None
+    told = earlier.inputs.count_of((log.offsets_partition, state) for log, state in before)
+    if told.number == count.number or {log.offsets_partition for log, _ in before} != set(range(told.number)):
+        return None
+    session.account.say(
+        f"A has {counted(told.number, 'offsets partition')} and B {count.number}: groups are compared wherever they are"
+    )
+    return count
+
+
+def _moved_pairs(before: list[Loaded], after: list[Loaded], count: PartitionCount) -> Iterator[ComparedPartition]:
+    """Yield what both hold of the groups of each offsets partition, from whichever partition."""
+    from offsets_log.investigate.copies import ComparedPartition, Held, by_partition
+
+    old, new = by_partition(before, count, moves=True), by_partition(after, count, moves=True)
+    nothing = {id(copy): Held((copy[0][0],), copy[0][1].emptied(), is_whole=False) for copy in (before, after)}
+    for partition in sorted(one for one in {*old, *new} if one is not None):
+        yield ComparedPartition(
+            partition, old.get(partition, nothing[id(before)]), new.get(partition, nothing[id(after)])
+        )
+
+
+def _pairs(
+    session: Session, paths: tuple[str, ...], copy_a: list[Loaded], copy_b: list[Loaded]
+) -> Iterator[ComparedPartition]:
+    """Return the offsets partitions that both copies have; report those that only one has."""
+    from offsets_log.investigate.copies import ComparedPartition, by_partition, partitions_of
+
+    count = partitions_of(copy_a, copy_b, told=session.inputs.offsets_partition_count)
+    if count is not None:
+        session.account.say(
+            "a copy does not tell its offsets partitions: its groups are taken to be where their names belong among "
+            f"{counted(count.number, 'partition')}" + (", which is a guess" if count.is_guess else "")
+        )
+    held_a, held_b = by_partition(copy_a, count), by_partition(copy_b, count)
+    for partition, held in held_b.items():
+        if partition not in held_a:
+            _say_left_out(session, partition, paths[1], held)
+            continue
+        part = ComparedPartition(partition, held_a.pop(partition), held)
+        _say_if_reversed(session, part)
+        yield part
+    for partition, held in held_a.items():
+        _say_left_out(session, partition, paths[0], held)
+
+
+def _say_left_out(session: Session, partition: int | None, path: str, held: Held) -> None:
+    from offsets_log.rows.tables import partition_name
+
+    session.account.is_wrong = True
+    count = sum(1 for _ in held.state.iter_served())
+    session.account.say(
+        f"offsets partition {partition_name(partition)} is only in {path}: its "
+        f"{counted(count, 'offset is', 'offsets are')} not compared"
+    )
+
+
+def _say_if_reversed(session: Session, part: ComparedPartition) -> None:
+    from offsets_log.rows.tables import partition_name
+
+    before, after = part.before.end_offset, part.after.end_offset
+    is_dump = any("position" in log.missing_columns for held in (part.before, part.after) for log in held.logs)
+    if before is not None and after is not None and after < before and not is_dump:  # a paste may end anywhere
+        session.account.say(
+            f"offsets partition {partition_name(part.offsets_partition)} ends at record offset {before} in A and "
+            f"already at {after} in B: if both are of one log, B is the older copy, and the changes shown happened the "
+            "other way round"
+        )

@@ -1,0 +1,144 @@
+"""One group in several offsets partitions: its own answers, the others are told, whichever command is asked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tarfile
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from offsets_log.replay.partition_for import partition_for
+from tests.cli.runs import batch_of, commit, rows, run, write_partition
+from tests.conftest import NEVER, BulkFrom
+
+GROWN = Path(__file__).parent.parent / "data_directories" / "offsets-topic-grown.tar.gz"
+SERVED = {
+    "grp-0": [5, 6, 30], "grp-1": [11, 21, 31], "grp-2": [5, 6, 32], "grp-3": [13, 23, 33], "grp-4": [5, 6],
+    "grp-6": [5, 6], "grp-8": [5, 6, 38], "grp-9": [19, 29, 39], "grp-10": [5, 6, 40], "grp-11": [21, 31, 41],
+}  # fmt: skip
+"""What the broker answered after the topic had grown."""
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("grown")
+    with tarfile.open(GROWN) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "data"
+
+
+@pytest.fixture(params=[0, NEVER], ids=["bulk", "small"])
+def engine(request: pytest.FixtureRequest, bulk_from: BulkFrom) -> None:
+    bulk_from(request.param)
+
+
+def by_group(found: list[dict[str, object]]) -> dict[str, list[object]]:
+    answers: dict[str, list[object]] = {}
+    for row in sorted(found, key=lambda row: str(row["partition"])):
+        answers.setdefault(str(row["group"]), []).append(row["committed_offset"])
+    return answers
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_grown_topic_is_answered_as_its_broker_did(grown: Path, tmp_path: Path) -> None:
+    assert by_group(rows("compact", grown, status=3)) == SERVED
+    file = tmp_path / "offsets.parquet"
+    result = run("compact", grown, "-o", "parquet", "--to", file)
+    assert result.exit_code == 3
+    assert by_group(pq.read_table(file).to_pylist()) == SERVED
+    words = run("compact", grown).stderr
+    assert words == result.stderr, "both paths say the same"
+    assert "2 groups (grp-4, grp-6) have records in more than one offsets partition" in words
+    assert "6 offsets of others are left out, 4 older than what is shown, 2 of keys that are not shown" in words
+    assert "2 groups (grp-5, grp-7) are only in an offsets partition that is not their own" in words
+    assert "of 8, as the cluster's metadata says" in words
+
+
+@pytest.mark.usefixtures("engine")
+def test_the_commands_that_are_named_show_what_was_left_out(grown: Path) -> None:
+    words = run("compact", grown).stderr
+    assert "offsets-log compact -p 0 -p 2 shows them" in words
+    found = by_group(rows("compact", grown, "-p", "0", "-p", "2", status=3))
+    assert (found["grp-4"], found["grp-6"]) == ([14, 24, 34], [16, 26, 36])
+    assert "Their own, where a broker looks, was not read" in run("compact", grown, "-p", "0", "-p", "2").stderr
+
+
+@pytest.mark.usefixtures("engine")
+def test_what_is_in_its_place_ends_well(grown: Path) -> None:
+    asked = ("-g", "grp-0", "-g", "grp-1")
+    assert by_group(rows("compact", grown, *asked)) == {name: SERVED[name] for name in ("grp-0", "grp-1")}
+    assert run("history", grown, *asked).exit_code == 0
+    assert run("groups", grown, *asked).exit_code == 0
+
+
+@pytest.mark.parametrize("command", [("groups",), ("expire",), ("rebuild", "--table", "groups")])
+@pytest.mark.usefixtures("engine")
+def test_every_group_is_shown_once(grown: Path, command: tuple[str, ...]) -> None:
+    found = rows(command[0], grown, *command[1:], status=3)
+    groups = [row["group"] for row in found if row.get("kind") in (None, "group")]
+    assert sorted(groups) == sorted(SERVED)
+
+
+@pytest.mark.usefixtures("engine")
+def test_the_rules_of_one_cache_keep_what_its_own_partition_lacks(grown: Path) -> None:
+    """``D-11``."""
+    old = {"grp-5": [15, 25, 35], "grp-7": [17, 27, 37]}
+    assert by_group(rows("compact", grown, "--profile", "classic", status=3)) == SERVED | old
+    assert "a broker that leads both answers with this" in run("compact", grown, "--profile", "classic").stderr
+
+
+@pytest.mark.usefixtures("engine")
+def test_history_goes_by_time_and_tells_the_step_back(grown: Path) -> None:
+    found = rows("history", grown, "-g", "grp-4", "-t", "orders", "--topic-partition", "0", status=3)
+    assert [(row["committed_offset"], row["change"], row["offsets_partition"]) for row in found] == [
+        (14, "new", 0),
+        (5, "rewound", 4),
+    ]
+    assert "rows of a key are in the order of their times" in run("history", grown, "-g", "grp-4").stderr
+    only = rows("history", grown, "-g", "grp-5", status=3)
+    assert [row["change"] for row in only] == ["new"] * 3
+    assert len(rows("history", grown, "-g", "*", "--rewinds", status=3)) == 12
+
+
+def test_diff_compares_a_group_wherever_it_is(grown: Path, tmp_path: Path) -> None:
+    for number in range(4):
+        folder = f"__consumer_offsets-{number}"
+        (tmp_path / folder).symlink_to(grown / folder)
+    for copies in ((grown, "--from-time", "2026-11-27T10:23:40Z"), (tmp_path, grown)):
+        result = run("diff", *copies, "-g", "grp-4", "-o", "csv")
+        assert result.exit_code == 3
+        changes = list(csv.DictReader(io.StringIO(result.stdout)))
+        told = [(row["partition"], row["change"], row["from_offset"], row["to_offset"]) for row in changes]
+        assert told == [("0", "rewound", "14", "5"), ("1", "rewound", "24", "6"), ("2", "deleted", "34", "")]
+
+
+def test_rescue_offers_what_only_another_partition_has_and_says_so(grown: Path, tmp_path: Path) -> None:
+    result = run("rescue", grown, "--to", tmp_path / "to")
+    assert (
+        'only in an offsets partition that is not theirs, where no broker looks: 6 of "grp-5", "grp-7"' in result.stderr
+    )
+
+
+@pytest.mark.usefixtures("engine")
+def test_where_the_number_of_partitions_is_a_guess_both_rows_stay_and_are_told(tmp_path: Path) -> None:
+    home = partition_for("g", 50)
+    write_partition(tmp_path, [batch_of(commit("g", offset=1))], home)
+    write_partition(tmp_path, [batch_of(commit("g", offset=2)), batch_of(commit("h"), first=1)], (home + 1) % 50)
+    assert by_group(rows("compact", tmp_path, status=3)) == {"g": [1, 2], "h": [1]}
+    words = run("compact", tmp_path).stderr
+    assert "1 group (g) is in more than one log, and nothing here tells which counts: 2 offsets" in words
+    assert by_group(rows("compact", tmp_path, "--partitions", "50", "-g", "g", status=3)) == {"g": [1]}
+
+
+def test_a_copy_renamed_by_hand_is_told(tmp_path: Path) -> None:
+    """A folder with a partition's name that is not its own."""
+    groups = [name for name in map("g{}".format, range(400)) if partition_for(name, 50) == 3]
+    batches = [batch_of(*(commit(group, offset=number) for group in groups)) for number in (7,)]
+    write_partition(tmp_path, batches, 3)
+    write_partition(tmp_path, [batch_of(*(commit(group, offset=4) for group in groups))], 8)
+    found = rows("compact", tmp_path, "--partitions", "50", status=3)
+    assert {row["committed_offset"] for row in found} == {7}
+    assert len(found) == len(groups)
