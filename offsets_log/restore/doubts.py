@@ -227,7 +227,7 @@ def _of_strays(plan: Row) -> Iterator[str]:
             f"groups in an offsets partition that is not theirs ({len(astray)}), where no broker looks for them: "
             f"{named(astray)}"
         )
-    if offered := Counter(strays(plan["offsets"])):
+    if offered := Counter(group for group in strays(plan["offsets"]) if group in astray):
         yield (
             "offsets that are here though they are only in an offsets partition that is not theirs, where no broker "
             f"looks: {offered.total()} of {named(offered)}"
