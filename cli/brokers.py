@@ -75,7 +75,8 @@ class Brokers:
             in_bulk=self.session.engine.replay_loads,
         )
         outcomes = {stop: by_profile[self.profile] for stop, by_profile in found.items()}
-        self.session.account.is_wrong |= any(outcome.at_start is not None for outcome in outcomes.values())
+        if self.asked.as_broker:
+            self.session.account.is_wrong |= any(outcome.at_start is not None for outcome in outcomes.values())
         return {} if all(outcome.holds(state) for outcome in outcomes.values()) else outcomes
 
     def say(self, part: Part) -> None:

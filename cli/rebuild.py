@@ -96,6 +96,7 @@ def command(
         places = Places(session, memory.profile, "row")
         for part in places.passing(Brokers(session, memory.profile, broker).load()):
             memory.add(*part)
+            session.account.is_wrong |= any(outcome.at_start is not None for outcome in part[3].values())
         memory.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
         document = memory.document(session.account.damages, expand=shown.expand)
         if not broker.as_broker:

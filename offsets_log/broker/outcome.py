@@ -195,9 +195,9 @@ def _outcome(loading: Loading, profile: Profile, replayed: ReplayedLoad) -> Outc
     )
 
 
-def start_error(log: PartitionLog, profile: Profile) -> StartError | None:
+def start_error(log: PartitionLog, profile: Profile, *, asks_metadata: bool = True) -> StartError | None:
     """Return why a broker's start over the data directory leads to an empty partition, or to no broker."""
-    error = None if log.at_start is None else log.at_start(profile.release)
+    error = None if log.at_start is None else log.at_start(profile.release, asks_metadata)
     assert error is None or isinstance(error, StartError)
     return error
 

@@ -70,8 +70,11 @@ def in_words(outcomes: Mapping[str, Outcome], profile_name: str, offsets_partiti
 
 
 def iter_starts(logs: Iterable[PartitionLog], profile: Profile) -> Iterator[str]:
-    """Yield a sentence for each thing that a broker's start stumbles over, in the data directories of these logs."""
-    met = (start_error(log, profile) for log in logs)
+    """Yield a sentence for each thing that a broker's start stumbles over, in the data directories of these logs.
+
+    The cluster's metadata has its say only where it was read for something else.
+    """
+    met = (start_error(log, profile, asks_metadata=False) for log in logs)
     yield from dict.fromkeys(start_in_words(error) for error in met if error is not None)
 
 

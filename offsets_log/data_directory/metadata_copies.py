@@ -321,12 +321,20 @@ class Clusters:
         found = self.metadata
         return None if found is None or found.replay.damages or found.replay.is_partial else found.replay
 
-    def start_of(self, directory: DataDirectory) -> BrokerStart:
-        """Return the start of the broker that a data directory is of."""
+    def start_of(self, directory: DataDirectory, *, asks_metadata: bool) -> BrokerStart:
+        """Return the start of the broker that a data directory is of.
+
+        Args:
+            asks_metadata: whether the metadata is read for it, if nobody has yet.
+        """
         from offsets_log.data_directory.start import BrokerStart
 
         directories = self._of_broker(directory)
-        return self._starts.setdefault(tuple(map(id, directories)), BrokerStart(directories, self.sure_metadata))
+        is_asked = asks_metadata or "by_id" in vars(self)
+        key = (is_asked, *map(id, directories))
+        if key not in self._starts:
+            self._starts[key] = BrokerStart(directories, self.sure_metadata if is_asked else None)
+        return self._starts[key]
 
     def _of_broker(self, directory: DataDirectory) -> list[DataDirectory]:
         """Return the data directories of the broker that one is of, itself among them.

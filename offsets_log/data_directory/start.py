@@ -60,7 +60,8 @@ class BrokerStart:
 
     Args:
         directories: its data directories, as far as they were given.
-        metadata: what the cluster's metadata beside them says; None where it is not here or cannot be read whole.
+        metadata: what the cluster's metadata beside them says; None where it is not here, cannot be read whole, or is
+            not to be asked.
     """
 
     def __init__(self, directories: Sequence[DataDirectory], metadata: MetadataReplay | None) -> None:

@@ -10,15 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from offsets_log.columnar.large import is_large
-from offsets_log.disk.extents import Extent, extent_of
-from offsets_log.disk.replica_words import place
 from offsets_log.errors import InputError
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.messages.other_topic import first_groups
 from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from offsets_log.disk.extents import Extent
 
 RECORDS_LOOKED_AT = 100_000
 """Of how many records of a file the groups are compared with those of others."""
@@ -33,6 +35,8 @@ class _Piece:
 
     @cached_property
     def extent(self) -> Extent:
+        from offsets_log.disk.extents import extent_of  # with NumPy, which one file alone does not need
+
         in_bulk = is_large(self.log.bytes_to_read, "scan.batch_rows._note")
         return extent_of(self.log, lambda size_bytes: None, in_bulk=in_bulk)
 
@@ -68,6 +72,8 @@ def _with_groups_in_common(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
 
 
 def _joined(pieces: list[_Piece]) -> PartitionLog:
+    from offsets_log.disk.replica_words import place
+
     if len(pieces) == 1:
         return pieces[0].log
     order = sorted(pieces, key=lambda piece: (piece.extent.begin, piece.extent.end))
@@ -97,6 +103,8 @@ def _joined(pieces: list[_Piece]) -> PartitionLog:
 
 def _contradictions(pieces: Sequence[_Piece]) -> Iterator[str]:
     """Yield why pieces in order of their offsets are not of one log."""
+    from offsets_log.disk.replica_words import place
+
     for one, other in pairwise(pieces):
         both = f"it and {place(other.log)}" if one is pieces[0] else f"{place(one.log)} and {place(other.log)}"
         if other.extent.begin < one.extent.end:

@@ -215,8 +215,9 @@ def with_start(log: PartitionLog, finder: Finder) -> PartitionLog:
     if directory is None or partition is None:
         return log
 
-    def at_start(release: tuple[int, int]) -> OffsetsLogError | None:
-        return finder.clusters.start_of(directory).error(directory, OFFSETS_TOPIC, partition, release)
+    def at_start(release: tuple[int, int], asks_metadata: bool) -> OffsetsLogError | None:
+        start = finder.clusters.start_of(directory, asks_metadata=asks_metadata)
+        return start.error(directory, OFFSETS_TOPIC, partition, release)
 
     return replace(log, at_start=at_start)
 

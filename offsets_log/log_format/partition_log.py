@@ -125,7 +125,8 @@ class PartitionLog:
         selection: why nothing counts as missing around these segments, in words; None if they are all there was.
         topic: one of `state_topics` whose partition this is instead; None for ``__consumer_offsets``.
         at_start: returns, for a release, why its broker's start over the data directory leads to an empty partition or
-            to none; None where it does not, or where no data directory was given.
+            to none; None where it does not, or where no data directory was given. Takes also whether the cluster's
+            metadata is read for that.
     """
 
     offsets_partition: int | None
@@ -135,7 +136,7 @@ class PartitionLog:
     beside: Mapping[str, Callable[[], Buffer]] = field(default_factory=dict, repr=False, compare=False)
     selection: str | None = None
     topic: str | None = None
-    at_start: Callable[[tuple[int, int]], OffsetsLogError | None] | None = field(
+    at_start: Callable[[tuple[int, int], bool], OffsetsLogError | None] | None = field(
         default=None, repr=False, compare=False
     )
 

@@ -65,7 +65,7 @@ def test_what_is_neither_is_one_error_with_what_is_near(name: str) -> None:
     near = {
         "B-99": "near it are B-9",
         "offset-comit": "near it are offset-commit",
-        "R-3": "rules begin with L, J, B, E, C, CL, D, DD, W, G, A, V, records, K44; offsets-log explain lists all",
+        "R-3": "rules begin with L, J, B, E, C, CL, D, DD, ST, W, G, A, V, records, K44; offsets-log explain lists all",
     }.get(name, "lists all")
     assert near in result.stderr
 

@@ -60,8 +60,8 @@ def test_group_config_of_an_era(release: str, max_session_ms: int, delay_ms: int
         ("2.1", "2.1"), ("2.3", "2.1"), ("2.4", "2.4"), ("2.8.1", "2.4"), ("3.1.1", "classic"),
         ("3.8-java", "3.8-java"),
         ("2.8.2", "classic"), ("3.0.0", "2.4"), ("3.0.1", "classic"), ("3.1.0", "2.4"), ("3.9.1", "classic"),
-        ("3.7-java", "modern-3.7"), ("3.9-java", "3.8-java"), ("4.0.0", "3.8-java"), ("4.0.1", "modern"),
-        ("4.3", "modern"),
+        ("3.7-java", "modern-3.7"), ("3.9-java", "3.8-java"), ("4.0.0", "3.8-java"), ("4.0.1", "4.0.1"),
+        ("4.3", "4.0.1"), ("4.4", "modern"),
     ],
 )  # fmt: skip
 def test_a_release_expires_by_the_rules_of_its_era(release: str, era: str) -> None:

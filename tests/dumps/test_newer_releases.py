@@ -121,4 +121,4 @@ def test_the_printed_size_must_leave_room_for_it() -> None:
     line += '{{"groupId":"g"}}}} payload: ' + value.replace("{", "{{").replace("}", "}}")
     for size, is_unsupported in ((18, True), (15, False)):
         found = build_segments("dump", b"Dumping x\n" + line.format(size).encode(), "dump-log")
-        assert [damage.is_unsupported for damage in found.damages] == [is_unsupported]
+        assert found.damages[0].is_unsupported == is_unsupported
