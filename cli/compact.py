@@ -90,7 +90,7 @@ class CompactOptions:
 def command(
     reading: ReadOptions,
     output: Output,
-    profile: str,
+    profile: str | None,
     broker: BrokerOptions,
     asked: CompactOptions,
     lag: LagOptions,
@@ -115,8 +115,8 @@ def command(
         )
     from cli.homes import Places
     from cli.output import chosen_format
+    from cli.rules import Rules
     from cli.session import open_session
-    from offsets_log.replay.profile import PROFILES
     from offsets_log.rows.tables import COMPACT_COLUMNS
 
     format_name = chosen_format(output)
@@ -128,15 +128,16 @@ def command(
     columns = {column.name for column in COMPACT_COLUMNS}
     with open_session(reading, output, needs={"committed_offset"}, columns=columns) as session:
         decide_if_asked(session, DecideOptions(asked.decide, lag.now_ms))
-        shown = Shown(profile, asked.unstable, lag_logs(session, lag.lag), lag.now_ms)
+        rules = Rules(session, profile)
+        shown = Shown(rules, asked.unstable, lag_logs(session, lag.lag), lag.now_ms)
         if format_name == "parquet" and session.engine.is_bulk and not broker.as_broker:
-            replays = session.engine.replay_in_bulk(PROFILES[profile])
+            replays = session.engine.replay_in_bulk(rules.profile)
             from cli.parquet import write_compact  # loads Arrow while the threads work
 
             write_compact(session, output, replays, shown, orphans=orphans)
             return
-        places = Places(session, PROFILES[profile])
-        states = _states(session, PROFILES[profile], broker, places)
+        places = Places(session, rules.profile)
+        states = _states(session, rules.profile, broker, places)
         rows, alone = _rows(states, shown.opened, orphans=orphans)
         rows = places.settled(rows)
         if format_name == "parquet":
@@ -153,7 +154,7 @@ def _follows(
     reading: ReadOptions,
     output: Output,
     follow: FollowOptions,
-    profile: str,
+    profile: str | None,
     broker: BrokerOptions,
     *,
     asked: CompactOptions,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from cli.decide import Open, say_of_decided, say_of_hanging
 from cli.lag import say_of_lag
-from cli.options import whose_rules
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.options import Output
+    from cli.rules import Rules
     from cli.session import Session
     from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.replay.partial import OffsetAndMetadata
@@ -33,7 +33,7 @@ class Shown:
         opened: gets the offsets of open transactions, as of `say_of_hanging`.
     """
 
-    profile: str
+    rules: Rules
     unstable: bool
     lag: CopiedLogs | None
     now_ms: int | None
@@ -73,13 +73,13 @@ def write_committed(
         write_rows(stream, rows, names, format_name)
     say_of_lag(session, shown.lag)
     say_of_decided(session)
-    session.account.tell_loads(shown.profile, {row["offsets_partition"] for row in rows})
+    session.account.tell_loads(shown.rules.name, {row["offsets_partition"] for row in rows})
     groups = len({row["group"] for row in rows})
     unknown = sum(row["committed_offset"] is None for row in rows)
     of_them = f" ({unknown} of them unknown)" if unknown else ""
     session.account.finish(
-        f"{counted(len(rows), 'offset')}{of_them} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
-        f"{whose_rules(shown.profile)}",
+        f"{counted(len(rows), 'offset')}{of_them} of {counted(groups, 'group')}, {session.inputs.partitions_read}"
+        f"{shown.rules.in_words()}",
         found=len(rows) + alone,
     )
 

@@ -14,6 +14,7 @@ from offsets_log.disk.stores import without_secrets
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
+    from cli.rules import Rules
     from cli.session import Session
     from offsets_log.investigate.copies import ComparedPartition, Held, Loaded
     from offsets_log.replay.partition_count import PartitionCount
@@ -45,7 +46,7 @@ class Comparison:
     """The two states to compare, and the run of the later one, which reports."""
 
     session: Session
-    profile: str
+    rules: Rules
     topic_ids: dict[bytes, str]
     parts: list[ComparedPartition] = field(default_factory=list)
 
@@ -61,22 +62,22 @@ class Comparison:
 def compared(
     reading: ReadOptions,
     output: Output,
-    profile: str,
+    profile: str | None,
     since: Since,
     table: str,
     decide: DecideOptions,
 ) -> Iterator[Comparison]:
     """Yield the states before and after of partitions that both copies have."""
+    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.investigate.copies import ComparedPartition, Held
-    from offsets_log.replay.profile import PROFILES
 
-    rules = PROFILES[profile]
     needs = set(NEEDS[table])
     if since.is_given:
         needs |= {"timestamp_ms"} if since.from_time is not None else set()
         needs |= {"record_offset"} if since.from_offset else set()
         with open_session(reading, output, needs=needs) as session:
+            rules = Rules(session, profile)
             earlier, inputs = session.bounded(since.from_offset, since.from_time), session.inputs
             for words in inputs.iter_idle_offsets("--from-offset", since.from_offset):
                 session.account.say(words)
@@ -85,10 +86,10 @@ def compared(
                 for words in (*earlier.inputs.iter_unread("--from-offset"), *inputs.iter_beyond(since.from_time)):
                     if words not in told:
                         session.account.say(words)
-            before = [(log, state) for log, state, _ in earlier.engine.load_all(rules)]
-            after = _loaded(session, rules, decide)
-            comparison = Comparison(session, profile, session.inputs.topic_ids)
-            if (count := _moved(session, rules, before, after)) is not None:
+            before = [(log, state) for log, state, _ in earlier.engine.load_all(rules.profile)]
+            after = _loaded(session, rules.profile, decide)
+            comparison = Comparison(session, rules, session.inputs.topic_ids)
+            if (count := _moved(session, rules.profile, before, after)) is not None:
                 comparison.parts.extend(_moved_pairs(before, after, count))
             else:
                 comparison.parts.extend(
@@ -97,19 +98,22 @@ def compared(
                 )
             yield comparison
         return
-    with open_session(replace(reading, paths=reading.paths[:1], quarantine=None), needs=needs) as session_a:
-        copy_a = _loaded(session_a, rules, decide)
-        with open_session(replace(reading, paths=reading.paths[1:]), output, needs=needs) as session:
-            session.account.is_wrong = bool(session_a.account.exit_status)
-            copy_b = _loaded(session, rules, decide)
-            comparison = Comparison(session, profile, session_a.inputs.topic_ids | session.inputs.topic_ids)
-            if (count := _moved(session, rules, copy_a, copy_b, session_a)) is not None:
-                comparison.parts.extend(_moved_pairs(copy_a, copy_b, count))
-            else:
-                comparison.parts.extend(_pairs(session, (*map(without_secrets, reading.paths),), copy_a, copy_b))
-            for note in session_a.inputs.clusters.notes:
-                session.account.say(note)
-            yield comparison
+    with (
+        open_session(replace(reading, paths=reading.paths[:1], quarantine=None), needs=needs) as session_a,
+        open_session(replace(reading, paths=reading.paths[1:]), output, needs=needs) as session,
+    ):
+        rules = Rules(session, profile)
+        copy_a = _loaded(session_a, rules.profile, decide)
+        session.account.is_wrong = bool(session_a.account.exit_status)
+        copy_b = _loaded(session, rules.profile, decide)
+        comparison = Comparison(session, rules, session_a.inputs.topic_ids | session.inputs.topic_ids)
+        if (count := _moved(session, rules.profile, copy_a, copy_b, session_a)) is not None:
+            comparison.parts.extend(_moved_pairs(copy_a, copy_b, count))
+        else:
+            comparison.parts.extend(_pairs(session, (*map(without_secrets, reading.paths),), copy_a, copy_b))
+        for note in session_a.inputs.clusters.notes:
+            session.account.say(note)
+        yield comparison
 
 
 def _loaded(session: Session, profile: Profile, decide: DecideOptions) -> list[Loaded]:

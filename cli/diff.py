@@ -26,7 +26,6 @@ from cli.options import (
     gather,
     output_option,
     reading_options,
-    whose_rules,
 )
 from offsets_log.words import counted
 
@@ -105,7 +104,7 @@ class RemovalOptions:
 def command(
     reading: ReadOptions,
     output: Output,
-    profile: str,
+    profile: str | None,
     topic_ids: str | None,
     since: Since,
     table: str,
@@ -139,7 +138,7 @@ def command(
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
         session.account.finish(
-            f"{words}, {counted(len(comparison.parts), 'partition')}; {whose_rules(profile)}",
+            f"{words}, {counted(len(comparison.parts), 'partition')}{comparison.rules.in_words()}",
             found=len(rows) + unchanged,
         )
 
@@ -215,7 +214,7 @@ def _removals(
         for log in part.after.logs:
             yield from session.engine.selected(log, selection, wants, part.start or 0)
 
-    era, release = ERAS[comparison.profile], session.inputs.reading.kafka
+    era, release = ERAS[comparison.rules.name], session.inputs.reading.kafka
     found = removals(read, part.before.state, part.after.state, part.start, gone, era, retention, release)
     return found if all(map(comparison.session.account.has_read_all_of, part.after.logs)) else of_damaged_log(found)
 

@@ -12,7 +12,8 @@ from cli.inputs import Inputs
 from cli.processors import processors
 from cli.progress import progress
 from offsets_log.columnar.large import is_large
-from offsets_log.events import LogEvent, Wants
+from offsets_log.events import BatchStart, LogEvent, Wants
+from offsets_log.log_format.batch import NO_PRODUCER_ID
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, finish
@@ -58,12 +59,15 @@ class Engine:
     Attributes:
         decides: ends open transactions whose outcome is certain before the replay is used; None to leave them open.
             Only in a log that is read to its end is an outcome certain.
+        by_rules: ``id`` of each loaded log of which it depends on the profile what is served: those that hold
+            transactions, or offsets of a group that is gone.
     """
 
     def __init__(self, inputs: Inputs, account: Account) -> None:
         self.inputs = inputs
         self.account = account
         self.decides: Outcomes | None = None
+        self.by_rules: set[int] = set()
 
     def events(self, log: PartitionLog, start: int = 0, wants: Wants | None = None) -> Iterator[LogEvent]:
         """Yield the events of one partition within the bounds, from a record offset on; report tails on the way.
@@ -107,10 +111,23 @@ class Engine:
         return self._load(log, profile, found).showing(self.inputs.shows_group, self.inputs.shows_topic)
 
     def _load(self, log: PartitionLog, profile: Profile, found: Watcher) -> CoordinatorState:
-        state = replay(found.watch(self.events(log)), profile, on_damage=self.account.on_damage)
+        events = self._noting_transactions(log, found.watch(self.events(log)))
+        state = replay(events, profile, on_damage=self.account.on_damage)
         if self.decides is not None:
             self.decides.decide(log, state, state.iter_pending())
-        return replace(finish(state), missing_columns=log.missing_columns)
+        loaded = finish(state)
+        self._note_orphans(log, loaded)
+        return replace(loaded, missing_columns=log.missing_columns)
+
+    def _noting_transactions(self, log: PartitionLog, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        for event in events:
+            if isinstance(event, BatchStart) and event.batch.producer_id != NO_PRODUCER_ID:
+                self.by_rules.add(id(log))
+            yield event
+
+    def _note_orphans(self, log: PartitionLog, state: CoordinatorState) -> None:
+        if any(state.iter_orphans()):
+            self.by_rules.add(id(log))
 
     @property
     def is_bulk(self) -> bool:
@@ -181,7 +198,13 @@ class Engine:
             threads=self.threads,
             replay=replay or Replay,
         )
+        replays = map(self._note_producers, replays)
         return replays if self.decides is None else map(partial(_decided, self.decides), replays)
+
+    def _note_producers(self, replayed: Replayed) -> Replayed:
+        if replayed.state.arrays.scan_state.producer_count:
+            self.by_rules.add(id(replayed.log))
+        return replayed
 
     def count_in_bulk(self, log: PartitionLog, per: str, *, shown: Shown = ALL, **how: Any) -> WritersState:
         """Count the records of one partition up to the bounds by writer; see `writers.count_log`.
@@ -286,7 +309,9 @@ class Engine:
             return
         seen = {id(log): Survey.of(log) for log in self.inputs.logs}
         for replayed in self.replay_in_bulk(profile, seen):
-            yield finished(replayed, seen[id(replayed.log)], whole_groups=whole_groups)
+            loaded = finished(replayed, seen[id(replayed.log)], whole_groups=whole_groups)
+            self._note_orphans(*loaded[:2])
+            yield loaded
 
     def load_active(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Mapping[str, int]]]:
         """Yield every partition as `load_all` does, and when its groups last wrote, in epoch milliseconds."""

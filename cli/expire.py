@@ -22,7 +22,6 @@ from cli.options import (
     gather,
     output_option,
     reading_options,
-    whose_rules,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class ExpiryOptions:
 def command(
     reading: ReadOptions,
     output: Output,
-    profile: str,
+    profile: str | None,
     asked: ExpiryOptions,
     expired_only: bool,
     broker: BrokerOptions,
@@ -95,23 +94,26 @@ def command(
     from cli.brokers import Brokers
     from cli.homes import Places
     from cli.output import chosen_format, destination, write_rows
+    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.replay.expiry import NEEDED_COLUMNS, cycle_of
-    from offsets_log.replay.profile import PROFILES
     from offsets_log.rows.expiry import EXPIRY_COLUMNS
     from offsets_log.words import shown_duration, shown_time
 
-    rules = _era(profile, asked.era)
-    rules_with = rules.retention(asked.retention)
     now_ms = int(time.time() * 1000) if asked.now is None else asked.now
+    if asked.era is not None:
+        _era(profile, asked.era)
     with open_session(reading, output, needs=NEEDED_COLUMNS) as session:
+        whose = Rules(session, profile if asked.era is None else _era(profile, asked.era).profile)
+        rules = _era(whose.name, asked.era)
+        rules_with = rules.retention(asked.retention)
         if asked.retention is None and any(identity.meta for identity in session.inputs.clusters.identities):
             session.account.say(
                 f"the retention is this era's default: the broker's own {RETENTION} stands in server.properties, which "
                 "is in no data directory, nor in the cluster's metadata; give it with --retention"
             )
         rows: list[Row] = []
-        brokers = Brokers(session, PROFILES[rules.profile], broker)
+        brokers = Brokers(session, whose.profile, broker)
         # All topics, for a group goes with the last of all its offsets.
         places = Places(session, brokers.profile, "row")
         for part in places.passing(brokers.load(all_topics=True)):
@@ -130,21 +132,19 @@ def command(
         names += sorted({name for row in rows for name in row} - set(names))
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
-        words = whose_rules(profile) if asked.era is None else f"profile {rules.profile}"
         session.account.finish(
             f"{counts} expired at {shown_time(now_ms)} with a retention of {shown_duration(rules_with.retention_ms)}, "
-            f"{session.inputs.partitions_read}; {words}, era {rules.name}",
+            f"{session.inputs.partitions_read}{whose.in_words()}, era {rules.name}",
             found=found,
         )
 
 
-def _era(profile: str, name: str | None) -> Era:
+def _era(profile: str | None, name: str | None) -> Era:
     """Return the era; it decides the profile too, unless another one was asked for."""
     from offsets_log.replay.expiry import ERAS
 
-    era = ERAS[name or profile]
-    source = click.get_current_context().get_parameter_source("profile")
-    if era.profile != profile and source is not click.core.ParameterSource.DEFAULT:
+    era = ERAS[name or profile or ""]
+    if profile is not None and era.profile != profile:
         raise click.UsageError(f"--era {era.name} is of --profile {era.profile}, not {profile}: leave --profile out")
     return era
 

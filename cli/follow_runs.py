@@ -12,11 +12,11 @@ from cli.follow import Following
 from cli.follow_options import FollowOptions
 from cli.follow_output import Lines, live_table
 from cli.inputs import read_topic_ids
-from cli.options import Output, ReadOptions, whose_rules
+from cli.options import Output, ReadOptions
 from cli.output import chosen_format, destination, quiet_pipe
+from cli.rules import Rules
 from cli.session import Session, open_session
 from offsets_log.investigate.groups import GROUPS_COLUMNS, groups_row_order
-from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.tables import Row, offset_row_order
 from offsets_log.words import counted
 
@@ -33,44 +33,46 @@ if TYPE_CHECKING:
 
 
 def follow_compact(
-    reading: ReadOptions, output: Output, follow: FollowOptions, profile: str, *, orphans: bool, unstable: bool
+    reading: ReadOptions, output: Output, follow: FollowOptions, profile: str | None, *, orphans: bool, unstable: bool
 ) -> None:
     """Run ``compact --follow``."""
     from offsets_log.following.offsets import FollowedOffsets, OffsetsAsked
 
     with open_session(replace(reading, progress=False), output) as session:
+        rules = Rules(session, profile)
         asked = OffsetsAsked(
-            profile=PROFILES[profile],
+            profile=rules.profile,
             shows_group=session.inputs.shows_group,
             shows_topic=session.inputs.shows_topic,
             orphans=orphans,
             unstable=unstable,
             rules=follow.rules,
         )
-        loads = partial(_tell_loads, session.account, profile, {})
+        loads = partial(_tell_loads, session.account, rules.name, {})
         following = Following(session, follow, partial(FollowedOffsets, asked), offset_row_order, loads)
         _write_lines(following, session, output)
         groups: set[str] = set().union(*(followed.groups for followed in following.partitions))
         count = sum(followed.count for followed in following.partitions)
         session.account.finish(
-            f"{counted(count, 'offset')} of {counted(len(groups), 'group')}, {_partitions(following)}; "
-            f"{whose_rules(profile)}",
+            f"{counted(count, 'offset')} of {counted(len(groups), 'group')}, {_partitions(following)}"
+            f"{rules.in_words(is_loaded=False)}",
             found=count,
         )
 
 
-def follow_groups(reading: ReadOptions, output: Output, follow: FollowOptions, profile: str) -> None:
+def follow_groups(reading: ReadOptions, output: Output, follow: FollowOptions, profile: str | None) -> None:
     """Run ``groups --follow``."""
     from offsets_log.following.groups import FollowedGroups, GroupsAsked
 
     with open_session(replace(reading, progress=False), output) as session:
+        rules = Rules(session, profile)
         asked = GroupsAsked(
-            profile=PROFILES[profile],
+            profile=rules.profile,
             shows_group=session.inputs.shows_group,
             shows_topic=session.inputs.shows_topic,
             rules=follow.rules,
         )
-        loads = partial(_tell_loads, session.account, profile, {})
+        loads = partial(_tell_loads, session.account, rules.name, {})
         following = Following(session, follow, partial(FollowedGroups, asked), groups_row_order, loads)
         if chosen_format(output) == "table":
             columns = [column.name for column in GROUPS_COLUMNS]
@@ -80,7 +82,7 @@ def follow_groups(reading: ReadOptions, output: Output, follow: FollowOptions, p
             _write_lines(following, session, output)
         count = sum(len(followed.rows) for followed in following.partitions)
         session.account.finish(
-            f"{counted(count, 'group')}, {_partitions(following)}; {whose_rules(profile)}", found=count
+            f"{counted(count, 'group')}, {_partitions(following)}{rules.in_words(is_loaded=False)}", found=count
         )
 
 
@@ -109,7 +111,7 @@ def follow_history(
     reading: ReadOptions,
     output: Output,
     follow: FollowOptions,
-    profile: str,
+    profile: str | None,
     shows_key: Callable[[Session], ShowsKey] | None,
     *,
     topic_ids: str | None,
@@ -119,8 +121,9 @@ def follow_history(
     from offsets_log.following.commits import CommitsAsked, FollowedCommits
 
     with open_session(replace(reading, progress=False), output) as session:
+        rules = Rules(session, profile)
         asked = CommitsAsked(
-            profile=PROFILES[profile],
+            profile=rules.profile,
             shows_group=session.inputs.shows_group,
             shows_key=None if shows_key is None else shows_key(session),
             topic_ids=(read_topic_ids(topic_ids), session.inputs.topic_ids),
@@ -133,8 +136,8 @@ def follow_history(
         session.account.finish(
             f"{counted(sum(followed.commits for followed in following.partitions), 'commit')}, "
             f"{counted(sum(followed.rewinds for followed in following.partitions), 'rewind')}, "
-            f"{counted(len(keys), 'topic partition')} of {counted(len({key[0] for key in keys}), 'group')}; "
-            f"{whose_rules(profile)}",
+            f"{counted(len(keys), 'topic partition')} of {counted(len({key[0] for key in keys}), 'group')}"
+            f"{rules.in_words(is_loaded=False)}",
             found=len(keys),
         )
 

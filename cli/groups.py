@@ -20,7 +20,6 @@ from cli.options import (
     Time,
     output_option,
     reading_options,
-    whose_rules,
 )
 from offsets_log.words import UNITS_MS, counted, given_time, shown_duration, shown_time
 
@@ -64,7 +63,7 @@ OLD_MS = UNITS_MS["d"]
 def command(
     reading: ReadOptions,
     output: Output,
-    profile: str,
+    profile: str | None,
     now: int | None,
     stale: int | None,
     lag: bool | None,
@@ -98,18 +97,19 @@ def command(
         return
     from cli.homes import Places
     from cli.output import chosen_format, destination, write_rows
+    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, with_lags
     from offsets_log.investigate import groups as g
-    from offsets_log.replay.profile import PROFILES
 
     now_ms = int(time.time() * 1000) if now is None else now
     with open_session(reading, output, needs=set() if stale is None else g.NEEDED_FOR_DELETION) as session:
+        rules = Rules(session, profile)
         rows: list[Row] = []
         opened: Open = []
         logs = lag_logs(session, lag)
-        places = Places(session, PROFILES[profile], "row")
-        for log, state, last_ms in places.passing(session.engine.load_active(PROFILES[profile])):
+        places = Places(session, rules.profile, "row")
+        for log, state, last_ms in places.passing(session.engine.load_active(rules.profile)):
             session.account.note_load(log, state.failure)
             opened.append((log, (*state.pending, *state.hidden_pending)))
             rows += with_lags(logs, state, g.groups_rows(state, log.offsets_partition, last_ms, now_ms))
@@ -151,10 +151,8 @@ def command(
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         say_of_lag(session, logs)
         say_of_hanging(session, opened)
-        session.account.tell_loads(profile, {row["offsets_partition"] for row in rows})
-        session.account.finish(
-            f"{count}, {session.inputs.partitions_read}{newest}; {whose_rules(profile)}", found=found
-        )
+        session.account.tell_loads(rules.name, {row["offsets_partition"] for row in rows})
+        session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}{rules.in_words()}", found=found)
 
 
 def _say_how_old(session: Session, now_ms: int) -> None:

@@ -22,7 +22,6 @@ from cli.options import (
     gather,
     output_option,
     reading_options,
-    whose_rules,
 )
 from offsets_log.words import counted, given_time
 
@@ -104,7 +103,7 @@ class Rows:
 def command(
     reading: ReadOptions,
     output: Output,
-    profile: str,
+    profile: str | None,
     topic_ids: str | None,
     topic_partition: tuple[int, ...],
     partition: tuple[int, ...],
@@ -125,8 +124,8 @@ def command(
     --follow prints rows in the order of the logs as they come; the end of an open transaction is a row of its own.
     """
     from cli.inputs import read_topic_ids
+    from cli.rules import Rules
     from cli.session import open_session
-    from offsets_log.replay.profile import PROFILES
 
     _check_usage(reading, rows)
     asked = {*topic_partition, *partition}
@@ -158,13 +157,15 @@ def command(
             session.inputs.check({"timestamp_ms"})
             for words in session.inputs.iter_beyond(rows.from_time):
                 session.account.say(words)
+        rules = Rules(session, profile)
         shows_key = None if shows_all else shows(session)
-        asking = _Asking(session, output, PROFILES[profile], shows_key, read_topic_ids(topic_ids), rows)
+        asking = _Asking(session, output, rules.profile, shows_key, read_topic_ids(topic_ids), rows)
         counts = _answer_in_bulk(asking) if session.engine.is_bulk_for(SCAN) else None
         counts = counts or _answer(asking)
         session.account.finish(
             f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
-            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; {whose_rules(profile)}",
+            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}"
+            f"{rules.in_words(is_loaded=False)}",
             found=counts.keys,
             names=[
                 *(() if rows.from_time is None else ("--from-time", given_time(rows.from_time))),

@@ -20,7 +20,7 @@ from offsets_log.words import counted
 )
 @TIMED_OUT_BY
 @output_option("table", "jsonl", "json", "csv")
-def command(reading: ReadOptions, output: Output, profile: str, now: int | None, card: bool) -> None:
+def command(reading: ReadOptions, output: Output, profile: str | None, now: int | None, card: bool) -> None:
     """Describe a log on one page: partitions and segments, spans of offsets and time, gaps, damage, records and groups.
 
     The page begins with a card for each data directory that has a meta.properties: cluster, broker and directory;
@@ -35,15 +35,15 @@ def command(reading: ReadOptions, output: Output, profile: str, now: int | None,
     from cli.info_card import cards_of, report_lacking, write_cards
     from cli.info_page import info_row, write_page
     from cli.output import chosen_format, destination, write_rows
+    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.data_directory.card import given_in_words
-    from offsets_log.replay.profile import PROFILES
     from offsets_log.rows.survey import INFO_COLUMNS
 
     with open_session(reading, output) as session:
         outcomes = outcomes_of(session, now)
         report_lacking(session, but_transactions=outcomes is not None)
-        surveyed = list(session.engine.survey_all(PROFILES[profile]))
+        surveyed = list(session.engine.survey_all(Rules(session, profile).profile))
         rows = [info_row(log, found, held, outcomes) for log, found, held in surveyed]
         with destination(output, session.inputs.files) as stream:
             format_name = chosen_format(output)

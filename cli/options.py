@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from offsets_log.kafka_releases import NEWEST
 from offsets_log.release_names import AskedRelease, release_asked
@@ -292,23 +291,14 @@ READING = (
 PROFILE = click.option(
     "--profile",
     type=click.Choice(PROFILE_NAMES),
-    default=PROFILE_NAMES[0],
-    show_default=True,
     help=f"Whose rules to follow: the Java coordinator of {NEWEST.name} (modern), its preview in 3.7 (modern-3.7), or "
-    "the Scala coordinator (classic), which brokers up to 3.9 have.",
+    "the Scala coordinator (classic), which brokers up to 3.9 have. By default what the files show; where they do not "
+    "tell it, modern, and offsets that depend on it are named.",
 )
 
 
 TABLES = ("offsets", "share-offsets")
 """Tables of committed offsets: consumer groups' and share groups'."""
-
-
-def whose_rules(profile: str) -> str:
-    """Return whose rules an answer follows, in words; where nobody chose them, what to give for other clusters."""
-    context = click.get_current_context(silent=True)
-    if context is None or context.get_parameter_source("profile") is not ParameterSource.DEFAULT:
-        return f"profile {profile}"
-    return f"profile {profile} (the rules of Kafka 4; for a cluster up to 3.9 give --profile classic)"
 
 
 TOPIC_IDS = click.option(

@@ -11,14 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cli.compact_output import Shown, count_alone, say_of_alone, say_of_unstable
-from cli.decide import Open, say_of_decided, say_of_hanging
+from cli.decide import say_of_decided, say_of_hanging
 from cli.homes import Places
 from cli.lag import say_of_lag
-from cli.options import whose_rules
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
 from offsets_log.data_directory.lag_columns import lag_table
-from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
 from offsets_log.words import counted
 
@@ -51,8 +49,8 @@ def write_compact(
     orphans: bool,
 ) -> None:
     """Write the answer of `compact` as one file, from replays of the partitions in bulk."""
-    places = Places(session, PROFILES[shown.profile])
-    tables, alone = zip(*_compact_tables(session, replays, shown.opened, places, orphans=orphans), strict=True)
+    places = Places(session, shown.rules.profile)
+    tables, alone = zip(*_compact_tables(session, replays, shown, places, orphans=orphans), strict=True)
     table = _settled(pa.concat_tables(tables, promote_options="default"), places)
     table = table.take(pc.sort_indices(table, SORTED_BY))
     write_table(session, output, table, shown, sum(alone))
@@ -102,11 +100,11 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown,
         say_of_unstable(session, pc.sum(table["unstable"]).as_py() or 0)
     say_of_alone(session, alone)
     say_of_hanging(session, shown.opened)
-    session.account.tell_loads(shown.profile, set(pc.unique(table["offsets_partition"]).to_pylist()))
+    session.account.tell_loads(shown.rules.name, set(pc.unique(table["offsets_partition"]).to_pylist()))
     groups = pc.count_distinct(table["group"]).as_py()
     session.account.finish(
-        f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
-        f"{whose_rules(shown.profile)}",
+        f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}"
+        f"{shown.rules.in_words()}",
         found=len(table) + alone,
     )
 
@@ -120,7 +118,7 @@ def _with_lag(table: pa.Table, logs: CopiedLogs, now_ms: int | None) -> pa.Table
 
 
 def _compact_tables(
-    session: Session, replays: Iterator[Replayed], opened: Open, places: Places, *, orphans: bool
+    session: Session, replays: Iterator[Replayed], shown: Shown, places: Places, *, orphans: bool
 ) -> Iterator[tuple[pa.Table, int]]:
     """Yield a partition's rows, and `count_alone`; add what is pending."""
     yield table_of_rows([], WITH_UNSTABLE), 0
@@ -128,7 +126,7 @@ def _compact_tables(
     from offsets_log.columnar.materialize.values import finish
     from offsets_log.columnar.scan.layout import Scanner
 
-    inputs = session.inputs
+    inputs, is_unsure = session.inputs, not shown.rules.told.is_sure
     for replayed in replays:
         with Scanner() as scanner:
             table = served_table(
@@ -137,20 +135,33 @@ def _compact_tables(
                 scanner,
                 shows_group=session.inputs.shows_group,
                 shows_topic=session.inputs.shows_topic,
-                orphans=orphans,
+                orphans=orphans or is_unsure,
                 unstable=True,
             )
             with_offsets = table is None  # something was read on the slow path
             held = finish(replayed.layout, replayed.state, scanner, whole_groups=False, with_offsets=with_offsets)
             if table is None:
-                shown = held.showing(session.inputs.shows_group, session.inputs.shows_topic)
-                rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=True))
+                state = held.showing(session.inputs.shows_group, session.inputs.shows_topic)
+                rows = list(committed_rows(state, replayed.log.offsets_partition, orphans=orphans, unstable=True))
                 table = table_of_rows(rows, COMPACT_COLUMNS)
+            elif is_unsure:
+                table = _of_groups(session, replayed.log, table, held.groups, orphans=orphans)
             places.add(replayed.log, held.groups)
             session.account.note_load(replayed.log, held.failure)
-            opened.append((replayed.log, held.pending))
+            shown.opened.append((replayed.log, held.pending))
             asked = [one for one in held.pending if inputs.shows_group(one.group) and inputs.shows_topic(one.topic)]
             yield table, count_alone_in(table, asked)
+
+
+def _of_groups(
+    session: Session, log: PartitionLog, table: pa.Table, groups: Iterable[str], *, orphans: bool
+) -> pa.Table:
+    """Return rows of groups that exist, or all; whether there are others is noted, for other rules may serve them."""
+    exist = pc.is_in(table["group"].cast(pa.string()), pa.array(groups, pa.string()))
+    if pc.all(exist, min_count=0).as_py():
+        return table
+    session.engine.by_rules.add(id(log))
+    return table if orphans else table.filter(exist)
 
 
 def count_alone_in(table: pa.Table, pending: Sequence[OffsetAndMetadata]) -> int:

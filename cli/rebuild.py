@@ -19,7 +19,6 @@ from cli.options import (
     gather,
     output_option,
     reading_options,
-    whose_rules,
 )
 from offsets_log.words import counted
 
@@ -64,7 +63,7 @@ class RebuildOptions:
 def command(
     reading: ReadOptions,
     output: Output,
-    profile: str,
+    profile: str | None,
     topic_ids: str | None,
     broker: BrokerOptions,
     shown: RebuildOptions,
@@ -80,11 +79,11 @@ def command(
     from cli.homes import Places
     from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
+    from cli.rules import Rules
     from cli.session import open_session
     from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
     from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
-    from offsets_log.replay.profile import PROFILES
     from offsets_log.rows.tables import to_json
 
     table = shown.table
@@ -92,7 +91,8 @@ def command(
     with open_session(reading, output) as session:
         logs = lag_logs(session, lag.lag)
         outcomes = begin_to_decide(session, DecideOptions(shown.decide, lag.now_ms))
-        memory = Memory(PROFILES[profile], outcomes, share_offsets_of(session, logs))
+        rules = Rules(session, profile)
+        memory = Memory(rules.profile, outcomes, share_offsets_of(session, logs))
         places = Places(session, memory.profile, "row")
         for part in places.passing(Brokers(session, memory.profile, broker).load()):
             memory.add(*part)
@@ -120,7 +120,7 @@ def command(
         say_of_decided(session)
         session.account.finish(
             f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "
-            f"{len(document['pending'])} pending, {session.inputs.partitions_read}; {whose_rules(profile)}",
+            f"{len(document['pending'])} pending, {session.inputs.partitions_read}{rules.in_words()}",
             found=len(document["offsets"])
             + len(document["pending"])
             + (0 if reading.topic else len(document["groups"])),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.lag import LAG, lag_logs, say_of_lag
-from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options, whose_rules
+from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options
 from offsets_log.disk.stores import without_secrets
 from offsets_log.words import counted
 
@@ -39,7 +39,7 @@ SOURCES_SHOWN = 5
     required=True,
     help="The HTML file to write; it appears whole or not at all.",
 )
-def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> None:
+def command(reading: ReadOptions, profile: str | None, lag: bool | None, to: str) -> None:
     """Write one HTML page: offsets over time, rebalances, top writers, open transactions, problems.
 
     The file needs no network and no other file: any browser opens it, and it can be sent to others. Names from the log
@@ -51,11 +51,11 @@ def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> No
     """
     from cli.output import destination
     from cli.rescue import rescue_options
+    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.coordinator_document import Memory
     from offsets_log.investigate.groups import groups_row_order
     from offsets_log.investigate.writers import top_rows
-    from offsets_log.replay.profile import PROFILES
     from offsets_log.report.document import ReportInput, make_document
     from offsets_log.report.lags import lag_rows
     from offsets_log.report.page import html_page
@@ -63,7 +63,8 @@ def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> No
 
     output = Output(output=None, to=to)
     with open_session(reading, output) as session:
-        memory = Memory(PROFILES[profile])
+        rules = Rules(session, profile)
+        memory = Memory(rules.profile)
         samples = Samples(
             memory.profile, shows_group=session.inputs.shows_group, shows_topic=session.inputs.shows_topic
         )
@@ -107,7 +108,7 @@ def command(reading: ReadOptions, profile: str, lag: bool | None, to: str) -> No
             f"{counted(about['groups'], 'group')}, {counted(about['offsets'], 'offset')}, "
             f"{session.inputs.partitions_read}, "
             f"{counted(problems, 'problem or note', 'problems or notes')}, "
-            f"{counted(transactions, 'open transaction')}; {whose_rules(profile)}"
+            f"{counted(transactions, 'open transaction')}{rules.in_words(is_loaded=False)}"
             + ("" if to == "-" else f"; open {to} in a browser"),
             found=about["offsets" if reading.topic else "groups"],
         )

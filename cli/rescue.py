@@ -19,7 +19,6 @@ from cli.options import (
     ReadOptions,
     broker_options,
     reading_options,
-    whose_rules,
 )
 from offsets_log.words import counted
 
@@ -53,7 +52,7 @@ PIECES = 1 << 12
 @NEW_DIRECTORY
 def command(
     reading: ReadOptions,
-    profile: str,
+    profile: str | None,
     broker: BrokerOptions,
     decide: DecideOptions,
     lag: bool | None,
@@ -77,10 +76,10 @@ def command(
     groups. DIR/target.jsonl lists each such offset; if there are any, the exit status is 3.
     """
     from cli.brokers import Brokers
+    from cli.rules import Rules
     from cli.session import open_session
     from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
-    from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.directory import rescue_files
     from offsets_log.restore.plan import rows_of
     from offsets_log.restore.rescue import make_plan
@@ -93,14 +92,16 @@ def command(
     ):
         session.account.tells_homes = True
         logs = lag_logs(session, lag)
-        memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
+        rules = Rules(session, profile)
+        memory = Memory(rules.profile, begin_to_decide(session, decide), share_offsets_of(session, logs))
         for part in Brokers(session, memory.profile, broker).load():
             memory.add(*part)
         offsets = (value for part in memory.parts for value in part.state.iter_served())
         stranded = list(session.inputs.iter_stranded(offsets)) if logs else []
         say_of_lag(session, logs)
         unread = [*session.inputs.iter_unread()]
-        notes = [*session.inputs.iter_idle_bounds(), *session.inputs.remarks, *session.inputs.clusters.notes]
+        doubt = [] if (found := rules.doubt()) is None else [found]
+        notes = [*doubt, *session.inputs.iter_idle_bounds(), *session.inputs.remarks, *session.inputs.clusters.notes]
         plan = make_plan(
             memory,
             rescue_options(session, memory, as_broker=broker.as_broker),
@@ -131,8 +132,8 @@ def command(
         rows = rows_of(plan)
         groups = len({row["group"] for row in rows})
         session.account.finish(
-            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}; "
-            f"{whose_rules(profile)}; " + (f"read {to}/README.txt first" if has_found else f"{to} is not written"),
+            f"{counted_rows(rows)} of {counted(groups, 'group')}, {session.inputs.partitions_read}{rules.in_words()}; "
+            + (f"read {to}/README.txt first" if has_found else f"{to} is not written"),
             found=int(has_found),
         )
 

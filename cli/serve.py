@@ -88,7 +88,7 @@ class HostPort(click.ParamType):  # type: ignore[type-arg]
         ),
     ),
 )
-def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: ServeOptions) -> None:
+def command(reading: ReadOptions, profile: str | None, topic_ids: str | None, serving: ServeOptions) -> None:
     """Answer Kafka's own tools from a copy, as its broker would have answered at a moment that you choose.
 
     It acts as a coordinator that only reads: groups, members, committed offsets, and lag as far as the copy shows it.
@@ -99,6 +99,7 @@ def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: 
     seconds, "end" (the end of the logs); "quit" ends the run.
     """
     from cli.inputs import read_topic_ids
+    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.log_format.partition_log import OUTCOMES
 
@@ -110,10 +111,11 @@ def command(reading: ReadOptions, profile: str, topic_ids: str | None, serving: 
         from cli.travel import Travel
         from offsets_log.replay.expiry import ERAS
 
-        expiry = None if serving.now is None else (serving.now, ERAS[profile].retention(serving.retention))
+        rules = Rules(session, profile)
+        expiry = None if serving.now is None else (serving.now, ERAS[rules.name].retention(serving.retention))
         for words in session.inputs.iter_starts():
             session.account.say_once(words)
-        moments = Moments(session, profile, read_topic_ids(topic_ids), serving.end_offsets, expiry)
+        moments = Moments(session, rules.name, read_topic_ids(topic_ids), serving.end_offsets, expiry)
         Travel(moments, serving).run()
 
 

@@ -17,13 +17,13 @@ from cli.options import (
     ReadOptions,
     broker_options,
     reading_options,
-    whose_rules,
 )
 from cli.translate_options import TranslateOptions, check_usage, translate_options
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
+    from offsets_log.replay.profile import Profile
     from offsets_log.rows.tables import Row
 
 EXAMPLES = (
@@ -42,7 +42,7 @@ EXAMPLES = (
 @NEW_DIRECTORY
 def command(
     reading: ReadOptions,
-    profile: str,
+    profile: str | None,
     broker: BrokerOptions,
     asked: TranslateOptions,
     to: str,
@@ -70,6 +70,7 @@ def command(
     offset could not be translated: DIR/left-out.jsonl says which, and why.
     """
     from cli.rescue import write_files
+    from cli.rules import Rules
     from cli.session import open_session
     from cli.translate_run import Translation
     from offsets_log.log_format.partition_log import OUTCOMES
@@ -89,7 +90,8 @@ def command(
         translation,
     ):
         translation.connect(session.account.say)
-        plan = _plan_of_source(session, profile, broker)
+        rules = Rules(session, profile)
+        plan = _plan_of_source(session, rules.profile, broker)
         rows = list(asked_of(plan))
         if not rows and (reading.group or reading.topic):
             directory.rmdir()
@@ -115,7 +117,7 @@ def command(
             session.account.say(note)
         _say_of(session, new)
         session.account.finish(
-            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}; {whose_rules(profile)}"
+            f"{counted_rows(rows_of(plan))}: {in_words(new)}; {session.inputs.partitions_read}{rules.in_words()}"
             f"; read {to}/README.txt first"
         )
 
@@ -152,16 +154,15 @@ def _say_of(session: Session, plan: Row) -> None:
         session.account.say(f"{len(reasons) - REASONS_SHOWN} more reasons are in left-out.jsonl")
 
 
-def _plan_of_source(session: Session, profile: str, broker: BrokerOptions) -> Row:
+def _plan_of_source(session: Session, profile: Profile, broker: BrokerOptions) -> Row:
     """Return the plan that a rescue of the source would have."""
     from cli.brokers import Brokers
     from cli.rescue import rescue_options
     from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
-    from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.rescue import make_plan
 
-    memory = Memory(PROFILES[profile], share_offsets=share_offsets_of(session, None))
+    memory = Memory(profile, share_offsets=share_offsets_of(session, None))
     for part in Brokers(session, memory.profile, broker).load():
         memory.add(*part)
     return make_plan(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cli.options import PROFILE, Output, output_option
+from cli.options import PROFILE, PROFILE_NAMES, Output, output_option
 
 
 @click.command(
@@ -21,7 +21,7 @@ from cli.options import PROFILE, Output, output_option
 )
 @PROFILE
 @output_option("table", "jsonl", "json", "csv")
-def command(output: Output, source: str | None, members: tuple[str, ...], profile: str) -> None:
+def command(output: Output, source: str | None, members: tuple[str, ...], profile: str | None) -> None:
     """Show which protocol is selected: the candidate with most votes; ties are decided by the order of the
     coordinator's hash tables.
 
@@ -37,10 +37,10 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
     if source not in (None, "-") or (source is None) == (not members):
         raise click.UsageError("give either --members, or - for questions on standard input")
     if source is not None:
-        answer_lines(lambda case: vote_answer(case, ORDERS[profile]), output)
+        answer_lines(lambda case: vote_answer(case, ORDERS[profile or PROFILE_NAMES[0]]), output)
         return
     protocols = parsed_members(members, "range+sticky")
-    vote = select_protocol(protocols, ORDERS[profile])
+    vote = select_protocol(protocols, ORDERS[profile or PROFILE_NAMES[0]])
     rows = [
         {
             "protocol": name,

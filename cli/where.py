@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import PROFILE, QUIET, Output, ReadOptions, gather, output_option, whose_rules
+from cli.options import PROFILE, QUIET, Output, ReadOptions, gather, output_option
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def command(
     of: tuple[str, ...],
     sent: KeyOptions,
     input_format: str | None,
-    profile: str,
+    profile: str | None,
     quiet: bool,
 ) -> None:
     """Show which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
@@ -200,18 +200,19 @@ def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, q
         _say_of_default("the topic", "--topic-partitions", quiet)
 
 
-def _write_of(reading: ReadOptions, output: Output, only: set[str] | None, profile: str) -> None:
+def _write_of(reading: ReadOptions, output: Output, only: set[str] | None, profile: str | None) -> None:
     """Write the groups that the partitions hold."""
     from cli.output import chosen_format, destination, write_rows
+    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.investigate.groups import groups_row_order, groups_rows
     from offsets_log.investigate.where import OF_COLUMNS
-    from offsets_log.replay.profile import PROFILES
 
     names = [column.name for column in OF_COLUMNS]
     with open_session(reading, output) as session:
+        rules = Rules(session, profile)
         found: list[Row] = []
-        for log, state, _ in session.engine.load_all(PROFILES[profile]):
+        for log, state, _ in session.engine.load_all(rules.profile):
             found += groups_rows(state, log.offsets_partition, {}, 0)
         rows = [
             {name: row[name] for name in (*names, "group_base64") if name in row}
@@ -226,8 +227,8 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None, profi
             session.account.say(f"not among the groups of these partitions: {', '.join(absent)}")
         offsets = sum(row["offsets"] or 0 for row in rows)
         session.account.finish(
-            f"{counted(len(rows), 'group')} with {counted(offsets, 'offset')}, {session.inputs.partitions_read}; "
-            f"{whose_rules(profile)}",
+            f"{counted(len(rows), 'group')} with {counted(offsets, 'offset')}, {session.inputs.partitions_read}"
+            f"{rules.in_words()}",
             found=len(rows),
             names=sorted(only or ()),
         )

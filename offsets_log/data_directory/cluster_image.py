@@ -77,6 +77,7 @@ class BrokerImage:
     Attributes:
         end_points: name of the listener → host and port.
         log_dirs: ids of its directories; empty before 3.7.
+        features: name → the lowest and the highest level that it supports.
     """
 
     broker_id: int
@@ -87,6 +88,7 @@ class BrokerImage:
     in_controlled_shutdown: bool
     end_points: Mapping[str, tuple[str, int]]
     log_dirs: tuple[Uuid, ...]
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False)
     cordoned_log_dirs: tuple[Uuid, ...] = ()
 
 
@@ -249,6 +251,10 @@ def _register_broker(image: ClusterImage, fields: Fields, _: int) -> None:
         in_controlled_shutdown=bool(fields.get("in_controlled_shutdown", False)),
         end_points=_end_points(fields),
         log_dirs=tuple(fields.get("log_dirs") or ()),
+        features={
+            row["name"]: (row["min_supported_version"], row["max_supported_version"])
+            for row in fields.get("features") or ()
+        },
         cordoned_log_dirs=tuple(fields.get("cordoned_log_dirs") or ()),
     )
 

@@ -19,7 +19,7 @@ COMMANDS_SHOWN = 20
 """Maximum number of commands written out for each tool."""
 
 _RULES = {
-    "modern": "by the rules of a Kafka 4 coordinator (a cluster up to 3.9 had another: rescue with --profile classic)",
+    "modern": "by the rules of a Kafka 4 coordinator",
     "modern-3.7": "by the rules of the Java coordinator that 3.7 had as a preview",
     "classic": "by the rules of the Scala coordinator, up to Kafka 3.9",
 }

@@ -18,8 +18,6 @@ from tests.conftest import json_lines
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = str(ROOT / "samples" / "kafka-4.3-mixed" / "log")
-DEFAULT_RULES = "profile modern (the rules of Kafka 4; for a cluster up to 3.9 give --profile classic)"
-"""What commands say of whose rules they follow, where nobody chose."""
 
 
 def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:

@@ -18,7 +18,7 @@ from offsets_log.log_format.building import build_marker
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.rows.survey import INFO_COLUMNS
 from tests.builders import LogBuilder
-from tests.cli.runs import DEFAULT_RULES, ROOT, SAMPLE, batch_of, commit, rows, run, write_partition
+from tests.cli.runs import ROOT, SAMPLE, batch_of, commit, rows, run, write_partition
 from tests.cli.test_damage_told import broken
 from tests.conftest import NEVER, BulkFrom, read_json, read_partitions
 
@@ -236,24 +236,6 @@ def test_a_retention_without_a_unit_is_milliseconds_and_few_of_them_are_told() -
 def test_only_columns_of_the_command_are_named_where_a_dump_does_not_tell_them() -> None:
     named = run("compact", ROOT / "tests" / "dumps" / "data" / "dump-log-2.4.1.txt.gz").stderr
     assert "null for: commit_timestamp_ms, expire_timestamp_ms, leader_epoch, topic_id\n" in named
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("compact",), ("compact", "-o", "parquet"), ("groups",), ("history", "-g", "tx-*"), ("rebuild",), ("report",),
-        ("rescue",), ("diff", "--from-offset", "20"), ("expire",),
-    ],
-)  # fmt: skip
-def test_where_nobody_chose_whose_rules_it_is_said_what_older_clusters_need(
-    arguments: tuple[str, ...], recording: Callable[[str], Path], tmp_path: Path
-) -> None:
-    """A Scala coordinator serves an offset of these files that a Java one deletes (J-12, L-18)."""
-    asked = (arguments[0], recording("kafka-3.9-classic") / "log", *arguments[1:])
-    assert DEFAULT_RULES in run(*asked, "--to", tmp_path / "to").stderr
-    told = run(*asked, "--profile", "classic", "--to", tmp_path / "classic").stderr
-    assert "profile classic" in told
-    assert "--profile" not in told
 
 
 def test_how_a_broker_was_stopped_is_asked_of_a_broker_only() -> None:

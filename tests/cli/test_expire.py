@@ -157,7 +157,7 @@ def test_eras_of_the_option_are_those_of_the_rules() -> None:
 @pytest.mark.parametrize(
     ("arguments", "rule", "days", "words"),
     [
-        ((), "E-7", 7, "profile classic), era modern"),
+        ((), "E-7", 7, "1 partition, era modern"),
         (("--profile", "classic"), "E-7", 7, "profile classic, era classic"),
         (("--profile", "modern-3.7"), "E-7", 7, "profile modern-3.7, era modern-3.7"),
         (("--era", "3.8-java"), "E-7", 7, "profile modern, era 3.8-java"),

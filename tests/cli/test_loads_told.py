@@ -19,6 +19,9 @@ PREVIEW = "kafka-3.7-preview"
 """A recording that 4.3 does not load: its offsets partitions 1 and 2 have records of another layout (B-9)."""
 
 
+MODERN = ("--profile", "modern")
+
+
 @pytest.mark.parametrize("least_bytes", [NEVER, 0])
 @pytest.mark.parametrize("words", [("compact",), ("compact", "-o", "parquet"), ("groups",)], ids=" ".join)
 def test_partitions_that_would_not_be_loaded_are_told(
@@ -36,7 +39,7 @@ def test_partitions_that_would_not_be_loaded_are_told(
         assert result.exit_code == 0
         return [line for line in result.stderr.splitlines() if "would not load" in line]
 
-    assert told() == [
+    assert told(*MODERN) == [
         "a modern coordinator would not load offsets partition 1 (record offset 0, B-9) and others, and serve none of "
         "their groups: offsets-log check names all"
     ]
@@ -44,9 +47,9 @@ def test_partitions_that_would_not_be_loaded_are_told(
         "a modern coordinator would not load offsets partition 1 (record offset 0, B-9), and serve none of its groups: "
         "offsets-log check says why"
     )
-    assert told("-p", "1") == [one]
-    assert told("-g", "billing") == [one], "the other one has nothing of it"
-    assert told("-g", "web") == []
+    assert told(*MODERN, "-p", "1") == [one]
+    assert told(*MODERN, "-g", "billing") == [one], "the other one has nothing of it"
+    assert told(*MODERN, "-g", "web") == []
     assert told("--profile", "classic") == []
 
 
@@ -85,7 +88,7 @@ def test_following_tells_it_too(words: tuple[str, ...], recording: Callable[[str
 
     for more in ((), ("-p", "1"), ("-g", "billing"), ("-g", "web"), ("--profile", "classic")):
         assert told(*more) == told(*more, follow=())
-    assert told("-p", "1") != []
+    assert told(*MODERN, "-p", "1") != []
 
 
 def test_a_record_that_comes_later_ends_a_load_too(tmp_path: Path) -> None:

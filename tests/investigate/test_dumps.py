@@ -54,7 +54,7 @@ def test_text_and_the_segments_it_is_of_do_not_differ(
     folder = recording(name)
     text = text_of(folder, tmp_path / "text")
     for pair in ((folder / "log", text), (text, folder / "log"), (text, text)):
-        result = run("diff", *pair, "--table", table, "-o", "jsonl")
+        result = run("diff", *pair, "--table", table, "--profile", "modern", "-o", "jsonl")
         assert (result.exit_code, result.stdout) == (0, "")
         assert " 0 unchanged" not in result.stderr
         assert ("not compared, because the inputs do not tell it: " in result.stderr) == (
@@ -259,7 +259,7 @@ def test_clients_of_older_text_are_not_told(recording: Recordings, tmp_path: Pat
 @pytest.mark.parametrize("name", DUMPED)
 def test_groups_of_text(name: str, recording: Recordings, tmp_path: Path) -> None:
     folder = recording(name)
-    text, now = text_of(folder, tmp_path / "text"), ("--now", "2027-01-01")
+    text, now = text_of(folder, tmp_path / "text"), ("--now", "2027-01-01", "--profile", "modern")
     expected, found = rows("groups", folder / "log", *now), rows("groups", text, *now)
     stale = [rows("groups", source, *now, "--stale", "1d") for source in (folder / "log", text)]
     if name in ("kafka-2.8", "kafka-lifetime"):
@@ -313,7 +313,7 @@ def test_unstable_is_not_claimed_of_lines_without_transactions() -> None:
 def test_info_of_text(name: str, recording: Recordings, tmp_path: Path) -> None:
     folder = recording(name)
     text = text_of(folder, tmp_path / "text")
-    expected, found = rows("info", folder / "log"), rows("info", text)
+    expected, found = (rows("info", source, "--profile", "modern") for source in (folder / "log", text))
     is_old = name in ("kafka-2.8", "kafka-lifetime")
     nulls = {column for row in found for column, value in row.items() if value is None} - {"cleaned_until"}
     assert nulls == ({"size_bytes", "written_by"} if is_old else set())

@@ -1,0 +1,116 @@
+"""Whose rules an answer follows: what the user asked for, else what the files show; where it matters, that is said."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from offsets_log.data_directory.whose_rules import MODERN, WhoseRules, whose_rules
+from offsets_log.replay.profile import PROFILES, Profile
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.log_format.partition_log import PartitionLog
+
+NAMED = 5
+"""How many offsets are named that differ."""
+Key = tuple[str, str, int, int | None]
+"""Group, topic, partition, offsets partition."""
+
+
+class Rules:
+    """Whose rules a run follows.
+
+    Args:
+        asked: the value of ``--profile``; None where nobody chose.
+
+    Attributes:
+        told: the answer, and what tells it.
+    """
+
+    def __init__(self, session: Session, asked: str | None) -> None:
+        inputs = session.inputs
+        self.told = whose_rules(inputs.clusters, inputs.logs) if asked is None else WhoseRules(asked)
+        self._session = session
+        self._is_asked = asked is not None
+        self._doubt: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The profile's name."""
+        return self.told.profile
+
+    @property
+    def profile(self) -> Profile:
+        """The profile."""
+        return PROFILES[self.name]
+
+    def in_words(self, *, is_loaded: bool = True) -> str:
+        """Return what a result says of whose rules it follows: nothing where all rules lead to it.
+
+        Where nothing tells whose rules to follow, and it makes a difference, that is told too.
+
+        Args:
+            is_loaded: whether the run's engine has loaded all logs, and so noted where rules may differ.
+        """
+        if self._is_asked:
+            return f"; profile {self.name}"
+        if self.told.is_sure:
+            return "" if self.name == MODERN or not self._logs(is_loaded) else f"; profile {self.name}: {self.told.why}"
+        if (doubt := self.doubt(is_loaded=is_loaded)) is None:
+            return ""
+        self._session.account.is_wrong = True
+        self._session.account.say(doubt)
+        return f"; profile {self.name}, for nothing tells which release wrote the log"
+
+    def doubt(self, *, is_loaded: bool = True) -> str | None:
+        """Return what is doubtful as nothing tells whose rules to follow; None where all rules lead to the same."""
+        if self.told.is_sure or not self._session.inputs.are_open:
+            return None
+        if self._doubt is None:
+            self._doubt = self._in_doubt(self._logs(is_loaded))
+        return self._doubt or None
+
+    def _logs(self, is_loaded: bool) -> list[PartitionLog]:
+        """Return the logs of which it depends on the rules what is served, as far as the engine has noted it."""
+        logs, noted = self._session.inputs.logs, self._session.engine.by_rules
+        return [log for log in logs if id(log) in noted] if is_loaded else logs
+
+    def _in_doubt(self, logs: list[PartitionLog]) -> str:
+        """Return the doubt about some logs; empty without one."""
+        differing = self._differing(logs) if logs else []
+        if not differing:
+            return ""
+        groups = dict.fromkeys(key[0] for key, _, _ in differing)
+        named = "; ".join(
+            f"{shlex.quote(group)} {topic}/{partition}: {_shown(mine)}, or {_shown(other)}"
+            for (group, topic, partition, _), mine, other in differing[:NAMED]
+        )
+        more = f" and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
+        return (
+            "which release wrote the log is not told, and here it matters: by the rules of brokers up to 3.9, "
+            f"{counted(len(differing), 'offset')} of {counted(len(groups), 'group')} would be answered otherwise "
+            f"({named}{more}). Shown is --profile {self.name}, --profile {self.told.other} shows the other answer"
+        )
+
+    def _differing(self, logs: list[PartitionLog]) -> list[tuple[Key, int | None, int | None]]:
+        """Return the offsets that the other rules would answer otherwise: key, answer, the other answer."""
+        mine, others = self._served(logs, self.name), self._served(logs, self.told.other)
+        keys = sorted({*mine, *others}, key=lambda key: (key[:3], key[3] or 0))
+        return [(key, mine.get(key), others.get(key)) for key in keys if mine.get(key) != others.get(key)]
+
+    def _served(self, logs: list[PartitionLog], profile: str) -> dict[Key, int]:
+        reading = self._session.inputs.reading
+        aside = self._session.bounded(reading.until_offset, reading.until_time)
+        aside.inputs.logs = logs
+        aside.engine.decides = self._session.engine.decides
+        return {
+            (value.group, value.topic, value.partition, log.offsets_partition): value.committed_offset
+            for log, state, _ in aside.engine.load_all(PROFILES[profile], whole_groups=False)
+            for value in state.iter_served()
+        }
+
+
+def _shown(offset: int | None) -> str:
+    return "none" if offset is None else str(offset)
