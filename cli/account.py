@@ -258,8 +258,10 @@ class Account:
         why = self._why_nothing(names) if found == 0 else []
         others = [*self.inputs.idle_filters, *self._partition_filters] if found and self.inputs.idle_filters else []
         if (why or others) and not self.tells_homes:
-            for sentence in self.inputs.iter_elsewhere(self.inputs.shows_group.idle):
+            for sentence in self.inputs.iter_elsewhere(self.inputs.shows_group.idle_names):
                 self.say(sentence)
+        for sentence in self.inputs.iter_of_names():
+            self.say(sentence)
         if why:
             self.say(f"nothing here fits {' '.join(why)}: offsets-log groups and offsets-log info show what is here")
         elif others:

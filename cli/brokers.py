@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from cli.engine import Loaded
-from cli.inputs import Matcher
 from cli.options import BrokerOptions
 from cli.session import Session
 from offsets_log.broker.home import at_home
@@ -15,6 +14,7 @@ from offsets_log.broker.shutdowns import in_words, outcomes_by_shutdown
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.profile import Profile
+from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import partition_name
 
@@ -45,7 +45,7 @@ class Brokers:
         """
         session = self.session
         session.account.tells_brokers = True
-        shows_topic = Matcher(()) if all_topics else session.inputs.shows_topic
+        shows_topic = AskedNames(()) if all_topics else session.inputs.shows_topic
         read = session.engine.load_whole(self.profile, whole_groups=True)
         for log, state, found, outcomes in self._answers(read) if self.asked.as_broker else self._with_outcomes(read):
             yield log, state.showing(session.inputs.shows_group, shows_topic), found, outcomes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from offsets_log.cleaner.settings import Settings
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.expiry import Retention
+    from offsets_log.rows.asked_names import AskedNames
 
 _OPTIONS = (
     click.option(
@@ -40,7 +40,7 @@ _OPTIONS = (
         "--drop-group",
         metavar="GLOB",
         multiple=True,
-        help="Remove these groups, and everything that belongs to them; repeatable.",
+        help="Remove these groups, and everything that belongs to them; repeatable; names as of -g.",
     ),
     click.option("--keep-group", metavar="GLOB", multiple=True, help="Remove all groups except these; repeatable."),
     click.option(
@@ -84,7 +84,7 @@ class Changes:
     """The options' values.
 
     Attributes:
-        met: globs that fit a group that was found.
+        names: option → the groups it names, once the logs are known.
     """
 
     deep: bool
@@ -96,7 +96,7 @@ class Changes:
     era: str
     until_offset: tuple[tuple[int | None, int], ...]
     until_time: int | None
-    met: set[str] = field(default_factory=set, compare=False)
+    names: dict[str, AskedNames] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Changes:
@@ -152,14 +152,16 @@ class Changes:
                 session.account.say(
                     f"--drop-record {partition}:{offset} drops nothing: no such offsets partition was found"
                 )
-        for option, globs, what in (
-            ("--drop-group", self.drop_group, "drops nothing"), ("--keep-group", self.keep_group, "keeps nothing"),
-        ):  # fmt: skip
-            for glob in dict.fromkeys(globs):
-                if glob not in self.met:
-                    session.account.is_wrong = True
-                    session.account.say(f"{option} {glob} {what}: no record names such a group")
-        if self.keep_group and self.met.isdisjoint(self.keep_group):
+        for option, what in (("--drop-group", "drops nothing"), ("--keep-group", "keeps nothing")):
+            names = self._asked(session, option)
+            for words in names.remarks(option):
+                session.account.say(words)
+            if names.met:
+                raise InputError(f"nothing is written: {option} {names.met[0]} is a group's name, and fits others, too")
+            for glob in names.idle:
+                session.account.is_wrong = True
+                session.account.say(f"{option} {glob} {what}: no record names such a group")
+        if self.keep_group and len(self._asked(session, "--keep-group").idle) == len(set(self.keep_group)):
             raise InputError(
                 "nothing is written: no group is to be kept; offsets-log groups shows what groups there are"
             )
@@ -168,7 +170,8 @@ class Changes:
         from offsets_log.cleaner.drops import Drops
 
         partition = log.offsets_partition
-        wanted: dict[str, Any] = {"keeps_group": cache(self._keeps_group)} if self.drop_group or self.keep_group else {}
+        has_names = bool(self.drop_group or self.keep_group)
+        wanted: dict[str, Any] = {"keeps_group": self._keeps_group(session)} if has_names else {}
         return Drops(
             until=session.inputs.until(log),
             records=frozenset(offset for at, offset in self.drop_record if at in (None, partition)),
@@ -176,10 +179,22 @@ class Changes:
             **wanted,
         )
 
-    def _keeps_group(self, group: str) -> bool:
-        fitting = {glob for glob in (*self.keep_group, *self.drop_group) if fnmatchcase(group, glob)}
-        self.met.update(fitting)
-        return fitting.isdisjoint(self.drop_group) and not (self.keep_group and fitting.isdisjoint(self.keep_group))
+    def _keeps_group(self, session: Session) -> Callable[[str], bool]:
+        drops, keeps = self._asked(session, "--drop-group"), self._asked(session, "--keep-group")
+
+        def keeps_group(group: str) -> bool:
+            is_kept, is_dropped = keeps(group), bool(self.drop_group) and drops(group)
+            return is_kept and not is_dropped
+
+        return cache(keeps_group)
+
+    def _asked(self, session: Session, option: str) -> AskedNames:
+        from offsets_log.rows.asked_names import AskedNames
+
+        globs = self.drop_group if option == "--drop-group" else self.keep_group
+        if option not in self.names:
+            self.names[option] = AskedNames(globs, session.inputs.holds_group)
+        return self.names[option]
 
     def _retention(self) -> Retention | None:
         from offsets_log.replay.expiry import ERAS

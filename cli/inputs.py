@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Set
 from copy import copy
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +23,11 @@ from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+from offsets_log.messages.named_groups import names_group
 from offsets_log.messages.other_topic import first_groups, is_of_another_topic
 from offsets_log.replay.partition_count import PartitionCount, count_of, count_shown_by
 from offsets_log.replay.partition_for import partition_for
+from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted, shown_time
@@ -78,9 +79,13 @@ class Inputs(Beside):
         self.partitions = len(opened.logs)
         self.are_open = True
         self.locate = opened.locate
-        self.shows_group = Matcher(reading.group)
-        self.shows_topic = Matcher(reading.topic)
+        self.shows_group = AskedNames(reading.group, self.holds_group)
+        self.shows_topic = AskedNames(reading.topic)
         self._stops: dict[Any, list[tuple[PartitionLog, Stop]]] = {}
+
+    def holds_group(self, name: str) -> bool:
+        """Return whether the logs are known to name a group exactly so."""
+        return any(names_group(log, name) for log in self.logs)
 
     def close_logs(self) -> None:
         """Close the logs' files, where they are read in another way from here on."""
@@ -115,13 +120,18 @@ class Inputs(Beside):
         """The filters that fitted nothing while others did, as they may be given."""
         return [*idle_options("-g", self.shows_group), *idle_options("-t", self.shows_topic)]
 
+    def iter_of_names(self) -> Iterator[str]:
+        """Yield what there is to say of names that the filters are, or nearly are."""
+        yield from self.shows_group.remarks("-g")
+        yield from self.shows_topic.remarks("-t", "topic")
+
     def iter_elsewhere(self, groups: Iterable[str]) -> Iterator[str]:
         """Yield a sentence for each group that belongs to a partition that was not read, or that nobody can tell.
 
         Args:
-            groups: names that nothing here fits; those with wildcards are passed over, as what they fit is not known.
+            groups: names that nothing here has.
         """
-        asked = [group for group in groups if not set(group) & set("*?[")]
+        asked = [*groups]
         read = {log.offsets_partition for log in self.logs}
         if not asked or None in read:
             return
@@ -385,24 +395,6 @@ def read_topic_ids(file: str | None) -> dict[bytes, str]:
         raise InputError(f"it is not a JSON object topic id -> name: {error}", file=file) from None
 
 
-class Matcher:
-    """Tells whether a name fits one of the globs; without globs every name does.
-
-    Attributes:
-        idle: the globs that none of the names so far fits; not ``*``, which is to blame for nothing.
-    """
-
-    def __init__(self, globs: tuple[str, ...]) -> None:
-        self._globs = globs
-        self.idle = [glob for glob in dict.fromkeys(globs) if glob != "*"]
-
-    def __call__(self, name: str) -> bool:
-        if self.idle and (found := [glob for glob in self.idle if fnmatchcase(name, glob)]):
-            self.idle = [glob for glob in self.idle if glob not in found]
-            return True
-        return not self._globs or any(fnmatchcase(name, glob) for glob in self._globs)
-
-
-def idle_options(option: str, shows: Matcher) -> list[str]:
+def idle_options(option: str, shows: AskedNames) -> list[str]:
     """Return the option with each of its globs that no name fitted, as they may be given."""
     return [f"{option} {shlex.quote(glob)}" for glob in shows.idle]

@@ -214,7 +214,13 @@ class Output:
     to: str | None
 
 
-GROUP = click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable.")
+GROUP = click.option(
+    "-g",
+    "--group",
+    metavar="GLOB",
+    multiple=True,
+    help="Only these groups; repeatable. One named exactly so is meant alone; [*], [?] and [[] quote a sign.",
+)
 TOPIC = click.option("-t", "--topic", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
 OFFSETS_PARTITION = click.option(
     "-p",

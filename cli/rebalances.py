@@ -78,7 +78,7 @@ def command(
         return
     from collections import Counter
 
-    from cli.inputs import Matcher, read_topic_ids
+    from cli.inputs import read_topic_ids
     from cli.members import parsed_topics
     from cli.output import chosen_format
     from cli.rebalance_output import write_timelines
@@ -88,12 +88,13 @@ def command(
     from offsets_log.rebalance.timeline import Timelines
     from offsets_log.rebalance.verify import verify_all
     from offsets_log.replay.groups import GROUP_METADATA
+    from offsets_log.rows.asked_names import AskedNames
 
     counts = parsed_topics(topic_partitions)
     with open_session(reading, output) as session:
         if reading.topic:
             session.account.say("-t has no effect: a rebalance is of the whole group")
-        shows_group = session.inputs.shows_group if not verifies else Matcher(())
+        shows_group = session.inputs.shows_group if not verifies else AskedNames(())
         timelines = Timelines(shows_group)
         selection = Selection(shows_group, record_types=frozenset({GROUP_METADATA}), with_names=True, is_bare=True)
         for log in session.inputs.logs:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from cli.account import EXIT_DAMAGED, say
 from cli.command_config import properties_of
-from cli.inputs import Matcher, idle_options
+from cli.inputs import idle_options
 from offsets_log.cluster import admin
 from offsets_log.disk.journal import growing_file
 from offsets_log.errors import ClusterLostError, InputError
@@ -21,6 +21,7 @@ from offsets_log.restore.plan import decode_plan
 from offsets_log.restore.policy import AHEAD, BEHIND, OUTSIDE, Policy
 from offsets_log.restore.rename import parse_renames, renamed
 from offsets_log.restore.undo import undo
+from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.tables import Row
 from offsets_log.words import counted
 
@@ -67,7 +68,7 @@ class Run:
         self.changes: list[Change] = []
         self.total = 0
         self.lost = ""
-        self.shows_group, self.shows_topic = Matcher(asked.group), Matcher(asked.topic)
+        self._ask(set())
         self._begun = False
 
     def run(self) -> None:
@@ -92,6 +93,7 @@ class Run:
         if self.asked.plan is None:
             return []
         rows = decode_plan(Path(self.asked.plan).read_bytes(), self.asked.plan)
+        self._ask({row["group"] for row in rows})
         groups = parse_renames(self.asked.rename_group, {row["group"] for row in rows}, "--rename-group")
         topics = parse_renames(self.asked.rename_topic, {row["topic"] for row in rows}, "--rename-topic")
         rows = renamed([row for row in rows if self._shows(row["group"], row["topic"])], groups, topics)
@@ -104,9 +106,15 @@ class Run:
             only = BEHIND if self.asked.only_behind else AHEAD if self.asked.only_ahead else None
             policy = Policy(self.asked.leader_epochs, self.asked.out_of_range, only)
             return restore(cluster, rows, policy, journal, note)
+        self._ask({group for group, *_ in journal.entries})
         entries = {key: entry for key, entry in journal.entries.items() if self._shows(*key[:2])}
         self.total = len(entries)
         return undo(cluster, entries, note)
+
+    def _ask(self, groups: Set[str]) -> None:
+        """Make the filters for a plan's or a journal's groups."""
+        self.shows_group = AskedNames(self.asked.group, groups.__contains__)
+        self.shows_topic = AskedNames(self.asked.topic)
 
     def _shows(self, group: str, topic: str) -> bool:
         return self.shows_group(group) and self.shows_topic(topic)
@@ -179,6 +187,8 @@ class Run:
         )
 
     def _warnings(self) -> Iterator[str]:
+        yield from self.shows_group.remarks("-g")
+        yield from self.shows_topic.remarks("-t", "topic")
         if self._idle:
             yield f"no offset of the {'plan' if self.asked.undo is None else 'journal'} fits {' '.join(self._idle)}"
         if other := sum(change.same_topic is False for change in self.changes):

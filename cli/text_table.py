@@ -28,7 +28,7 @@ from rich.text import Text
 
 from offsets_log.disk.spool import Shelf
 from offsets_log.rows.tables import SPAN_SUFFIXES, TIME_SUFFIXES, Row, to_json
-from offsets_log.words import shown_span, shown_time, shown_times, visible
+from offsets_log.words import shown_span, shown_time, shown_times, visible, with_edges
 
 ROWS = 4096
 """How many rows' cells are made at a time."""
@@ -153,14 +153,18 @@ def _shown(texts: Sequence[str], most: int) -> Sequence[str]:
     is_short = max(map(len, texts)) <= most
     begins = texts if is_short else [text[: most + 1] for text in texts]
     joined = "".join(begins)
-    if not joined.isprintable() or "\\" in joined:
+    if not joined.isprintable() or "\\" in joined or _have_edges(texts):
         return [_clipped(text, most) for text in texts]
     return texts if is_short else [text if len(text) <= most else text[:most] + CUT for text in begins]
 
 
+def _have_edges(texts: Sequence[str]) -> bool:
+    return any(text.startswith(" ") or text.endswith(" ") for text in texts)
+
+
 def _clipped(text: str, most: int) -> str:
     """Return text as `visible` does, cut so that one cell does not make every line of the table too long."""
-    shown = visible(text[: most + 1])
+    shown = with_edges(visible(text[: most + 1]))
     return shown if len(shown) <= most else shown[:most] + CUT
 
 

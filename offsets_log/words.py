@@ -87,8 +87,15 @@ _ENDS = [f".{ms:03}Z" for ms in range(1000)]
 SECONDS_REMEMBERED = 1 << 14
 
 
+BLANK = r"\x20"
+"""A blank where nobody would see it."""
+
+
 def visible(text: str) -> str:
-    """Return text on one line that cannot disturb a terminal: control and format characters are escaped."""
+    """Return text on one line that cannot disturb a terminal, nor hide what it is.
+
+    Control and format characters are escaped, and what looks like a blank and is none.
+    """
     if text.isprintable() and "\\" not in text:
         return text
     return "".join(
@@ -98,4 +105,12 @@ def visible(text: str) -> str:
 
 
 def _is_disturbing(character: str) -> bool:
-    return character == "\\" or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    kind = unicodedata.category(character)
+    return character == "\\" or kind in ("Cc", "Cf", "Cs", "Zl", "Zp") or (kind == "Zs" and character != " ")
+
+
+def with_edges(text: str) -> str:
+    """Return text in which blanks at the beginning and the end can be seen."""
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" ")) if inner else 0
+    return BLANK * before + inner + BLANK * (len(text) - before - len(inner))

@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any
 
 from offsets_log.errors import InputError
 from offsets_log.events import Until
 from offsets_log.release_names import release_asked
 from offsets_log.replay.profile import PROFILES, Profile
+from offsets_log.rows.asked_names import AskedNames
 
 LEVELS = ("records", "events", "partials", "effects")
 STREAMED = ("records", "events", "effects")
@@ -74,28 +73,12 @@ class SourceOptions:
         return Until(min(offsets, default=None), self.until_time)
 
 
-def matcher(globs: tuple[str, ...]) -> Callable[[str], bool] | None:
-    """Return a function that tells whether a name matches a glob; None if there are no globs."""
-    if not globs:
-        return None
-    literals = {name for name in map(_unescaped, globs) if name is not None}
-    others = [glob for glob in globs if _unescaped(glob) is None]
-    return partial(_fits, literals, others)
+def matcher(globs: tuple[str, ...]) -> AskedNames | None:
+    """Return what tells whether a name fits a glob; None if there are no globs.
 
-
-def _fits(literals: set[str], others: list[str], name: str) -> bool:
-    return name in literals or any(fnmatchcase(name, glob) for glob in others)
-
-
-def literal(name: str) -> str:
-    """Return a glob that only this name matches."""
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
-
-
-def _unescaped(glob: str) -> str | None:
-    """Return the name that only this glob matches; None for other globs."""
-    name = re.sub(r"\[([*?[])\]", r"\1", glob)
-    return name if literal(name) == glob else None
+    A task that reads a piece of a log cannot know which names the others hold: every glob is one.
+    """
+    return AskedNames(globs) if globs else None
 
 
 def _words(text: str) -> tuple[str, ...]:

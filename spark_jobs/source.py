@@ -15,9 +15,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
 
 from offsets_log.errors import InputError
+from offsets_log.rows.asked_names import literal
 from offsets_log.rows.tables import Column
 from spark_jobs.files import find_logs
-from spark_jobs.options import SourceOptions, literal, parse
+from spark_jobs.options import SourceOptions, parse
 from spark_jobs.pieces import LEVELS, columns_of, iter_tables
 from spark_jobs.planning import FoundLog, PieceFiles, plan
 from spark_jobs.streaming import LogStreamReader
