@@ -116,6 +116,9 @@ def command(reading: ReadOptions, profile: str | None, topic_ids: str | None, se
         for words in session.inputs.iter_starts():
             session.account.say_once(words)
         moments = Moments(session, rules.name, read_topic_ids(topic_ids), serving.end_offsets, expiry)
+        if (doubt := rules.doubt(is_loaded=False)) is not None:
+            session.account.is_wrong = True
+            session.account.say(doubt)
         Travel(moments, serving).run()
 
 

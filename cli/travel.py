@@ -24,11 +24,9 @@ from cli.moments import Moments, shown_moment
 from cli.options import Time
 from cli.serve_options import ServeOptions
 from offsets_log.cluster.server import Server
-from offsets_log.data_directory.card import FIRST_OF_4_0, metadata_version_name
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 from offsets_log.replay.group import SHARE
-from offsets_log.replay.profile import MODERN
 from offsets_log.serving.answers import respond
 from offsets_log.serving.state import Served
 from offsets_log.serving.topics import UNKNOWN
@@ -201,12 +199,6 @@ class Travel:
                 "they are told at the end of the logs only" if is_copied else f"{SHARE_GROUP_STATE} is not in this copy"
             )
             yield f"of {counted(shares, 'share group')} no offsets are served: {why}"
-        level = None if inputs.metadata is None else inputs.metadata.replay.image.metadata_version
-        if level is not None and level < FIRST_OF_4_0 and served.profile.name == MODERN.name:
-            yield (
-                f"the cluster's metadata.version is {metadata_version_name(level)}: if its brokers had the Scala "
-                "coordinator, as those before 4.0 by default, give --profile classic"
-            )
 
     def _openness(self) -> Iterator[str]:
         """Yield a word if others than this machine reach a listener."""

@@ -66,7 +66,6 @@ CARD_COLUMNS = (
     Column("newest_span_ms", "bigint", "time between the oldest and the newest of these times"),
 )
 
-FIRST_OF_4_0 = METADATA_VERSIONS.index("4.0-IV0") + 1
 
 
 def metadata_version_name(level: int | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -202,10 +203,14 @@ def test_share_groups_without_their_log_are_told(recorded: Recorded, tmp_path: P
     )
 
 
-def test_a_release_before_4_0_is_told(recorded: Recorded) -> None:
+def test_offsets_that_depend_on_who_wrote_the_log_are_told(
+    recorded: Recorded, recording: Callable[[str], Path]
+) -> None:
     (directory,) = data_directories(recorded("kafka-3.9-one"), "stopped")
-    assert "metadata.version is 3.9-IV0: if its brokers had the Scala coordinator" in said(directory, status=0)
-    assert "metadata.version" not in said(directory, "--profile", "classic", status=0)
+    assert "--profile" not in said(directory, status=0), "the cluster's metadata tells its release"
+    untold = recording("kafka-3.9-classic") / "log"
+    assert "would be answered otherwise (tx-tomb-fleet T/0: none, or 90)" in said(untold, status=3)
+    assert "would be answered otherwise" not in said(untold, "--profile", "classic", status=0)
 
 
 def test_filters_and_bounds_without_anything_are_told(recorded: Recorded) -> None:
