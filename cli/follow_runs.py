@@ -18,7 +18,7 @@ from cli.rules import Rules
 from cli.session import Session, open_session
 from offsets_log.investigate.groups import GROUPS_COLUMNS, groups_row_order
 from offsets_log.rows.tables import Row, offset_row_order
-from offsets_log.words import counted
+from offsets_log.words import counted, rewinds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,9 +133,10 @@ def follow_history(
         following = Following(session, follow, partial(FollowedCommits, asked))
         _write_lines(following, session, output)
         keys: set[GroupTopicPartition] = set().union(*(followed.keys for followed in following.partitions))
+        told = [(0, 0), *((followed.rewinds, followed.begun_below) for followed in following.partitions)]
         session.account.finish(
             f"{counted(sum(followed.commits for followed in following.partitions), 'commit')}, "
-            f"{counted(sum(followed.rewinds for followed in following.partitions), 'rewind')}, "
+            f"{rewinds_in_words(*map(sum, zip(*told, strict=True)))}, "
             f"{counted(len(keys), 'topic partition')} of {counted(len({key[0] for key in keys}), 'group')}"
             f"{rules.in_words(is_loaded=False)}",
             found=len(keys),

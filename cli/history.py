@@ -23,7 +23,7 @@ from cli.options import (
     output_option,
     reading_options,
 )
-from offsets_log.words import counted, given_time
+from offsets_log.words import counted, given_time, rewinds_in_words
 
 if TYPE_CHECKING:
     from pyarrow import ChunkedArray
@@ -95,7 +95,11 @@ class Rows:
             type=Time(),
             help="Only rows for records of that time and later; the first row is compared with the offset from before.",
         ),
-        click.option("--rewinds", is_flag=True, help="Only rows at which the served offset went back."),
+        click.option(
+            "--rewinds",
+            is_flag=True,
+            help="Only rows at which the served offset went back, at once or after it was deleted or had expired.",
+        ),
     ),
 )
 @follow_options("rewound")
@@ -163,7 +167,7 @@ def command(
         counts = _answer_in_bulk(asking) if session.engine.is_bulk_for(SCAN) else None
         counts = counts or _answer(asking)
         session.account.finish(
-            f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
+            f"{counted(counts.commits, 'commit')}, {rewinds_in_words(counts.rewinds, counts.begun_below)}, "
             f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}"
             f"{rules.in_words(is_loaded=False)}",
             found=counts.keys,
@@ -265,6 +269,7 @@ class _Asking:
 class _Counts:
     commits: int
     rewinds: int
+    begun_below: int
     keys: int
     groups: int
 
@@ -294,11 +299,12 @@ def _answer(asking: _Asking) -> _Counts:
     asking.write(
         history_row(entry, log.offsets_partition, ids, log.missing_columns)
         for log, entry in entries
-        if not asking.rows.rewinds or entry.change == "rewound"
+        if not asking.rows.rewinds or entry.goes_back
     )
     return _Counts(
         sum(entry.value is not None for _, entry in entries),
         sum(entry.change == "rewound" for _, entry in entries),
+        sum(entry.begins_below for _, entry in entries),
         len({entry.key for _, entry in entries}),
         len({entry.key[0] for _, entry in entries}),
     )
@@ -309,7 +315,7 @@ SCAN = "history.kernels.scan"
 
 def _answer_in_bulk(asking: _Asking) -> _Counts | None:
     """Write the history by kernels; return None before anything is written if they cannot tell all of it."""
-    from offsets_log.columnar.history.entries import CHANGE, COMMIT, EVENT, REWOUND
+    from offsets_log.columnar.history.entries import CHANGE, COMMIT, EVENT, NEW_BELOW, REWOUND
     from offsets_log.columnar.history.slow_path import BeyondError
     from offsets_log.disk.scratch import Scratch
     from offsets_log.investigate.bulk_history import BulkHistory
@@ -348,7 +354,8 @@ def _answer_in_bulk(asking: _Asking) -> _Counts | None:
         if asking.rows.from_time is not None:
             ordered = ordered.since(asking.rows.from_time)
         _write_in_bulk(asking, ordered)
-        return _Counts(ordered.count(EVENT, COMMIT), ordered.count(CHANGE, REWOUND), ordered.keys, ordered.groups)
+        rewinds, below = (ordered.count(CHANGE, change) for change in (REWOUND, NEW_BELOW))
+        return _Counts(ordered.count(EVENT, COMMIT), rewinds, below, ordered.keys, ordered.groups)
 
 
 def values_of(column: ChunkedArray) -> list[Any]:

@@ -153,13 +153,9 @@ def _shown(texts: Sequence[str], most: int) -> Sequence[str]:
     is_short = max(map(len, texts)) <= most
     begins = texts if is_short else [text[: most + 1] for text in texts]
     joined = "".join(begins)
-    if not joined.isprintable() or "\\" in joined or _have_edges(texts):
+    if not joined.isprintable() or "\\" in joined or any(text != text.strip() for text in texts):
         return [_clipped(text, most) for text in texts]
     return texts if is_short else [text if len(text) <= most else text[:most] + CUT for text in begins]
-
-
-def _have_edges(texts: Sequence[str]) -> bool:
-    return any(text.startswith(" ") or text.endswith(" ") for text in texts)
 
 
 def _clipped(text: str, most: int) -> str:

@@ -114,3 +114,9 @@ def with_edges(text: str) -> str:
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" ")) if inner else 0
     return BLANK * before + inner + BLANK * (len(text) - before - len(inner))
+
+
+def rewinds_in_words(rewinds: int, begun_below: int) -> str:
+    """Say how often an answer went back, at once and after a deletion."""
+    after = f", {begun_below} began lower after a deletion" if begun_below else ""
+    return f"{counted(rewinds, 'rewind')}{after}"

@@ -57,7 +57,7 @@ class FollowedCommits:
     history of the construct path keeps.
 
     Attributes:
-        commits, rewinds, keys: how many were told, and of which keys.
+        commits, rewinds, begun_below, keys: how many were told, and of which keys.
     """
 
     tells_records = True
@@ -65,7 +65,7 @@ class FollowedCommits:
     def __init__(self, asked: CommitsAsked, offsets_partition: int | None) -> None:
         self.asked = asked
         self.offsets_partition = offsets_partition
-        self.commits = self.rewinds = 0
+        self.commits = self.rewinds = self.begun_below = 0
         self.keys: set[tuple[str, str, int]] = set()
         self._selection = Selection(asked.shows_group, with_names=True, with_markers=True)
         self._alerts: list[Row] = []
@@ -115,8 +115,10 @@ class FollowedCommits:
         entries = [entry for _, some in of_records for entry in sorted(some, key=lambda entry: entry.key)]
         self.commits += sum(entry.value is not None for entry in entries)
         self.keys.update(entry.key for entry in entries)
-        rewound = [entry for entry in entries if entry.change == "rewound"]
-        self.rewinds += len(rewound)
+        rewound = [entry for entry in entries if entry.goes_back]
+        below = sum(entry.begins_below for entry in rewound)
+        self.rewinds += len(rewound) - below
+        self.begun_below += below
         if alerts.REWOUND in self.asked.rules:
             self._alerts += map(self._rewound, rewound)
         shown = rewound if self.asked.only_rewinds else entries
@@ -129,6 +131,7 @@ class FollowedCommits:
         ordered = growing.new(PartitionLog(self.offsets_partition, ()), *self.asked.topic_ids)
         self.commits += ordered.count(k.EVENT, k.COMMIT)
         self.rewinds += ordered.count(k.CHANGE, k.REWOUND)
+        self.begun_below += ordered.count(k.CHANGE, k.NEW_BELOW)
         self.keys |= growing.new_keys()
         if len(ordered.order) > FEW_ENTRIES:
             return self._at_once(growing, ordered)
@@ -145,10 +148,10 @@ class FollowedCommits:
         growing.let_go()
 
     def _rewound(self, entry: Entry) -> Row:
-        assert entry.before is not None
         assert entry.effective is not None
         group, topic, partition = entry.key
-        step = f"from {entry.before.committed_offset} to {entry.effective.committed_offset}"
+        before = entry.deleted if entry.before is None else entry.before.committed_offset
+        step = f"from {before} to {entry.effective.committed_offset}{', deleted in between' * entry.begins_below}"
         return alerts.alert_row(
             alerts.REWOUND, f"the committed offset went back {step}", group=group, topic=topic, partition=partition,
             offsets_partition=self.offsets_partition, record_offset=entry.record_offset,
@@ -165,4 +168,4 @@ class FollowedCommits:
     def samples(self) -> Iterator[Sample]:
         """Yield what is worth measuring."""
         yield metrics.COMMITS, (self.offsets_partition,), self.commits
-        yield metrics.REWINDS, (self.offsets_partition,), self.rewinds
+        yield metrics.REWINDS, (self.offsets_partition,), self.rewinds + self.begun_below

@@ -63,7 +63,12 @@ GROUP_RECORDS = Metric("group_records", COUNTER, OF_GROUP, "records of the group
 REBALANCES = Metric("rebalances", COUNTER, OF_GROUP, "generations of the group, reported so far")
 STORMS = Metric("rebalances_in_storms", COUNTER, OF_GROUP, "those of them that are part of a storm")
 COMMITS = Metric("commits", COUNTER, OF_PARTITION, "commits, reported so far")
-REWINDS = Metric("rewinds", COUNTER, OF_PARTITION, "those of them after which the offset that is served went back")
+REWINDS = Metric(
+    "rewinds",
+    COUNTER,
+    OF_PARTITION,
+    "those of them after which the offset that is served went back, at once or after a deletion",
+)
 TRANSACTIONS = Metric("open_transactions", GAUGE, OF_PARTITION, "producers with offsets in an open transaction")
 OLDEST_TRANSACTION = Metric(
     "oldest_open_transaction_timestamp_seconds", GAUGE, OF_PARTITION, "when the oldest of these offsets was committed"

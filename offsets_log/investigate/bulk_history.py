@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.history import entries as k
@@ -256,6 +257,11 @@ def offset_of(key: GroupTopicPartition, committed_offset: int, record_offset: in
     )
 
 
+def goes_back(entries: a.Int64s) -> NDArray[np.bool_]:
+    """Return of which entries less is answered than before."""
+    return np.isin(entries[:, k.MARKS] // k.CHANGE & k.MASK, k.GOES_BACK)
+
+
 STEPS = {k.ADVANCED: -1, k.REWOUND: 1, k.SAME: 0}
 """A change of the answer → difference of the answer before it from the one after."""
 
@@ -270,7 +276,7 @@ def entry_with(*, key: GroupTopicPartition, marks: int, effective: tuple[int, in
     change = marks // k.CHANGE & k.MASK
     answered = offset_of(key, *effective) if effective is not None else None
     before = answered
-    if change == k.NEW:
+    if change in (k.NEW, k.NEW_BELOW):
         before = None
     elif change == k.DELETED:
         before = offset_of(key, 0, 0)
@@ -282,6 +288,7 @@ def entry_with(*, key: GroupTopicPartition, marks: int, effective: tuple[int, in
         outcome=k.OUTCOMES[marks // k.OUTCOME & k.MASK],
         before=before,
         effective=answered,
+        deleted=answered.committed_offset + 1 if answered is not None and change == k.NEW_BELOW else None,
         **columns,
     )
 
@@ -352,5 +359,5 @@ class OrderedHistory:
         for begin in range(0, len(self.order), chunk):
             found = self.history.entries.array[self.order[begin : begin + chunk]]
             if only_rewinds:
-                found = found[found[:, k.MARKS] // k.CHANGE & k.MASK == k.REWOUND]
+                found = found[goes_back(found)]
             yield from map(self.row, found.tolist())

@@ -98,6 +98,7 @@ class Entry:
         value: what the record commits; None if it is no commit.
         outcome: the outcome of its transaction; None for a plain record.
         before, effective: what is answered before and after it.
+        deleted: what was answered last before it was deleted, if this answers less; else None.
         holders: who held what at that time.
         is_untold: whether the source does not tell what is answered before or after it.
     """
@@ -113,11 +114,33 @@ class Entry:
     outcome: str | None = None
     holders: Holders = NOBODY
     is_untold: bool = False
+    deleted: int | None = None
+
+    @property
+    def begins_below(self) -> bool:
+        """Whether less is answered than before it was deleted."""
+        return self.deleted is not None and not self.is_untold
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether less is answered than before, at once or after a deletion."""
+        return self.change == "rewound" or self.begins_below
 
     @property
     def change(self) -> str | None:
         """How the answer changed; None if it did not, or if that is not known."""
         return None if self.is_untold else change_of(self.before, self.effective)
+
+
+class _Answered(dict[GroupTopicPartition, int]):
+    """What was answered last for each key."""
+
+    def note(self, entry: Entry) -> None:
+        """Note the entry that follows, and in it what was deleted before."""
+        if entry.effective is not None:
+            now = entry.effective.committed_offset
+            entry.deleted = self[entry.key] if entry.before is None and now < self.get(entry.key, now) else None
+            self[entry.key] = now
 
 
 @dataclass(slots=True)
@@ -144,6 +167,7 @@ class History:
         self._shows_key = shows_key
         self._groups: dict[str, _Group] = {}
         self._open: dict[int, list[Entry]] = {}
+        self._answered = _Answered()
         self._untold: set[GroupTopicPartition] = set()
 
     def read(self, events: Iterable[LogEvent], *, on_damage: Callable[..., None]) -> None:
@@ -231,6 +255,7 @@ class History:
         entry = Entry(key, name, record.offset, record.timestamp_ms, before, self._effective(key))
         if key in self._untold:
             entry.effective, entry.is_untold = None, True
+        self._answered.note(entry)
         self.entries.append(entry)
         return entry
 
@@ -361,10 +386,12 @@ def in_order_of_time(histories: Sequence[Sequence[Entry]]) -> list[tuple[int, En
     else:
         ordered.sort(key=lambda found: found[0])
     answered: dict[GroupTopicPartition, OffsetAndMetadata | None] = {}
+    last = _Answered()
     for _, _, entry in ordered:
         if entry.key in several and entry.change is not None:
             entry.before = answered.get(entry.key)
             answered[entry.key] = entry.effective
+            last.note(entry)
     return [(number, entry) for _, number, entry in ordered]
 
 

@@ -15,7 +15,7 @@ from offsets_log.columnar.history import columns as co
 from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history import lines as ln
 from offsets_log.columnar.materialize.arrow import numbers, schema_of, strings, table_of_rows
-from offsets_log.investigate.bulk_history import OrderedHistory
+from offsets_log.investigate.bulk_history import OrderedHistory, goes_back
 from offsets_log.investigate.history import FOLLOWING, HISTORY_COLUMNS
 from offsets_log.investigate.history_lines import says_more_letters
 from offsets_log.log_format.batch import NO_TIMESTAMP
@@ -38,7 +38,7 @@ NUMBERS = {
 """Columns of numbers → those of entries."""
 TEXTS = ("group", "topic", "event", "transaction", "change", *MEMBERS)
 """Columns whose texts repeat often: their Arrow type is a dictionary."""
-CHANGES = (None, "new", "advanced", "rewound", "same", "deleted")
+CHANGES = (None, "new", "advanced", "rewound", "same", "deleted", "new")
 
 Mask = npt.NDArray[np.bool_]
 
@@ -97,7 +97,7 @@ class HistoryTables:
     def _table(self, begin: int, end: int) -> pa.Table:
         entries = self.history.entries.array[self.ordered.order[begin:end]]
         if self.only_rewinds:
-            entries = entries[entries[:, k.MARKS] // k.CHANGE & k.MASK == k.REWOUND]
+            entries = entries[goes_back(entries)]
         if len(entries) > 1 and entries[:, k.METADATA_SIZE].sum() > MOST_TEXT_BYTES:
             half = (begin + end) // 2
             return pa.concat_tables([self._table(begin, half), self._table(half, end)])

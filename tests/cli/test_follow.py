@@ -199,6 +199,18 @@ def test_a_rewind_while_it_follows_is_an_alert(data: Path, command: str) -> None
     assert process.returncode == 4
 
 
+def test_what_began_lower_while_it_follows_is_an_alert(data: Path) -> None:
+    log = LogBuilder().commit(5).commit(None)
+    append(data, *log.batches)
+    with started("history", data, "-g", "*", "--rewinds", "--alert", "rewound") as process:
+        append(data, log.commit(2).batches[-1])
+        assert next_row(process)["change"] == "new"
+        assert next_row(process)["what"] == "the committed offset went back from 5 to 2, deleted in between"
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 4
+
+
 def told_ends(data: Path, asked_ms: int, end: int) -> None:
     rows = [{"topic": "t", "topic_id": None, "partitions": [[0, 0, end]]}]
     (data / "log-ends.json").write_text(json.dumps({"version": 1, "asked_ms": asked_ms, "topics": rows}))

@@ -20,7 +20,7 @@ from cli import text_table
 from cli.output import write_rows
 from offsets_log.disk import spool
 from offsets_log.rows.tables import TIME_SUFFIXES
-from offsets_log.words import shown_time, visible
+from offsets_log.words import shown_time, visible, with_edges
 from tests.sizes import examples
 
 Row = dict[str, Any]
@@ -35,7 +35,7 @@ def as_cell(column: str, value: Any) -> str:
     if isinstance(value, dict | list | bool):
         most = 240 if isinstance(value, bool) else 120
         value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    shown = visible(str(value)[: most + 1])
+    shown = with_edges(visible(str(value)[: most + 1]))
     return shown if len(shown) <= most else shown[:most] + "…"
 
 

@@ -150,7 +150,15 @@ def test_rewinds_alone(tmp_path: Path) -> None:
     folder = folder_of(LogBuilder().commit(5).commit(4).commit(6).commit(2, producer=1).end(1), tmp_path)
     found = rows(folder, "-g", "g", "--rewinds")
     assert [(row["event"], row["effective_offset"]) for row in found] == [("commit", 4), ("transaction_committed", 2)]
-    assert "2 rewinds" in run(folder, "-g", "g").stderr
+    assert "2 rewinds," in run(folder, "-g", "g").stderr
+
+
+def test_rewinds_have_what_began_lower_after_a_deletion(tmp_path: Path) -> None:
+    """The commonest way to read everything again: the offset expired, then a lower one was committed."""
+    folder = folder_of(LogBuilder().commit(50).commit(40).commit(None).commit(0).commit(None).commit(9), tmp_path)
+    found = rows(folder, "-g", "g", "--rewinds")
+    assert [(row["effective_offset"], row["change"]) for row in found] == [(40, "rewound"), (0, "new")]
+    assert "1 rewind, 1 began lower after a deletion," in run(folder, "-g", "g").stderr
 
 
 def test_rows_from_a_time_on_are_those_of_all_rows(recording: Recording) -> None:

@@ -68,19 +68,22 @@ EVENTS = ("commit", "tombstone", "transaction_committed", "transaction_aborted",
 COMMIT, TOMBSTONE, COMMITTED_THEN, ABORTED_THEN, GONE, BACK = range(6)
 OUTCOMES = (None, "open", "committed", "aborted")
 PLAIN, OPEN = range(2)
-NONE, NEW, ADVANCED, REWOUND, SAME, DELETED = range(6)
+NONE, NEW, ADVANCED, REWOUND, SAME, DELETED, NEW_BELOW = range(7)
+GOES_BACK = (REWOUND, NEW_BELOW)
+"""NEW_BELOW is NEW, and less than was answered before it was deleted."""
 MASK = 7
 ALL_MARKS = 512
 
 # Columns of ``held``.
-SHOWN, NOW, WAS_RECORD, WAS_APPLIED, WAS, MET, NEXT, KEY_MET, HOLDER = range(9)
-HELD_SIZE = 9
+SHOWN, NOW, WAS_RECORD, WAS_APPLIED, WAS, MET, NEXT, KEY_MET, HOLDER, HAS_LAST, LAST_ANSWER = range(11)
+HELD_SIZE = 11
 """Meanings of columns.
 
 SHOWN is a verdict; NOW the committed offset that is answered. The next three describe the answer before the record: its
 record offset (NEVER if nothing was answered), where it took effect, what it committed. MET is 1 + the entry of the
 marker that met the key; NEXT is 1 + the next key of the group, LAST for the last one, 0 for a key that was not met;
-KEY_MET is the raw key it was first met as; HOLDER the member that was last assigned it.
+KEY_MET is the raw key it was first met as; HOLDER the member that was last assigned it; LAST_ANSWER what was answered
+last, if HAS_LAST says that anything was.
 """
 LAST = -1
 
@@ -152,7 +155,7 @@ def _change(rows: Table[a.Row], held: Any, row: Any, now: Any) -> Any:
     if now == a.NEVER:
         return np.int64(NONE if was == a.NEVER else DELETED)
     if was == a.NEVER:
-        return np.int64(NEW)
+        return np.int64(NEW_BELOW if held[row, HAS_LAST] and held[row, NOW] < held[row, LAST_ANSWER] else NEW)
     if was == now and held[row, WAS_APPLIED] == rows[row].applied_offset:
         return np.int64(NONE)
     if held[row, NOW] == held[row, WAS]:
@@ -172,6 +175,9 @@ def _add(
     now = rows[row].record_offset if is_there else np.int64(a.NEVER)
     entries[n, KEY] = key
     entries[n, MARKS] = event * EVENT + _change(rows, history.held, row, now) * CHANGE
+    if now != a.NEVER:
+        history.held[row, HAS_LAST] = 1
+        history.held[row, LAST_ANSWER] = history.held[row, NOW]
     entries[n, RECORD_OFFSET] = record_offset
     entries[n, TIMESTAMP] = timestamp
     entries[n, METADATA_AT] = 0

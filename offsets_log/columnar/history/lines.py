@@ -181,7 +181,8 @@ def write(output: wr.Output, templates: Templates, shown: Shown, order: Longs) -
             prefetch(entries, soon)
             prefetch(entries, soon + e.ENTRY_SIZE // 2)
         n = U(order[U(i)])
-        if progress[ONLY_REWINDS] and entries[n, e.MARKS] // e.CHANGE & e.MASK != e.REWOUND:
+        change = entries[n, e.MARKS] // e.CHANGE & e.MASK
+        if progress[ONLY_REWINDS] and change not in e.GOES_BACK:
             continue
         key = entries[n, e.KEY]
         if keys[key, IS_MALFORMED]:
