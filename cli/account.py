@@ -234,8 +234,8 @@ class Account:
         if self.lost:
             count = sum(missing.count for missing in self.lost)
             self.say(
-                f"not all of the log is there: {counted(count, 'offset is', 'offsets are')} missing, and nothing "
-                f"explains it"
+                f"not all of the log is there: {counted(count, 'offset is', 'offsets are')} missing"
+                + ("" if all(missing.told for missing in self.lost) else ", and nothing explains it")
             )
         if self.lacking:
             logs = counted(self.lacking, "log beside the offsets topic is", "logs beside the offsets topic are")

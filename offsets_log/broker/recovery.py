@@ -32,6 +32,8 @@ from offsets_log.log_format.segment import Buffer
 
 NOT_RECOVERED = frozenset({PARTITION_METADATA})
 """Files beside the segments that do not influence recovery."""
+DELETED = ".deleted"
+"""Suffix of files that a start removes."""
 SWAP = ".swap"
 """Suffix of a cleaned segment that is read, and of its indexes."""
 
@@ -148,7 +150,7 @@ def has_nothing_beside(log: PartitionLog) -> bool:
     index entries ascend, a transaction that ends was begun, and no producer writes outside of its open one. Files
     beside the segments must be read to know: indexes, snapshots of producers, leader epochs.
     """
-    return log.beside.keys() <= NOT_RECOVERED
+    return all(name in NOT_RECOVERED or name.endswith(DELETED) for name in log.beside)
 
 
 def has_other_versions(log: PartitionLog) -> bool:

@@ -41,6 +41,10 @@ class MetadataPartition(CopiedPartition, Protocol):
         ...
 
 
+RETENTION = ("retention.ms", "retention.bytes", "segment.ms")
+"""Configurations of a topic that decide when its policy deletes."""
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataCopy:
     """One copy.
@@ -109,6 +113,15 @@ class ClusterMetadata:
             return frozenset()
         policies = self.replay.image.configs.get(("topic", topic), {}).get("cleanup.policy", "")
         return frozenset(policies.split(",")) - {""}
+
+    def deletes(self, topic: str) -> str:
+        """Say by which configuration a topic's old records are deleted; nothing if they are not, or if nobody knows."""
+        if "delete" not in self.cleanup_policies(topic):
+            return ""
+        configs = self.replay.image.configs[("topic", topic)]
+        told = [f"{name}={configs[name]}" for name in RETENTION if name in configs]
+        bounds = f", with {', '.join(told)}" if told else ", with the broker's retention"
+        return f"the topic's cleanup.policy is {configs['cleanup.policy']}{bounds}, so that old segments are deleted"
 
     def notes(self) -> list[str]:
         """Return what is to be told: which copy is believed, and what of it could not be read; one sentence each."""

@@ -52,7 +52,9 @@ _NEVER_A_SEGMENT = re.compile(
     r"|.*-checkpoint|partition\.metadata|meta\.properties|\.lock|\.kafka_cleanshutdown"
 )
 _OF_OTHER_TOPICS = re.compile(r"[0-9]{20}\.(?:log|index)|[0-9]{20}-[0-9]{10}\.checkpoint|leader-epoch-checkpoint")
-_BESIDE = re.compile(r"[0-9]{20}\.(?:(?:index|timeindex|txnindex)(?:\.swap)?|snapshot)|leader-epoch-checkpoint")
+_BESIDE = re.compile(
+    r"[0-9]{20}\.(?:(?:index|timeindex|txnindex)(?:\.swap)?|snapshot|log\.deleted)|leader-epoch-checkpoint"
+)
 
 
 @dataclass(slots=True)

@@ -38,6 +38,7 @@ from offsets_log.disk.one_topic import other_topics, refuse_several_topics
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.replicas import Advance, Leader, choose_replica
 from offsets_log.disk.segments import select_segments
+from offsets_log.disk.set_aside import with_policy, with_set_aside
 from offsets_log.disk.stored import Stored, read_ahead
 from offsets_log.disk.stores import without_secrets
 from offsets_log.disk.user_partitions import UserPartition
@@ -200,7 +201,7 @@ def open_logs(
             raise _nothing_found(paths, partitions, finder)
         finder.notes += alike.notes
         absent = finder.absent([log.offsets_partition for log in known if log.offsets_partition is not None])
-        starting = [with_start(log, finder) for log in known]
+        starting = [with_policy(with_start(log, finder), finder.clusters.metadata) for log in known]
         opened = DiskLogs(starting + unknown, dumps, finder, stack, absent)
         opened.copies_in_doubt = alike.are_in_doubt
         opened._stack = stack.pop_all()  # last: what the logs ask of the finder opens files into the finder's stack
@@ -274,7 +275,12 @@ def _logs_in(folder: Folder, offsets_partition: int | None, damages: Sequence[Da
     segments = tuple(_segment(folder, f.name, f.base_offset, damages, notes) for f in files)
     selection = NAMED if folder.is_choice else OTHER_TOPIC if DirectoryName.parse(folder.name).is_foreign else None
     read_ahead(segments)
-    logs = [PartitionLog(offsets_partition, segments, tuple(notes), told, folder.beside, selection)] if segments else []
+    logs = (
+        [PartitionLog(offsets_partition, segments, tuple(notes), told, folder.beside, selection=selection)]
+        if segments
+        else []
+    )
+    logs = [with_set_aside(log, folder) for log in logs]
     others = [name for name in folder.files if name in folder.named and not SEGMENT.fullmatch(name)]
     for name in others:
         notes = []

@@ -282,7 +282,10 @@ class GrowingLog:
 
     def _log(self, segments: Sequence[Segment]) -> PartitionLog:
         told = self.told
-        return PartitionLog(told.offsets_partition, tuple(segments), (), told.checkpoints, selection=told.selection)
+        return PartitionLog(
+            told.offsets_partition, tuple(segments), (), told.checkpoints, selection=told.selection,
+            begins_late=told.begins_late,
+        )  # fmt: skip
 
     def rest(self) -> Iterator[Rest]:
         """Yield what stands behind the last whole batch, and what is missing there, where no more is waited for."""

@@ -1,8 +1,8 @@
 """Rules for what a partition's log should hold by its data directory, and which of that is missing.
 
-`__consumer_offsets` is compacted and nothing is deleted from it, so a partition's log begins at 0, goes on from segment
-to segment, and ends no earlier than a broker once knew it to. Offsets that are not there are lost, unless
-something explains why they are missing:
+`__consumer_offsets` is compacted and nothing is deleted from it, unless somebody changed its policy, so a partition's
+log begins at 0, goes on from segment to segment, and ends no earlier than a broker once knew it to. Offsets that are
+not there are lost, unless something explains why they are missing:
 
 ==================  ==============================================  =============================================
 missing             shown by                                        explained by
@@ -52,6 +52,7 @@ class Missing:
         first_offset, last_offset: the first and the last of the missing offsets.
         shown_by: how that is known, in words.
         explained_by: why that is no loss, in words; None if nothing says so.
+        told: how they were lost, and where they may be, in words; None if nothing tells.
         file: the segment before which they are missing, or behind which if it is the last; None if there is none.
     """
 
@@ -60,6 +61,7 @@ class Missing:
     last_offset: int
     shown_by: str
     explained_by: str | None = None
+    told: str | None = None
     file: str | None = None
 
     @property
@@ -75,9 +77,10 @@ class Missing:
     def in_words(self) -> str:
         """Say what is missing, how that is known, and what explains it."""
         partition = "?" if self.offsets_partition is None else self.offsets_partition
+        why = self.explained_by or self.told or "nothing here explains it"
         return (
             f"offsets partition {partition}: offsets {self.first_offset} to {self.last_offset} are missing "
-            f"({self.count} of the log): {self.shown_by}; {self.explained_by or 'nothing here explains it'}"
+            f"({self.count} of the log): {self.shown_by}; {why}"
         )
 
     def up_to(self, until_offset: int | None) -> Iterator[Missing]:
@@ -96,12 +99,14 @@ def missing_before(log: PartitionLog, until_offset: int | None = None) -> Iterat
     if base_offset is None or base_offset <= start:
         return
     why = "as log-start-offset-checkpoint says" if told else "for nothing is deleted from a compacted topic"
+    says_why = "" if log.begins_late and not told else f", {why}"
     missing = Missing(
         offsets_partition=log.offsets_partition,
         first_offset=start,
         last_offset=base_offset - 1,
-        shown_by=f"the log begins at {base_offset} and should at {start}, {why}",
+        shown_by=f"the log begins at {base_offset} and should at {start}{says_why}",
         explained_by=log.selection,
+        told=log.begins_late or None,
         file=log.segments[0].file,
     )
     yield from missing.up_to(until_offset)

@@ -122,6 +122,7 @@ class PartitionLog:
         notes: sentences about what was odd when the files were gathered.
         checkpoints: what the data directory says of it.
         beside: name → how to read a file beside the segments, such as an index or a producer snapshot.
+        begins_late: why the log begins behind offset 0, and where what is before it may be; "" if nothing tells.
         selection: why nothing counts as missing around these segments, in words; None if they are all there was.
         topic: one of `state_topics` whose partition this is instead; None for ``__consumer_offsets``.
         at_start: returns, for a release, why its broker's start over the data directory leads to an empty partition or
@@ -134,6 +135,7 @@ class PartitionLog:
     notes: tuple[str, ...] = ()
     checkpoints: Checkpoints = NOTHING_TOLD
     beside: Mapping[str, Callable[[], Buffer]] = field(default_factory=dict, repr=False, compare=False)
+    begins_late: str = ""
     selection: str | None = None
     topic: str | None = None
     at_start: Callable[[tuple[int, int], bool], OffsetsLogError | None] | None = field(

@@ -202,7 +202,8 @@ def test_a_rewind_while_it_follows_is_an_alert(data: Path, command: str) -> None
 def test_what_began_lower_while_it_follows_is_an_alert(data: Path) -> None:
     log = LogBuilder().commit(5).commit(None)
     append(data, *log.batches)
-    with started("history", data, "-g", "*", "--rewinds", "--alert", "rewound") as process:
+    with started("history", data, "-g", "*", "--alert", "rewound") as process:
+        assert [next_row(process)["change"] for _ in range(2)] == ["new", "deleted"]
         append(data, log.commit(2).batches[-1])
         assert next_row(process)["change"] == "new"
         assert next_row(process)["what"] == "the committed offset went back from 5 to 2, deleted in between"

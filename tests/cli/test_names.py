@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.cli.runs import batch_of, commit, rows, run, write_partition
 NAMES = ("job[1]", "job1", "what?", "what!", "a*b", "axb", "[", "*", "[!a]", "b", "]x[", "ok")
 
 
-def log_of(folder: Path, names: tuple[str, ...], **facts: object) -> Path:
+def log_of(folder: Path, names: tuple[str, ...], **facts: Any) -> Path:
     return write_partition(folder, [batch_of(*(commit(name) for name in names), **facts)])
 
 
