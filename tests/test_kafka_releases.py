@@ -105,6 +105,7 @@ def test_no_api_is_served_in_a_later_version_than_brokers_have() -> None:
     ("file", "words"),
     [
         ("README.md", "value version that Kafka {span} writes"),
+        ("README.md", "`3.4.1 … {newest}` means all tested releases from 3.4.1 to {newest}"),
         ("README.md", "newer than Kafka {newest}'s are kept raw"),
         ("docs/index.md", "real brokers from Kafka {span}."),
         ("docs/index.md", "for every release from {span}."),
