@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
@@ -117,7 +117,7 @@ def command(
             outcomes=told_outcomes(session.inputs, now) if is_told else None,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
-            more=chain(_of_older(session, asked.values()), _stranded(session, lag, checks, releases[-1], now)),
+            more=chain(_of_older(session, checks, asked.values()), _stranded(session, lag, checks, releases[-1], now)),
         )
         format_name = chosen_format(output)
         with destination(output, session.inputs.files) as stream:
@@ -229,14 +229,20 @@ def _coordinator_in_words(release: Release, other: str) -> str:
     )
 
 
-def _of_older(session: Session, asked: Iterable[Release]) -> Iterator[Row]:
+def _of_older(session: Session, checks: Sequence[PartitionCheck], asked: Collection[Release]) -> Iterator[Row]:
     """Yield rows of releases that were asked for and are older than the cluster that the copy is of."""
-    from offsets_log.checking.downgrade import downgrade_findings
+    from offsets_log.checking.downgrade import downgrade_findings, losing, may_lose, streams_findings
+    from offsets_log.replay.profile import MODERN
 
     metadata = session.inputs.metadata
     level = None if metadata is None else metadata.replay.image.metadata_version
     for finding in downgrade_findings(level, asked):
         yield finding.row(None)
+    older = losing(asked)
+    if older and any(may_lose(check.seen.names.types) for check in checks):
+        for log, state, _ in _again(session).engine.load_whole(MODERN, whole_groups=True):
+            for finding in streams_findings(state.groups.values(), older):
+                yield finding.row(log.offsets_partition)
 
 
 def _stranded(
@@ -268,8 +274,12 @@ def _read_again(session: Session, log: PartitionLog, release: Release) -> Iterat
     """Return all offsets that a release would serve if no record ended its load."""
     from offsets_log.rows.survey import Survey
 
-    again = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
-    return again.engine.load(log, release.profile, Survey.of(log)).iter_served()
+    return _again(session).engine.load(log, release.profile, Survey.of(log)).iter_served()
+
+
+def _again(session: Session) -> Session:
+    """Return a session that reads the same once more, without a word."""
+    return session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:

@@ -1,13 +1,23 @@
-"""What keeps a broker of an older release from the data directory of a newer cluster: a finding of `check`."""
+"""What an older release makes of a newer cluster, besides its loads: findings of `check`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from offsets_log.checking.findings import NOTE, Finding
+from offsets_log.checking.places import FindingPlace
 from offsets_log.data_directory.card import metadata_version_name
 from offsets_log.kafka_releases import FIRST_METADATA_VERSIONS, newest_metadata_version
+from offsets_log.messages.streams_group import STREAMS_GROUP_METADATA_VALUE
+from offsets_log.replay.group import NO_EPOCH, STREAMS, Group
 from offsets_log.replay.releases import Release
+from offsets_log.words import counted
+
+METADATA, MEMBER = 17, 19
+"""The types of a streams group's records that hold what is lost."""
+DESCRIPTIONS = ("stored_description_topology_epoch", "failed_description_topology_epoch")
+SINCE = max(row.since or () for row in STREAMS_GROUP_METADATA_VALUE.fields if row.name in DESCRIPTIONS)
+"""The first release that keeps it; static members of streams groups came with the same (``K44-7``)."""
 
 
 def downgrade_findings(level: int | None, releases: Iterable[Release]) -> Iterator[Finding]:
@@ -35,3 +45,46 @@ def downgrade_findings(level: int | None, releases: Iterable[Release]) -> Iterat
             releases=tuple(older),
             detail={"level": level},
         )
+
+
+def may_lose(types: Collection[int]) -> bool:
+    """Return whether a log with records of these types has anything to lose (``K44-14``)."""
+    return METADATA in types or MEMBER in types
+
+
+def losing(releases: Iterable[Release]) -> list[Release]:
+    """Return the releases that load streams groups and do not know all that is in them (``K44-14``)."""
+    return [one for one in releases if METADATA in one.profile.known_types and one.row.line < SINCE]
+
+
+def streams_findings(groups: Iterable[Group], releases: Sequence[Release]) -> Iterator[Finding]:
+    """Yield what releases lose of streams groups, a note for each group that loses anything (``K44-14``).
+
+    Args:
+        groups: those at the end of the log, by the rules of the newest release.
+        releases: those of `losing`.
+    """
+    names = tuple(release.name for release in releases)
+    for group in sorted(groups, key=lambda group: group.group_id):
+        epochs: dict[str, int] = {name: getattr(group, name) for name in DESCRIPTIONS}
+        static = sorted(filter(None, (member.group_instance_id for member in group.members.values())))
+        lost = []
+        if any(epoch != NO_EPOCH for epoch in epochs.values()):
+            lost.append(_FORGOTTEN)
+        if static:
+            lost.append(f"heartbeats of {counted(len(static), 'static member')}, which stay in the log, are refused")
+        if group.kind == STREAMS and lost:
+            yield Finding(
+                severity=NOTE,
+                rule="K44-14",
+                problem=f"on {', '.join(names)} {'; '.join(lost)}",
+                place=FindingPlace(group=group.group_id),
+                releases=names,
+                detail={**epochs, "static_members": static},
+            )
+
+
+_FORGOTTEN = (
+    "the next record of the group forgets what became of its topology's description: the plugin's copy stays, nobody "
+    "deletes it, and after the upgrade clients are asked for it again"
+)
