@@ -67,7 +67,6 @@ CARD_COLUMNS = (
 )
 
 
-
 def metadata_version_name(level: int | None) -> str | None:
     """Return the name that Kafka's tools show; the number of a later version."""
     if level is None:
