@@ -17,6 +17,7 @@ import pytest
 
 from offsets_log.columnar import warm
 from offsets_log.columnar.jit.sources import common_stamp_of, place_of
+from offsets_log.columnar.needs import WITH
 from offsets_log.columnar.warm import kernels
 from tools.shipped_kernels import FOLDER, ship
 
@@ -51,7 +52,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         opened.extractall(unpacked, filter="data")
     (source,) = unpacked.iterdir()
     if HAS_COMMON:
-        some = (one for one in kernels() if place_of(one.function).startswith("choose."))
+        needed = ("choose.", *WITH["choose.choice.choose"])
+        some = (one for one in kernels() if place_of(one.function).startswith(needed))
         ship(some, source / FOLDER.relative_to(ROOT))
     subprocess.run([*build, "--wheel", source], check=True, capture_output=True)
     return folder

@@ -70,7 +70,7 @@ def test_tables_of_a_log_that_grows_is_damaged_and_cut_off(spark: Any, mixed: Pa
     assert result.exit_code == 0, result.stderr
     for _ in growing:
         pass
-    log = max((data / "__consumer_offsets-0").glob("*.log"))
+    log = max((data / "__consumer_offsets-3").glob("*.log"))
     content = log.read_bytes()
     bad, after = LogBuilder().skip(200).commit(2).commit(3).batches
     log.write_bytes(content + bad[:-1] + b"?" + after)
