@@ -114,7 +114,8 @@ def command(
     """Show what changed between two copies A and B, or with --from-time or --from-offset in one.
 
     One row for each group, topic and partition whose served offset, leader epoch or metadata changed: new, advanced,
-    rewound, deleted, expired, or metadata (the offset is the same). Standard error says how many did not change.
+    rewound, deleted, expired; where the offset is the same, metadata or, if only that changed, leader_epoch. Standard
+    error says how many did not change.
 
     A tombstone does not say who wrote it. An offset is called expired if, when its tombstone was written, it was due by
     its own expire timestamp or, with --retention, by the rules of expiry. Without --retention an offset that may have

@@ -151,6 +151,7 @@ def command(
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         say_of_lag(session, logs)
         say_of_hanging(session, opened)
+        _say_of_later(session, rows, now_ms)
         session.account.tell_loads(rules.name, {row["offsets_partition"] for row in rows})
         session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}{rules.in_words()}", found=found)
 
@@ -162,6 +163,16 @@ def _say_how_old(session: Session, now_ms: int) -> None:
         age = f"{(now_ms - newest_ms) // OLD_MS}d"
         at = given_time(newest_ms)
         session.account.say(f"the copy ends {age} ago, and ages count until now: --now {at} counts from there")
+
+
+def _say_of_later(session: Session, rows: list[Row], now_ms: int) -> None:
+    """Say that commits are later than the time from which their ages count."""
+    if later := sum((row.get("commit_age_ms") or 0) < 0 for row in rows):
+        has = "the last commit of 1 group is" if later == 1 else f"the last commits of {later} groups are"
+        session.account.say(
+            f"{has} later than {shown_time(now_ms)}, from which ages count: their age is below zero; the clock of "
+            "the broker or of this machine is wrong, or --now is before the copy's end"
+        )
 
 
 def _check_usage(reading: ReadOptions, stale: int | None) -> None:

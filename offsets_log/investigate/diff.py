@@ -26,7 +26,9 @@ from offsets_log.rows.tables import (
 DIFF_COLUMNS = (
     GROUP_COLUMN,
     *TOPIC_PARTITION_COLUMNS,
-    Column("change", "string", "new, advanced, rewound, deleted, expired, or metadata: the offset is the same"),
+    Column(
+        "change", "string", "new, advanced, rewound, deleted, expired; metadata or leader_epoch: the offset is the same"
+    ),
     Column("from_offset", "bigint", "offset committed before; null if there was none"),
     Column("to_offset", "bigint", "offset committed after; null if there is none"),
     Column("from_record_offset", "bigint", "record offset of that commit"),
@@ -74,7 +76,9 @@ class Change(NamedTuple):
         if self.after is None:
             return "deleted"
         before, after = self.before.committed_offset, self.after.committed_offset
-        return "metadata" if before == after else "advanced" if after > before else "rewound"
+        if before != after:
+            return "advanced" if after > before else "rewound"
+        return "metadata" if self.before.metadata != self.after.metadata else "leader_epoch"
 
 
 ANSWER = ("committed_offset", "leader_epoch", "metadata")

@@ -71,7 +71,8 @@ def expected_changes(before: Json, after: Json) -> dict[tuple[str, str, int], tu
             found[key] = ("gone", old[key][0], None)
         elif old[key] != new[key]:
             step = new[key][0] - old[key][0]
-            found[key] = ("metadata" if step == 0 else "advanced" if step > 0 else "rewound", old[key][0], new[key][0])
+            same = "metadata" if old[key][2] != new[key][2] else "leader_epoch"
+            found[key] = (same if step == 0 else "advanced" if step > 0 else "rewound", old[key][0], new[key][0])
     return found
 
 
@@ -326,3 +327,11 @@ def test_what_is_in_a_missing_segment_gets_no_rule(tmp_path: Path) -> None:
         (None, "not known: part of the log is missing or damaged")
     }
     assert f"whether {len(gone)} of the deleted offsets expired; --why says more" in result.stderr
+
+
+def test_a_leader_epoch_alone_is_no_change_of_metadata(tmp_path: Path) -> None:
+    log = LogBuilder().commit(5).commit(5, partition=1).commit(5, leader_epoch=3).commit(5, partition=1, metadata="m")
+    folder = write(log, tmp_path / "a")
+    assert {row["partition"]: row["change"] for row in rows(folder, "--from-offset", "2")} == {
+        0: "leader_epoch", 1: "metadata",
+    }  # fmt: skip

@@ -156,3 +156,9 @@ def test_a_shell_reads_the_very_name(name: str) -> None:
     )
     assert done.stdout.decode() == name
     assert "\n" not in bash_word(name)
+
+
+def test_commits_later_than_now_are_told(tmp_path: Path) -> None:
+    folder = folder_of(LogBuilder().commit(1, group="g").commit(1, group="h"), tmp_path)
+    assert "the last commits of 2 groups are later than" in run(folder, "--now", str(TIME - 1)).stderr
+    assert "later than" not in run(folder, "--now", str(TIME + 1000)).stderr
