@@ -73,7 +73,7 @@ COUNT_COLUMNS = (
     Column(
         "commits_per_second",
         "double",
-        "mean, from the first record's time to that of the last; null if there is no time between them",
+        "mean of the minutes from that of the first record to that of the last; null if no record has a time",
     ),
     Column("peak_commits_per_second", "double", "mean of the busiest minute"),
     Column("peak_minute_timestamp_ms", "bigint", "when that minute begins"),
@@ -374,9 +374,14 @@ def top_rows(writers: Writers, by: str, missing_columns: frozenset[str] = frozen
     return rows
 
 
+def _minutes(first_ms: int | None, last_ms: int | None) -> int:
+    """Return how many minutes of the clock there are between two times, both minutes included."""
+    return 0 if first_ms is None or last_ms is None else last_ms // MINUTE_MS - first_ms // MINUTE_MS + 1
+
+
 def _row(per: str, writer: Writer, tally: Tally, total: int) -> Row:
     row: Row = {column.name: value for column, value in zip(WRITER_COLUMNS[per], writer, strict=True)}
-    span_ms = tally.last_ms - tally.first_ms if tally.first_ms is not None and tally.last_ms is not None else 0
+    minutes = _minutes(tally.first_ms, tally.last_ms)
     row |= {
         "records": tally.records,
         "commits": tally.commits,
@@ -386,7 +391,7 @@ def _row(per: str, writer: Writer, tally: Tally, total: int) -> Row:
         "bytes_share": _ratio(tally.bytes, total),
         "garbage_bytes": tally.garbage_bytes,
         "garbage_ratio": _ratio(tally.garbage_bytes, tally.bytes),
-        "commits_per_second": round(tally.commits * 1000 / span_ms, 3) if span_ms else None,
+        "commits_per_second": round(tally.commits / (60 * minutes), 3) if minutes else None,
         "peak_commits_per_second": round(tally.peak[0] / 60, 3) if tally.peak else None,
         "peak_minute_timestamp_ms": tally.peak[1] if tally.peak else None,
         "first_timestamp_ms": tally.first_ms,

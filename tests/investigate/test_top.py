@@ -253,3 +253,11 @@ def test_old_messages_have_no_times(recording: Recording) -> None:
 
 def decoded(folder: Path) -> str:
     return CliRunner().invoke(main, ["decode", str(folder / "log"), "-o", "jsonl"]).stdout
+
+
+def test_no_mean_is_above_the_peak(recording: Recording) -> None:
+    """Commits of milliseconds are no thousands a second, where their whole minute has few."""
+    found = rows(recording("kafka-4.3-mixed") / "log")
+    rates = [(row["commits_per_second"], row["peak_commits_per_second"]) for row in found if row["commits"]]
+    assert rates
+    assert all(0 < mean <= peak for mean, peak in rates)
