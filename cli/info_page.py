@@ -91,9 +91,13 @@ def missing_cells(missing: Missing) -> dict[str, Any]:
     }
 
 
+SIMPLE = "simple"
+"""What groups are called here that `groups`, as Kafka does, lists as classic."""
+
+
 def _kinds(groups: Iterable[Group]) -> dict[str, int]:
     """Return how many groups there are of each kind, ordered by name where counts are equal."""
-    counts = Counter("simple" if group.is_simple else group.kind for group in groups)
+    counts = Counter(SIMPLE if group.is_simple else group.kind for group in groups)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -117,7 +121,10 @@ def write_page(
     ):
         is_told = any(row[name] is not None for row in rows) or not rows
         none = _none_of_groups(hidden_groups) if name == "group_kinds" else "none"
-        lines.append(f"{title}: {(_counts(rows, name) or none) if is_told else 'not told'}")
+        told = (_counts(rows, name) or none) if is_told else "not told"
+        if name == "group_kinds" and SIMPLE in told:
+            told += f" ({SIMPLE}: classic, with offsets only)"
+        lines.append(f"{title}: {told}")
     for row in rows:
         lines += [_open_transaction(row, transaction) for transaction in row["open_transactions"] or ()]
         lines += row["tails"]

@@ -345,7 +345,10 @@ def test_the_page_of_info_tells_no_group_from_none_that_fits(
 ) -> None:
     bulk_from(least_bytes)
     assert "groups after a load: none of 34 fits\n" in run("info", SAMPLE, "-g", "zz*", "-o", "table").stdout
-    assert "groups after a load: simple 6\n" in run("info", SAMPLE, "-g", "tx-*", "-o", "table").stdout
+    assert (
+        "groups after a load: simple 6 (simple: classic, with offsets only)\n"
+        in run("info", SAMPLE, "-g", "tx-*", "-o", "table").stdout
+    )
     folder = tmp_path / "__consumer_offsets-0"
     folder.mkdir()
     (folder / f"{0:020}.log").touch()
