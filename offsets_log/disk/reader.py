@@ -35,6 +35,7 @@ from offsets_log.disk.folder import (
 from offsets_log.disk.local import Place
 from offsets_log.disk.nameless import pieces_joined
 from offsets_log.disk.one_topic import other_topics, refuse_several_topics
+from offsets_log.disk.other_brokers import find_in, redpanda_error, refuse_named
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.replicas import Advance, Leader, choose_replica
 from offsets_log.disk.segments import select_segments
@@ -166,6 +167,7 @@ def open_logs(
         InputError: nothing was found, something cannot be read, folders are of several topics, or files of unknown
             partitions contradict each other.
     """
+    refuse_named(paths)
     with ExitStack() as stack:
         finder, dumps = Finder(partitions, stack), Dumps(input_format, columns)
         for path in dict.fromkeys(paths):
@@ -326,6 +328,8 @@ def _nothing_found(paths: Sequence[str | Place], partitions: Collection[int], fi
         seen = ", ".join(map(str, sorted(finder.partitions_seen)))
         there = f"partitions found: {seen}" if seen else f"no directory names a partition: --as-partition {asked} does"
         return InputError(f"no segment of offsets partition {asked} was found; {there}")
+    if (other := find_in(paths)) is not None:
+        return redpanda_error(other)
     shown = ", ".join(without_secrets(str(path)) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
     problem = (
         f"no segment of __consumer_offsets was found in {shown or 'no path at all'}: looked for directories "
