@@ -38,8 +38,8 @@ def redpanda_error(file: str) -> InputError:
     """Return the error that says whose file it is, and what to do."""
     return InputError(
         "this is a segment of Redpanda by its name (BASE-TERM-v1.log): its batches do not lie on disk as Kafka's "
-        "do, and cannot be read here. Ask the cluster while it runs: offsets-log pull --from-admin writes what it answers "
-        "about groups and their offsets",
+        "do, and cannot be read here. Ask the cluster while it runs: offsets-log pull --from-admin writes what it "
+        "answers about groups and their offsets",
         file=file,
     )
 
