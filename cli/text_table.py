@@ -160,7 +160,7 @@ def _shown(texts: Sequence[str], most: int) -> Sequence[str]:
 
 def _clipped(text: str, most: int) -> str:
     """Return text as `visible` does, cut so that one cell does not make every line of the table too long."""
-    shown = with_edges(visible(text[: most + 1]))
+    shown = with_edges(visible(text) if len(text) <= most else visible(text[:most]) + CUT)
     return shown if len(shown) <= most else shown[:most] + CUT
 
 

@@ -374,14 +374,10 @@ def top_rows(writers: Writers, by: str, missing_columns: frozenset[str] = frozen
     return rows
 
 
-def _minutes(first_ms: int | None, last_ms: int | None) -> int:
-    """Return how many minutes of the clock there are between two times, both minutes included."""
-    return 0 if first_ms is None or last_ms is None else last_ms // MINUTE_MS - first_ms // MINUTE_MS + 1
-
-
 def _row(per: str, writer: Writer, tally: Tally, total: int) -> Row:
     row: Row = {column.name: value for column, value in zip(WRITER_COLUMNS[per], writer, strict=True)}
-    minutes = _minutes(tally.first_ms, tally.last_ms)
+    first_ms, last_ms = tally.first_ms, tally.last_ms
+    minutes = 0 if first_ms is None or last_ms is None else last_ms // MINUTE_MS - first_ms // MINUTE_MS + 1
     row |= {
         "records": tally.records,
         "commits": tally.commits,

@@ -142,8 +142,7 @@ def test_lost_log_is_told_once_with_status_3(command: str, damaged: tuple[Path, 
     result = run(command, log, to=tmp_path / "out")
     assert result.exit_code == 3
     assert begins(told(result), expected), result.stderr
-    marked = "*.log reads them, too"
-    ending = marked if any(log.glob("*/*.log.deleted")) else "nothing here explains it"
+    ending = "*.log reads them, too" if any(log.glob("*/*.log.deleted")) else "nothing here explains it"
     assert all(line.endswith(ending) for line in told(result)), result.stderr
     assert "not all of the log is there" in result.stderr
 

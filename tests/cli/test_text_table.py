@@ -35,7 +35,8 @@ def as_cell(column: str, value: Any) -> str:
     if isinstance(value, dict | list | bool):
         most = 240 if isinstance(value, bool) else 120
         value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    shown = with_edges(visible(str(value)[: most + 1]))
+    text = str(value)
+    shown = with_edges(visible(text) if len(text) <= most else visible(text[:most]) + "…")
     return shown if len(shown) <= most else shown[:most] + "…"
 
 
