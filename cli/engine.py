@@ -61,6 +61,7 @@ class Engine:
             Only in a log that is read to its end is an outcome certain.
         by_rules: ``id`` of each loaded log of which it depends on the profile what is served: those that hold
             transactions, or offsets of a group that is gone.
+        kept: ``id`` of each of these that was read record by record → the whole state it leads to.
     """
 
     def __init__(self, inputs: Inputs, account: Account) -> None:
@@ -68,6 +69,7 @@ class Engine:
         self.account = account
         self.decides: Outcomes | None = None
         self.by_rules: set[int] = set()
+        self.kept: dict[int, CoordinatorState] = {}
 
     def events(self, log: PartitionLog, start: int = 0, wants: Wants | None = None) -> Iterator[LogEvent]:
         """Yield the events of one partition within the bounds, from a record offset on; report tails on the way.
@@ -117,7 +119,10 @@ class Engine:
             self.decides.decide(log, state, state.iter_pending())
         loaded = finish(state)
         self._note_orphans(log, loaded)
-        return replace(loaded, missing_columns=log.missing_columns)
+        state_of_log = replace(loaded, missing_columns=log.missing_columns)
+        if id(log) in self.by_rules:
+            self.kept[id(log)] = state_of_log
+        return state_of_log
 
     def _noting_transactions(self, log: PartitionLog, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         for event in events:

@@ -12,6 +12,7 @@ from offsets_log.words import counted
 if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.coordinator_state import CoordinatorState
 
 NAMED = 5
 """How many offsets are named that differ."""
@@ -96,7 +97,13 @@ class Rules:
 
     def _differing(self, logs: list[PartitionLog]) -> list[tuple[Key, int | None, int | None]]:
         """Return the offsets that the other rules would answer otherwise: key, answer, the other answer."""
-        mine, others = self._served(logs, self.name), self._served(logs, self.told.other)
+        kept = self._session.engine.kept
+        mine = self._served([log for log in logs if id(log) not in kept], self.name)
+        for log in logs:
+            if id(log) in kept:
+                inputs = self._session.inputs
+                mine |= _served_of(log, kept[id(log)].showing(inputs.shows_group, inputs.shows_topic))
+        others = self._served(logs, self.told.other)
         keys = sorted({*mine, *others}, key=lambda key: (key[:3], key[3] or 0))
         return [(key, mine.get(key), others.get(key)) for key in keys if mine.get(key) != others.get(key)]
 
@@ -105,11 +112,17 @@ class Rules:
         aside = self._session.bounded(reading.until_offset, reading.until_time)
         aside.inputs.logs = logs
         aside.engine.decides = self._session.engine.decides
-        return {
-            (value.group, value.topic, value.partition, log.offsets_partition): value.committed_offset
-            for log, state, _ in aside.engine.load_all(PROFILES[profile], whole_groups=False)
-            for value in state.iter_served()
-        }
+        served: dict[Key, int] = {}
+        for log, state, _ in aside.engine.load_all(PROFILES[profile], whole_groups=False) if logs else ():
+            served |= _served_of(log, state)
+        return served
+
+
+def _served_of(log: PartitionLog, state: CoordinatorState) -> dict[Key, int]:
+    return {
+        (value.group, value.topic, value.partition, log.offsets_partition): value.committed_offset
+        for value in state.iter_served()
+    }
 
 
 def _shown(offset: int | None) -> str:

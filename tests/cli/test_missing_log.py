@@ -244,7 +244,7 @@ def test_no_recording_of_a_broker_lacks_anything(recording: Recording) -> None:
     count = 0
     for name in (CLEANED, MIXED, OLD, "kafka-4.3-live-copy", "kafka-lifetime", "kafka-3.9-classic", "kafka-0.8.2"):
         for log in log_directories(recording(name)):
-            result = run("compact", log)
+            result = run("compact", log, "--profile", "modern")
             assert (result.exit_code, told(result)) == (0, []), result.stderr
             count += 1
     assert count == 11
