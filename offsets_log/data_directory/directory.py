@@ -28,12 +28,14 @@ class ListedFolder:
         names: of its files.
         topic_id: how to read its ``partition.metadata``; None without one.
         quorum_state: the same of ``quorum-state``.
+        leader_epochs: the same of ``leader-epoch-checkpoint``.
     """
 
     name: str
     names: Sequence[str]
     topic_id: Opener | None = None
     quorum_state: Opener | None = None
+    leader_epochs: Opener | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

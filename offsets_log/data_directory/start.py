@@ -19,7 +19,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from offsets_log.broker.failures import ENDS_START, SERVES_NOTHING, TAKES_OFFLINE, StartError
-from offsets_log.data_directory.checkpoints import NotNumbersError, decode_offset_checkpoint
+from offsets_log.data_directory.checkpoints import (
+    NotNumbersError,
+    decode_leader_epoch_checkpoint,
+    decode_offset_checkpoint,
+)
 from offsets_log.data_directory.directory import DataDirectory, Opener, identify
 from offsets_log.data_directory.identity import MetaProperties, decode_partition_metadata, decode_quorum_state
 from offsets_log.data_directory.texts import lines_of
@@ -28,6 +32,7 @@ from offsets_log.log_format.file_names import (
     BOOTSTRAP,
     CLEANED_UNTIL,
     HIGH_WATERMARKS,
+    LEADER_EPOCHS,
     LOG_STARTS,
     META_PROPERTIES,
     PARTITION_METADATA,
@@ -341,9 +346,38 @@ def _checkpoints(_: Directories, directory: DataDirectory, __: MetadataReplay | 
                 yield StartError(f"{name}: {error.problem}", rule="ST-5", file=file, do=_REMOVE, effect=found)
 
 
+def _leader_epochs(_: Directories, directory: DataDirectory, __: MetadataReplay | None) -> Iterator[StartError]:
+    """Yield each ``leader-epoch-checkpoint`` that cannot be read (``ST-5``)."""
+    for folder in directory.folders:
+        if folder.leader_epochs is None or partition_of(folder.name) is None:
+            continue
+        file = f"{directory.shown_path}/{folder.name}/{LEADER_EPOCHS}"
+        try:
+            decode_leader_epoch_checkpoint(folder.leader_epochs(), file)
+        except OffsetsLogError as error:
+            problem = f"{LEADER_EPOCHS} of {folder.name}: {error.problem}"
+            effect = ENDS_START if _has_letters(folder.leader_epochs()) else TAKES_OFFLINE
+            yield StartError(problem, rule="ST-5", file=file, do=_REMOVE, effect=effect)
+
+
+def _has_letters(checkpoint: Buffer) -> bool:
+    """Whether an entry of leader epochs has its two parts, and one of them is no number."""
+    lines = [line.split() for line in bytes(checkpoint).decode(errors="replace").splitlines()[2:]]
+    return any(len(line) == 2 and not all(map(_JAVA_LONG.fullmatch, line)) for line in lines)
+
+
 _REMOVE = "remove the file: the broker starts without it, and writes it anew"
 
-CHECKS: tuple[Check, ...] = (_identity, _bootstrap, _metadata_log, _folders, _files, _topic_ids, _checkpoints)
+CHECKS: tuple[Check, ...] = (
+    _identity,
+    _bootstrap,
+    _metadata_log,
+    _folders,
+    _files,
+    _topic_ids,
+    _leader_epochs,
+    _checkpoints,
+)
 """In the order in which a broker comes to them."""
 KRAFT_RULES = frozenset({"ST-2", "ST-6"})
 """Rules that hold of brokers without ZooKeeper only."""

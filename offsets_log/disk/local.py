@@ -25,7 +25,7 @@ from offsets_log.data_directory.identity import QUORUM_STATE
 from offsets_log.disk.stored import Stored, StorePath
 from offsets_log.disk.stores import is_url
 from offsets_log.errors import InputError
-from offsets_log.log_format.file_names import PARTITION_METADATA
+from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from offsets_log.log_format.segment import NO_PIECES, Buffer, Pieces
 
 T = TypeVar("T")
@@ -264,9 +264,16 @@ def list_folders(path: Place) -> list[ListedFolder]:
         files: list[str] = []
         with suppress(InputError):
             files = list_directory(path / name)[0]
-        read = {file: partial(contents_of, path / name / file) for file in (PARTITION_METADATA, QUORUM_STATE)}
-        topic_id, quorum_state = (read[file] if file in files else None for file in read)
-        found.append(ListedFolder(name=name, names=files, topic_id=topic_id, quorum_state=quorum_state))
+        read = {file: partial(contents_of, path / name / file) for file in files}
+        found.append(
+            ListedFolder(
+                name=name,
+                names=files,
+                topic_id=read.get(PARTITION_METADATA),
+                quorum_state=read.get(QUORUM_STATE),
+                leader_epochs=read.get(LEADER_EPOCHS),
+            )
+        )
     return found
 
 

@@ -172,6 +172,11 @@ VARIANTS: dict[str, Change] = {
     "folder-in-folder-named-as-a-segment": partial(_folder, f"{ONE}/00000000000000009999.log"),
     "orders-segment-copied": partial(_copy, f"orders-0/{FIRST}.log", f"orders-0/{FIRST} (1).log"),
     "orders-segment-of-macos": partial(_write, f"orders-0/._{FIRST}.log", b"\x00\x05"),
+    "leader-epochs-of-zeros": partial(_write, f"{ONE}/leader-epoch-checkpoint", bytes(40)),
+    "leader-epochs-of-garbage": partial(_write, f"{ONE}/leader-epoch-checkpoint", "garbage\n"),
+    "leader-epochs-of-letters": partial(_write, f"{ONE}/leader-epoch-checkpoint", "0\n1\nx y\n"),
+    "leader-epochs-empty": partial(_write, f"{ONE}/leader-epoch-checkpoint", ""),
+    "orders-leader-epochs-of-zeros": partial(_write, "orders-0/leader-epoch-checkpoint", bytes(40)),
     "offsets-folder-removed": partial(_remove, ONE),
     # the cluster's metadata
     "metadata-segment-copied": partial(
