@@ -61,7 +61,7 @@ class Rules:
             return "" if self.name == MODERN or not self._logs(is_loaded) else f"; profile {self.name}: {self.told.why}"
         if (doubt := self.doubt(is_loaded=is_loaded)) is None:
             return ""
-        self._session.account.is_wrong = True
+        self._session.account.is_wrong |= not self._session.engine.is_bulk
         self._session.account.say(doubt)
         return f"; profile {self.name}, for nothing tells which release wrote the log"
 
@@ -70,13 +70,23 @@ class Rules:
         if self.told.is_sure or not self._session.inputs.are_open:
             return None
         if self._doubt is None:
-            self._doubt = self._in_doubt(self._logs(is_loaded))
+            logs = self._logs(is_loaded)
+            self._doubt = self._untold(logs) if self._session.engine.is_bulk else self._in_doubt(logs)
         return self._doubt or None
 
     def _logs(self, is_loaded: bool) -> list[PartitionLog]:
         """Return the logs of which it depends on the rules what is served, as far as the engine has noted it."""
         logs, noted = self._session.inputs.logs, self._session.engine.by_rules
         return [log for log in logs if id(log) in noted] if is_loaded else logs
+
+    def _untold(self, logs: list[PartitionLog]) -> str:
+        """Return the doubt about logs that are too large to be loaded by both rules; empty without one."""
+        if not logs:
+            return ""
+        return (
+            "which release wrote the log is not told, and it has transactions, which brokers up to 3.9 may resolve "
+            f"otherwise: shown is --profile {self.name}; compare it with --profile {self.told.other}"
+        )
 
     def _in_doubt(self, logs: list[PartitionLog]) -> str:
         """Return the doubt about some logs; empty without one."""
