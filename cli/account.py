@@ -13,6 +13,7 @@ import click
 
 from cli.inputs import WHAT_TO_GIVE, Inputs
 from cli.progress import progress
+from offsets_log.disk import asking
 from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.writer import atomic_output, output_errors
 from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
@@ -302,6 +303,9 @@ def say(words: str) -> None:
     """Print a line on standard error; if that is closed or full, ignore it, as the answer matters more."""
     with suppress(OSError, AttributeError):
         click.echo(visible(words), err=True)
+
+
+asking.tell = say
 
 
 def fail(error: OffsetsLogError) -> NoReturn:

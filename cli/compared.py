@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cli import decide as deciding
 from cli.decide import DecideOptions
 from cli.options import Output, ReadOptions
-from offsets_log.disk.stores import without_secrets
+from offsets_log.disk.urls import without_secrets
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

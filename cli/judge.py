@@ -12,7 +12,7 @@ import click
 
 from cli.command_config import COMMAND_CONFIG, Servers
 from cli.options import ReadOptions
-from offsets_log.disk.stores import without_secrets
+from offsets_log.disk.urls import without_secrets
 
 if TYPE_CHECKING:
     from cli.account import Account

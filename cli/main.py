@@ -186,7 +186,7 @@ def run() -> None:
         if not any(word == "--to" or word.startswith("--to=") for word in sys.argv):
             hint = "" if sys.argv[1:2] == ["serve"] else "; --to FILE writes into a file"
             sys.exit(f"offsets-log: error: standard output is closed{hint}")
-    from cli.signals import end_at_interrupts
+    from cli.signals import end_at_interrupts, leave_the_unanswered
 
     end_at_interrupts()
     try:
@@ -195,6 +195,7 @@ def run() -> None:
         sys.exit(f"offsets-log: error: {error.strerror or error}")
     finally:
         _flush_quietly()
+        leave_the_unanswered(sys.exc_info()[1])
         gc.freeze()  # the interpreter ends without a search for cycles in all that was imported: a tenth of a second
 
 

@@ -17,7 +17,7 @@ from offsets_log.columnar.materialize.arrow import served_table, table_of_rows
 from offsets_log.columnar.materialize.values import finish
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.data_directory.share_offsets import initialized_share_offsets
-from offsets_log.disk.stores import without_secrets
+from offsets_log.disk.urls import without_secrets
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import Retention

@@ -10,7 +10,7 @@ import click
 
 from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options
-from offsets_log.disk.stores import without_secrets
+from offsets_log.disk.urls import without_secrets
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

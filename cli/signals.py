@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -16,6 +17,7 @@ def ended_by_signals() -> Iterator[None]:
     """Turn a request to end to an exception, as Ctrl-C does, so that incomplete outputs are removed."""
 
     def stop(number: int, frame: object) -> NoReturn:
+        _end_what_is_waited_for()
         raise SystemExit(128 + number)
 
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -27,16 +29,43 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(getattr(signal, name), handler)
 
 
+def _end_what_is_waited_for() -> None:
+    """End the processes that compile, and requests to stores: threads may wait for them, and an exit for these."""
+    if (making := sys.modules.get("offsets_log.columnar.jit.making")) is not None:
+        making.end_all()
+    if (asking := sys.modules.get(ASKING)) is not None:
+        asking.give_up()
+
+
+ASKING = "offsets_log.disk.asking"
+"""The module whose threads wait for stores."""
+
+
 def end_at_interrupts() -> None:
-    """Have an interrupt end the processes that compile too: threads may wait for them, and an exit for these."""
+    """Have an interrupt end all that the run waits for."""
 
     def interrupt(number: int, frame: object) -> None:
-        if (making := sys.modules.get("offsets_log.columnar.jit.making")) is not None:
-            making.end_all()
+        _end_what_is_waited_for()
         signal.default_int_handler(number, None)
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
+
+
+def leave_the_unanswered(error: BaseException | None) -> None:
+    """End the process at once if a store was asked and did not answer yet: its library would wait for it at exit.
+
+    Args:
+        error: what the run ends with; one that Python has to show is left to it.
+    """
+    asking = sys.modules.get(ASKING)
+    if asking is None or not asking.is_unanswered() or not isinstance(error, SystemExit | None):
+        return
+    code = None if error is None else error.code
+    if isinstance(code, str):
+        sys.stderr.write(f"{code}\n")
+        sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 AGAIN_S = 1.0

@@ -140,7 +140,7 @@ def command(
 
 def _check_order(of: tuple[str, ...], groups: tuple[str, ...]) -> None:
     """Raise an InputError if --of names nothing and a group is a directory: they changed places."""
-    from offsets_log.disk.stores import is_url
+    from offsets_log.disk.urls import is_url
     from offsets_log.errors import InputError
 
     absent = next((path for path in of if not is_url(path) and not os.path.lexists(path)), None)

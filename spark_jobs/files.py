@@ -16,6 +16,7 @@ from offsets_log.disk.finder import PACKED, PARQUET_SUFFIX
 from offsets_log.disk.local import Place, list_directory, map_file, place_of, stored
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.stored import Stored, StorePath
+from offsets_log.disk.urls import is_url
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
@@ -107,12 +108,12 @@ def find_logs(
 
 
 def _places(path: str, options: Options | None) -> Sequence[str | Place]:
-    return StorePath.of(path, options).expand() if options and stores.is_url(path) else [path]
+    return StorePath.of(path, options).expand() if options and is_url(path) else [path]
 
 
 def path_here(path: str) -> str | None:
     """Return a path of this machine; None for a URL of a store."""
-    return None if stores.is_url(path) else str(place_of(path))
+    return None if is_url(path) else str(place_of(path))
 
 
 def open_store(url: str, options: tuple[tuple[str, Any], ...]) -> tuple[fs.FileSystem, str]:
@@ -127,7 +128,7 @@ def is_parquet(paths: Sequence[str], options: Options | None = None) -> bool:
 
 
 def _holds_parquet(path: str, options: Options | None) -> bool:
-    place = StorePath.of(path, options) if stores.is_url(path) else place_of(path)
+    place = StorePath.of(path, options) if is_url(path) else place_of(path)
     if isinstance(place, Path):
         return any(place.glob(f"*{PARQUET_SUFFIX}"))
     place.store.sweep(place.path)

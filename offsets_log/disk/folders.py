@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from offsets_log.disk.folder import IN_DATA_DIRECTORY, DirectoryName
-from offsets_log.disk.stores import is_url, without_secrets
+from offsets_log.disk.urls import is_url, without_secrets
 from offsets_log.errors import OutputError
 from offsets_log.log_format.segment import Buffer
 

@@ -23,7 +23,7 @@ from typing import IO, TypeVar
 from offsets_log.data_directory.directory import ListedFolder
 from offsets_log.data_directory.identity import QUORUM_STATE
 from offsets_log.disk.stored import Stored, StorePath
-from offsets_log.disk.stores import is_url
+from offsets_log.disk.urls import is_url
 from offsets_log.errors import InputError
 from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from offsets_log.log_format.segment import NO_PIECES, Buffer, Pieces

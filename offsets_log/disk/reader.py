@@ -41,7 +41,7 @@ from offsets_log.disk.replicas import Advance, Leader, choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.disk.set_aside import with_policy, with_set_aside
 from offsets_log.disk.stored import Stored, read_ahead
-from offsets_log.disk.stores import without_secrets
+from offsets_log.disk.urls import without_secrets
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.disk.wrapped import as_before_the_terminal
 from offsets_log.errors import Damage, InputError, OffsetsLogError

@@ -13,7 +13,7 @@ from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.local import Place, expand, list_directory, place_of
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.replicas import choose_replica
-from offsets_log.disk.stores import without_secrets
+from offsets_log.disk.urls import without_secrets
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.state_topics import is_decoded_topic
@@ -53,7 +53,7 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
                 replace(log, offsets_partition=partition, topic=topic) for log in opened.logs
             )
         if not found:
-            raise InputError(f"no segment of {topic} was found in {without_secrets(', '.join(paths[:3]))}")
+            raise InputError(f"no segment of {topic} was found in {', '.join(map(without_secrets, paths[:3]))}")
         alike = Alike()
         logs = [choose_replica(same, alike=alike) for _, same in sorted(found.items())]
         notes += alike.notes

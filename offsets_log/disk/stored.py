@@ -28,7 +28,8 @@ from functools import partial
 from itertools import pairwise
 from typing import IO, Any
 
-from offsets_log.disk.stores import Stamp, Store, open_store, without_secrets
+from offsets_log.disk.stores import Stamp, Store, open_store
+from offsets_log.disk.urls import bare
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.segment import NO_PIECES, Buffer, Pieces
@@ -72,7 +73,7 @@ class StorePath:
     @property
     def name(self) -> str:
         """The last component."""
-        return posixpath.basename(without_secrets(self.path))
+        return posixpath.basename(bare(self.path))
 
     @property
     def suffix(self) -> str:
@@ -136,7 +137,7 @@ class StorePath:
         parts = self.path.split("/")
         first = next((number for number, part in enumerate(parts) if set(part) & set("*[")), None)
         if first is None:
-            raise InputError("no such file or directory", file=str(self))
+            raise InputError(self.store.why_absent(self.path), file=str(self))
         found = [StorePath(self.store, "/".join(parts[:first]))]
         self.store.sweep(found[0].path)
         for part in parts[first:]:
@@ -262,6 +263,7 @@ class _Fetch:
         self._problem: InputError | None = None
         self._is_closed = False
         self._changed = threading.Condition()
+        self._stamping = threading.Lock()
         self._stamp = stamp
         for begin in range(0, size_bytes, RANGE_BYTES):
             size = min(RANGE_BYTES, size_bytes - begin)
@@ -269,8 +271,9 @@ class _Fetch:
 
     def _range(self, begin: int, size_bytes: int) -> None:
         try:
-            if begin == 0 and self._stamp is None:
-                self._stamp = self._path.stamp()
+            with self._stamping:  # before anything is read: what is read of another state would go unnoticed
+                if self._stamp is None and self._problem is None:
+                    self._stamp = self._path.stamp()
             if self._problem is None and not self._is_closed:
                 self._write(begin, self._path.store.read(self._path.path, begin, size_bytes))
         except InputError as error:

@@ -1,8 +1,8 @@
 """Stores in the network (``s3://``, ``gs://``, ``hdfs://`` and what else fsspec knows), read-only: what is in them.
 
 pyarrow's own file systems are used for the kinds that they know, fsspec's for all others, and where options are given.
-Credentials come from the environment, from fsspec's configuration, or with the URL. What is shown of a URL has neither
-its user nor its query, in which secrets may be.
+Credentials come from the environment, from fsspec's configuration, or with the URL. A URL that pyarrow refuses is asked
+of nobody else: another library would read another store, by other credentials.
 
 A request that fails is sent again, a few times; what is missing or forbidden fails at once.
 """
@@ -10,24 +10,17 @@ A request that fails is sent again, a few times; what is missing or forbidden fa
 from __future__ import annotations
 
 import posixpath
-import random
 import re
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
 
+from offsets_log.disk.asking import ANSWER_S, Patience
+from offsets_log.disk.urls import BUCKETS, OF_PYARROW, WITH_QUERIES, bare, checked, masked, quoted, without_secrets
 from offsets_log.errors import InputError
 from offsets_log.words import to_install
 
 T = TypeVar("T")
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]*)://(.*)", re.DOTALL)
-_SECRETS = re.compile(r"(?<=://)[^/?#@\s]*@|\?[^\s'\"]*")
-_WITH_QUERIES = ("http", "https")
-"""Kinds of URLs whose query is a part of the name."""
-WAITS_S = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-"""How long to wait before each further attempt, in seconds."""
 KEPT_BYTES = 1 << 16
 """Files up to this size are read once."""
 _FOREVER = (
@@ -43,17 +36,6 @@ _ABSENT = re.compile(r"NO_SUCH_(BUCKET|KEY)|NoSuch(Bucket|Key)|RESOURCE_NOT_FOUN
 CREDENTIALS = (
     "give credentials that may read it, in the environment (AWS_ACCESS_KEY_ID …), in ~/.config/fsspec or in the URL"
 )
-
-
-def is_url(path: str) -> bool:
-    """Return whether a path is a URL of a store; ``file:`` is this machine's disk."""
-    match = _URL.match(path)
-    return match is not None and match[1] != "file"
-
-
-def without_secrets(path: str) -> str:
-    """Return a path or text as it may be shown: URLs in it have no user and no query."""
-    return _SECRETS.sub("", path) if "://" in path else path
 
 
 UNKNOWN = -1
@@ -98,20 +80,39 @@ class Store:
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         self.url, self.options = url, options
-        self.files, path = _opened(url, options)
-        bare = without_secrets(url)
-        self._prefix = "" if path.startswith(_WITH_QUERIES) else bare.rstrip("/").removesuffix(path) if path else bare
+        self._kind, url = checked(url)
+        self._patience = Patience(without_secrets(url))
+        self.files, path = self._opened(url)
+        place = bare(url)
+        self._prefix = "" if path.startswith(WITH_QUERIES) else place.rstrip("/").removesuffix(path) if path else place
         self._directories: dict[str, dict[str, Entry]] = {}
         self._found: dict[str, dict[str, Entry]] = {}
         self._small: dict[str, bytes] = {}
 
     def path_of(self, url: str) -> str:
         """Return the path of another URL of the same store."""
-        return (without_secrets(url) if self._prefix else url).removeprefix(self._prefix).rstrip("/")
+        _, url = checked(url)
+        return (bare(url) if self._prefix else url).removeprefix(self._prefix).rstrip("/")
 
     def shown(self, path: str) -> str:
         """Return a path as it is shown."""
-        return without_secrets(self._prefix + path)
+        return self._prefix + path if self._kind in OF_PYARROW else without_secrets(self._prefix + path)
+
+    def why_absent(self, path: str) -> str:
+        """Return what is missing if there is nothing of that path. Raises InputError: no answer."""
+        from pyarrow import fs
+
+        bucket = path.partition("/")[0]
+        if self._kind in BUCKETS and bucket:
+            try:
+                found = self.patiently(bucket, lambda: self.files.get_file_info(bucket))
+            except UnansweredError:
+                raise
+            except InputError:  # who may read a file need not be allowed to look at its bucket
+                found = None
+            if found is not None and found.type == fs.FileType.NotFound:
+                return f"the store has no bucket {bucket}"
+        return "no such file or directory"
 
     def note(self, path: str, entry: Entry) -> None:
         """Note a file that was found elsewhere."""
@@ -163,7 +164,7 @@ class Store:
 
     def _is_index(self, path: str) -> bool:
         """Return whether it is a page of links, which a web server has in the place of a directory."""
-        if not path.startswith(_WITH_QUERIES):
+        if not path.startswith(WITH_QUERIES):
             return False
         told = self.patiently(path, lambda: self.files.handler.fs.info(path))
         return str(told.get("mimetype", "")).startswith("text/html")
@@ -173,9 +174,9 @@ class Store:
 
         selector = fs.FileSelector(directory, allow_not_found=True, recursive=is_deep)
         try:
-            found: list[Any] = self.patiently(directory, lambda: self.files.get_file_info(selector))
-        except InputError:
-            if is_deep:
+            found: list[Any] = self.patiently(directory, lambda: self.files.get_file_info(selector), None)
+        except InputError as error:
+            if is_deep or isinstance(error, UnansweredError):
                 raise
             return []  # who may read a directory need not be allowed to look around it
         return found
@@ -215,7 +216,7 @@ class Store:
         parts: list[bytes] = []
         missing = size_bytes
         while missing:
-            part = self.patiently(path, lambda: read_at(position + size_bytes - missing, missing))  # noqa: B023
+            part = self.patiently(path, lambda: read_at(position + size_bytes - missing, missing), missing)  # noqa: B023
             parts.append(part)
             missing -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -247,23 +248,84 @@ class Store:
                 tag = str((file.metadata() or {}).get(b"ETag", ""))
         return Stamp(_entry(self.files.get_file_info(path)), tag)
 
-    def patiently(self, path: str, ask: Callable[[], T]) -> T:
-        """Return what a request does, sent again if it fails. Raises InputError."""
-        for wait_s in (*WAITS_S, None):
-            try:
-                return ask()
-            except Exception as error:  # noqa: BLE001 - libraries of stores raise what they like
-                if wait_s is None or isinstance(error, _FOREVER) or _why(error):
-                    raise self._refused(path, error) from None
-                time.sleep(wait_s * random.uniform(0.5, 1))
-        raise AssertionError
+    def patiently(self, path: str, ask: Callable[[], T], size_bytes: int | None = 0) -> T:
+        """Return what a request does, sent again if it fails; ``size_bytes`` as of `Patience.answered`.
 
-    def _refused(self, path: str, error: Exception) -> InputError:
-        if isinstance(error, InputError):
-            return error
-        said = without_secrets(" ".join(str(error).split()) or type(error).__name__)
-        why = _why(error) or f"it failed {len(WAITS_S) + 1} times: try again, or copy it and read the copy"
-        return InputError(f"cannot be read: {said}: {why}", file=self.shown(path))
+        Raises:
+            InputError: the store refuses it.
+            UnansweredError: it fails again and again.
+        """
+        try:
+            return self._patience.answered(ask, _is_final, size_bytes)
+        except InputError:
+            raise
+        except Exception as error:  # noqa: BLE001 - libraries of stores raise what they like
+            said = masked(" ".join(str(error).split()) or type(error).__name__, self.url)
+            if _is_final(error):
+                raise InputError(
+                    f"cannot be read: {said}: {_why(error)}".removesuffix(": "), file=self.shown(path)
+                ) from None
+            raise UnansweredError(
+                f"cannot be read: {said}: it failed again and again: try again, or copy it and read the copy",
+                file=self.shown(path),
+            ) from None
+
+    def _opened(self, url: str) -> tuple[Any, str]:
+        """Return a file system, and the path in it. Raises InputError."""
+        open_it = self._by_fsspec if self.options or self._kind not in OF_PYARROW else _by_pyarrow
+        try:
+            made, path = self._patience.answer(lambda: open_it(url), OPENING_S)
+        except InputError:
+            raise
+        except ImportError as error:
+            raise InputError(f"this kind of store needs another package: {error}", file=without_secrets(url)) from None
+        except (ValueError, TypeError, NotImplementedError, OSError) as error:
+            said = f"cannot be opened: {masked(str(error), url)}"
+            is_of_store = isinstance(error, OSError) and open_it is _by_pyarrow
+            raise InputError(f"{said}: {CREDENTIALS}" if is_of_store else said, file=without_secrets(url)) from None
+        return made, path.rstrip("/")
+
+    def _by_fsspec(self, url: str) -> tuple[Any, str]:
+        from pyarrow import fs
+
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            words = f"fsspec is needed for such a store: {to_install('stores')}"
+            raise InputError(words, file=without_secrets(url)) from None
+        if self._kind not in WITH_QUERIES and "?" in url:
+            raise InputError("a URL of this kind of store takes no options behind ?", file=without_secrets(url))
+        made, path = url_to_fs(url, **self.options)
+        if "@" in path.lstrip("/").partition("/")[0]:  # kinds without users take one for a name
+            made, path = url_to_fs(bare(url), **self.options)
+        return fs.PyFileSystem(fs.FSSpecHandler(made)), path
+
+
+class UnansweredError(InputError):
+    """A store that does not answer, or fails again and again."""
+
+
+OPENING_S = 3 * ANSWER_S
+"""How long a store may take to be opened: some are asked for their region."""
+
+
+def _by_pyarrow(url: str) -> tuple[Any, str]:
+    """Return pyarrow's file system, which waits for no answer long, and sends nothing again itself."""
+    from pyarrow import fs
+
+    if url.startswith(("gs:", "gcs:")) and "retry_limit_seconds=" not in url:
+        url += f"{'&' if '?' in url else '?'}retry_limit_seconds={ANSWER_S}"
+    made, path = fs.FileSystem.from_uri(quoted(url.replace("s3a://", "s3://", 1)))
+    if made.type_name == "s3":
+        _, (how,) = made.__reduce__()
+        limits = {"connect_timeout": ANSWER_S, "request_timeout": ANSWER_S}
+        made = fs.S3FileSystem(**how | limits, retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=1))
+    return made, path
+
+
+def _is_final(error: Exception) -> bool:
+    """Return whether no further attempt mends an error."""
+    return isinstance(error, _FOREVER) or bool(_why(error))
 
 
 def _why(error: Exception) -> str:
@@ -306,51 +368,14 @@ def open_store(url: str, options: Mapping[str, Any] | None = None) -> Store:
         options: as fsspec's file system of the kind takes them.
 
     Raises:
-        InputError: there is no such kind of store, or a package for it is missing.
+        InputError: there is no such kind of store, a package for it is missing, or the URL is refused.
     """
-    match = _URL.match(url)
-    assert match is not None
-    place, _, query = match[2].partition("?")
-    key = match[1], place.partition("/")[0], query, repr(sorted((options or {}).items()))
+    kind, whole = checked(url)
+    place, _, query = whole.removeprefix(f"{kind}://").partition("?")
+    key = kind, place.partition("/")[0], query, repr(sorted((options or {}).items()))
     if key not in _STORES:
         _STORES[key] = Store(url, options or {})
     return _STORES[key]
 
 
 _STORES: dict[tuple[str, ...], Store] = {}
-
-
-def _opened(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
-    """Return a file system, and the path in it. Raises InputError."""
-    from pyarrow import fs
-
-    shown = without_secrets(url)
-    if not options:
-        try:
-            store, path = fs.FileSystem.from_uri(_quoted(url.replace("s3a://", "s3://", 1)))
-        except (ValueError, NotImplementedError):
-            pass
-        except OSError as error:
-            raise InputError(f"cannot be opened: {without_secrets(str(error))}: {CREDENTIALS}", file=shown) from None
-        else:
-            return store, path.rstrip("/")
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise InputError(f"fsspec is needed for such a store: {to_install('stores')}", file=shown) from None
-    bare = url if url.startswith(_WITH_QUERIES) else url.partition("?")[0]
-    try:
-        made, path = url_to_fs(bare, **options)
-        if "@" in path.lstrip("/").partition("/")[0]:  # kinds without users take one for a name
-            made, path = url_to_fs(without_secrets(bare), **options)
-    except ImportError as error:
-        raise InputError(f"this kind of store needs another package: {error}", file=shown) from None
-    except (ValueError, TypeError, OSError) as error:
-        raise InputError(f"cannot be opened: {without_secrets(str(error))}", file=shown) from None
-    return fs.PyFileSystem(fs.FSSpecHandler(made)), path.rstrip("/")
-
-
-def _quoted(url: str) -> str:
-    """Return a URL whose path has no sign that is not allowed there: of globs, for example."""
-    place, question, query = url.partition("?")
-    return quote(place, safe="/:@%+!$&'(),;=~") + question + query

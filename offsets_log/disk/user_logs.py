@@ -12,7 +12,7 @@ from offsets_log.disk.finder import Finder
 from offsets_log.disk.folder import SEGMENT, DirectoryName
 from offsets_log.disk.local import Place, expand, list_directory, segment_of
 from offsets_log.disk.stored import read_ahead
-from offsets_log.disk.stores import without_secrets
+from offsets_log.disk.urls import without_secrets
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -38,7 +38,7 @@ def find_user_topics(paths: Sequence[str], stack: ExitStack) -> tuple[CopiedLogs
         found += [one for one in _partitions_in(path) if one.shown_path not in known]
     if not any(not partition.topic.startswith("__") for partition in found):
         raise InputError(
-            f"no partition of a topic that users write to was found in {without_secrets(', '.join(paths[:3]))}"
+            f"no partition of a topic that users write to was found in {', '.join(map(without_secrets, paths[:3]))}"
         )
     return CopiedLogs(found, leader_copies(found, lambda: finder.clusters.metadata)), finder.clusters
 

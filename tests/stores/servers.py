@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
+def s3_url(host: str, port: int, place: str) -> str:
+    """The URL of a place in it."""
+    return f"s3://k:secret@{place}?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
+
+
 @contextmanager
 def s3_server() -> Iterator[tuple[str, int]]:
     """Its host and port. It is empty, though servers of one process share what they hold."""

@@ -178,7 +178,7 @@ def test_a_segment_a_partition_a_glob_an_archive_and_both_kinds_of_paths_togethe
 
 
 def test_what_is_not_there_is_named_without_secrets(tmp_path: Path) -> None:
-    for place in ("memory://copies/none", "memory://user:secret@copies/no*ne?key=secret"):
+    for place in ("memory://copies/none", "memory://user:secret@copies/no*ne", "memory://copies?key=secret"):
         status, _, words, _ = asked(("compact",), place, tmp_path / "to", tmp_path)
         assert (status, len(words)) == (1, 1)
         assert "secret" not in words[0]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gc
 import mmap
-import os
 import shutil
-import signal
-import subprocess
 import sys
 import threading
 import weakref
@@ -23,15 +20,14 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from benchmarks.generate import Options, generate
 from cli.main import main
-from offsets_log.disk import stored, stores
+from offsets_log.disk import asking, stored, stores
+from offsets_log.disk.asking import WAITS_S
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.stored import CHANGED, StorePath
-from offsets_log.disk.stores import WAITS_S, Store, without_secrets
+from offsets_log.disk.stores import Store
 from offsets_log.errors import InputError
 from tests.conftest import BulkFrom
-from tests.stores.servers import s3_server
-
-ROOT = Path(__file__).parents[2]
+from tests.stores.servers import s3_server, s3_url
 
 
 class Odd(MemoryFileSystem):  # type: ignore[misc]
@@ -58,7 +54,7 @@ def odd(monkeypatch: pytest.MonkeyPatch) -> type[Odd]:
     fsspec.register_implementation("odd", Odd, clobber=True)
     monkeypatch.setattr(Odd, "requests", [])
     monkeypatch.setattr(Odd, "answer", staticmethod(lambda path, begin, data: data))
-    monkeypatch.setattr(stores, "WAITS_S", (0.0,) * len(WAITS_S))
+    monkeypatch.setattr(asking, "WAITS_S", (0.0,) * len(WAITS_S))
     monkeypatch.setattr(stored, "RANGE_BYTES", 5000)
     return Odd
 
@@ -122,7 +118,7 @@ def test_a_store_that_fails_for_good_is_named_with_what_it_says(log: Path, odd: 
     (line,) = done.stderr.splitlines()
     assert (done.exit_code, done.stdout) == (1, "")
     assert line.startswith(f"offsets-log: error: {url_of(log)}/")
-    assert f"no route to odd://host/: it failed {len(WAITS_S) + 1} times" in line
+    assert "no route to odd://host/: it failed again and again" in line
     assert "secret" not in line
 
 
@@ -208,20 +204,6 @@ def test_a_full_disk_is_told(log: Path, odd: Any, monkeypatch: pytest.MonkeyPatc
     assert "is full: set TMPDIR to a folder with more room" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("s3://key:secret@bucket/a/b?endpoint_override=h&x=1", "s3://bucket/a/b"),
-        ("https://host/a.tar?X-Amz-Signature=secret", "https://host/a.tar"),
-        ("error for 's3://k:s@b/a?x=y', again", "error for 's3://b/a', again"),
-        ("/data/a@b?c", "/data/a@b?c"),
-        ("s3://bucket/a@b", "s3://bucket/a@b"),
-    ],
-)
-def test_what_is_shown_has_no_secrets(text: str, shown: str) -> None:
-    assert without_secrets(text) == shown
-
-
 def test_a_kind_of_store_that_needs_a_package_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = compact("nosuchkind://bucket/data")
     assert (unknown.exit_code, len(unknown.stderr.splitlines())) == (1, 1)
@@ -255,54 +237,18 @@ def server() -> Iterator[ThreadingHTTPServer]:
         thread.join()
 
 
-def s3_url(host: str, port: int, place: str) -> str:
-    return f"s3://k:secret@{place}?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
-
-
 def test_forbidden_and_missing_buckets_are_told_at_once(server: ThreadingHTTPServer) -> None:
     host, port = str(server.server_address[0]), server.server_port
     with s3_server() as (s3_host, s3_port):
         for url, words in (
             (s3_url(host, port, "bucket/data"), stores.CREDENTIALS),
             (f"http://{host}:{port}/data", stores.CREDENTIALS),
-            (s3_url(s3_host, s3_port, "none/data"), "no such file or directory"),
+            (s3_url(s3_host, s3_port, "none/data"), "the store has no bucket none"),
         ):
             done = compact(url)
             assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1), done.stderr
             assert words in done.stderr
             assert "secret" not in done.stderr
-
-
-class Silent(Refusing):
-    """A server that does not answer."""
-
-    asked = threading.Event()
-    ended = threading.Event()
-
-    def do_GET(self) -> None:
-        self.asked.set()
-        self.ended.wait(60)
-
-    do_HEAD = do_GET
-
-
-def test_it_stops_at_once() -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        command = [sys.executable, "-m", "cli.main", "info", f"http://127.0.0.1:{server.server_port}/{0:020}.log"]
-        process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stderr=subprocess.PIPE)
-        try:
-            assert Silent.asked.wait(120)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=30)
-        finally:
-            process.kill()
-            Silent.ended.set()
-            server.shutdown()
-            thread.join()
-    assert process.returncode == 130
-    assert b"interrupted" in said
 
 
 def test_directories_that_are_names_only_are_directories(odd: Any) -> None:
