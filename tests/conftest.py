@@ -130,6 +130,7 @@ SLOW = (
     "tests/serving/test_recordings.py",
     "tests/serving/test_serve.py",
     "tests/spark/",
+    "tests/stores/test_silence.py::test_a_silent_store",
     "tests/test_benchmarks.py",
     "tests/test_docs.py",
     "tests/test_packaging.py",

@@ -137,14 +137,14 @@ class StorePath:
         parts = self.path.split("/")
         first = next((number for number, part in enumerate(parts) if set(part) & set("*[")), None)
         if first is None:
-            raise InputError(self.store.why_absent(self.path), file=str(self))
+            raise InputError(self.store.why_absent(self.path) or "no such file or directory", file=str(self))
         found = [StorePath(self.store, "/".join(parts[:first]))]
         self.store.sweep(found[0].path)
         for part in parts[first:]:
             fits = re.compile(translate(part)).match
             found = [one / name for one in found for name in sorted(self.store.entries(one.path)) if fits(name)]
         if not found:
-            raise InputError("no file matches", file=str(self))
+            raise InputError(self.store.why_absent(self.path) or "no file matches", file=str(self))
         return found
 
     def contents(self, stack: ExitStack) -> Buffer:

@@ -99,7 +99,7 @@ class Store:
         return self._prefix + path if self._kind in OF_PYARROW else without_secrets(self._prefix + path)
 
     def why_absent(self, path: str) -> str:
-        """Return what is missing if there is nothing of that path. Raises InputError: no answer."""
+        """Return what is missing, if it is more than the path itself. Raises UnansweredError."""
         from pyarrow import fs
 
         bucket = path.partition("/")[0]
@@ -112,7 +112,7 @@ class Store:
                 found = None
             if found is not None and found.type == fs.FileType.NotFound:
                 return f"the store has no bucket {bucket}"
-        return "no such file or directory"
+        return ""
 
     def note(self, path: str, entry: Entry) -> None:
         """Note a file that was found elsewhere."""

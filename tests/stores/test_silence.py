@@ -58,7 +58,6 @@ def test_an_interrupt_ends_it_at_once(kind: str) -> None:
     assert took_s < ANSWER_S / 2
 
 
-@pytest.mark.slow
 def test_a_silent_store_is_told_of_once_and_given_up_within_half_a_minute() -> None:
     with silent_server() as (_, host, port):
         began = time.monotonic()

@@ -244,6 +244,7 @@ def test_forbidden_and_missing_buckets_are_told_at_once(server: ThreadingHTTPSer
             (s3_url(host, port, "bucket/data"), stores.CREDENTIALS),
             (f"http://{host}:{port}/data", stores.CREDENTIALS),
             (s3_url(s3_host, s3_port, "none/data"), "the store has no bucket none"),
+            (s3_url(s3_host, s3_port, "none/data*"), "the store has no bucket none"),
         ):
             done = compact(url)
             assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1), done.stderr
