@@ -318,8 +318,10 @@ def _by_pyarrow(url: str) -> tuple[Any, str]:
     made, path = fs.FileSystem.from_uri(quoted(url.replace("s3a://", "s3://", 1)))
     if made.type_name == "s3":
         _, (how,) = made.__reduce__()
-        limits = {"connect_timeout": ANSWER_S, "request_timeout": ANSWER_S}
-        made = fs.S3FileSystem(**how | limits, retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=1))
+        given = {option.partition("=")[0] for option in url.partition("?")[2].split("&") if option}
+        if given <= how.keys():  # others, of certificates for example, are taken in URLs only, and would be lost
+            limits = {"connect_timeout": ANSWER_S, "request_timeout": ANSWER_S}
+            made = fs.S3FileSystem(**how | limits, retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=1))
     return made, path
 
 

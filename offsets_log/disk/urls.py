@@ -56,7 +56,7 @@ def masked(said: str, url: str) -> str:
     _, _, rest = url.partition(":")
     user, _, place = rest.rpartition("@")
     options = (option for option in place.partition("?")[2].split("&") if not option.startswith(_NO_SECRETS))
-    secrets = [user.strip("/"), *(option.partition("=")[2] for option in options)]
+    secrets = [user.lstrip("/"), *(option.partition("=")[2] for option in options)]
     hidden = bytearray(len(said))
     for secret in (*secrets, *map(unquote, secrets), *map(quote, secrets)):
         for begin in range(len(secret) - _PIECE + 1):

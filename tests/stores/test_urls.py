@@ -94,6 +94,7 @@ SHAPES = (
 @given(SECRETS, st.sampled_from(SHAPES), st.sampled_from(["s3", "S3", "s3a", "gs", "abfs", "memory"]))
 @example("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", SHAPES[0], "s3")
 @example("0000 @?#", SHAPES[0], "s3")
+@example("000///", SHAPES[0], "s3")
 @example("123456/abcdef?ghijkl@mnopqr", SHAPES[1], "s3")
 def test_no_part_of_a_secret_is_in_any_output(secret: str, shape: str, kind: str) -> None:
     """Neither in the name of a store that opens, nor in what is said of one that does not."""
@@ -117,3 +118,12 @@ def test_pyarrow_waits_briefly_and_sends_nothing_again_itself() -> None:
     assert 0 < how["connect_timeout"] <= 10
     assert 0 < how["request_timeout"] <= 10
     assert (how["access_key"], how["secret_key"], how["endpoint_override"]) == ("K", "S", "127.0.0.1:1")
+
+
+def test_no_option_is_lost_for_it() -> None:
+    """What pyarrow takes in URLs only stays with the file system that it made of the URL."""
+    kept, _ = _by_pyarrow("s3://K:S@b/x?region=us-east-1&tls_verify_certificates=false")
+    assert kept.__reduce__()[1][0]["request_timeout"] < 0
+    limited, _ = _by_pyarrow("s3://K:S@b/x?region=us-east-1&tls_ca_file_path=/x")
+    how = limited.__reduce__()[1][0]
+    assert (how["tls_ca_file_path"], how["request_timeout"] > 0) == ("/x", True)
