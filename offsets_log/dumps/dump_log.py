@@ -47,6 +47,7 @@ from offsets_log.dumps.dump_log_text import (
     records_untold,
 )
 from offsets_log.dumps.kafka_json import UnknownFields, field_bytes
+from offsets_log.dumps.positions import Positions
 from offsets_log.dumps.source import (
     Remark,
     SegmentPiece,
@@ -110,16 +111,19 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
         text = BatchText(buffer, [partial(field_bytes, name) for name in EMBEDDED])
         while at < len(buffer):
             if reader.place is not None and reader.place.file:
-                yield from _in_bulk(text, reader.place, at, line)
+                yield from _in_bulk(text, reader.place, reader.positions, at, line)
                 at, line = text.at, text.line
             at, line = yield from _slow_path(reader, buffer, at, line, is_bulk=True)
     else:
         yield from _slow_path(reader, buffer, at, line, is_bulk=False)
 
 
-def _in_bulk(text: BatchText, place: SegmentPlace, at: int, line: int) -> Iterator[SourcePiece]:
-    """Yield plain batches from a position on."""
-    for some in text.batches(at, line):
+def _in_bulk(
+    text: BatchText, place: SegmentPlace, positions: Positions, at: int, line: int
+) -> Iterator[SourcePiece]:  # fmt: skip
+    """Yield plain batches that follow each other, from a position on."""
+    for some in text.batches(at, line, positions.next_position):
+        positions.extend(some.next_position)
         missing_columns = frozenset({BYTES} if some.is_resized else ()) | (
             UNTOLD_OF_EXPANDED if some.is_expanded else set()
         )
@@ -153,6 +157,7 @@ def _slow_path(
         # Other text before the first entry was written by a person.
     yield from reader.entry(begun_at, entry)
     yield from reader.end()
+    yield from reader.positions.missing()
     yield from reader.lineless.pieces()
     return len(buffer), begun_at
 
@@ -193,6 +198,7 @@ class _Reader:
         self.is_named = False
         self.parts = Parts()
         self.lineless = Lineless()
+        self.positions = Positions()
 
     def entry(self, line: int, lines: list[str]) -> Iterator[SourcePiece]:
         """Process an entry with all its lines."""
@@ -201,7 +207,9 @@ class _Reader:
         first = lines[0]
         if found := FILE_LINE.match(first):
             yield from self.end()
+            yield from self.positions.missing()
             self.place, self.is_named = place_of(found["file"].strip()), True
+            self.positions.file = self.place.file if self.place is not None else ""
             if self.place is None:
                 yield Remark(f"left out, as it is of another topic: {found['file'].strip()}")
         elif CRASH_LINE.match(first):
@@ -225,6 +233,7 @@ class _Reader:
             facts = facts_in(text)
             if facts is not None and ("isvalid" in facts or text == lines[0]):
                 self.batch = _Open(line, facts, has_line=True)
+                yield from self.positions.saw(line, facts)
                 return
         yield damaged_line(line, "\n".join(lines).encode(), "it is no whole line of a batch")
 
@@ -358,6 +367,7 @@ class _Reader:
         if batch is None or not batch.takes(facts):
             yield from self.end()
             batch = self.batch = _Open(line, facts, has_line=False)
+            yield from self.positions.saw(line, facts)
         assert batch is not None
         batch.seen += 1
         batch.control |= found.is_control

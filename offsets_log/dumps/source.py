@@ -313,7 +313,7 @@ class SegmentBuilder:
             case Remark(words):
                 self._remark(words)
             case Damage(error):
-                error.at(file=self.name)
+                error.file = self._shown(error.file or "")
                 self.damages.append(piece)
             case SegmentPiece(place, data, lines, missing_columns):
                 growing = self._growing(place)
@@ -352,6 +352,10 @@ class SegmentBuilder:
         if words not in self.remarks:
             self.remarks.append(words)
 
+    def _shown(self, file: str) -> str:
+        """Return the name to show of a file in the source; of the source itself if it has none."""
+        return f"{self.name}!{file}" if file else self.name
+
     def logs(self) -> list[PartitionLog]:
         """Return each segment as a log of its own, in the order of the source."""
         return [
@@ -360,9 +364,8 @@ class SegmentBuilder:
         ]
 
     def _segment(self, growing: _Growing) -> Segment:
-        inner = growing.place.file
         return Segment(
-            f"{self.name}!{inner}" if inner else self.name,
+            self._shown(growing.place.file),
             growing.place.base_offset,
             growing.data.buffer(),
             missing_columns=frozenset({POSITION, *growing.missing_columns}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from offsets_log.coordinator_document import Memory, PartitionPart
+from offsets_log.log_format.partition_log import Segment
 from offsets_log.rows.tables import Row
 
 NAME = "doubtful"
@@ -31,7 +32,11 @@ def doubtful_rows(offsets: Sequence[Row], memory: Memory, damages: Sequence[Row]
 def _lost_until(part: PartitionPart, damages: Sequence[Row]) -> Iterator[int]:
     """Yield the last record offset of each piece that is lost; the log's end if it is not told."""
     yield from (missing.last_offset for missing in part.found.missing if missing.is_lost)
-    files = {segment.file for segment in part.log.segments}
     for row in damages:
-        if row["file"] in files:
+        if any(_may_be_of(row["file"], segment) for segment in part.log.segments):
             yield part.state.end_offset if row["record_offset"] is None else row["record_offset"]
+
+
+def _may_be_of(file: str, segment: Segment) -> bool:
+    """Return whether what a file lost may be of a segment: in a text damage need not tell of which file it is."""
+    return segment.file == file or (bool(segment.lines) and segment.file.startswith(f"{file}!"))

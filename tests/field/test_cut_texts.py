@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from offsets_log.columnar import large
 from tests.cli.runs import run
 from tests.conftest import json_lines
 
@@ -158,6 +160,74 @@ def test_lines_in_another_order_or_twice_are_one_log_or_refused(field: Path) -> 
     assert "it has the same batches" in told
     shuffled = run("compact", "-", stdin="".join(sorted(lines * 2)).encode())
     assert (shuffled.exit_code, "groups in common" in shuffled.stderr) == (1, True)
+
+
+HOLES: dict[str, tuple[Callable[[list[str]], list[str]], dict[Key, int | None], int, str, set[Key]]] = {
+    "a commit": (lambda lines: lines[:12] + lines[14:], WHOLE | {("stock", 0): 100}, 13, "492 to 604",
+                 {("stock", 0), ("stock", 1)}),
+    "a transaction": (lambda lines: lines[:8] + lines[12:], {("stock", 0): 110, ("other", 0): 9}, 9, "302 to 492",
+                      set()),
+    "an abort": (lambda lines: lines[:16] + lines[18:], WHOLE, 17, "716 to 794", {("stock", 0), ("stock", 1)}),
+    "the middle": (lambda lines: lines[:8] + lines[14:], {("stock", 0): 100, ("other", 0): 9}, 9, "302 to 604",
+                   {("stock", 0)}),
+    "the beginning": (lambda lines: lines[-8:], {("other", 0): 9}, 1, "0 to 604", set()),
+    "the beginning, with the file's name": (lambda lines: lines[:2] + lines[-8:], {("other", 0): 9}, 3, "0 to 604",
+                                            set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_bulk", [False, True])
+@pytest.mark.parametrize("name", HOLES)
+def test_whole_batches_that_are_missing_are_told_and_doubted(
+    field: Path, name: str, is_bulk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large, "BULK_FROM_BYTES", 0 if is_bulk else 1 << 60)
+    cut, expected, line, place, doubtful = HOLES[name]
+    text = "".join(cut(lines_of(field)))
+    found, told = compacted(text, 3)
+    begin, end = map(int, place.split(" to "))
+    assert found == expected
+    hole = f"{end - begin} bytes of the file, from position {place},"
+    assert re.search(rf"position {line}, record offset \d+: .*: {hole}", told)
+    (tmp_path / "text").write_text(text)
+    assert run("rescue", str(tmp_path / "text"), "--to", str(tmp_path / "to")).exit_code == 3
+    plan = json.loads((tmp_path / "to/plan.json").read_text())
+    assert {(row["group"], row["partition"]) for row in plan.get("doubtful", ())} == doubtful
+
+
+def test_a_hole_is_of_its_file(field: Path) -> None:
+    lines = lines_of(field)
+    other = [line.replace("-0/0", "-1/0").replace("stock", "steel").replace('"other"', '"third"') for line in lines]
+    for text in (other + lines[:12] + lines[14:], lines[:12] + lines[14:] + other):
+        told = compacted("".join(text), 3)[1]
+        assert told.count("are not in the text") == told.count("__consumer_offsets-0/00000000000000000000.log: ") == 1
+    assert compacted("".join(lines + other), 0)[0] == WHOLE | {
+        ("steel", 0): 110, ("steel", 1): 7, ("third", 0): 9,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["reversed", "by batch from the last on", "sorted", "twice"])
+def test_lines_in_another_order_have_no_hole(field: Path, order: str) -> None:
+    lines = lines_of(field)
+    batches = [lines[i : i + 2] for i in range(2, len(lines), 2)]
+    texts = {
+        "reversed": lines[::-1],
+        "by batch from the last on": lines[:2] + [line for batch in reversed(batches) for line in batch],
+        "sorted": sorted(lines),
+        "twice": lines + lines,
+    }
+    assert "are not in the text: " not in compacted("".join(texts[order]), 3)[1]
+
+
+def test_lines_of_records_with_positions_tell_the_missing_beginning(recording: Callable[[str], Path]) -> None:
+    """As releases before 2.2 print them, without sizes."""
+    packed = recording("kafka-1.1") / "answers/dump-log/0.txt.gz"
+    lines = gzip.decompress(packed.read_bytes()).decode().splitlines(keepends=True)
+    for text, has_hole in ((lines, False), (lines[::-1], False), (lines[40:], True)):
+        result = run("info", "-", "-v", stdin="".join(text).encode())
+        assert result.exit_code == 3  # tombstones without keys
+        assert ("bytes of the file, from position 0 to 2663" in result.stderr) == has_hole
+        assert ("are not in the text: " in result.stderr) == has_hole
 
 
 def test_a_line_of_which_only_the_beginning_is_missing_is_told(field: Path) -> None:

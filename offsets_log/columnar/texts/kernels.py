@@ -44,14 +44,14 @@ FACTS = k.LONGS + k.ENDS_AT
 OF_BATCH, OF_RECORD = range(2)
 """Rows of ``facts``."""
 
-# Numbers of the progress: where the next batch begins in the text and its line, bytes and rows of ``pairs`` written;
-# whether a batch had another size where it was printed, and a group the type whose members are expanded; the programs
-# that fitted last. Of the line that is read: where a part of the record begins, its size, an array's count and its
-# place.
+# Numbers of the progress: where the next batch begins in the text, its line, and where it begins in the file that was
+# printed; bytes and rows of ``pairs`` written; whether a batch had another size where it was printed, and a group the
+# type whose members are expanded; the programs that fitted last. Of the line that is read: where a part of the record
+# begins, its size, an array's count and its place.
 (
-    AT, LINE, USED, PAIRS, IS_RESIZED, IS_EXPANDED, LAST_OF_BATCHES, LAST_OF_RECORDS, BEGIN, SIZE, COUNT, COUNT_AT,
-    PROGRESS_SIZE,
-) = range(13)  # fmt: skip
+    AT, LINE, NEXT_POSITION, USED, PAIRS, IS_RESIZED, IS_EXPANDED, LAST_OF_BATCHES, LAST_OF_RECORDS, BEGIN, SIZE, COUNT,
+    COUNT_AT, PROGRESS_SIZE,
+) = range(14)  # fmt: skip
 
 IS_CONTROL, IS_GROUP = 1, 2
 MAY_BE_NULL, IS_COMPACT = 1, 2
@@ -517,10 +517,11 @@ def read_batches(parsing: Parsing) -> Any:
     """Read batches from ``progress[AT]`` on and append them to what is written; return why it stopped.
 
     A batch is complete when the line after its last one is known to be another batch's, or the text ends there.
+    One that does not follow the batch before it in the file is left to the slow path.
     """
-    progress = parsing.progress
+    progress, facts = parsing.progress, parsing.facts
     at = progress[AT]
-    line, used, rows = progress[LINE], progress[USED], progress[PAIRS]
+    line, used, rows, position = progress[LINE], progress[USED], progress[PAIRS], progress[NEXT_POSITION]
     while True:
         is_end = at == len(parsing.text)
         behind, attributes = at, np.int64(0)
@@ -529,9 +530,13 @@ def read_batches(parsing: Parsing) -> Any:
             if behind < 0:
                 return np.int64(oc.NOT_PLAIN)
         progress[AT], progress[LINE], progress[USED], progress[PAIRS] = at, line, used, rows
+        progress[NEXT_POSITION] = position
         if is_end:
             return np.int64(oc.FINISHED)
+        if facts[OF_BATCH, k.POSITION] != position:
+            return np.int64(oc.NOT_PLAIN)
+        position += facts[OF_BATCH, INTS_AT + k.SIZE]
         at, used, rows = _batch(parsing, behind, attributes)
         if at < 0:
             return np.int64(at if at == oc.FULL or at == oc.NEEDS_EMBEDDED else oc.NOT_PLAIN)
-        line += 1 + parsing.facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
+        line += 1 + facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]

@@ -36,12 +36,14 @@ class Batches:
         lines: pairs of int64, record offset and line; a negative line is that of a batch, for its base offset.
         is_resized: whether one of them had another size where it was printed.
         is_expanded: whether members were expanded.
+        next_position: where the last of them ends in the file that was printed.
     """
 
     data: bytes
     lines: bytes
     is_resized: bool
     is_expanded: bool
+    next_position: int
 
 
 class BatchText:
@@ -64,16 +66,22 @@ class BatchText:
         self._known = Known(lambda which, data: collapse[which](data), FORM.expanded_in, self._known_progress)
         self.at, self.line = 0, 1
 
-    def batches(self, at: int, line: int) -> Iterator[Batches]:
-        """Yield plain batches from the one at a position on, as long as they follow each other."""
+    def batches(self, at: int, line: int, next_position: int) -> Iterator[Batches]:
+        """Yield plain batches from the one at a position on, as long as they follow each other.
+
+        Args:
+            next_position: where the first is in the file that was printed.
+        """
         self.at, self.line = at, line
+        self._progress[tk.NEXT_POSITION] = next_position
         while True:
             self._known.trim()
             outcome = self._read()
             if used := int(self._progress[tk.USED]):
                 lines = self._pairs[: self._progress[tk.PAIRS]].tobytes()
-                flags = map(bool, self._progress[[tk.IS_RESIZED, tk.IS_EXPANDED]])
-                yield Batches(self._out[:used].tobytes(), lines, *flags)
+                is_resized, is_expanded = map(bool, self._progress[[tk.IS_RESIZED, tk.IS_EXPANDED]])
+                next_position = int(self._progress[tk.NEXT_POSITION])
+                yield Batches(self._out[:used].tobytes(), lines, is_resized, is_expanded, next_position)
             if outcome != oc.FULL or (not used and not self._more_room()):
                 return
 
