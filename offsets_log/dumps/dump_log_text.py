@@ -17,12 +17,12 @@ References: ``GroupMetadataManager.formatRecordKeyAndValue``, ``DumpLogSegments.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from offsets_log.dumps.json_text import parse
 from offsets_log.dumps.kafka_json import UnknownFields, record_bytes
 from offsets_log.errors import CorruptBatchError, CorruptRecordError, OffsetsLogError, UnsupportedError
 from offsets_log.log_format.java_text import REPLACEMENT
@@ -195,7 +195,7 @@ def _from_json(key: str, payload: str | None, sizes: Sizes) -> Told:
 def parse_json(text: str, root: str) -> Any:
     """Parse a JSON text. Raises CorruptRecordError."""
     try:
-        return json.loads(text)
+        return parse(text)
     except (ValueError, RecursionError) as error:
         raise CorruptRecordError(f"it is no JSON: {error}", field=root) from None
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from offsets_log.dumps.json_text import parse
 from offsets_log.dumps.kafka_json import SHAPE_ERRORS, UnknownFields, told_record
 from offsets_log.dumps.source import SegmentPlace, SourceBatch, SourcePiece, damaged_line, header, iter_lines, place_of
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
@@ -47,7 +47,7 @@ def _rows(buffer: Buffer) -> Iterator[tuple[int, Row] | Damage]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse(line)
         except (ValueError, RecursionError) as error:
             yield damaged_line(number, line, f"it is no JSON: {error}")
             continue

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from offsets_log.dumps.json_items import iter_items
+from offsets_log.dumps.json_text import DECODER
 from offsets_log.dumps.kafka_json import UnknownFields, record_bytes
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, Untold, damaged_line, header
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
@@ -142,7 +143,7 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, Any]]:
-    decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
+    at, line, counted = 0, 1, 0
     while at < len(text):
         if text[at].isspace() or text[at] == RECORD_SEPARATOR:
             at += 1
@@ -150,7 +151,7 @@ def _lines(text: str) -> Iterator[tuple[int, Any]]:
         line, counted = line + text.count("\n", counted, at), at
         if text[at] == "{":
             try:
-                item, at = decoder.raw_decode(text, at)
+                item, at = DECODER.raw_decode(text, at)
             except (ValueError, RecursionError) as error:
                 end = _next_object(text, at)
                 yield line, damaged_line(line, text[at:end].encode(errors="replace"), f"it is no JSON: {error}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from offsets_log.dumps.json_text import DECODER
 from offsets_log.dumps.source import damaged_line
 from offsets_log.errors import Damage
 
@@ -17,7 +17,7 @@ NEXT = re.compile(r"^[\s,\[]*\{|\n", re.MULTILINE)
 
 def iter_items(text: str) -> Iterator[tuple[int, dict[str, Any] | Damage]]:
     """Yield objects, and what is none, each with its line number."""
-    decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
+    at, line, counted = 0, 1, 0
     while True:
         between = BETWEEN.match(text, at)
         at = between.end() if between else at
@@ -25,7 +25,7 @@ def iter_items(text: str) -> Iterator[tuple[int, dict[str, Any] | Damage]]:
             return
         line, counted = line + text.count("\n", counted, at), at
         try:
-            item, end = decoder.raw_decode(text, at)
+            item, end = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             found = NEXT.search(text, at + 1)
             end = found.start() if found else len(text)

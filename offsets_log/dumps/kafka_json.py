@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from json import loads as parse
 from typing import Any
 
+from offsets_log.dumps.json_text import parse
 from offsets_log.errors import (
     CorruptRecordError,
     OffsetsLogError,

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from offsets_log.dumps.json_text import parse
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, damaged_line, header
 from offsets_log.dumps.untold import is_commit, untold_batch, untold_commits, untold_marker
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
@@ -156,7 +156,7 @@ def _from_json(raw: bytes, line: int) -> Told:
     if REENCODED.search(raw):
         raise CorruptRecordError("another tool has read its bytes as text, which loses some")
     try:
-        row = json.loads(raw.decode("latin-1"))
+        row = parse(raw.decode("latin-1"))
     except (ValueError, RecursionError) as error:
         raise CorruptRecordError(f"it is no JSON: {error}") from None
     if not isinstance(row, dict) or not row.keys() >= {"partition", "offset", "key", "payload"}:

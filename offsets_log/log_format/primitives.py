@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -381,7 +382,13 @@ def build(struct: c.Construct, value: Any, root: str) -> bytes:
     return stream.getvalue()
 
 
+UNFIT = re.compile(r"struct '.*' error during building, given value (?P<value>.*)")
+"""What construct says of a number that has a fraction, or is too large."""
+
+
 def _sentence(error: c.ConstructError) -> str:
     lines = str(error).splitlines()
     sentence = lines[-1] if lines else "it does not parse"
+    if found := UNFIT.fullmatch(sentence):
+        return f"{found['value']} is no number that fits there"
     return "it is cut off" if sentence.startswith("stream read less") else sentence
