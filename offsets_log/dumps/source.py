@@ -30,6 +30,7 @@ SEGMENT_NAME = re.compile(
 )
 LEAST_CHUNK_BYTES, CHUNK_BYTES = 1 << 13, 1 << 20
 MAX_LINE_BYTES = 64 << 20
+MOST_TIMES = 9  # that a text is seen to be pasted
 
 PRINTED = "a dump holds what was printed"
 """Why nothing is reported missing around its records."""
@@ -364,13 +365,24 @@ class SegmentBuilder:
         ]
 
     def _segment(self, growing: _Growing) -> Segment:
+        file, contents = self._shown(growing.place.file), growing.data.buffer()
+        if (times := _times(contents)) > 1:
+            self._remark(f"the same text of {file} is in it {times} times, and is read once")
+            contents = memoryview(contents)[: len(contents) // times]
         return Segment(
-            self._shown(growing.place.file),
+            file,
             growing.place.base_offset,
-            growing.data.buffer(),
+            contents,
             missing_columns=frozenset({POSITION, *growing.missing_columns}),
             lines=growing.lines,
         )
+
+
+def _times(contents: Buffer) -> int:
+    """Return how many times the same bytes stand there one after the other: record offsets never repeat in a log."""
+    view, size = memoryview(contents), len(contents)
+    fitting = (times for times in range(MOST_TIMES, 1, -1) if size and size % times == 0)
+    return next((times for times in fitting if view[size // times :] == view[: -(size // times)]), 1)
 
 
 def _lines_of(piece: SourceBatch) -> bytes:

@@ -206,7 +206,7 @@ def test_a_hole_is_of_its_file(field: Path) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("order", ["reversed", "by batch from the last on", "sorted", "twice"])
+@pytest.mark.parametrize("order", ["reversed", "by batch from the last on", "sorted"])
 def test_lines_in_another_order_have_no_hole(field: Path, order: str) -> None:
     lines = lines_of(field)
     batches = [lines[i : i + 2] for i in range(2, len(lines), 2)]
@@ -214,9 +214,19 @@ def test_lines_in_another_order_have_no_hole(field: Path, order: str) -> None:
         "reversed": lines[::-1],
         "by batch from the last on": lines[:2] + [line for batch in reversed(batches) for line in batch],
         "sorted": sorted(lines),
-        "twice": lines + lines,
     }
     assert "are not in the text: " not in compacted("".join(texts[order]), 3)[1]
+
+
+@pytest.mark.parametrize("times", [2, 3])
+@pytest.mark.parametrize("is_bulk", [False, True])
+def test_a_text_that_was_pasted_again_is_read_once(
+    field: Path, times: int, is_bulk: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large, "BULK_FROM_BYTES", 0 if is_bulk else 1 << 60)
+    found, told = compacted("".join(lines_of(field) * times), 0)
+    assert found == WHOLE
+    assert told.count("the same text of ") == told.count(f"is in it {times} times, and is read once") == 1
 
 
 def test_lines_of_records_with_positions_tell_the_missing_beginning(recording: Callable[[str], Path]) -> None:
