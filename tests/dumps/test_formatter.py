@@ -94,7 +94,7 @@ def test_concatenated_json(name: str, recording: Recordings) -> None:
     assert told(found) == last_words(rows("decode", folder / "log"))
     ours = {
         (row["group"], row["topic"], row["partition"], row["record_offset"]): row
-        for row in rows("compact", folder / "log")
+        for row in rows("compact", folder / "log", "--profile", "modern")
     }
     same = {(key[:3], value["leader_epoch"], value["topic_id"]) for key, value in ours.items()}
     shown = {((row["group"], row["topic"], row["partition"]), row["leader_epoch"], row["topic_id"]) for row in found}
@@ -105,8 +105,9 @@ def test_concatenated_json(name: str, recording: Recordings) -> None:
 def test_members_in_json(name: str, recording: Recordings) -> None:
     folder = recording(name)
     text = gzip.decompress((folder / "answers/console/groups.json.gz").read_bytes())
-    expected = {row["member_id"]: row for row in rows("rebuild", folder / "log", "--table", "members")}
-    for row in rows("rebuild", "-", "--table", "members", stdin=text):
+    members = ("--table", "members", "--profile", "modern")
+    expected = {row["member_id"]: row for row in rows("rebuild", folder / "log", *members)}
+    for row in rows("rebuild", "-", *members, stdin=text):
         if row["member_id"] in expected and expected[row["member_id"]]["member_epoch"] is None:
             assert row == expected[row["member_id"]]
 
