@@ -14,6 +14,7 @@ from threading import Barrier, Event
 import pytest
 
 from tests.shared_files import after_the_first, made_once, unpacked
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[1]
 RACING = 8
@@ -117,6 +118,12 @@ def test_a_process_of_a_maker_that_was_killed_writes_where_nobody_looks(tmp_path
     assert list(place.iterdir()) == []
 
 
+def waiting_for(place: Path) -> int:
+    """How many wait for the lock of a folder, as the system lists them."""
+    locks = Path("/proc/locks").read_text().splitlines()
+    return sum("->" in line and line.split()[-3].endswith(f":{place.stat().st_ino}") for line in locks)
+
+
 def test_who_comes_while_the_first_is_at_work_waits_and_goes_with_the_others(tmp_path: Path) -> None:
     together = Barrier(3)
     first_has_begun, first_may_end = Event(), Event()
@@ -137,6 +144,7 @@ def test_who_comes_while_the_first_is_at_work_waits_and_goes_with_the_others(tmp
         running = [pool.submit(first)]
         first_has_begun.wait()
         running += [pool.submit(other) for _ in range(3)]
+        wait_for("three wait for the first", lambda: waiting_for(tmp_path) == 3)
         first_may_end.set()
         for one in running:
             one.result()
