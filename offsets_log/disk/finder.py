@@ -160,9 +160,9 @@ class Finder:
 
     def _add_file(self, path: Place) -> None:
         real = real_path(path)
-        if never_a_segment(path.name) or real in self._openers:
-            return
         folder = self._folder_at(path.parent)
+        if never_a_segment(path.name) or (real in self._openers and path.name not in folder.beside):
+            return
         if SEGMENT.fullmatch(path.name):
             folder.files[path.name] = self._opener(path, folder)
             folder.named.add(path.name)

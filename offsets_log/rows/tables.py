@@ -249,7 +249,7 @@ def decoded_row(event: Event, *, expand: bool = False) -> Row:
             {"key": key, "value_base64": None if value is None else to_base64(value)} for key, value in record.headers
         ]
     missing_columns = event.segment.missing_columns
-    if batch.producer_id < NO_PRODUCER_ID:
+    if event.segment.lines and batch.producer_id < NO_PRODUCER_ID:
         missing_columns |= UNTOLD_OF_PRODUCERS if batch.is_control else UNTOLD_OF_PRODUCERS | {"is_transactional"}
     return (
         {name: None if name in missing_columns else _told(value, missing_columns) for name, value in row.items()}

@@ -53,7 +53,7 @@ def test_a_reader_that_goes_away_is_quiet() -> None:
 def test_words_go_to_standard_error_and_data_to_standard_output() -> None:
     done = start("compact", SAMPLE)
     assert done.returncode == 0
-    assert b"profile modern" in done.stderr
+    assert b"4 partitions" in done.stderr
     assert all(json.loads(line) for line in done.stdout.split(b"\n") if line)
 
 

@@ -101,7 +101,7 @@ def test_on_a_terminal_there_is_no_line(options: tuple[str, ...]) -> None:
         while chunk := _read(screen.fileno()):
             seen += chunk
     assert done.returncode == 0
-    assert b"partitions; profile modern" in seen
+    assert b", 4 partitions" in seen
     assert b"read 0." not in seen
 
 
