@@ -310,7 +310,10 @@ ROWS: tuple[KafkaRelease, ...] = (
     ),
     _row(
         "4.4",
-        java={"release": (4, 4), "first_validated_topology_epoch": -1, "reads_txnindex_as_message": True},
+        java={
+            "release": (4, 4), "refuses_subscriptions": False, "first_validated_topology_epoch": -1,
+            "reads_txnindex_as_message": True,
+        },
         java_era="modern",
         cleaner={"keeps_empty_at": "high_watermark", "reads_txnindex_as_message": True},
         metadata_versions=("4.4-IV1", "4.4-IV2", "4.5-IV0"),

@@ -44,6 +44,8 @@ SUBSCRIPTIONS = {
     "ffff 00000000 ffffffff": None,
 }
 
+BEFORE_4_4 = RELEASES["4.3"]
+
 
 @pytest.mark.parametrize(("subscription", "problem"), SUBSCRIPTIONS.items())
 def test_a_subscription_with_a_length_that_cannot_be_ends_the_load(subscription: str, problem: str | None) -> None:
@@ -54,12 +56,13 @@ def test_a_subscription_with_a_length_that_cannot_be_ends_the_load(subscription:
     assert bool(takes_subscription(around, np.int64(1), np.int64(1 + len(data)))) == (problem is None)
     rows = member("a"), member("b", subscription=data)
     expected = None if problem is None else "B-18"
-    for profile in (MODERN, CLASSIC, RELEASES["3.0"]):
+    for profile in (BEFORE_4_4, CLASSIC, RELEASES["3.0"]):
         assert rule_of(log().group(*rows), profile) == expected
         assert rule_of(log().group(*rows[:1]).group(*rows), profile) == expected
         assert rule_of(log().group(*rows).group(*rows, protocol_type="connect"), profile) == expected
         assert rule_of(log().group(*rows, protocol_type="connect").group(*rows), profile) == expected
         assert rule_of(log().group(*rows, protocol_type="connect").group(*rows, protocol=None), profile) is None
+    assert rule_of(log().group(*rows), MODERN) is None, "4.4 loads it"
     assert rule_of(log().group(*rows), RELEASES["2.3"]) is None
 
 
@@ -67,12 +70,12 @@ def test_the_same_rows_are_asked_once_for_their_members_and_once_for_their_topic
     """They are the same objects where a log repeats them; only those of consumers have topics (``B-18``)."""
     rows = [member("m", subscription=bytes.fromhex("0003 ffffffff"))]
     value = {"protocol_type": "connect", "protocol": "range", "leader": None, "generation": 1, "members": rows}
-    first = classic_group("g", value, MODERN)
-    again = classic_group("g", value | {"generation": 2}, MODERN, first)
+    first = classic_group("g", value, BEFORE_4_4)
+    again = classic_group("g", value | {"generation": 2}, BEFORE_4_4, first)
     assert (again.generation, again.rows, again.members) == (2, rows, first.members)
     assert again.members is first.members
     consumers = value | {"protocol_type": "consumer"}
     for before in (None, first, again):
         with pytest.raises(ReplayError, match="its topics are null"):
-            classic_group("g", consumers, MODERN, before)
-    assert classic_group("g", consumers, MODERN, replace(first, protocol_type="consumer")).members is first.members
+            classic_group("g", consumers, BEFORE_4_4, before)
+    assert classic_group("g", consumers, BEFORE_4_4, replace(first, protocol_type="consumer")).members is first.members
