@@ -356,7 +356,8 @@ def _leader_epochs(_: Directories, directory: DataDirectory, __: MetadataReplay 
             decode_leader_epoch_checkpoint(folder.leader_epochs(), file)
         except OffsetsLogError as error:
             problem = f"{LEADER_EPOCHS} of {folder.name}: {error.problem}"
-            effect = ENDS_START if _has_letters(folder.leader_epochs()) else TAKES_OFFLINE
+            is_read = isinstance(error, CorruptFileError)
+            effect = ENDS_START if is_read and _has_letters(folder.leader_epochs()) else TAKES_OFFLINE
             yield StartError(problem, rule="ST-5", file=file, do=_REMOVE, effect=effect)
 
 
