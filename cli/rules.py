@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 NAMED = 5
 """How many offsets are named that differ."""
+BOTH_BELOW_BYTES = 4 << 20
+"""Logs smaller than this are loaded by the other rules, too."""
 Key = tuple[str, str, int, int | None]
 """Group, topic, partition, offsets partition."""
 
@@ -61,7 +63,7 @@ class Rules:
             return "" if self.name == MODERN or not self._logs(is_loaded) else f"; profile {self.name}: {self.told.why}"
         if (doubt := self.doubt(is_loaded=is_loaded)) is None:
             return ""
-        self._session.account.is_wrong |= not self._session.engine.is_bulk
+        self._session.account.is_wrong |= self._tries_both
         self._session.account.say(doubt)
         return f"; profile {self.name}, for nothing tells which release wrote the log"
 
@@ -71,8 +73,14 @@ class Rules:
             return None
         if self._doubt is None:
             logs = self._logs(is_loaded)
-            self._doubt = self._untold(logs) if self._session.engine.is_bulk else self._in_doubt(logs)
+            self._doubt = self._in_doubt(logs) if self._tries_both else self._untold(logs)
         return self._doubt or None
+
+    @property
+    def _tries_both(self) -> bool:
+        """Whether the logs are small enough: by their size alone, so that it does not depend on what is compiled."""
+        logs = self._session.inputs.logs
+        return sum(log.bytes_to_read or log.size_bytes for log in logs) < BOTH_BELOW_BYTES
 
     def _logs(self, is_loaded: bool) -> list[PartitionLog]:
         """Return the logs of which it depends on the rules what is served, as far as the engine has noted it."""

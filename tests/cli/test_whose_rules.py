@@ -20,7 +20,7 @@ from offsets_log.log_format.primitives import ZERO_UUID
 from offsets_log.words import DAY_MS
 from tests.builders import LogBuilder, record_bytes
 from tests.cli.runs import run
-from tests.conftest import RECORDINGS, BulkFrom, json_lines, read_json
+from tests.conftest import NEVER, RECORDINGS, BulkFrom, json_lines, read_json
 
 TOLD = {
     "kafka-0.8.2": "classic",
@@ -174,9 +174,17 @@ def test_where_nothing_tells_it_offsets_that_depend_on_it_are_named(
     assert "--profile" not in told.stderr
 
 
-def test_a_large_log_is_not_loaded_twice(recording: Callable[[str], Path], tmp_path: Path, bulk_from: BulkFrom) -> None:
+@pytest.mark.parametrize("least_bytes", [0, NEVER])
+def test_a_large_log_is_not_loaded_twice(
+    recording: Callable[[str], Path],
+    tmp_path: Path,
+    bulk_from: BulkFrom,
+    monkeypatch: pytest.MonkeyPatch,
+    least_bytes: int,
+) -> None:
     """That it may matter is said, and how to see it; which offsets, would cost a second load."""
-    bulk_from(0)
+    bulk_from(least_bytes)
+    monkeypatch.setattr("cli.rules.BOTH_BELOW_BYTES", 0)
     file = tmp_path / "offsets.parquet"
     result = run("compact", recording("kafka-3.9-classic") / "log", "-o", "parquet", "--to", file)
     assert (result.exit_code, len(pq.read_table(file))) == (0, 118)
