@@ -14,12 +14,12 @@ from typing import Any
 
 from benchmarks.inputs import Log
 from benchmarks.timing import Measured, repeated, run_process, seconds_of
-from cli.account import EXIT_DAMAGED
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import MODERN
+from offsets_log.session.account import EXIT_DAMAGED
 
 # ------------------------------------------------------------------------------------------- answers
 

@@ -55,10 +55,10 @@ def command(
     With - it reads JSON Lines {"assignor","topics","members":[{"member_id","topics","owned",...}]} and writes each with
     its "result"; such a question can also give what was owned before, generations, racks and user data.
     """
-    from cli.account import say
     from cli.json_lines import answer_lines
     from cli.members import parsed_members, parsed_topics, shown_partitions
     from cli.output import chosen_format, destination, write_rows
+    from cli.terminal import say
     from offsets_log.rebalance.assignors import ASSIGNORS
     from offsets_log.rebalance.assignors.assignor import Metadata, Subscription, rules_of
     from offsets_log.rebalance.cases import assignment_answer

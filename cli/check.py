@@ -8,13 +8,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from cli.decide import told_outcomes
-from cli.lag import STRANDED, lag_logs, say_of_lag
+from cli.lag import STRANDED
 from cli.options import PARTITIONS, SHUTDOWN, Output, ReadOptions, Time, output_option, reading_options
+from offsets_log.session.decide import told_outcomes
+from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.checking.report import Report
     from offsets_log.log_format.partition_log import PartitionLog
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from offsets_log.replay.partition_count import PartitionCount
     from offsets_log.replay.releases import Release
     from offsets_log.rows.tables import Row
+    from offsets_log.session.session import Session
 
 SCALA, JAVA = "3.4.1", "3.9-java"
 """The rules of the two coordinators of 3.9."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cli.clean_rounds import Rounds
-    from cli.session import Session
     from offsets_log.broker.recovery import OpenLog
     from offsets_log.cleaner.bounds import Bounds
     from offsets_log.cleaner.kept import Kept
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from offsets_log.cleaner.settings import Settings
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
     from offsets_log.rows.tables import Row
+    from offsets_log.session.session import Session
 
 Given = tuple[tuple[int | None, int], ...]
 """Offsets of single partitions; None stands for all others."""

@@ -13,7 +13,6 @@ import click
 from cli.options import ERA_NAMES, HARDLY_MS, Duration, Time, UntilOffset
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.broker.recovery import OpenLog
     from offsets_log.cleaner.drops import Drops
     from offsets_log.cleaner.round import Round
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.expiry import Retention
     from offsets_log.rows.asked_names import AskedNames
+    from offsets_log.session.session import Session
 
 _OPTIONS = (
     click.option(

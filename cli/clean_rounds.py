@@ -7,11 +7,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from cli.partition_folders import place_here
-from cli.processors import processors
+from offsets_log.columnar.processors import processors
 
 if TYPE_CHECKING:
     from cli.partition_folders import PartitionFolders
-    from cli.session import Session
     from offsets_log.broker.recovery import OpenLog
     from offsets_log.cleaner.bounds import Bounds
     from offsets_log.cleaner.group_cleaning import NewSegment
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from offsets_log.cleaner.settings import Settings
     from offsets_log.disk.folders import Place
     from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.session.session import Session
 
 
 SIFT = "cleaning.sifting.sift"

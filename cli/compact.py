@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.compact_output import Shown, count_alone, write_committed
-from cli.decide import DECIDE, DecideOptions, Open, check_usage, decide_if_asked, is_bounded
+from cli.decide import DECIDE, check_usage
 from cli.follow_options import FollowOptions, follow_options, is_followed
-from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
+from cli.lag import LagOptions, lag_options
 from cli.options import (
     PARTITIONS,
     PROFILE,
     TABLES,
-    BrokerOptions,
     Output,
     ReadOptions,
     broker_options,
@@ -23,17 +22,20 @@ from cli.options import (
     output_option,
     reading_options,
 )
+from offsets_log.session.decide import DecideOptions, Open, decide_if_asked
+from offsets_log.session.lag import lag_logs, say_of_lag
+from offsets_log.session.reading import BrokerOptions
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.homes import Places
-    from cli.session import Session
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
     from offsets_log.rows.tables import Row
+    from offsets_log.session.homes import Places
+    from offsets_log.session.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,11 @@ def command(
             "--shutdown decides what a broker recovers: give --as-broker too; without it all that can be read is "
             "answered, whatever the stop"
         )
-    from cli.homes import Places
     from cli.output import chosen_format
-    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.rows.tables import COMPACT_COLUMNS
+    from offsets_log.session.homes import Places
+    from offsets_log.session.rules import Rules
 
     format_name = chosen_format(output)
     orphans = asked.orphans
@@ -180,10 +182,11 @@ def _follows(
 def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) -> None:
     """Write the rows of ``--table share-offsets``."""
     from cli.session import open_session
-    from cli.share_offsets import say_of_orphans, share_offsets_of, write_columns
+    from cli.share_offsets import write_columns
     from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
+    from offsets_log.session.share_offsets import say_of_orphans, share_offsets_of
 
-    if is_bounded(reading):
+    if reading.is_bounded:
         raise click.UsageError(
             "--table share-offsets shows the state at the copy's end: leave out --until-offset and --until-time"
         )
@@ -223,7 +226,7 @@ def _states(
     session: Session, profile: Profile, broker: BrokerOptions, places: Places
 ) -> Iterator[tuple[PartitionLog, CoordinatorState]]:
     if broker.as_broker:
-        from cli.brokers import Brokers
+        from offsets_log.session.brokers import Brokers
 
         brokers = Brokers(session, profile, broker)
         for part in brokers.load():

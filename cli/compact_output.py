@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cli.decide import Open, say_of_decided, say_of_hanging
-from cli.lag import say_of_lag
+from offsets_log.session.decide import Open, say_of_decided, say_of_hanging
+from offsets_log.session.lag import say_of_lag
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.options import Output
-    from cli.rules import Rules
-    from cli.session import Session
     from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.replay.partial import OffsetAndMetadata
     from offsets_log.rows.tables import Row
+    from offsets_log.session.rules import Rules
+    from offsets_log.session.session import Session
 
 NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
 """Columns that a table for people leaves out."""

@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cli import decide as deciding
-from cli.decide import DecideOptions
 from cli.options import Output, ReadOptions
 from offsets_log.disk.urls import without_secrets
+from offsets_log.session import decide as deciding
+from offsets_log.session.decide import DecideOptions
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.rules import Rules
-    from cli.session import Session
     from offsets_log.investigate.copies import ComparedPartition, Held, Loaded
     from offsets_log.replay.partition_count import PartitionCount
     from offsets_log.replay.profile import Profile
+    from offsets_log.session.rules import Rules
+    from offsets_log.session.session import Session
 
 NEEDS = {
     "offsets": {"committed_offset"},
@@ -68,9 +68,9 @@ def compared(
     decide: DecideOptions,
 ) -> Iterator[Comparison]:
     """Yield the states before and after of partitions that both copies have."""
-    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.investigate.copies import ComparedPartition, Held
+    from offsets_log.session.rules import Rules
 
     needs = set(NEEDS[table])
     if since.is_given:
@@ -134,7 +134,7 @@ def _moved(
     Args:
         earlier: the run of the earlier of two copies.
     """
-    from cli.homes import Places, all_groups
+    from offsets_log.session.homes import Places, all_groups
 
     places = Places(session, profile)
     for log, state in after:

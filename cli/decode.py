@@ -12,11 +12,11 @@ from offsets_log.kafka_releases import NEWEST
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.columnar.sinks.marks import Form
     from offsets_log.events import Event, LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.rows.tables import Row
+    from offsets_log.session.session import Session
 
     Write = Callable[[bytes | memoryview], object]
 
@@ -129,8 +129,8 @@ def _has_written_one(reading: ReadOptions, output: Output, key_hex: str | None, 
     """Write what a key and a value say that are given as hexadecimal digits; return whether any was."""
     if key_hex is None and value_hex is None:
         return False
-    from cli.account import fail, say
     from cli.output import chosen_format, destination, write_rows
+    from cli.terminal import fail, say
     from offsets_log.errors import OffsetsLogError
     from offsets_log.rows.one_record import COLUMNS, bytes_of_hex, rows_of
 

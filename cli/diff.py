@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli import decide as deciding
 from cli.compared import Comparison, Since, compared
-from cli.decide import DecideOptions, decide_options
+from cli.decide import check_usage, decide_options
 from cli.options import (
     HARDLY_MS,
     PARTITIONS,
@@ -27,6 +26,7 @@ from cli.options import (
     output_option,
     reading_options,
 )
+from offsets_log.session.decide import DecideOptions
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -123,11 +123,11 @@ def command(
 
     --decide ends transactions at the end of each copy; with two moments of one copy, only at the later one.
     """
-    from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
+    from offsets_log.session.inputs import read_topic_ids
 
     _check_usage(reading, since)
-    deciding.check_usage(reading, decide.decide)
+    check_usage(reading, decide.decide)
     with compared(reading, output, profile, since, table, decide) as comparison:
         session = comparison.session
         if table == "offsets":

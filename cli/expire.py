@@ -13,7 +13,6 @@ from cli.options import (
     HARDLY_MS,
     PARTITIONS,
     PROFILE,
-    BrokerOptions,
     Duration,
     Output,
     ReadOptions,
@@ -23,6 +22,7 @@ from cli.options import (
     output_option,
     reading_options,
 )
+from offsets_log.session.reading import BrokerOptions
 
 if TYPE_CHECKING:
     from offsets_log.replay.expiry import Era, GroupExpiry
@@ -91,13 +91,13 @@ def command(
     an expiry check removes it, or null if none does while the group stays as it is in the log. With -t only offsets are
     shown.
     """
-    from cli.brokers import Brokers
-    from cli.homes import Places
     from cli.output import chosen_format, destination, write_rows
-    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.replay.expiry import NEEDED_COLUMNS, cycle_of
     from offsets_log.rows.expiry import EXPIRY_COLUMNS
+    from offsets_log.session.brokers import Brokers
+    from offsets_log.session.homes import Places
+    from offsets_log.session.rules import Rules
     from offsets_log.words import shown_duration, shown_time
 
     now_ms = int(time.time() * 1000) if asked.now is None else asked.now

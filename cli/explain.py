@@ -45,8 +45,8 @@ def command(output: Output, names: tuple[str, ...]) -> None:
     RECORD is the number of a record type or Kafka's name for it (2, group-metadata); its fields are shown version by
     version. Without arguments all rules and record types are listed.
     """
-    from cli.account import fail
     from cli.output import chosen_format, destination, write_rows
+    from cli.terminal import fail
     from offsets_log.errors import OffsetsLogError
 
     subjects = [_subject(name) for name in names] if names else list(_everything())

@@ -16,7 +16,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from click import UsageError
 
 from cli.follow_options import FollowOptions
-from cli.session import Session
 from cli.signals import stopping
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note
@@ -36,6 +35,7 @@ from offsets_log.following.metrics import Sample
 from offsets_log.following.pieces import PieceReader
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.rows.tables import Row, partition_name
+from offsets_log.session.session import Session
 
 LOOK_EVERY_S = 0.2
 RARELY = 200_000, 50, 100

@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING
 from cli.follow import Following
 from cli.follow_options import FollowOptions
 from cli.follow_output import Lines, live_table
-from cli.inputs import read_topic_ids
 from cli.options import Output, ReadOptions
 from cli.output import chosen_format, destination, quiet_pipe
-from cli.rules import Rules
-from cli.session import Session, open_session
+from cli.session import open_session
 from offsets_log.investigate.groups import GROUPS_COLUMNS, groups_row_order
 from offsets_log.rows.tables import Row, offset_row_order
+from offsets_log.session.inputs import read_topic_ids
+from offsets_log.session.rules import Rules
+from offsets_log.session.session import Session
 from offsets_log.words import counted, rewinds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cli.account import Account
     from offsets_log.following.groups import FollowedGroups
     from offsets_log.following.offsets import FollowedOffsets
     from offsets_log.investigate.history import ShowsKey
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.partial import GroupTopicPartition
     from offsets_log.replay.problem import Problem
+    from offsets_log.session.account import Account
 
 
 def follow_compact(

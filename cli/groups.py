@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.decide import Open, say_of_hanging
 from cli.follow_options import FollowOptions, follow_options, is_followed
-from cli.lag import LAG, lag_logs, say_of_lag
+from cli.lag import LAG
 from cli.options import (
     HARDLY_MS,
     PARTITIONS,
@@ -21,12 +20,14 @@ from cli.options import (
     output_option,
     reading_options,
 )
+from offsets_log.session.decide import Open, say_of_hanging
+from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.words import UNITS_MS, counted, given_time, shown_duration, shown_time
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.rows.tables import Row
+    from offsets_log.session.session import Session
 
 OLD_MS = UNITS_MS["d"]
 """A copy that ends longer ago than this makes groups look stale that are not."""
@@ -95,12 +96,12 @@ def command(
 
         follow_groups(reading, output, follow, profile)
         return
-    from cli.homes import Places
     from cli.output import chosen_format, destination, write_rows
-    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, with_lags
     from offsets_log.investigate import groups as g
+    from offsets_log.session.homes import Places
+    from offsets_log.session.rules import Rules
 
     now_ms = int(time.time() * 1000) if now is None else now
     with open_session(reading, output, needs=set() if stale is None else g.NEEDED_FOR_DELETION) as session:
@@ -187,9 +188,9 @@ def _fitting(rows: list[Row], reading: ReadOptions) -> int:
 
 def _with_share_offsets(session: Session, rows: list[Row], logs: CopiedLogs | None) -> list[Row]:
     """Return rows with the offsets of share groups, which the offsets topic does not have."""
-    from cli.share_offsets import share_offsets_of
     from offsets_log.data_directory.share_offsets import group_share_offsets
     from offsets_log.replay.group import SHARE
+    from offsets_log.session.share_offsets import share_offsets_of
 
     if not any(row["type"] == SHARE for row in rows):
         return rows

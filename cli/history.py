@@ -28,13 +28,13 @@ from offsets_log.words import counted, given_time, rewinds_in_words
 if TYPE_CHECKING:
     from pyarrow import ChunkedArray
 
-    from cli.session import Session
     from offsets_log.columnar.scan.reading import Seen
     from offsets_log.investigate.bulk_history import OrderedHistory
     from offsets_log.investigate.history import ShowsKey
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.profile import Profile
     from offsets_log.rows.tables import Row
+    from offsets_log.session.session import Session
 
 TABLE_COLUMNS = (
     "group", "topic", "partition", "event", "record_offset", "timestamp_ms", "committed_offset", "metadata",
@@ -127,9 +127,9 @@ def command(
 
     --follow prints rows in the order of the logs as they come; the end of an open transaction is a row of its own.
     """
-    from cli.inputs import read_topic_ids
-    from cli.rules import Rules
     from cli.session import open_session
+    from offsets_log.session.inputs import read_topic_ids
+    from offsets_log.session.rules import Rules
 
     _check_usage(reading, rows)
     asked = {*topic_partition, *partition}
@@ -189,11 +189,11 @@ def _check_usage(reading: ReadOptions, rows: Rows) -> None:
 
 def _write_share_history(reading: ReadOptions, output: Output, partitions: set[int], *, rewinds: bool) -> None:
     """Write the rows of ``--table share-offsets``."""
-    from cli.decide import is_bounded
+    # XX
     from cli.session import open_session
     from cli.share_offsets import write_history
 
-    if is_bounded(reading):
+    if reading.is_bounded:
         raise click.UsageError("--table share-offsets knows no bounds: leave out --until-offset and --until-time")
     with open_session(reading, output) as session:
         inputs = session.inputs
@@ -247,7 +247,7 @@ class _Asking:
 
     def tell_homes(self, found: Iterable[tuple[PartitionLog, Set[str]]]) -> None:
         """Report groups that are in several offsets partitions, or in one that is not theirs."""
-        from cli.homes import Places
+        from offsets_log.session.homes import Places
 
         places = Places(self.session, self.profile, of_all=False)
         for log, groups in found:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from cli.decide import TIMED_OUT_BY, outcomes_of
+from cli.decide import TIMED_OUT_BY
 from cli.options import PROFILE, Output, ReadOptions, output_option, reading_options
+from offsets_log.session.decide import outcomes_of
 from offsets_log.words import counted
 
 
@@ -35,10 +36,10 @@ def command(reading: ReadOptions, output: Output, profile: str | None, now: int 
     from cli.info_card import cards_of, report_lacking, write_cards
     from cli.info_page import info_row, write_page
     from cli.output import chosen_format, destination, write_rows
-    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.data_directory.card import given_in_words
     from offsets_log.rows.survey import INFO_COLUMNS
+    from offsets_log.session.rules import Rules
 
     with open_session(reading, output) as session:
         outcomes = outcomes_of(session, now)

@@ -9,7 +9,7 @@ from offsets_log.rows.tables import Row
 from offsets_log.words import counted, shown_time, visible
 
 if TYPE_CHECKING:
-    from cli.session import Session
+    from offsets_log.session.session import Session
 
 TITLE_WIDTH = 18
 WORDS_WIDTH = 100

@@ -16,8 +16,9 @@ Json = dict[str, Any]
 
 def answer_lines(answer: Callable[[Json], Json], output: Output) -> None:
     """Answer every line; report lines that cannot be answered on standard error and by the exit status."""
-    from cli.account import EXIT_DAMAGED, fail, say
     from cli.output import destination
+    from cli.terminal import fail, say
+    from offsets_log.session.account import EXIT_DAMAGED
 
     wrong = 0
     try:

@@ -15,12 +15,12 @@ from cli.options import ReadOptions
 from offsets_log.disk.urls import without_secrets
 
 if TYPE_CHECKING:
-    from cli.account import Account
-    from cli.inputs import Inputs
-    from cli.session import Session
     from offsets_log.replay.profile import Profile
     from offsets_log.restore.judging import Judged
     from offsets_log.rows.tables import Row
+    from offsets_log.session.account import Account
+    from offsets_log.session.inputs import Inputs
+    from offsets_log.session.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ def _opened(session: Session, asked: TargetOptions, profile: Profile) -> Iterato
         with closing(Cluster(asked.bootstrap_server, properties)) as cluster:
             yield cluster, "on the target"
         return
-    from cli.inputs import Inputs
     from offsets_log.disk.reader import open_logs
+    from offsets_log.session.inputs import Inputs
 
     with ExitStack() as stack:
         opened = stack.enter_context(open_logs(asked.paths, may_lack_offsets=True))
@@ -113,10 +113,10 @@ def _opened(session: Session, asked: TargetOptions, profile: Profile) -> Iterato
 
 
 def _copied(session: Session, inputs: Inputs, profile: Profile) -> tuple[Judged, str]:
-    from cli.engine import Engine
     from offsets_log.broker.home import at_home
     from offsets_log.errors import InputError
     from offsets_log.restore.copied_target import CopiedTarget
+    from offsets_log.session.engine import Engine
 
     if not inputs.copied_logs:
         raise InputError(

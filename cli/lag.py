@@ -1,19 +1,15 @@
-"""``--lag`` of `compact` and `groups`: the ends of partitions by other topics' logs in the copy."""
+"""``--lag`` of `compact` and `groups`: whether ends of partitions are shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cli.options import Time
-
-if TYPE_CHECKING:
-    from cli.session import Session
-    from offsets_log.data_directory.copied_logs import CopiedLogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +52,3 @@ def lag_options(command: Callable[..., None]) -> Callable[..., None]:
         command(*args, lag=LagOptions(lag, now), **more)
 
     return LAG(NOW(with_lag))
-
-
-def lag_logs(session: Session, lag: bool | None) -> CopiedLogs | None:
-    """Return the logs that tell ends; None if they are not asked for, or not there and not asked for explicitly."""
-    if lag is False:
-        return None
-    logs = session.inputs.copied_logs
-    if not logs:
-        if lag:
-            from offsets_log.data_directory.lag import NO_LOGS
-
-            session.account.say(NO_LOGS)
-            session.account.is_wrong = True
-        return logs if lag else None
-    return logs
-
-
-def say_of_lag(session: Session, logs: CopiedLogs | None) -> None:
-    """Report what could not be read of these logs, and count it."""
-    if logs is None:
-        return
-    from cli.decide import is_bounded
-    from offsets_log.data_directory.lag import BOUNDED
-
-    if is_bounded(session.inputs.reading):
-        session.account.say(BOUNDED)
-    for words in logs.in_words():
-        session.account.say(words)
-    for damage in logs.damages:
-        session.account.on_damage(damage)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -20,7 +19,8 @@ import click
 
 from offsets_log.kafka_releases import NEWEST
 from offsets_log.release_names import AskedRelease, release_asked
-from offsets_log.words import UNITS_MS, given_time, shown_time
+from offsets_log.session.reading import BrokerOptions, Reading
+from offsets_log.words import UNITS_MS, shown_time
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
 INPUT_FORMATS = ("segments", "dump-log", "formatter", "kcat", "records", "parquet", "jsonl")
@@ -169,41 +169,11 @@ class TopicId(click.ParamType):  # type: ignore[type-arg]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions:
-    """The value of `reading_options`: what to read, and how far.
+class ReadOptions(Reading):
+    """The value of `reading_options`: what to read, how far, and what is shown of it on standard error."""
 
-    Attributes:
-        partitions: the value of `PARTITIONS`, for commands that have this option too.
-    """
-
-    paths: tuple[str, ...]
-    as_partition: int | None = None
-    offsets_partition: tuple[int, ...] = ()
-    partitions: int | None = None
-    group: tuple[str, ...] = ()
-    topic: tuple[str, ...] = ()
-    until_offset: tuple[tuple[int | None, int], ...] = ()
-    until_time: int | None = None
-    kafka: tuple[int, int] | None = None
-    input_format: str | None = None
-    threads: int | None = None
-    strict: bool = False
-    quarantine: str | None = None
     progress: bool | None = None
     quiet: bool = False
-    verbose: bool = False
-
-    @property
-    def filters(self) -> list[str]:
-        """The options that leave out groups and topics, as they may be given."""
-        named = [(option, glob) for option, globs in (("-g", self.group), ("-t", self.topic)) for glob in globs]
-        return [f"{option} {shlex.quote(glob)}" for option, glob in named]
-
-    @property
-    def bounds(self) -> list[str]:
-        """The options that leave out later records, as they may be given."""
-        told = [f"--until-offset {'' if at is None else f'{at}:'}{offset}" for at, offset in self.until_offset]
-        return told if self.until_time is None else [*told, f"--until-time {given_time(self.until_time)}"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,18 +309,6 @@ AS_BROKER = click.option(
     help="Answer what a broker would that starts with these files: it cuts the log where recovery does, and serves "
     "no partition whose load fails. By default everything that can be read is answered.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerOptions:
-    """The value of `broker_options`: whether a broker's answer is asked for, and how it was stopped before.
-
-    Attributes:
-        shutdown: clean or unclean; None for what the data directory tells.
-    """
-
-    as_broker: bool
-    shutdown: str | None
 
 
 def report_option(*formats: str) -> Callable[..., Any]:

@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cli.compact_output import Shown, count_alone, say_of_alone, say_of_unstable
-from cli.decide import say_of_decided, say_of_hanging
-from cli.homes import Places
-from cli.lag import say_of_lag
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
 from offsets_log.data_directory.lag_columns import lag_table
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
+from offsets_log.session.decide import say_of_decided, say_of_hanging
+from offsets_log.session.homes import Places
+from offsets_log.session.lag import say_of_lag
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cli.options import Output
-    from cli.session import Session
     from offsets_log.columnar.folds.replay import Replayed
     from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.events import LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.partial import OffsetAndMetadata
+    from offsets_log.session.session import Session
 
 COMPRESSION = "zstd"
 EVENT_COMPRESSION_LEVEL = 1

@@ -23,13 +23,13 @@ from offsets_log.words import counted
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from cli.account import Account
-    from cli.session import Session
     from offsets_log.cleaner.folder import FolderFile
     from offsets_log.cleaner.round import Round
     from offsets_log.disk.folders import Place
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
     from offsets_log.rows.tables import Row
+    from offsets_log.session.account import Account
+    from offsets_log.session.session import Session
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -83,10 +83,11 @@ def command(**options: Any) -> None:
     row says, or has a batch whose checksum is wrong on the broker, too; with --from-admin groups were refused, or no
     group is shown.
     """
-    from cli.account import EXIT_DAMAGED, fail
     from cli.output import chosen_format, destination, write_rows
+    from cli.terminal import fail
     from offsets_log.errors import OffsetsLogError
     from offsets_log.pulling.facts import PULL_COLUMNS
+    from offsets_log.session.account import EXIT_DAMAGED
 
     if options["metrics_port"] is not None and not options["follow"]:
         raise click.UsageError("--metrics-port is of --follow")
@@ -188,7 +189,7 @@ class _Run:
 
     def say(self, words: str) -> None:
         """Print a line on standard error, unless the user asked for quiet."""
-        from cli.account import say
+        from cli.terminal import say
 
         if not self._quiet:
             say(words)
@@ -196,8 +197,8 @@ class _Run:
 
 def _snapshot(options: dict[str, Any]) -> NoReturn:
     """Run ``pull --from-admin``."""
-    from cli.account import fail
     from cli.pull_from_admin import snapshot
+    from cli.terminal import fail
     from offsets_log.errors import OffsetsLogError
 
     taken = ("bootstrap_server", "to", "command_config", "quiet", "from_admin", "progress")

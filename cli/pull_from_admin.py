@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from cli.account import EXIT_DAMAGED
-from cli.account import say as say_always
 from cli.command_config import properties_of
 from cli.rescue import DOUBTS_SHOWN, write_files
+from cli.terminal import say as say_always
 from offsets_log.cluster.groups import GroupsReader
 from offsets_log.cluster.reader import ClusterReader
 from offsets_log.disk.writer import atomic_directory
@@ -15,6 +14,7 @@ from offsets_log.errors import ClusterError
 from offsets_log.pulling.copy import now_ms
 from offsets_log.pulling.snapshot import snapshot_plan
 from offsets_log.restore.directory import rescue_files
+from offsets_log.session.account import EXIT_DAMAGED
 from offsets_log.words import counted
 
 

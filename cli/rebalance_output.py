@@ -9,7 +9,6 @@ from typing import IO
 from cli.alike import AlikeLines
 from cli.options import Output
 from cli.output import TEXT_FORMATS, TextFormat, destination, text_around, write_rows
-from cli.session import Session
 from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.rows import (
     REBALANCE_COLUMNS,
@@ -24,6 +23,7 @@ from offsets_log.rebalance.rows import (
 )
 from offsets_log.rebalance.verify import Verification
 from offsets_log.rows.tables import Row, to_json
+from offsets_log.session.session import Session
 
 
 def write_timelines(

@@ -78,7 +78,6 @@ def command(
         return
     from collections import Counter
 
-    from cli.inputs import read_topic_ids
     from cli.members import parsed_topics
     from cli.output import chosen_format
     from cli.rebalance_output import write_timelines
@@ -89,6 +88,7 @@ def command(
     from offsets_log.rebalance.verify import verify_all
     from offsets_log.replay.groups import GROUP_METADATA
     from offsets_log.rows.asked_names import AskedNames
+    from offsets_log.session.inputs import read_topic_ids
 
     counts = parsed_topics(topic_partitions)
     with open_session(reading, output) as session:

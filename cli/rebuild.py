@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import click
 
-from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, say_of_decided
-from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
+from cli.decide import DECIDE, check_usage
+from cli.lag import LagOptions, lag_options
 from cli.options import (
     PARTITIONS,
     PROFILE,
     TOPIC_IDS,
-    BrokerOptions,
     Output,
     ReadOptions,
     broker_options,
@@ -20,6 +19,9 @@ from cli.options import (
     output_option,
     reading_options,
 )
+from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_decided
+from offsets_log.session.lag import lag_logs, say_of_lag
+from offsets_log.session.reading import BrokerOptions
 from offsets_log.words import counted
 
 TABLES = ("groups", "members", "offsets", "pending")
@@ -75,16 +77,16 @@ def command(
     load, `loads` says so, with the record and the rule. The answer still has everything that can be read; with
     --as-broker it is what that broker would answer.
     """
-    from cli.brokers import Brokers
-    from cli.homes import Places
-    from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
-    from cli.rules import Rules
     from cli.session import open_session
-    from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
     from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
     from offsets_log.rows.tables import to_json
+    from offsets_log.session.brokers import Brokers
+    from offsets_log.session.homes import Places
+    from offsets_log.session.inputs import read_topic_ids
+    from offsets_log.session.rules import Rules
+    from offsets_log.session.share_offsets import share_offsets_of
 
     table = shown.table
     check_usage(reading, shown.decide, as_broker=broker.as_broker)

@@ -22,7 +22,6 @@ from cli.signals import ended_by_signals
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.cleaner.folder import FolderFile
     from offsets_log.log_format.partition_log import PartitionLog, Segment
     from offsets_log.repairing.comparing import Compared
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from offsets_log.repairing.unloadable import Unloadable
     from offsets_log.replay.releases import Release
     from offsets_log.rows.tables import Row
+    from offsets_log.session.session import Session
 
 
 class OneRelease(click.ParamType):  # type: ignore[type-arg]
@@ -116,7 +116,7 @@ def _check_quarantine(quarantine: str | None, asked: FolderOptions) -> None:
         return
     from pathlib import Path
 
-    from cli.account import fail
+    from cli.terminal import fail
     from offsets_log.disk.folders import refuse_inside_inputs
     from offsets_log.errors import OffsetsLogError, OutputError
 
@@ -192,7 +192,7 @@ class _Repairing:
 
     def _tell_of_undecodable(self, partition: int, found: Sequence[str]) -> None:
         """Name the first few records that stay though no coordinator understands them."""
-        from cli.account import DAMAGE_SHOWN
+        from offsets_log.session.account import DAMAGE_SHOWN
 
         shown = len(found) if self._session.inputs.reading.verbose else DAMAGE_SHOWN
         for problem in found[:shown]:

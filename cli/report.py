@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.lag import LAG, lag_logs, say_of_lag
+from cli.lag import LAG
 from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options
 from offsets_log.disk.urls import without_secrets
+from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.coordinator_document import Memory
     from offsets_log.investigate.writers import Writers
     from offsets_log.report.samples import Samples
     from offsets_log.rows.tables import Row
+    from offsets_log.session.session import Session
 
 SOURCES_SHOWN = 5
 
@@ -51,7 +52,6 @@ def command(reading: ReadOptions, profile: str | None, lag: bool | None, to: str
     """
     from cli.output import destination
     from cli.rescue import rescue_options
-    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.coordinator_document import Memory
     from offsets_log.investigate.groups import groups_row_order
@@ -60,6 +60,7 @@ def command(reading: ReadOptions, profile: str | None, lag: bool | None, to: str
     from offsets_log.report.lags import lag_rows
     from offsets_log.report.page import html_page
     from offsets_log.report.samples import Samples
+    from offsets_log.session.rules import Rules
 
     output = Output(output=None, to=to)
     with open_session(reading, output) as session:

@@ -7,29 +7,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
+from cli.decide import check_usage, decide_options
 from cli.judge import TargetOptions, add_judgement, target_options
-from cli.lag import STRANDED, lag_logs, say_of_lag
+from cli.lag import STRANDED
 from cli.options import (
     NEW_DIRECTORY,
     PARTITIONS,
     PROFILE,
-    BrokerOptions,
     Output,
     ReadOptions,
     broker_options,
     reading_options,
 )
+from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_decided
+from offsets_log.session.lag import lag_logs, say_of_lag
+from offsets_log.session.reading import BrokerOptions
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cli.session import Session
     from offsets_log.coordinator_document import Memory
     from offsets_log.restore.rescue import RescueOptions
     from offsets_log.restore.rows import Files
     from offsets_log.rows.tables import Row
+    from offsets_log.session.session import Session
 
 DOUBTS_SHOWN = 10
 SCRIPT_SUFFIX = ".sh"
@@ -75,15 +77,15 @@ def command(
     anew, groups with members or ahead already, and offsets that the user may not set, also for the starts of share
     groups. DIR/target.jsonl lists each such offset; if there are any, the exit status is 3.
     """
-    from cli.brokers import Brokers
-    from cli.rules import Rules
     from cli.session import open_session
-    from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
     from offsets_log.restore.directory import rescue_files
     from offsets_log.restore.plan import rows_of
     from offsets_log.restore.rescue import make_plan
     from offsets_log.restore.rows import counted_rows
+    from offsets_log.session.brokers import Brokers
+    from offsets_log.session.rules import Rules
+    from offsets_log.session.share_offsets import share_offsets_of
 
     check_usage(reading, decide.decide, as_broker=broker.as_broker)
     with (

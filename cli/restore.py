@@ -98,9 +98,9 @@ def command(output: Output, **options: Any) -> None:
     for name in ("rename_group", "rename_topic", "journal", "only_behind", "only_ahead"):
         if options["undo"] is not None and options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} has no meaning with --undo")
-    from cli.account import fail
     from cli.output import chosen_format, destination, write_rows
     from cli.restore_run import RestoreOptions, Run
+    from cli.terminal import fail
     from offsets_log.errors import OffsetsLogError
     from offsets_log.restore.changes import RESTORE_COLUMNS
 

@@ -8,9 +8,8 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.account import EXIT_DAMAGED, say
 from cli.command_config import properties_of
-from cli.inputs import idle_options
+from cli.terminal import say
 from offsets_log.cluster import admin
 from offsets_log.disk.journal import growing_file
 from offsets_log.errors import ClusterLostError, InputError
@@ -23,6 +22,8 @@ from offsets_log.restore.rename import parse_renames, renamed
 from offsets_log.restore.undo import undo
 from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.tables import Row
+from offsets_log.session.account import EXIT_DAMAGED
+from offsets_log.session.inputs import idle_options
 from offsets_log.words import counted
 
 JOURNAL = "restore-journal.jsonl"

@@ -98,18 +98,18 @@ def command(reading: ReadOptions, profile: str | None, topic_ids: str | None, se
     Lines on standard input change the moment: "at 2026-11-20T14:02Z" (with one listener), "step 60" or "step -60"
     seconds, "end" (the end of the logs); "quit" ends the run.
     """
-    from cli.inputs import read_topic_ids
-    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.log_format.partition_log import OUTCOMES
+    from offsets_log.session.inputs import read_topic_ids
+    from offsets_log.session.rules import Rules
 
     _check_usage(reading, serving)
     if serving.at:
         reading = replace(reading, until_time=serving.at[0])
     with open_session(reading, needs={"committed_offset", OUTCOMES}) as session:
-        from cli.moments import Moments
         from cli.travel import Travel
         from offsets_log.replay.expiry import ERAS
+        from offsets_log.session.moments import Moments
 
         rules = Rules(session, profile)
         expiry = None if serving.now is None else (serving.now, ERAS[rules.name].retention(serving.retention))

@@ -1,4 +1,4 @@
-"""A run of a command: its inputs, the account of what is wrong with them, and the engine that answers."""
+"""A run of a command: the session that the library opens, and the process's end with the run's status."""
 
 from __future__ import annotations
 
@@ -6,46 +6,18 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Set
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cli.account import EXIT_ERROR, Account, fail, say
-from cli.engine import Engine
-from cli.inputs import Inputs
 from cli.options import Output, ReadOptions
-from cli.progress import progress
+from cli.terminal import EXIT_ERROR, Terminal, fail
 from offsets_log.disk.folders import refuse_inside_inputs
-from offsets_log.disk.reader import open_logs
-from offsets_log.disk.writer import atomic_directory, ensure_place
+from offsets_log.disk.writer import ensure_place
 from offsets_log.errors import OffsetsLogError
-from offsets_log.release_names import release_asked
-
-
-@dataclass(frozen=True)
-class Session:
-    """A command's inputs, engine and account; use `open_session`."""
-
-    inputs: Inputs
-    account: Account
-    engine: Engine
-
-    @contextmanager
-    def new_directory(self, to: str) -> Iterator[Path]:
-        """Make a directory outside of the inputs, as `atomic_directory`."""
-        refuse_inside_inputs(to, self.inputs.reading.paths, self.inputs.files)
-        with atomic_directory(to) as directory:
-            yield directory
-
-    def bounded(self, until_offset: tuple[tuple[int | None, int], ...] = (), until_time: int | None = None) -> Session:
-        """Return a session over the same logs with other bounds, whose reports and counts are not this run's."""
-        inputs = self.inputs.bounded(until_offset, until_time)
-        account = self.account.aside(inputs)
-        return Session(inputs, account, Engine(inputs, account))
+from offsets_log.session.session import Session, opened_session
 
 
 @contextmanager
@@ -67,49 +39,20 @@ def open_session(
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
     _tell_of_lost_pages()
+    listener = Terminal(is_quiet=reading.quiet, shows_progress=reading.progress)
+    how: Any = {"needs": needs, "columns": columns, "internal_topic": internal_topic}
     try:
-        with ExitStack() as stack:
-            inputs = _opened(reading, stack, internal_topic, columns)
-            account = Account(inputs, stack, shows_progress=reading.progress)
-            session = Session(inputs, account, Engine(inputs, account))
-            session.inputs.check(needs)
+        with opened_session(reading, listener, **how) as session:
             if output is not None and output.to not in (None, "-"):
                 refuse_inside_inputs(output.to, (), session.inputs.files)
                 ensure_place(output.to, session.inputs.files)
-            for words in (*session.inputs.notes, *_of_release(reading), *_of_ending(output)):
-                session.account.say(words)
-            for damage in session.inputs.damages:
-                session.account.on_damage(damage)
-            for absent in session.inputs.absent:
-                session.account.tell(absent)
+            for words in _of_ending(output):
+                listener.say(words)
             yield session
         _compile_rest()
     except OffsetsLogError as error:
         fail(error)
     sys.exit(session.account.exit_status)
-
-
-def _of_release(reading: ReadOptions) -> list[str]:
-    """Return what users should know of the release that they say wrote the log."""
-    return [] if reading.kafka is None else release_asked(".".join(map(str, reading.kafka))).doubts
-
-
-def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None, columns: Set[str] | None) -> Inputs:
-    """Return the opened inputs."""
-    if internal_topic is not None:
-        from offsets_log.disk.state_topics import open_topic
-
-        opened = open_topic(reading.paths, internal_topic, reading.offsets_partition)
-    else:
-        opened = open_logs(
-            reading.paths,
-            as_partition=reading.as_partition,
-            partitions=reading.offsets_partition,
-            input_format=reading.input_format,
-            columns=columns,
-            comparing=partial(progress, say=say, is_wanted=reading.progress, is_quiet=reading.quiet, done="compared"),
-        )
-    return Inputs(reading, stack.enter_context(opened))
 
 
 def _compile_rest() -> None:

@@ -1,46 +1,17 @@
-"""Offsets of share groups: the share coordinator's log in the copy, and what the groups' records say of it."""
+"""Writing what the share coordinator's log in the copy holds."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cli.decide import is_bounded
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cli.options import Output
-    from cli.session import Session
-    from offsets_log.data_directory.copied_logs import CopiedLogs
-    from offsets_log.data_directory.share_offsets import ShareGroupTopics, ShareOffsets
     from offsets_log.rows.tables import Column, Row
-
-
-def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets | None:
-    """Return the states that filters show; None without a copy of that log, or if the run ends before the log does.
-
-    Args:
-        logs: tell the ends of partitions; None if these are not asked for.
-    """
-    from offsets_log.data_directory.share_offsets import ShareOffsets
-    from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
-
-    inputs = session.inputs
-    if is_bounded(inputs.reading) or not inputs.has_or_lacks(SHARE_GROUP_STATE):
-        return None
-    states = inputs.share_states
-    for damage in states.damages:
-        session.account.on_damage(damage)
-    return ShareOffsets(
-        states,
-        share_topics_of(session, {key.group for key in states.by_key}),
-        inputs.topic_ids,
-        logs,
-        is_whole=inputs.has_all_partitions,
-        shows_group=inputs.shows_group,
-        shows_topic=inputs.shows_topic,
-    )
+    from offsets_log.session.session import Session
 
 
 def write_columns(session: Session, output: Output, rows: list[Row], columns: Sequence[Column]) -> None:
@@ -82,29 +53,3 @@ def write_history(session: Session, output: Output, shows: Callable[[str, str, i
         f"{counted(len({row['group'] for row in rows}), 'group')}",
         found=len(rows),
     )
-
-
-def share_topics_of(session: Session, groups: set[str]) -> ShareGroupTopics:
-    """Return what records of these groups say of their topics; damage is reported by the run's main reading."""
-    from offsets_log.columnar.choose.selection import Selection
-    from offsets_log.data_directory.share_offsets import (
-        STATE_PARTITION_METADATA,
-        ShareGroupTopics,
-        is_of_states,
-    )
-
-    reading = session.inputs.reading
-    aside = session.bounded(reading.until_offset, reading.until_time).engine
-    topics = ShareGroupTopics()
-    selection = Selection(groups.__contains__, record_types=frozenset({STATE_PARTITION_METADATA}))
-    for log in session.inputs.logs if groups else ():
-        topics.add(aside.selected(log, selection, is_of_states))
-    return topics
-
-
-def say_of_orphans(session: Session, rows: list[dict[str, object]]) -> None:
-    """Report states that belong to no group."""
-    if count := sum(row["status"] == "orphan" for row in rows):
-        session.account.say(
-            f"{counted(count, 'share state is', 'share states are')} orphans: no group in __consumer_offsets has them"
-        )

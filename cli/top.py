@@ -12,8 +12,8 @@ from cli.options import TOPIC_IDS, Output, ReadOptions, output_option, reading_o
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.investigate.writers import Remains, Writers
+    from offsets_log.session.session import Session
 
 ORDERS = ("records", "bytes", "garbage", "noop", "rate")
 PER = ("group", "topic", "partition", "offsets_partition", "client", "member", "hour")
@@ -56,11 +56,11 @@ def command(
 
     Records that the cleaner removed are not counted; standard error says how many offsets no longer have a record.
     """
-    from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.investigate import writers as w
     from offsets_log.log_format.partition_log import BYTES, POSITION
+    from offsets_log.session.inputs import read_topic_ids
 
     needs = w.NEEDS.get(by or "", set()) | w.NEEDS.get(per, set())
     with open_session(reading, output, needs=needs) as session:

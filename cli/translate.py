@@ -12,19 +12,19 @@ from cli.options import (
     NEW_DIRECTORY,
     PARTITIONS,
     PROFILE,
-    BrokerOptions,
     Output,
     ReadOptions,
     broker_options,
     reading_options,
 )
 from cli.translate_options import TranslateOptions, check_usage, translate_options
+from offsets_log.session.reading import BrokerOptions
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.replay.profile import Profile
     from offsets_log.rows.tables import Row
+    from offsets_log.session.session import Session
 
 EXAMPLES = (
     "Examples: offsets-log translate /copies/east --target /copies/west --to plan · "
@@ -70,13 +70,13 @@ def command(
     offset could not be translated: DIR/left-out.jsonl says which, and why.
     """
     from cli.rescue import write_files
-    from cli.rules import Rules
     from cli.session import open_session
     from cli.translate_run import Translation
     from offsets_log.log_format.partition_log import OUTCOMES
     from offsets_log.restore.directory import rescue_files
     from offsets_log.restore.plan import rows_of
     from offsets_log.restore.rows import counted_rows
+    from offsets_log.session.rules import Rules
     from offsets_log.translation.names import check_apart
     from offsets_log.translation.share_starts import asked_of
     from offsets_log.translation.translated_plan import in_words, translated_plan
@@ -156,11 +156,11 @@ def _say_of(session: Session, plan: Row) -> None:
 
 def _plan_of_source(session: Session, profile: Profile, broker: BrokerOptions) -> Row:
     """Return the plan that a rescue of the source would have."""
-    from cli.brokers import Brokers
     from cli.rescue import rescue_options
-    from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
     from offsets_log.restore.rescue import make_plan
+    from offsets_log.session.brokers import Brokers
+    from offsets_log.session.share_offsets import share_offsets_of
 
     memory = Memory(profile, share_offsets=share_offsets_of(session, None))
     for part in Brokers(session, memory.profile, broker).load():

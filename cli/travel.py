@@ -18,9 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli.account import Account
-from cli.inputs import of_unread
-from cli.moments import Moments, shown_moment
 from cli.options import Time
 from cli.serve_options import ServeOptions
 from offsets_log.cluster.server import Server
@@ -30,6 +27,9 @@ from offsets_log.replay.group import SHARE
 from offsets_log.serving.answers import respond
 from offsets_log.serving.state import Served
 from offsets_log.serving.topics import UNKNOWN
+from offsets_log.session.account import Account
+from offsets_log.session.inputs import of_unread
+from offsets_log.session.moments import Moments, shown_moment
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

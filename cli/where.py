@@ -109,8 +109,8 @@ def command(
 
     --key shows to which partition a producer sends a message with that key, in a topic with --topic-partitions N.
     """
-    from cli.account import fail
     from cli.output import chosen_format, destination, write_rows
+    from cli.terminal import fail
     from offsets_log.errors import OffsetsLogError
     from offsets_log.investigate.where import WHERE_COLUMNS
 
@@ -165,7 +165,7 @@ def _answered(asked: Iterator[Question], quiet: bool) -> Iterator[Row]:
 
 
 def _say_of_default(topic: str, option: str, quiet: bool) -> None:
-    from cli.account import say
+    from cli.terminal import say
 
     if not quiet:
         say(f"assuming that {topic} has {DEFAULT_PARTITIONS} partitions; {option} N says otherwise")
@@ -203,10 +203,10 @@ def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, q
 def _write_of(reading: ReadOptions, output: Output, only: set[str] | None, profile: str | None) -> None:
     """Write the groups that the partitions hold."""
     from cli.output import chosen_format, destination, write_rows
-    from cli.rules import Rules
     from cli.session import open_session
     from offsets_log.investigate.groups import groups_row_order, groups_rows
     from offsets_log.investigate.where import OF_COLUMNS
+    from offsets_log.session.rules import Rules
 
     names = [column.name for column in OF_COLUMNS]
     with open_session(reading, output) as session:

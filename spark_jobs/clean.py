@@ -9,14 +9,14 @@ import click
 from pyspark.sql import SparkSession
 
 import cli.clean
-from cli.account import fail
 from cli.clean_options import Changes
 from cli.clean_rounds import SIFT, Machine, Rounds
 from cli.options import gather
 from cli.partition_folders import FolderOptions, folder_name, place_here
-from cli.session import Session
+from cli.terminal import fail
 from offsets_log.disk.folders import DiskPlace
 from offsets_log.errors import OffsetsLogError
+from offsets_log.session.session import Session
 from spark_jobs import cleaning
 from spark_jobs.clean_cluster import SparkCluster
 from spark_jobs.clean_tasks import Folder

@@ -137,7 +137,7 @@ def test_a_full_disk_under_the_quarantine_is_told_of_it(tmp_path: Path, monkeypa
         with Path("/dev/full").open("wb", buffering=0) as file:
             yield file
 
-    monkeypatch.setattr("cli.account.atomic_output", on_a_full_disk)
+    monkeypatch.setattr("offsets_log.session.account.atomic_output", on_a_full_disk)
     result = run("compact", broken(tmp_path / "data"), "--quarantine", "kept.jsonl", "--to", tmp_path / "offsets")
     assert result.exit_code == 1
     assert "kept.jsonl: cannot be written: No space left on device" in result.stderr

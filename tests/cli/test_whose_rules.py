@@ -184,7 +184,7 @@ def test_a_large_log_is_not_loaded_twice(
 ) -> None:
     """That it may matter is said, and how to see it; which offsets, would cost a second load."""
     bulk_from(least_bytes)
-    monkeypatch.setattr("cli.rules.BOTH_BELOW_BYTES", 0)
+    monkeypatch.setattr("offsets_log.session.rules.BOTH_BELOW_BYTES", 0)
     file = tmp_path / "offsets.parquet"
     result = run("compact", recording("kafka-3.9-classic") / "log", "-o", "parquet", "--to", file)
     assert (result.exit_code, len(pq.read_table(file))) == (0, 118)

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from cli.engine import Engine
 from offsets_log.columnar import needs
 from offsets_log.columnar.jit.compiled import Kernel
 from offsets_log.columnar.jit.sources import place_of
 from offsets_log.columnar.scan.reading import Threads
+from offsets_log.session.engine import Engine
 from tests.cli.runs import SAMPLE, batch_of, commit, run, write_partition
 from tests.conftest import BulkFrom
 

@@ -94,7 +94,7 @@ def test_a_file_cut_off_while_it_is_read_is_one_error(tmp_path: Path) -> None:
     size = segment.stat().st_size
     program = (
         "import os, sys\n"
-        "from cli import engine\n"
+        "from offsets_log.session import engine\n"
         "begin = engine.Engine.replay_in_bulk\n"
         "def cut(self, *arguments):\n"
         f"    os.truncate({str(segment)!r}, {size // 10})\n"

@@ -20,7 +20,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from cli.moments import Moments
 from cli.options import ReadOptions
 from cli.session import open_session
 from offsets_log.cluster.server import Server
@@ -32,6 +31,7 @@ from offsets_log.protocol.api import SIZE_BYTES, Header
 from offsets_log.protocol.registry import APIS
 from offsets_log.serving.answers import ANSWERS, API_VERSIONS, respond, versions_of
 from offsets_log.serving.state import Served
+from offsets_log.session.moments import Moments
 from tests.data_directories.copies import PACKED
 from tests.fuzz.mutation import FORGED, mutate
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from cli.moments import offsets_partitions_of
 from offsets_log.protocol.error_codes import CORRUPT_MESSAGE, UNKNOWN_SERVER_ERROR
 from offsets_log.protocol.list_offsets import MAX_TIMESTAMP
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.serving.state import Ends, OffsetsPartitions, Served
+from offsets_log.session.moments import offsets_partitions_of
 from tests.builders import LogBuilder
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.restore.rescued import doubts, rescue, write_log

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cli.session import Session
-from cli.share_offsets import share_offsets_of, share_topics_of
 from offsets_log.broker.home import at_home
 from offsets_log.columnar.materialize.arrow import served_table, table_of_rows
 from offsets_log.columnar.materialize.values import finish
@@ -33,6 +31,8 @@ from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
 from offsets_log.serving.state import Cluster, Ends, OffsetsPartitions, Served
 from offsets_log.serving.topics import assigned_partitions, end_of, group_configs_of, topics_of
+from offsets_log.session.session import Session
+from offsets_log.session.share_offsets import share_offsets_of, share_topics_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,9 +10,9 @@ from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
+    from offsets_log.session.session import Session
 
 NAMED = 5
 """How many offsets are named that differ."""

@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.options import ReadOptions
 from offsets_log.columnar.large import is_large
 from offsets_log.disk.beside import Beside
 from offsets_log.disk.folder import DirectoryName
@@ -30,6 +29,7 @@ from offsets_log.replay.partition_for import partition_for
 from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import partition_name
+from offsets_log.session.reading import Reading
 from offsets_log.words import counted, shown_time
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Inputs(Beside):
         shows_topic: whether ``--topic`` shows a topic of this name.
     """
 
-    def __init__(self, reading: ReadOptions, opened: DiskLogs) -> None:
+    def __init__(self, reading: Reading, opened: DiskLogs) -> None:
         super().__init__(opened)
         self.reading = reading
         self.files = opened.files
@@ -206,7 +206,7 @@ class Inputs(Beside):
     def bounded(self, until_offset: tuple[tuple[int | None, int], ...], until_time: int | None) -> Inputs:
         """Return the same logs with other bounds, about which no remarks are made."""
         other = copy(self)
-        other.reading = replace(self.reading, until_offset=until_offset, until_time=until_time, quiet=True)
+        other.reading = replace(self.reading, until_offset=until_offset, until_time=until_time)
         return other
 
     def check(self, needs: Set[str]) -> None:

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cli.inputs import SHOWN_BY_GROUPS, TOLD_BY
 from offsets_log.broker.home import Homes
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partition_count import PartitionCount, count_shown_by
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.tables import Row
+from offsets_log.session.inputs import SHOWN_BY_GROUPS, TOLD_BY
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
     from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.session.session import Session
 
 NAMED = 10
 """Maximum number of groups that a sentence names."""

@@ -7,11 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cli.account import Account, say
-from cli.inputs import Inputs
-from cli.processors import processors
-from cli.progress import progress
 from offsets_log.columnar.large import is_large
+from offsets_log.columnar.processors import processors
 from offsets_log.events import BatchStart, LogEvent, Wants
 from offsets_log.log_format.batch import NO_PRODUCER_ID
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
@@ -21,6 +18,8 @@ from offsets_log.replay.profile import Profile
 from offsets_log.rows.activity import Activity
 from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.survey import Survey
+from offsets_log.session.account import Account
+from offsets_log.session.inputs import Inputs
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -163,9 +162,7 @@ class Engine:
                 f"compiling {counted(len(lacked), 'kernel')} for this machine, once: some ten seconds; those of other "
                 "commands follow when nobody waits"
             )
-            reading = self.inputs.reading
-            how: Any = {"is_wanted": reading.progress, "is_quiet": reading.quiet, "long": 1}
-            with progress(len(lacked), say, unit="kernels", done="compiled", **how) as advance:
+            with self.account.listener.progress(len(lacked), unit="kernels", long=1, done="compiled") as advance:
                 make([of.wanted for of in lacked], advance)
 
     @property

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Iterable, Iterator, Set
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from copy import copy
-from typing import NoReturn
 
-import click
-
-from cli.inputs import WHAT_TO_GIVE, Inputs
-from cli.progress import progress
-from offsets_log.disk import asking
 from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.writer import atomic_output, output_errors
-from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
+from offsets_log.errors import Damage, MissingLogError
 from offsets_log.events import BatchEnd, Event, LogEvent, TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.problem import Problem
 from offsets_log.rows.survey import Survey, describe_tail
 from offsets_log.rows.tables import Row, damage_row, partition_name, problem_row, to_json
-from offsets_log.words import counted, visible
+from offsets_log.session.inputs import WHAT_TO_GIVE, Inputs
+from offsets_log.session.listener import Listener, Remarks
+from offsets_log.words import counted
 
-EXIT_ERROR = 1
 EXIT_DAMAGED = 3
 EXIT_ALERT = 4
 DAMAGE_SHOWN = 5
@@ -37,6 +31,7 @@ class Account:
 
     Attributes:
         inputs: the inputs that it is about.
+        listener: hears all of it.
         advance: call it with a number of bytes read, from any thread.
         damages: the first pieces that could not be read, as rows.
         corrupt: how many pieces Kafka cannot have written.
@@ -53,7 +48,7 @@ class Account:
         tells_homes: whether the command itself says which groups belong to offsets partitions that were not read.
     """
 
-    def __init__(self, inputs: Inputs, stack: ExitStack, *, shows_progress: bool | None) -> None:
+    def __init__(self, inputs: Inputs, stack: ExitStack, listener: Listener) -> None:
         self.damaged_logs: set[int] = set()
         self.torn_logs: set[int] = set()
         self.damages: list[Row] = []
@@ -69,30 +64,29 @@ class Account:
         self.tells_homes = False
         self.unloaded: dict[int | None, Problem] = {}
         self.inputs = inputs
+        self.listener = listener
         self._reading = reading = inputs.reading
         self._quarantine = None
         if reading.quarantine is not None:
             refuse_inside_inputs(reading.quarantine, (), inputs.files)
             self._quarantine = stack.enter_context(atomic_output(reading.quarantine, inputs=inputs.files))
         self._bytes_to_read = sum(log.bytes_to_read for log in inputs.logs)
-        shown = progress(self._bytes_to_read, say, is_wanted=shows_progress, is_quiet=reading.quiet)
-        self.advance = stack.enter_context(shown)
+        self.advance = stack.enter_context(listener.progress(self._bytes_to_read))
 
     def aside(self, inputs: Inputs) -> Account:
         """Return an account of other inputs: what it reports and counts is not reported and counted by this run."""
         other = copy(self)
-        other.inputs, other._reading = inputs, inputs.reading
+        other.inputs, other._reading, other.listener = inputs, inputs.reading, Remarks()
         other.damages, other.lost, other._quarantine = [], [], None
         other.advance = lambda size_bytes: None
         return other
 
     def say(self, words: str) -> None:
-        """Print a line on standard error, unless the user asked for quiet."""
-        if not self._reading.quiet:
-            say(words)
+        """Remark something about the data."""
+        self.listener.say(words)
 
     def say_once(self, words: str) -> None:
-        """Print a line that may hold for several partitions."""
+        """Remark something that may hold for several partitions."""
         if words not in self._said:
             self._said.add(words)
             self.say(words)
@@ -297,18 +291,3 @@ def _kind(damage: Damage) -> str:
     if isinstance(damage.error, MissingLogError):
         return "missing"
     return "unsupported" if damage.is_unsupported else "corrupt"
-
-
-def say(words: str) -> None:
-    """Print a line on standard error; if that is closed or full, ignore it, as the answer matters more."""
-    with suppress(OSError, AttributeError):
-        click.echo(visible(words), err=True)
-
-
-asking.tell = say
-
-
-def fail(error: OffsetsLogError) -> NoReturn:
-    """Print one line and exit with status 1."""
-    say(f"offsets-log: error: {error}")
-    sys.exit(EXIT_ERROR)

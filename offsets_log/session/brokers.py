@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from cli.engine import Loaded
-from cli.options import BrokerOptions
-from cli.session import Session
 from offsets_log.broker.home import at_home
 from offsets_log.broker.outcome import Outcome, start_error
 from offsets_log.broker.shutdowns import in_words, outcomes_by_shutdown
@@ -17,6 +14,9 @@ from offsets_log.replay.profile import Profile
 from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import partition_name
+from offsets_log.session.engine import Loaded
+from offsets_log.session.reading import BrokerOptions
+from offsets_log.session.session import Session
 
 Part = tuple[PartitionLog, CoordinatorState, Survey, dict[str, Outcome]]
 """A log, the state it leads to, the survey of it, and the outcome of each stop before."""

@@ -1,0 +1,59 @@
+"""What is said to people, on standard error, and how a run ends."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from typing import NoReturn
+
+import click
+
+from cli.progress import progress
+from offsets_log.disk import asking
+from offsets_log.errors import OffsetsLogError
+from offsets_log.session.listener import BYTES, LONG_BYTES, Advance
+from offsets_log.words import visible
+
+EXIT_ERROR = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Hears of a run, for people; as `offsets_log.session.listener.Listener`.
+
+    Attributes:
+        is_quiet: whether nothing is said but errors.
+        shows_progress: None for the default: on a terminal a bar for long work, else lines for work that takes long.
+    """
+
+    is_quiet: bool = False
+    shows_progress: bool | None = None
+
+    def say(self, words: str) -> None:
+        """Print a remark, unless the user asked for quiet."""
+        if not self.is_quiet:
+            say(words)
+
+    def progress(
+        self, total: int, *, unit: str = BYTES, long: int = LONG_BYTES, done: str = "read"
+    ) -> AbstractContextManager[Advance]:
+        """Show how far something is."""
+        return progress(
+            total, say, is_wanted=self.shows_progress, is_quiet=self.is_quiet, unit=unit, long=long, done=done
+        )
+
+
+def say(words: str) -> None:
+    """Print a line on standard error; if that is closed or full, ignore it, as the answer matters more."""
+    with suppress(OSError, AttributeError):
+        click.echo(visible(words), err=True)
+
+
+asking.tell = say
+
+
+def fail(error: OffsetsLogError) -> NoReturn:
+    """Print one line and exit with status 1."""
+    say(f"offsets-log: error: {error}")
+    sys.exit(EXIT_ERROR)

@@ -1,0 +1,98 @@
+"""A run over opened logs: its inputs, the account of what is wrong with them, and the engine that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from offsets_log.disk.folders import refuse_inside_inputs
+from offsets_log.disk.reader import open_logs
+from offsets_log.disk.writer import atomic_directory
+from offsets_log.release_names import release_asked
+from offsets_log.session.account import Account
+from offsets_log.session.engine import Engine
+from offsets_log.session.inputs import Inputs
+from offsets_log.session.listener import Listener
+from offsets_log.session.reading import Reading
+
+
+@dataclass(frozen=True)
+class Session:
+    """The inputs, engine and account of a run; use `opened_session`."""
+
+    inputs: Inputs
+    account: Account
+    engine: Engine
+
+    @contextmanager
+    def new_directory(self, to: str) -> Iterator[Path]:
+        """Make a directory outside of the inputs, as `atomic_directory`."""
+        refuse_inside_inputs(to, self.inputs.reading.paths, self.inputs.files)
+        with atomic_directory(to) as directory:
+            yield directory
+
+    def bounded(self, until_offset: tuple[tuple[int | None, int], ...] = (), until_time: int | None = None) -> Session:
+        """Return a session over the same logs with other bounds, whose reports and counts are not this run's."""
+        inputs = self.inputs.bounded(until_offset, until_time)
+        account = self.account.aside(inputs)
+        return Session(inputs, account, Engine(inputs, account))
+
+
+@contextmanager
+def opened_session(
+    reading: Reading,
+    listener: Listener,
+    *,
+    needs: Set[str] = frozenset(),
+    columns: Set[str] | None = None,
+    internal_topic: str | None = None,
+) -> Iterator[Session]:
+    """Open the inputs, and tell the listener what is remarkable about them before anything is read.
+
+    Args:
+        needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
+        columns: those of the answer; notes on what a dump does not tell name no others. None to name all.
+        internal_topic: a topic of `state_topics` to read instead of ``__consumer_offsets``.
+
+    Raises:
+        OffsetsLogError: nothing can be read there, or it cannot answer.
+    """
+    with ExitStack() as stack:
+        inputs = _opened(reading, listener, stack, internal_topic, columns)
+        account = Account(inputs, stack, listener)
+        inputs.check(needs)
+        for words in (*inputs.notes, *_of_release(reading)):
+            account.say(words)
+        for damage in inputs.damages:
+            account.on_damage(damage)
+        for absent in inputs.absent:
+            account.tell(absent)
+        yield Session(inputs, account, Engine(inputs, account))
+
+
+def _of_release(reading: Reading) -> list[str]:
+    """Return what users should know of the release that they say wrote the log."""
+    return [] if reading.kafka is None else release_asked(".".join(map(str, reading.kafka))).doubts
+
+
+def _opened(
+    reading: Reading, listener: Listener, stack: ExitStack, internal_topic: str | None, columns: Set[str] | None
+) -> Inputs:
+    """Return the opened inputs."""
+    if internal_topic is not None:
+        from offsets_log.disk.state_topics import open_topic
+
+        opened = open_topic(reading.paths, internal_topic, reading.offsets_partition)
+    else:
+        opened = open_logs(
+            reading.paths,
+            as_partition=reading.as_partition,
+            partitions=reading.offsets_partition,
+            input_format=reading.input_format,
+            columns=columns,
+            comparing=partial(listener.progress, done="compared"),
+        )
+    return Inputs(reading, stack.enter_context(opened))
