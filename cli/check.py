@@ -169,7 +169,7 @@ def _checks(session: Session, releases: tuple[Release, ...], shutdown: str | Non
             session.engine.events(log),
             session.account.on_damage,
             until=session.inputs.until(log),
-            release=session.inputs.reading.kafka,
+            release=session.inputs.scope.kafka,
             shutdown=shutdown,
         )
         yield check
@@ -280,7 +280,7 @@ def _read_again(session: Session, log: PartitionLog, release: Release) -> Iterat
 
 def _again(session: Session) -> Session:
     """Return a session that reads the same once more, without a word."""
-    return session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
+    return session.bounded(session.inputs.scope.until_offset, session.inputs.scope.until_time)
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:

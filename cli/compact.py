@@ -24,7 +24,7 @@ from cli.options import (
 )
 from offsets_log.session.decide import DecideOptions, Open, decide_if_asked
 from offsets_log.session.lag import lag_logs, say_of_lag
-from offsets_log.session.reading import BrokerOptions
+from offsets_log.session.scope import BrokerOptions
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

@@ -258,7 +258,7 @@ class _Account:
             )
 
     def _events(self, log: PartitionLog) -> Iterator[LogEvent]:
-        session, reading = self.session, self.session.inputs.reading
+        session, reading = self.session, self.session.inputs.scope
         if not reading.group and not reading.topic:
             return session.engine.events(log)
         from offsets_log.columnar.choose.selection import Selection
@@ -267,7 +267,7 @@ class _Account:
         return session.engine.selected(log, Selection(session.inputs.shows_group, topic, with_batches=self.is_dump_log))
 
     def _is_kept(self, event: Event) -> bool:
-        session, reading, decoded = self.session, self.session.inputs.reading, event.decoded
+        session, reading, decoded = self.session, self.session.inputs.scope, event.decoded
         if not reading.group and not reading.topic:
             return True
         if decoded is None or not session.inputs.shows_group(decoded.group):

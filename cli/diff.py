@@ -207,7 +207,7 @@ def _removals(
     if (end_offset := part.after.end_offset) is not None:
         session = session.bounded(((None, end_offset),))
     else:
-        session = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
+        session = session.bounded(session.inputs.scope.until_offset, session.inputs.scope.until_time)
 
     def read(selection: Selection, wants: Wants) -> Iterator[LogEvent]:
         if len(part.after.logs) > 1:  # one of them may remove a group that is in the next
@@ -215,7 +215,7 @@ def _removals(
         for log in part.after.logs:
             yield from session.engine.selected(log, selection, wants, part.start or 0)
 
-    era, release = ERAS[comparison.rules.name], session.inputs.reading.kafka
+    era, release = ERAS[comparison.rules.name], session.inputs.scope.kafka
     found = removals(read, part.before.state, part.after.state, part.start, gone, era, retention, release)
     return found if all(map(comparison.session.account.has_read_all_of, part.after.logs)) else of_damaged_log(found)
 

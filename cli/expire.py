@@ -22,7 +22,7 @@ from cli.options import (
     output_option,
     reading_options,
 )
-from offsets_log.session.reading import BrokerOptions
+from offsets_log.session.scope import BrokerOptions
 
 if TYPE_CHECKING:
     from offsets_log.replay.expiry import Era, GroupExpiry

@@ -138,7 +138,7 @@ class Following(Generic[Kind]):
         self._looked = looked
         self._told = {log.offsets_partition: log for log in session.inputs.logs}
         self._directories = GrowingDirectories(
-            _directories(session.inputs.logs), session.inputs.reading.offsets_partition
+            _directories(session.inputs.logs), session.inputs.scope.offsets_partition
         )
         self._partitions: dict[int | None, _Partition[Kind]] = {}
         self._ends = Ends(self._directories) if options.wants_ends else None
@@ -162,7 +162,7 @@ class Following(Generic[Kind]):
         """Go on until a signal comes, or nothing new for as long as was asked for."""
         idle_s = None if self.options.until_idle is None else self.options.until_idle / 1000
         with Scanner() as scanner, stopping() as stop, _rare_collections(), self._served():
-            reader = PieceReader(scanner, self.session.inputs.reading.kafka)
+            reader = PieceReader(scanner, self.session.inputs.scope.kafka)
             newest, is_first = time.monotonic(), True
             while not stop.is_set():
                 began = time.monotonic()
@@ -277,7 +277,7 @@ class Following(Generic[Kind]):
             f"offsets partition {partition_name(replaced.offsets_partition)} is another log than the one that was read "
             f"up to record offset {replaced.next_offset}: {replaced.why}; it is read from its beginning"
         )
-        if self.session.inputs.reading.strict:
+        if self.session.inputs.scope.strict:
             raise InputError(words)
         self.session.account.is_wrong = True
         self.session.account.say(words)

@@ -189,7 +189,6 @@ def _check_usage(reading: ReadOptions, rows: Rows) -> None:
 
 def _write_share_history(reading: ReadOptions, output: Output, partitions: set[int], *, rewinds: bool) -> None:
     """Write the rows of ``--table share-offsets``."""
-    # XX
     from cli.session import open_session
     from cli.share_offsets import write_history
 
@@ -333,7 +332,7 @@ def _answer_in_bulk(asking: _Asking) -> _Counts | None:
         try:
             for log in session.inputs.logs:
                 notes: list[Seen] = []
-                until, release = session.inputs.until(log), session.inputs.reading.kafka
+                until, release = session.inputs.until(log), session.inputs.scope.kafka
                 count = history.read(
                     log, note=notes.append, until=until, release=release, advance=session.account.advance
                 )

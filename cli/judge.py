@@ -121,7 +121,7 @@ def _copied(session: Session, inputs: Inputs, profile: Profile) -> tuple[Judged,
     if not inputs.copied_logs:
         raise InputError(
             "no partition of a user's topic is in this target: give a whole data directory, or what pull wrote",
-            file=without_secrets(inputs.reading.paths[0]),
+            file=without_secrets(inputs.scope.paths[0]),
         )
     engine = Engine(inputs, session.account.aside(inputs))
     loaded = {log.offsets_partition: state for log, state, _ in engine.load_whole(profile, whole_groups=True)}

@@ -1,8 +1,6 @@
 """Options that several commands share: the same words everywhere, gathered into one value each.
 
 Of the library nothing is imported here but its words: `--help` must not pay for it.
-
-Over 400 lines: the types and options that commands share, each once.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import click
 
 from offsets_log.kafka_releases import NEWEST
 from offsets_log.release_names import AskedRelease, release_asked
-from offsets_log.session.reading import BrokerOptions, Reading
+from offsets_log.session.scope import BrokerOptions, Scope
 from offsets_log.words import UNITS_MS, shown_time
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
@@ -169,7 +167,7 @@ class TopicId(click.ParamType):  # type: ignore[type-arg]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions(Reading):
+class ReadOptions(Scope):
     """The value of `reading_options`: what to read, how far, and what is shown of it on standard error."""
 
     progress: bool | None = None

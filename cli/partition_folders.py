@@ -109,7 +109,7 @@ def place_here(session: Session, to: str, stack: ExitStack) -> Place:
     from offsets_log.disk.folders import DiskPlace, refuse_inside_inputs
     from offsets_log.disk.writer import atomic_directory, left_beside
 
-    refuse_inside_inputs(to, session.inputs.reading.paths, session.inputs.files)
+    refuse_inside_inputs(to, session.inputs.scope.paths, session.inputs.files)
     for left in left_beside(to):
         session.account.say(f"{left} is of a run that was killed, or that is still at work; it is left as it is")
     return DiskPlace(str(stack.enter_context(atomic_directory(to))))

@@ -21,7 +21,7 @@ from cli.options import (
 )
 from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_decided
 from offsets_log.session.lag import lag_logs, say_of_lag
-from offsets_log.session.reading import BrokerOptions
+from offsets_log.session.scope import BrokerOptions
 from offsets_log.words import counted
 
 TABLES = ("groups", "members", "offsets", "pending")

@@ -194,7 +194,7 @@ class _Repairing:
         """Name the first few records that stay though no coordinator understands them."""
         from offsets_log.session.account import DAMAGE_SHOWN
 
-        shown = len(found) if self._session.inputs.reading.verbose else DAMAGE_SHOWN
+        shown = len(found) if self._session.inputs.scope.verbose else DAMAGE_SHOWN
         for problem in found[:shown]:
             self._session.account.say(f"stays, though it cannot be read: {folder_name(partition)}/{problem}")
         if found:

@@ -21,7 +21,7 @@ from cli.options import (
 )
 from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_decided
 from offsets_log.session.lag import lag_logs, say_of_lag
-from offsets_log.session.reading import BrokerOptions
+from offsets_log.session.scope import BrokerOptions
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def rescue_options(session: Session, memory: Memory, *, as_broker: bool = False)
     """Return what a run was asked to take of its inputs."""
     from offsets_log.restore.rescue import RescueOptions
 
-    reading = session.inputs.reading
+    reading = session.inputs.scope
     return RescueOptions(
         as_broker=as_broker,
         until_time_ms=reading.until_time,

@@ -18,7 +18,7 @@ from cli.options import (
     reading_options,
 )
 from cli.translate_options import TranslateOptions, check_usage, translate_options
-from offsets_log.session.reading import BrokerOptions
+from offsets_log.session.scope import BrokerOptions
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

@@ -78,12 +78,12 @@ class Travel:
         loop = asyncio.get_running_loop()
         for signalled in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signalled, stop.set)
-        bound = self._moments.session.inputs.reading.until_time
+        bound = self._moments.session.inputs.scope.until_time
         for number, (one, at) in enumerate(zip(served, self._serving.at or (bound,), strict=True)):
             await self._listen(one, at, number)
         account = self._moments.session.account
         for words in self._lacks(served[0]):
-            account.is_wrong = account.is_wrong or not account.inputs.reading.offsets_partition
+            account.is_wrong = account.is_wrong or not account.inputs.scope.offsets_partition
             self._say(words)
         if self._serving.end_offsets != UNKNOWN:
             self._say_of_logs(account)
@@ -118,7 +118,7 @@ class Travel:
 
     def _tell(self, listener: _Listener, served: Served) -> None:
         counts = f"{counted(len(served.groups), 'group')}, {counted(len(served.offsets), 'offset')}"
-        is_bounded = bool(self._moments.session.inputs.reading.until_offset)
+        is_bounded = bool(self._moments.session.inputs.scope.until_offset)
         end = "at --until-offset" if is_bounded else "at the end of the logs"
         moment = end if listener.at is None else f"at {shown_moment(listener.at)}"
         click.echo(f"{listener.address}\t{moment}\t{counts}")
@@ -162,7 +162,7 @@ class Travel:
 
     def _doubts(self, served: Served) -> Iterator[str]:
         """Yield what clients may take for more than it is, one sentence each."""
-        reading = self._moments.session.inputs.reading
+        reading = self._moments.session.inputs.scope
         unknown = sum(len(topic.partitions) - len(topic.ends) for topic in served.topics.values())
         if unknown:
             yield (
@@ -188,9 +188,9 @@ class Travel:
     def _unlike(self, served: Served) -> Iterator[str]:
         """Yield where filters, the moment or the release leave less or other than users expect."""
         inputs = self._moments.session.inputs
-        if inputs.reading.group and not served.groups:
+        if inputs.scope.group and not served.groups:
             yield "no group fits --group"
-        elif inputs.reading.topic and not len(served.offsets):
+        elif inputs.scope.topic and not len(served.offsets):
             yield "no offset is of a topic that fits --topic"
         shares = sum(group.kind == SHARE for group in served.groups.values())
         is_copied = inputs.copied_logs.partition_count(SHARE_GROUP_STATE) > 0

@@ -74,7 +74,7 @@ class Cluster(Machine):
         """Implement `Machine.place`; in a store files appear one by one, README.txt last."""
         here = path_here(to)
         if here is None:
-            return stack.enter_context(new_in_store(to, session.inputs.reading.paths))
+            return stack.enter_context(new_in_store(to, session.inputs.scope.paths))
         made = place_here(session, here, stack)
         assert isinstance(made, DiskPlace)
         return SharedPlace(made.path)

@@ -65,18 +65,18 @@ class Account:
         self.unloaded: dict[int | None, Problem] = {}
         self.inputs = inputs
         self.listener = listener
-        self._reading = reading = inputs.reading
+        self._scope = scope = inputs.scope
         self._quarantine = None
-        if reading.quarantine is not None:
-            refuse_inside_inputs(reading.quarantine, (), inputs.files)
-            self._quarantine = stack.enter_context(atomic_output(reading.quarantine, inputs=inputs.files))
+        if scope.quarantine is not None:
+            refuse_inside_inputs(scope.quarantine, (), inputs.files)
+            self._quarantine = stack.enter_context(atomic_output(scope.quarantine, inputs=inputs.files))
         self._bytes_to_read = sum(log.bytes_to_read for log in inputs.logs)
         self.advance = stack.enter_context(listener.progress(self._bytes_to_read))
 
     def aside(self, inputs: Inputs) -> Account:
         """Return an account of other inputs: what it reports and counts is not reported and counted by this run."""
         other = copy(self)
-        other.inputs, other._reading, other.listener = inputs, inputs.reading, Remarks()
+        other.inputs, other._scope, other.listener = inputs, inputs.scope, Remarks()
         other.damages, other.lost, other._quarantine = [], [], None
         other.advance = lambda size_bytes: None
         return other
@@ -96,7 +96,7 @@ class Account:
         if isinstance(seen, TailFound):
             self.say(f"{seen.segment.file}: {describe_tail(seen)}")
         elif seen.is_lost:
-            if self._reading.strict:
+            if self._scope.strict:
                 raise MissingLogError(seen.in_words())
             self.lost.append(seen)
             self.say(f"missing: {seen.in_words()}")
@@ -169,7 +169,7 @@ class Account:
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and report a piece that could not be read; under --strict, raise its error."""
         self.inputs.locate(damage)
-        if self._reading.strict:
+        if self._scope.strict:
             raise damage.error
         if damage.is_unsupported:
             self.unsupported += 1
@@ -181,7 +181,7 @@ class Account:
         if len(self.damages) < MAX_DAMAGES_KEPT:
             self.damages.append(problem_row(damage))
         count = self.corrupt + self.unsupported
-        if self._reading.verbose or count <= DAMAGE_SHOWN:
+        if self._scope.verbose or count <= DAMAGE_SHOWN:
             self.say(f"{_kind(damage)}: {damage.error}")
         elif count == DAMAGE_SHOWN + 1:
             self.say("more pieces could not be read; -v names them all")
@@ -189,7 +189,7 @@ class Account:
     def keep(self, damage: Damage) -> None:
         """Write a piece that could not be read to the quarantine, if there is one."""
         if self._quarantine is not None:
-            with output_errors(str(self._reading.quarantine)):
+            with output_errors(str(self._scope.quarantine)):
                 self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
 
     def note_load(self, log: PartitionLog, failure: Problem | None) -> None:
@@ -203,7 +203,7 @@ class Account:
         Args:
             shown: those that the answer is of; others are of no interest where filters chose it.
         """
-        found = {number: why for number, why in self.unloaded.items() if number in shown or not self._reading.filters}
+        found = {number: why for number, why in self.unloaded.items() if number in shown or not self._scope.filters}
         if not found:
             return found
         number, why = next(iter(found.items()))
@@ -238,7 +238,7 @@ class Account:
         if self.corrupt > self.lacking or self.unsupported:
             self.say(
                 f"not everything could be read: {self.corrupt - self.lacking} corrupt, {self.unsupported} unsupported"
-                + ("" if self._reading.quarantine else "; --quarantine FILE keeps the pieces")
+                + ("" if self._scope.quarantine else "; --quarantine FILE keeps the pieces")
             )
         if 0 < self._bytes_to_read <= self.left_out_bytes and not found:
             self.say(f"no batch was found: this may be no log of Kafka. {WHAT_TO_GIVE}")
@@ -264,13 +264,13 @@ class Account:
 
     def _why_nothing(self, names: Iterable[str]) -> list[str]:
         """Return what leaves nothing, as it may be given: of the filters those that nothing fits, or all."""
-        reading = self._reading
-        asked = [*map(shlex.quote, names), *self.inputs.idle_filters, *reading.bounds] or reading.filters
+        scope = self._scope
+        asked = [*map(shlex.quote, names), *self.inputs.idle_filters, *scope.bounds] or scope.filters
         return [*asked, *self._partition_filters] if asked else []
 
     @property
     def _partition_filters(self) -> list[str]:
-        return [f"-p {number}" for number in self._reading.offsets_partition]
+        return [f"-p {number}" for number in self._scope.offsets_partition]
 
     @property
     def exit_status(self) -> int:

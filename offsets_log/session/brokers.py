@@ -15,7 +15,7 @@ from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import partition_name
 from offsets_log.session.engine import Loaded
-from offsets_log.session.reading import BrokerOptions
+from offsets_log.session.scope import BrokerOptions
 from offsets_log.session.session import Session
 
 Part = tuple[PartitionLog, CoordinatorState, Survey, dict[str, Outcome]]
@@ -71,7 +71,7 @@ class Brokers:
             is_damaged=id(log) in self.session.account.damaged_logs,
             shutdown=self.asked.shutdown,
             until=self.session.inputs.until(log),
-            release=self.session.inputs.reading.kafka,
+            release=self.session.inputs.scope.kafka,
             in_bulk=self.session.engine.replay_loads,
         )
         outcomes = {stop: by_profile[self.profile] for stop, by_profile in found.items()}

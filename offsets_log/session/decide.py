@@ -32,7 +32,7 @@ class DecideOptions:
 
 def told_outcomes(inputs: Inputs, now_ms: int | None) -> Outcomes | None:
     """Return what tells outcomes; None without a copy of that topic, or if the run ends before the log does."""
-    return None if inputs.reading.is_bounded else inputs.outcomes(now_ms)
+    return None if inputs.scope.is_bounded else inputs.outcomes(now_ms)
 
 
 def outcomes_of(session: Session, now_ms: int | None) -> Outcomes | None:

@@ -76,7 +76,7 @@ class Engine:
         ``wants`` is that of `iter_events`.
         """
         events = iter_events(
-            log, start=start, until=self.inputs.until(log), release=self.inputs.reading.kafka, wants=wants
+            log, start=start, until=self.inputs.until(log), release=self.inputs.scope.kafka, wants=wants
         )
         return self.account.watch(log, events, self.account.advance)
 
@@ -97,7 +97,7 @@ class Engine:
         from offsets_log.columnar.choose.selected import selected_events
 
         self.compile_first("choose.choice.choose")
-        until, release = self.inputs.until(log), self.inputs.reading.kafka
+        until, release = self.inputs.until(log), self.inputs.scope.kafka
         events = selected_events(
             log, selection, start=start or 0, until=until, release=release, wants=wants, advance=self.account.advance
         )
@@ -170,7 +170,7 @@ class Engine:
         """Those that read logs, which tell how far they are."""
         from offsets_log.columnar.scan.reading import Threads
 
-        return Threads(self.inputs.reading.threads or processors(), advance=self.account.advance)
+        return Threads(self.inputs.scope.threads or processors(), advance=self.account.advance)
 
     def replay_in_bulk(
         self,
@@ -196,7 +196,7 @@ class Engine:
             profile,
             note=lambda log: self.account.noting(log, None if found is None else found[id(log)]),
             until=self.inputs.until,
-            release=self.inputs.reading.kafka,
+            release=self.inputs.scope.kafka,
             threads=self.threads,
             replay=replay or Replay,
         )
@@ -224,7 +224,7 @@ class Engine:
             shown=shown,
             note=self.account.noting(log),
             until=self.inputs.until(log),
-            release=self.inputs.reading.kafka,
+            release=self.inputs.scope.kafka,
             threads=self.threads,
             **how,
         )
@@ -240,7 +240,7 @@ class Engine:
             profiles_of(releases),
             note=self.account.noting,
             until=self.inputs.until,
-            release=self.inputs.reading.kafka,
+            release=self.inputs.scope.kafka,
             threads=self.threads,
         )
         for replayed, state in checked:
@@ -250,7 +250,7 @@ class Engine:
                 state,
                 releases,
                 until=until,
-                release=self.inputs.reading.kafka,
+                release=self.inputs.scope.kafka,
                 shutdown=shutdown,
                 in_bulk=self.replay_loads,
             )
@@ -288,7 +288,7 @@ class Engine:
             note=self.account.noting,
             shown=self.inputs.shown if is_filtered else ALL,
             until=self.inputs.until,
-            release=self.inputs.reading.kafka,
+            release=self.inputs.scope.kafka,
             threads=self.threads,
         )
         return export.run(self.inputs.logs)
@@ -335,8 +335,8 @@ class Engine:
 
         kind = partial(
             OverviewReplay,
-            shows_group=self.inputs.shows_group if self.inputs.reading.group else None,
-            shows_topic=self.inputs.shows_topic if self.inputs.reading.topic else None,
+            shows_group=self.inputs.shows_group if self.inputs.scope.group else None,
+            shows_topic=self.inputs.shows_topic if self.inputs.scope.topic else None,
         )
         seen = {id(log): Survey.of(log) for log in self.inputs.logs}
         for replayed in self.replay_in_bulk(profile, seen, replay=kind, largest="folds.overview.scan"):
@@ -364,7 +364,7 @@ class Engine:
                     replayed.state,
                     scanner,
                     shows_group=self.inputs.shows_group,
-                    shows_topic=self.inputs.shows_topic if self.inputs.reading.topic else None,
+                    shows_topic=self.inputs.shows_topic if self.inputs.scope.topic else None,
                 )
             found = seen[id(replayed.log)]
             replayed.state.tell(found)

@@ -29,7 +29,7 @@ from offsets_log.replay.partition_for import partition_for
 from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import partition_name
-from offsets_log.session.reading import Reading
+from offsets_log.session.scope import Scope
 from offsets_log.words import counted, shown_time
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Inputs(Beside):
     """The opened logs and what lies beside them, and the bounds and filters for them.
 
     Attributes:
-        reading: the options that say what is read.
+        scope: what is read, and how far.
         files: real paths of the files that were opened, which no output may replace.
         absent: partitions that the data directory knows and that have no segment.
         partitions: how many partitions were read.
@@ -68,9 +68,9 @@ class Inputs(Beside):
         shows_topic: whether ``--topic`` shows a topic of this name.
     """
 
-    def __init__(self, reading: Reading, opened: DiskLogs) -> None:
+    def __init__(self, scope: Scope, opened: DiskLogs) -> None:
         super().__init__(opened)
-        self.reading = reading
+        self.scope = scope
         self.files = opened.files
         self.absent = opened.absent
         self.damages = opened.damages
@@ -79,8 +79,8 @@ class Inputs(Beside):
         self.partitions = len(opened.logs)
         self.are_open = True
         self.locate = opened.locate
-        self.shows_group = AskedNames(reading.group, self.holds_group)
-        self.shows_topic = AskedNames(reading.topic)
+        self.shows_group = AskedNames(scope.group, self.holds_group)
+        self.shows_topic = AskedNames(scope.topic)
         self._stops: dict[Any, list[tuple[PartitionLog, Stop]]] = {}
 
     def holds_group(self, name: str) -> bool:
@@ -98,8 +98,8 @@ class Inputs(Beside):
 
         Partitions without a gap among them are all, where checkpoints name some that are missing.
         """
-        if self.reading.partitions is not None:
-            return PartitionCount(self.reading.partitions, "option")
+        if self.scope.partitions is not None:
+            return PartitionCount(self.scope.partitions, "option")
         told = None if self.metadata is None else self.metadata.partition_count(OFFSETS_TOPIC)
         if told is not None:
             return PartitionCount(told, "metadata")
@@ -177,7 +177,7 @@ class Inputs(Beside):
     @property
     def shown(self) -> Shown:
         """Which records ``--group`` and ``--topic`` ask for."""
-        return Shown(self.shows_group if self.reading.group else None, self.shows_topic if self.reading.topic else None)
+        return Shown(self.shows_group if self.scope.group else None, self.shows_topic if self.scope.topic else None)
 
     def iter_starts(self) -> Iterator[str]:
         """Yield a sentence for each thing that the newest broker's start stumbles over in the data directories.
@@ -198,15 +198,15 @@ class Inputs(Beside):
         """Return where the replay of this partition stops."""
         offsets = [
             offset
-            for partition, offset in self.reading.until_offset
+            for partition, offset in self.scope.until_offset
             if partition is None or partition == log.offsets_partition
         ]
-        return Until(min(offsets, default=None), self.reading.until_time)
+        return Until(min(offsets, default=None), self.scope.until_time)
 
     def bounded(self, until_offset: tuple[tuple[int | None, int], ...], until_time: int | None) -> Inputs:
         """Return the same logs with other bounds, about which no remarks are made."""
         other = copy(self)
-        other.reading = replace(self.reading, until_offset=until_offset, until_time=until_time)
+        other.scope = replace(self.scope, until_offset=until_offset, until_time=until_time)
         return other
 
     def check(self, needs: Set[str]) -> None:
@@ -228,12 +228,12 @@ class Inputs(Beside):
 
     def _needed_by_bounds(self) -> set[str]:
         """Return the columns that the bounds need."""
-        bounds = {"timestamp_ms": self.reading.until_time is not None, "record_offset": bool(self.reading.until_offset)}
+        bounds = {"timestamp_ms": self.scope.until_time is not None, "record_offset": bool(self.scope.until_offset)}
         return {name for name, is_given in bounds.items() if is_given}
 
     def _check_topic(self, log: PartitionLog) -> None:
         """Refuse a log of another topic than `__consumer_offsets`, unless a directory's name says that it is one."""
-        told = self.reading.as_partition  # by the user, who may have meant another file
+        told = self.scope.as_partition  # by the user, who may have meant another file
         if log.topic is not None or log.offsets_partition not in (None, told) or log.missing_columns:
             return
         file = log.segments[0].file
@@ -257,18 +257,18 @@ class Inputs(Beside):
     @property
     def stops(self) -> list[tuple[PartitionLog, Stop]]:
         """Return the logs that the bound by time ends, and where."""
-        if (time_ms := self.reading.until_time) is None:
+        if (time_ms := self.scope.until_time) is None:
             return []
-        bounds = time_ms, self.reading.until_offset
+        bounds = time_ms, self.scope.until_offset
         if bounds not in self._stops:
             self._stops[bounds] = list(find_stops(self, time_ms))
         return self._stops[bounds]
 
     def iter_idle_bounds(self) -> Iterator[str]:
         """Yield a sentence for each bound that leaves out nothing, or all, and for each log that no time can bound."""
-        yield from self.iter_idle_offsets("--until-offset", self.reading.until_offset)
-        if self.reading.until_time is not None:
-            yield from self.iter_beyond(self.reading.until_time)
+        yield from self.iter_idle_offsets("--until-offset", self.scope.until_offset)
+        if self.scope.until_time is not None:
+            yield from self.iter_beyond(self.scope.until_time)
 
     def iter_idle_offsets(self, option: str, offsets: Iterable[tuple[int | None, int]]) -> Iterator[str]:
         """Yield a sentence for each bound of an option that is of no log here, or beyond its end."""
@@ -286,7 +286,7 @@ class Inputs(Beside):
     def iter_beyond(self, time_ms: int) -> Iterator[str]:
         """Yield a sentence for each log that no time can bound, and one if the time is before or after all logs."""
         yield from self.iter_timeless()
-        is_clock_wrong = time_ms == self.reading.until_time and any(stop.batches for _, stop in self.stops)
+        is_clock_wrong = time_ms == self.scope.until_time and any(stop.batches for _, stop in self.stops)
         if not is_clock_wrong and (words := self.beyond(time_ms)):
             yield words
 

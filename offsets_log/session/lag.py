@@ -30,7 +30,7 @@ def say_of_lag(session: Session, logs: CopiedLogs | None) -> None:
         return
     from offsets_log.data_directory.lag import BOUNDED
 
-    if session.inputs.reading.is_bounded:
+    if session.inputs.scope.is_bounded:
         session.account.say(BOUNDED)
     for words in logs.in_words():
         session.account.say(words)

@@ -85,7 +85,7 @@ class Moments:
         return self.load(self._bounded(until_time))
 
     def _bounded(self, until_time: int | None) -> Session:
-        return self.session.bounded(self.session.inputs.reading.until_offset, until_time)
+        return self.session.bounded(self.session.inputs.scope.until_offset, until_time)
 
     def load(self, session: Session) -> Served:
         """Return the state within the bounds of a session; damage is reported there. Raises OffsetsLogError."""
@@ -114,7 +114,7 @@ class Moments:
             offsets.highest(),
             {*assigned_partitions(groups.values(), profile, names), *(key[1:] for key in pending)},
             ends,
-            end_of(inputs.copied_logs, self.logs, self.end_offsets, session.inputs.reading.until_time),
+            end_of(inputs.copied_logs, self.logs, self.end_offsets, session.inputs.scope.until_time),
         )
         return Served(
             profile=profile,
@@ -145,7 +145,7 @@ class Moments:
         identities = self.session.inputs.clusters.identities
         told = next((one for one in identities if one.meta is not None), None)
         if told is None:
-            return Cluster(directory=without_secrets(self.session.inputs.reading.paths[0]))
+            return Cluster(directory=without_secrets(self.session.inputs.scope.paths[0]))
         plain = Cluster(directory=told.directory.shown_path)
         node_id = plain.node_id if told.node_id is None or told.node_id < 0 else told.node_id
         return replace(plain, node_id=node_id, cluster_id=told.cluster_id or plain.cluster_id)

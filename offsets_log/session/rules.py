@@ -126,8 +126,8 @@ class Rules:
         return [(key, mine.get(key), others.get(key)) for key in keys if mine.get(key) != others.get(key)]
 
     def _served(self, logs: list[PartitionLog], profile: str) -> dict[Key, int]:
-        reading = self._session.inputs.reading
-        aside = self._session.bounded(reading.until_offset, reading.until_time)
+        scope = self._session.inputs.scope
+        aside = self._session.bounded(scope.until_offset, scope.until_time)
         aside.inputs.logs = logs
         aside.engine.decides = self._session.engine.decides
         served: dict[Key, int] = {}

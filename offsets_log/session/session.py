@@ -16,7 +16,7 @@ from offsets_log.session.account import Account
 from offsets_log.session.engine import Engine
 from offsets_log.session.inputs import Inputs
 from offsets_log.session.listener import Listener
-from offsets_log.session.reading import Reading
+from offsets_log.session.scope import Scope
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Session:
     @contextmanager
     def new_directory(self, to: str) -> Iterator[Path]:
         """Make a directory outside of the inputs, as `atomic_directory`."""
-        refuse_inside_inputs(to, self.inputs.reading.paths, self.inputs.files)
+        refuse_inside_inputs(to, self.inputs.scope.paths, self.inputs.files)
         with atomic_directory(to) as directory:
             yield directory
 
@@ -43,7 +43,7 @@ class Session:
 
 @contextmanager
 def opened_session(
-    reading: Reading,
+    scope: Scope,
     listener: Listener,
     *,
     needs: Set[str] = frozenset(),
@@ -61,10 +61,10 @@ def opened_session(
         OffsetsLogError: nothing can be read there, or it cannot answer.
     """
     with ExitStack() as stack:
-        inputs = _opened(reading, listener, stack, internal_topic, columns)
+        inputs = _opened(scope, listener, stack, internal_topic, columns)
         account = Account(inputs, stack, listener)
         inputs.check(needs)
-        for words in (*inputs.notes, *_of_release(reading)):
+        for words in (*inputs.notes, *_of_release(scope)):
             account.say(words)
         for damage in inputs.damages:
             account.on_damage(damage)
@@ -73,26 +73,26 @@ def opened_session(
         yield Session(inputs, account, Engine(inputs, account))
 
 
-def _of_release(reading: Reading) -> list[str]:
+def _of_release(scope: Scope) -> list[str]:
     """Return what users should know of the release that they say wrote the log."""
-    return [] if reading.kafka is None else release_asked(".".join(map(str, reading.kafka))).doubts
+    return [] if scope.kafka is None else release_asked(".".join(map(str, scope.kafka))).doubts
 
 
 def _opened(
-    reading: Reading, listener: Listener, stack: ExitStack, internal_topic: str | None, columns: Set[str] | None
+    scope: Scope, listener: Listener, stack: ExitStack, internal_topic: str | None, columns: Set[str] | None
 ) -> Inputs:
     """Return the opened inputs."""
     if internal_topic is not None:
         from offsets_log.disk.state_topics import open_topic
 
-        opened = open_topic(reading.paths, internal_topic, reading.offsets_partition)
+        opened = open_topic(scope.paths, internal_topic, scope.offsets_partition)
     else:
         opened = open_logs(
-            reading.paths,
-            as_partition=reading.as_partition,
-            partitions=reading.offsets_partition,
-            input_format=reading.input_format,
+            scope.paths,
+            as_partition=scope.as_partition,
+            partitions=scope.offsets_partition,
+            input_format=scope.input_format,
             columns=columns,
             comparing=partial(listener.progress, done="compared"),
         )
-    return Inputs(reading, stack.enter_context(opened))
+    return Inputs(scope, stack.enter_context(opened))

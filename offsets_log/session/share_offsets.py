@@ -23,7 +23,7 @@ def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets 
     from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 
     inputs = session.inputs
-    if inputs.reading.is_bounded or not inputs.has_or_lacks(SHARE_GROUP_STATE):
+    if inputs.scope.is_bounded or not inputs.has_or_lacks(SHARE_GROUP_STATE):
         return None
     states = inputs.share_states
     for damage in states.damages:
@@ -48,8 +48,8 @@ def share_topics_of(session: Session, groups: set[str]) -> ShareGroupTopics:
         is_of_states,
     )
 
-    reading = session.inputs.reading
-    aside = session.bounded(reading.until_offset, reading.until_time).engine
+    scope = session.inputs.scope
+    aside = session.bounded(scope.until_offset, scope.until_time).engine
     topics = ShareGroupTopics()
     selection = Selection(groups.__contains__, record_types=frozenset({STATE_PARTITION_METADATA}))
     for log in session.inputs.logs if groups else ():

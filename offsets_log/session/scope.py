@@ -9,7 +9,7 @@ from offsets_log.words import given_time
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Scope:
     """What to read, and how far.
 
     Attributes:
