@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.compact_output import Shown, count_alone, write_committed
 from cli.decide import DECIDE, check_usage
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LagOptions, lag_options
 from cli.options import (
+    FORMATS,
     PARTITIONS,
     PROFILE,
     TABLES,
@@ -22,20 +22,16 @@ from cli.options import (
     output_option,
     reading_options,
 )
-from offsets_log.session.decide import DecideOptions, Open, decide_if_asked
 from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.session.scope import BrokerOptions
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
-    from offsets_log.log_format.partition_log import PartitionLog
-    from offsets_log.replay.coordinator_state import CoordinatorState
-    from offsets_log.replay.profile import Profile
-    from offsets_log.rows.tables import Row
-    from offsets_log.session.homes import Places
-    from offsets_log.session.session import Session
+
+NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
+"""Columns that a table for people leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ class CompactOptions:
 )
 @lag_options
 @follow_options("beyond-end", "lag:RECORDS", "load-fails", "rewound", "transaction-open:DURATION")
-@output_option("table", "jsonl", "json", "csv", "parquet")
+@output_option(*FORMATS)
 def command(
     reading: ReadOptions,
     output: Output,
@@ -115,41 +111,27 @@ def command(
             "--shutdown decides what a broker recovers: give --as-broker too; without it all that can be read is "
             "answered, whatever the stop"
         )
-    from cli.output import chosen_format
-    from cli.session import open_session
-    from offsets_log.rows.tables import COMPACT_COLUMNS
-    from offsets_log.session.homes import Places
-    from offsets_log.session.rules import Rules
-
-    format_name = chosen_format(output)
-    orphans = asked.orphans
     check_usage(reading, asked.decide, as_broker=broker.as_broker)
     if asked.table == "share-offsets":
         _write_share_offsets(reading, output, lag)
         return
+    from cli.answers import write_answer
+    from cli.session import open_session
+    from offsets_log.questions.offsets import NEEDS, Offsets, OffsetsAsked
+    from offsets_log.rows.tables import COMPACT_COLUMNS
+
+    question = OffsetsAsked(
+        profile=profile,
+        orphans=asked.orphans,
+        unstable=asked.unstable,
+        lag=lag.lag,
+        now_ms=lag.now_ms,
+        decide=asked.decide,
+        broker=broker,
+    )
     columns = {column.name for column in COMPACT_COLUMNS}
-    with open_session(reading, output, needs={"committed_offset"}, columns=columns) as session:
-        decide_if_asked(session, DecideOptions(asked.decide, lag.now_ms))
-        rules = Rules(session, profile)
-        shown = Shown(rules, asked.unstable, lag_logs(session, lag.lag), lag.now_ms)
-        if format_name == "parquet" and session.engine.is_bulk and not broker.as_broker:
-            replays = session.engine.replay_in_bulk(rules.profile)
-            from cli.parquet import write_compact  # loads Arrow while the threads work
-
-            write_compact(session, output, replays, shown, orphans=orphans)
-            return
-        places = Places(session, rules.profile)
-        states = _states(session, rules.profile, broker, places)
-        rows, alone = _rows(states, shown.opened, orphans=orphans)
-        rows = places.settled(rows)
-        if format_name == "parquet":
-            from cli.parquet import write_offsets
-
-            write_offsets(session, output, rows, shown, alone)
-            return
-        names = [*(column.name for column in COMPACT_COLUMNS), "unstable"]
-        names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
-        write_committed(session, output, format_name, rows, names, shown, alone)
+    with open_session(reading, output, needs=NEEDS, columns=columns) as session:
+        write_answer(session, output, Offsets(session, question), NOT_IN_TABLES)
 
 
 def _follows(
@@ -204,35 +186,3 @@ def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) 
         groups = len({row["group"] for row in rows})
         told = f"{counted(len(rows), 'share offset')} of {counted(groups, 'group')}"
         session.account.finish(told, found=None if found is None else len(rows))
-
-
-def _rows(
-    states: Iterator[tuple[PartitionLog, CoordinatorState]], opened: Open, *, orphans: bool
-) -> tuple[list[Row], int]:
-    """Return the rows with their column ``unstable``, and `count_alone`; add what is pending."""
-    from offsets_log.rows.tables import committed_rows, offset_row_order
-
-    rows: list[Row] = []
-    alone = 0
-    for log, state in states:
-        found = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
-        alone += count_alone(state.pending, found if state.pending else ())
-        opened.append((log, (*state.pending, *state.hidden_pending)))
-        rows += found
-    return sorted(rows, key=offset_row_order), alone
-
-
-def _states(
-    session: Session, profile: Profile, broker: BrokerOptions, places: Places
-) -> Iterator[tuple[PartitionLog, CoordinatorState]]:
-    if broker.as_broker:
-        from offsets_log.session.brokers import Brokers
-
-        brokers = Brokers(session, profile, broker)
-        for part in brokers.load():
-            brokers.say(part)
-            yield part[:2]
-    else:
-        for log, state, _ in places.passing(session.engine.load_all(profile, whole_groups=False)):
-            session.account.note_load(log, state.failure)
-            yield log, state

@@ -309,6 +309,10 @@ AS_BROKER = click.option(
 )
 
 
+FORMATS = ("table", "jsonl", "json", "csv", "parquet", "arrow")
+"""Formats of every command that has rows; arrow is a stream of Arrow's IPC format."""
+
+
 def report_option(*formats: str) -> Callable[..., Any]:
     """Return the option -o for a command that writes files, and a report about each partition beside them."""
     return click.option(

@@ -27,6 +27,8 @@ def chosen_format(output: Output) -> str:
     """Return the format of -o; by default a table on a terminal, and JSON Lines elsewhere."""
     if output.output == "parquet" and output.to in (None, "-"):
         raise click.UsageError("-o parquet needs a file to write: give --to FILE")
+    if output.output == "arrow" and output.to in (None, "-") and sys.stdout.isatty():
+        raise click.UsageError("-o arrow is for programs: give --to FILE, or a pipe")
     if output.output is not None:
         return output.output
     return "table" if output.to is None and sys.stdout.isatty() else "jsonl"

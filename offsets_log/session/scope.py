@@ -69,5 +69,5 @@ class BrokerOptions:
         shutdown: clean or unclean; None for what the data directory tells.
     """
 
-    as_broker: bool
-    shutdown: str | None
+    as_broker: bool = False
+    shutdown: str | None = None

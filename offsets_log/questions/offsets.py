@@ -1,0 +1,169 @@
+"""The latest committed offset of every group, topic and partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
+from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, offset_row_order
+from offsets_log.session.decide import DecideOptions, Open, decide_if_asked, say_of_decided, say_of_hanging
+from offsets_log.session.homes import Places
+from offsets_log.session.lag import lag_logs, say_of_lag
+from offsets_log.session.rules import Rules
+from offsets_log.session.scope import BrokerOptions
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.coordinator_state import CoordinatorState
+    from offsets_log.replay.partial import OffsetAndMetadata
+    from offsets_log.session.session import Session
+
+UNSTABLE = Column("unstable", "boolean", "under an open transaction")
+NEEDS = frozenset({"committed_offset"})
+"""Columns without which nothing can be answered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetsAsked:
+    """What is asked of the offsets.
+
+    Attributes:
+        profile: whose rules to follow; None for what the files show.
+        orphans: whether offsets whose group does not exist are shown too.
+        unstable: whether a column marks offsets under an open transaction.
+        lag: whether rows have `LAG_COLUMNS`; None where the copy has the logs for it.
+        now_ms: the time to which ages count; None for that of the newest record.
+        decide: whether open transactions whose outcome is certain are ended.
+        broker: whether the answer is that of a broker which starts with these files.
+    """
+
+    profile: str | None = None
+    orphans: bool = False
+    unstable: bool = False
+    lag: bool | None = None
+    now_ms: int | None = None
+    decide: bool = False
+    broker: BrokerOptions = field(default_factory=BrokerOptions)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was counted of the answer.
+
+    Attributes:
+        unknown: rows whose offset cannot be known.
+        unstable: offsets under an open transaction.
+        alone: keys that have an offset in an open transaction, and no row.
+        partitions: offsets partitions that the rows are of.
+    """
+
+    rows: int = 0
+    groups: int = 0
+    unknown: int = 0
+    unstable: int = 0
+    alone: int = 0
+    partitions: set[int | None] = field(default_factory=set)
+
+
+class Offsets:
+    """The question, as `questions.question.Question`; rows are sorted by group, topic and partition."""
+
+    def __init__(self, session: Session, asked: OffsetsAsked) -> None:
+        self._session, self._asked = session, asked
+        decide_if_asked(session, DecideOptions(asked.decide, asked.now_ms))
+        self.rules = Rules(session, asked.profile)
+        self._lag = lag_logs(session, asked.lag)
+        self._places = Places(session, self.rules.profile)
+        self._opened: Open = []
+        self._counts = Counts()
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Columns of all rows."""
+        more = (UNSTABLE,) if self._asked.unstable else ()
+        return (*COMPACT_COLUMNS, *more, *(() if self._lag is None else LAG_COLUMNS))
+
+    def rows(self) -> Iterable[Row]:
+        """Return the answer as rows. Raises OffsetsLogError."""
+        rows = self._settled()
+        if not self._asked.unstable:
+            for row in rows:
+                del row["unstable"]
+        return rows if self._lag is None else with_lag(self._lag, rows, self._asked.now_ms)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
+        is_bulk = self._session.engine.is_bulk and not self._asked.broker.as_broker
+        replays = self._session.engine.replay_in_bulk(self.rules.profile) if is_bulk else None
+        from offsets_log.questions import offsets_tables as t  # loads Arrow while the threads work
+
+        how = t.InBulk(self._session, self.rules, self._places, self._asked, self._opened, self._counts)
+        table = t.of_rows(self._settled()) if replays is None else how.table(replays)
+        if not self._asked.unstable:
+            table = table.drop_columns([UNSTABLE.name])
+        yield table if self._lag is None else t.with_lag(table, self._lag, self._asked.now_ms)
+
+    def tell(self) -> None:
+        """Remark what is to be known of the answer."""
+        session, counts = self._session, self._counts
+        say_of_lag(session, self._lag)
+        say_of_decided(session)
+        if counts.unstable and not self._asked.unstable:
+            session.account.say(
+                f"of these offsets {counted(counts.unstable, 'is', 'are')} under an open transaction (pending); "
+                "--unstable marks them"
+            )
+        if counts.alone:
+            session.account.say(
+                f"{counted(counts.alone, 'offset')} of open transactions {'is' if counts.alone == 1 else 'are'} not "
+                "among these: nothing is committed there yet, or the group is gone: offsets-log rebuild --table pending"
+            )
+        say_of_hanging(session, self._opened)
+        session.account.tell_loads(self.rules.name, counts.partitions)
+        of_them = f" ({counts.unknown} of them unknown)" if counts.unknown else ""
+        session.account.finish(
+            f"{counted(counts.rows, 'offset')}{of_them} of {counted(counts.groups, 'group')}, "
+            f"{session.inputs.partitions_read}{self.rules.in_words()}",
+            found=counts.rows + counts.alone,
+        )
+
+    def _settled(self) -> list[Row]:
+        """Return the rows that count, with the column ``unstable``."""
+        rows: list[Row] = []
+        for log, state in self._states():
+            found = list(committed_rows(state, log.offsets_partition, orphans=self._asked.orphans, unstable=True))
+            self._counts.alone += count_alone(state.pending, found if state.pending else ())
+            self._opened.append((log, (*state.pending, *state.hidden_pending)))
+            rows += found
+        rows = self._places.settled(sorted(rows, key=offset_row_order))
+        counts = self._counts
+        counts.rows, counts.groups = len(rows), len({row["group"] for row in rows})
+        counts.unknown = sum(row["committed_offset"] is None for row in rows)
+        counts.unstable = sum(row["unstable"] or 0 for row in rows)
+        counts.partitions = {row["offsets_partition"] for row in rows}
+        return rows
+
+    def _states(self) -> Iterator[tuple[PartitionLog, CoordinatorState]]:
+        session, profile = self._session, self.rules.profile
+        if self._asked.broker.as_broker:
+            from offsets_log.session.brokers import Brokers
+
+            brokers = Brokers(session, profile, self._asked.broker)
+            for part in brokers.load():
+                brokers.say(part)
+                yield part[:2]
+            return
+        for log, state, _ in self._places.passing(session.engine.load_all(profile, whole_groups=False)):
+            session.account.note_load(log, state.failure)
+            yield log, state
+
+
+def count_alone(pending: Iterable[OffsetAndMetadata], rows: Iterable[Row]) -> int:
+    """Return how many keys have a pending offset and no row."""
+    shown = {(row["group"], row["topic"], row["partition"]) for row in rows}
+    return len({value.key for value in pending} - shown)

@@ -1,0 +1,32 @@
+"""What every question has: columns, rows that are read when they are asked for, and remarks about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from offsets_log.rows.tables import Column, Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Question(Protocol):
+    """A question to a session. Either `rows` or `tables` is read, once and to the end, then `tell` remarks on them."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Columns of all rows; some rows have more, of raw names that are not UTF-8 (``*_base64``)."""
+        ...
+
+    def rows(self) -> Iterable[Row]:
+        """Return the answer as rows. Raises OffsetsLogError."""
+        ...
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the answer as Arrow tables, which have the same rows in the same order. Raises OffsetsLogError."""
+        ...
+
+    def tell(self) -> None:
+        """Remark what is to be known of the answer: how much it is, and what may be wrong with it."""
+        ...
