@@ -117,7 +117,8 @@ def command(
         return
     from cli.answers import write_answer
     from cli.session import open_session
-    from offsets_log.questions.offsets import NEEDS, Offsets, OffsetsAsked
+    from offsets_log.questions.offsets import Offsets
+    from offsets_log.questions.offsets_asked import NEEDS, OffsetsAsked
     from offsets_log.rows.tables import COMPACT_COLUMNS
 
     question = OffsetsAsked(

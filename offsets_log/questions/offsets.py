@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
+from offsets_log.questions.offsets_asked import UNSTABLE, Counts, OffsetsAsked, count_alone
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, offset_row_order
 from offsets_log.session.decide import DecideOptions, Open, decide_if_asked, say_of_decided, say_of_hanging
 from offsets_log.session.homes import Places
 from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.session.rules import Rules
-from offsets_log.session.scope import BrokerOptions
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -20,54 +19,7 @@ if TYPE_CHECKING:
 
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
-    from offsets_log.replay.partial import OffsetAndMetadata
     from offsets_log.session.session import Session
-
-UNSTABLE = Column("unstable", "boolean", "under an open transaction")
-NEEDS = frozenset({"committed_offset"})
-"""Columns without which nothing can be answered."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class OffsetsAsked:
-    """What is asked of the offsets.
-
-    Attributes:
-        profile: whose rules to follow; None for what the files show.
-        orphans: whether offsets whose group does not exist are shown too.
-        unstable: whether a column marks offsets under an open transaction.
-        lag: whether rows have `LAG_COLUMNS`; None where the copy has the logs for it.
-        now_ms: the time to which ages count; None for that of the newest record.
-        decide: whether open transactions whose outcome is certain are ended.
-        broker: whether the answer is that of a broker which starts with these files.
-    """
-
-    profile: str | None = None
-    orphans: bool = False
-    unstable: bool = False
-    lag: bool | None = None
-    now_ms: int | None = None
-    decide: bool = False
-    broker: BrokerOptions = field(default_factory=BrokerOptions)
-
-
-@dataclass(slots=True)
-class Counts:
-    """What was counted of the answer.
-
-    Attributes:
-        unknown: rows whose offset cannot be known.
-        unstable: offsets under an open transaction.
-        alone: keys that have an offset in an open transaction, and no row.
-        partitions: offsets partitions that the rows are of.
-    """
-
-    rows: int = 0
-    groups: int = 0
-    unknown: int = 0
-    unstable: int = 0
-    alone: int = 0
-    partitions: set[int | None] = field(default_factory=set)
 
 
 class Offsets:
@@ -161,9 +113,3 @@ class Offsets:
         for log, state, _ in self._places.passing(session.engine.load_all(profile, whole_groups=False)):
             session.account.note_load(log, state.failure)
             yield log, state
-
-
-def count_alone(pending: Iterable[OffsetAndMetadata], rows: Iterable[Row]) -> int:
-    """Return how many keys have a pending offset and no row."""
-    shown = {(row["group"], row["topic"], row["partition"]) for row in rows}
-    return len({value.key for value in pending} - shown)

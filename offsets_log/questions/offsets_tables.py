@@ -12,7 +12,7 @@ from offsets_log.columnar.materialize.arrow import SORTED_BY, served_table, tabl
 from offsets_log.columnar.materialize.values import finish
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.data_directory.lag_columns import lag_table
-from offsets_log.questions.offsets import UNSTABLE, Counts, OffsetsAsked, count_alone
+from offsets_log.questions.offsets_asked import UNSTABLE, Counts, OffsetsAsked, count_alone
 from offsets_log.rows.tables import COMPACT_COLUMNS, Row, committed_rows
 
 if TYPE_CHECKING:
