@@ -28,8 +28,8 @@ from offsets_log.serving.answers import respond
 from offsets_log.serving.state import Served
 from offsets_log.serving.topics import UNKNOWN
 from offsets_log.session.account import Account
-from offsets_log.session.inputs import of_unread
 from offsets_log.session.moments import Moments, shown_moment
+from offsets_log.session.stops import of_unread
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

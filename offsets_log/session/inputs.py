@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -30,6 +30,7 @@ from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import partition_name
 from offsets_log.session.scope import Scope
+from offsets_log.session.stops import of_unread
 from offsets_log.words import counted, shown_time
 
 if TYPE_CHECKING:
@@ -209,6 +210,13 @@ class Inputs(Beside):
         other.scope = replace(self.scope, until_offset=until_offset, until_time=until_time)
         return other
 
+    def asking(self, scope: Scope) -> Inputs:
+        """Return the same logs for another question about them: with its own bounds and filters."""
+        other = copy(self)
+        other.scope = scope
+        other.shows_group, other.shows_topic = AskedNames(scope.group, self.holds_group), AskedNames(scope.topic)
+        return other
+
     def check(self, needs: Set[str]) -> None:
         """Refuse what cannot answer: sources without a needed column, and logs of other topics.
 
@@ -350,34 +358,6 @@ def find_stops(inputs: Inputs, time_ms: int) -> Iterator[tuple[PartitionLog, Sto
     for log in inputs.logs:
         if (stop := find_stop(log, time_ms, inputs.until(log).record_offset, in_bulk=in_bulk)) is not None:
             yield log, stop
-
-
-def of_unread(
-    stops: Iterable[tuple[PartitionLog, Stop]],
-    option: str = "--until-offset",
-    is_told: Callable[[PartitionLog, Stop], bool] = lambda log, stop: False,
-) -> Iterator[str]:
-    """Yield a sentence for each log of which a bound by time leaves out batches that are within it, then what helps.
-
-    Args:
-        option: what bounds by record offset instead.
-        is_told: of which nothing is to be said again.
-    """
-    bounds, is_said = [], False
-    for log, stop in stops:
-        partition = log.offsets_partition
-        bounds.append(f"{option} {'' if partition is None else f'{partition}:'}{stop.end_offset}")
-        if stop.batches and not is_told(log, stop):
-            is_said = True
-            yield (
-                f"offsets partition {partition_name(partition)} is read only below record offset {stop.record_offset}, "
-                f"where a batch has the time {shown_time(stop.time_ms)}; "
-                f"{counted(stop.batches, 'later batch', 'later batches')}, the last of which ends with record offset "
-                f"{stop.end_offset - 1}, {'is of a time' if stop.batches == 1 else 'are of times'} before the bound "
-                "again and not read"
-            )
-    if is_said:
-        yield f"instead of the time, {' '.join(bounds)} reads them, too"
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:

@@ -61,16 +61,20 @@ def opened_session(
         OffsetsLogError: nothing can be read there, or it cannot answer.
     """
     with ExitStack() as stack:
-        inputs = _opened(scope, listener, stack, internal_topic, columns)
-        account = Account(inputs, stack, listener)
-        inputs.check(needs)
-        for words in (*inputs.notes, *_of_release(scope)):
-            account.say(words)
-        for damage in inputs.damages:
-            account.on_damage(damage)
-        for absent in inputs.absent:
-            account.tell(absent)
-        yield Session(inputs, account, Engine(inputs, account))
+        yield begun_session(opened_inputs(scope, listener, stack, internal_topic, columns), listener, stack, needs)
+
+
+def begun_session(inputs: Inputs, listener: Listener, stack: ExitStack, needs: Set[str] = frozenset()) -> Session:
+    """Return a session over opened inputs, as `opened_session`; what it opens is closed with the stack."""
+    account = Account(inputs, stack, listener)
+    inputs.check(needs)
+    for words in (*inputs.notes, *_of_release(inputs.scope)):
+        account.say(words)
+    for damage in inputs.damages:
+        account.on_damage(damage)
+    for absent in inputs.absent:
+        account.tell(absent)
+    return Session(inputs, account, Engine(inputs, account))
 
 
 def _of_release(scope: Scope) -> list[str]:
@@ -78,10 +82,14 @@ def _of_release(scope: Scope) -> list[str]:
     return [] if scope.kafka is None else release_asked(".".join(map(str, scope.kafka))).doubts
 
 
-def _opened(
-    scope: Scope, listener: Listener, stack: ExitStack, internal_topic: str | None, columns: Set[str] | None
+def opened_inputs(
+    scope: Scope,
+    listener: Listener,
+    stack: ExitStack,
+    internal_topic: str | None = None,
+    columns: Set[str] | None = None,
 ) -> Inputs:
-    """Return the opened inputs."""
+    """Return the opened inputs, which are closed with the stack; arguments as of `opened_session`."""
     if internal_topic is not None:
         from offsets_log.disk.state_topics import open_topic
 

@@ -1,0 +1,144 @@
+"""The library's face: a copy that is open, and the questions to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from offsets_log.session.inputs import Inputs
+from offsets_log.session.listener import Remarks
+from offsets_log.session.scope import Scope
+from offsets_log.session.session import Session, begun_session, opened_inputs
+
+if TYPE_CHECKING:
+    from offsets_log.questions.question import Question
+    from offsets_log.table import Table
+
+Names = str | Iterable[str] | None
+"""A name or glob, several, or None for all."""
+Moment = str | int | datetime
+"""ISO 8601 (UTC unless it says otherwise), epoch milliseconds, or a datetime."""
+
+
+class Copy:
+    """A copy of ``__consumer_offsets``: files of a broker, an archive, a dump, or a store. Nothing is written to it.
+
+    It is opened when the first question is read, and closed at the end of a with statement. Each method is a question
+    that the command line has too, by the same name, and returns a `Table` with the same rows.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._stack = ExitStack()
+        self._files: Callable[[], Inputs] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._stack.close()
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        return opened_inputs(self._scope, Remarks(), self._stack) if self._files is None else self._files()
+
+    def at(self, until: Moment) -> Copy:
+        """Return the same files read up to another moment: from the first later batch on, nothing is read.
+
+        Raises:
+            ValueError: it is no time.
+        """
+        other = Copy(replace(self._scope, until_time=moment_ms(until)))
+        other._files = lambda: self._inputs
+        return other
+
+    def offsets(self, *, group: Names = None, topic: Names = None, **asked: Any) -> Table:
+        """Return the latest committed offset of every group, topic and partition.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            topic: only these topics.
+            asked: more, as of `questions.offsets_asked.OffsetsAsked`.
+        """
+        from offsets_log.questions.offsets import Offsets
+        from offsets_log.questions.offsets_asked import NEEDS, OffsetsAsked
+
+        question = OffsetsAsked(**asked)
+        return self._table(lambda session: Offsets(session, question), needs=NEEDS, group=group, topic=topic)
+
+    def _table(
+        self,
+        question: Callable[[Session], Question],
+        *,
+        needs: frozenset[str] = frozenset(),
+        group: Names = None,
+        topic: Names = None,
+        columns: Iterable[str] | None = None,
+    ) -> Table:
+        """Return the table of a question that is begun whenever it is read."""
+        from offsets_log.table import Asked, Table
+
+        scope = replace(self._scope, group=_names(group), topic=_names(topic))
+
+        def ask() -> Asked:
+            remarks = Remarks()
+            session = begun_session(self._inputs.asking(scope), remarks, self._stack, needs)
+            return Asked(session, question(session), remarks)
+
+        return Table(ask, None if columns is None else tuple(columns))
+
+
+def open(
+    *paths: str | os.PathLike[str],
+    until: Moment | None = None,
+    until_offset: int | None = None,
+    offsets_partition: int | Iterable[int] = (),
+    **more: Any,
+) -> Copy:
+    """Open a copy: a broker's data directory, segments, an archive, a dump, or a URL of a store; several are one copy.
+
+    Args:
+        paths: where it is.
+        until: from the first batch later than this on, nothing is read.
+        until_offset: record offset before which reading stops, in every partition.
+        offsets_partition: only these partitions of ``__consumer_offsets``.
+        more: fields of `session.scope.Scope`.
+
+    Raises:
+        ValueError: there is no path, or ``until`` is no time.
+    """
+    if not paths:
+        raise ValueError("give the path of a copy: a broker's data directory, an archive, or a URL")
+    partitions = (offsets_partition,) if isinstance(offsets_partition, int) else tuple(offsets_partition)
+    scope = Scope(
+        paths=tuple(os.fspath(path) for path in paths),
+        until_time=None if until is None else moment_ms(until),
+        until_offset=() if until_offset is None else ((None, until_offset),),
+        offsets_partition=partitions,
+        **more,
+    )
+    return Copy(scope)
+
+
+def moment_ms(moment: Moment) -> int:
+    """Return a moment in epoch milliseconds. Raises ValueError: it is no time."""
+    if isinstance(moment, int):
+        return moment
+    told = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return round((told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _names(names: Names) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else tuple(names)

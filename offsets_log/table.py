@@ -1,0 +1,175 @@
+"""The answer of a question as a table: for pandas, DuckDB, Polars and whatever else reads Arrow."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from offsets_log.columnar.materialize.arrow import schema_of
+from offsets_log.disk.writer import atomic_output
+from offsets_log.rows.tables import TIME_SUFFIXES, Row
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+
+    from offsets_log.questions.question import Question
+    from offsets_log.session.listener import Remarks
+    from offsets_log.session.session import Session
+
+MOMENT = pa.timestamp("ms", "UTC")
+MOST_MS = (1 << 63) // 1000 - 1
+"""Milliseconds that microseconds in 64 bits hold, before and after 1970: many programs have no others."""
+NO_TIME = -1
+COMPRESSION = "zstd"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that was begun.
+
+    Attributes:
+        remarks: what was said of the data so far.
+    """
+
+    session: Session
+    question: Question
+    remarks: Remarks
+
+
+class Table:
+    """Rows of named columns. Nothing is read before it is asked for; each reading reads the copy again.
+
+    Anything that knows Arrow's C stream takes it as it is: ``duckdb.sql("select * from table")``,
+    ``polars.DataFrame(table)``, ``pyarrow.table(table)``. Columns named ``X_ms`` hold Kafka's milliseconds; beside each
+    moment stands ``X``, a timestamp in UTC, null where there is none or none that microseconds can hold.
+
+    Args:
+        ask: begins the question, and returns it with its session.
+        columns: names of the columns that are wanted, in this order; None for all.
+    """
+
+    def __init__(self, ask: Callable[[], Asked], columns: tuple[str, ...] | None = None) -> None:
+        self._ask, self._columns = ask, columns
+        self._told: Asked | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of Arrow's C data interface."""
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches, without holding all of them."""
+        return iter(self.reader())
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return a reader of the rows in batches. Raises OffsetsLogError."""
+        tables = self._tables(self._ask())
+        first = next(tables)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from first.to_batches()
+            for table in tables:
+                yield from table.to_batches()
+
+        return pa.RecordBatchReader.from_batches(first.schema, batches())
+
+    def _tables(self, asked: Asked) -> Iterator[pa.Table]:
+        """Yield the tables of an answer, at least one, and note at the end what is to be known of it."""
+        schema: pa.Schema | None = None
+        for found in asked.question.tables():
+            table = self._shown(found)
+            if schema is None:
+                schema = table.schema
+            yield table.select(schema.names).cast(schema)
+        if schema is None:
+            yield self._shown(schema_of(asked.question.columns).empty_table())
+        asked.question.tell()
+        self._told = asked
+
+    def _shown(self, table: pa.Table) -> pa.Table:
+        """Return a table with moments beside milliseconds, and only the columns that are wanted."""
+        shown = with_moments(table)
+        if self._columns is None:
+            return shown
+        if unknown := [name for name in self._columns if name not in shown.schema.names]:
+            raise KeyError(f"there is no column {unknown[0]!r}; there are {', '.join(shown.schema.names)}")
+        return shown.select(list(self._columns))
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as a table of pyarrow. Raises OffsetsLogError."""
+        return self.reader().read_all()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return all rows as a data frame with Arrow's types: no number becomes a float because another is null."""
+        import pandas as pd
+
+        return self.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write all rows into a file, which appears whole or not at all. Raises OffsetsLogError."""
+        import pyarrow.parquet as pq
+
+        reader = self.reader()
+        with (
+            atomic_output(str(path)) as stream,
+            pq.ParquetWriter(stream, reader.schema, compression=COMPRESSION) as writer,
+        ):
+            for batch in reader:
+                writer.write_batch(batch)
+
+    def rows(self) -> list[Row]:
+        """Return all rows as dictionaries. Raises OffsetsLogError."""
+        found: list[Row] = self.to_arrow().to_pylist()
+        return found
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns, as Arrow has them. Raises OffsetsLogError."""
+        return self.reader().schema
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be known of the answer, a sentence each; the copy is read for it if it was not."""
+        return [*self._read().remarks]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that the question reads was there and sound."""
+        return self._read().session.account.exit_status == 0
+
+    def _read(self) -> Asked:
+        if self._told is None:
+            for _ in self.reader():
+                pass
+        assert self._told is not None
+        return self._told
+
+    def _repr_html_(self) -> str:
+        """Show the rows in notebooks, and what is to be known of them."""
+        frame = self.to_pandas()
+        return str(frame._repr_html_()) + "".join(f"<p>{html.escape(words)}</p>" for words in self.notes)
+
+
+def with_moments(table: pa.Table) -> pa.Table:
+    """Return a table with a timestamp ``X`` before each column ``X_ms`` that holds moments."""
+    fields: list[pa.Field] = []
+    columns: list[pa.ChunkedArray] = []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if is_moment(field.name):
+            is_told = pc.and_(pc.less_equal(pc.abs(column), MOST_MS), pc.not_equal(column, NO_TIME))
+            fields.append(pa.field(field.name.removesuffix("_ms"), MOMENT))
+            columns.append(pc.if_else(is_told, column, None).cast(MOMENT))
+        fields.append(field)
+        columns.append(column)
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def is_moment(name: str) -> bool:
+    """Return whether a column of this name holds moments in epoch milliseconds."""
+    return name.endswith(TIME_SUFFIXES)

@@ -1,0 +1,1 @@
+"""The library's face: what a program gets that imports `offsets_log`."""

@@ -1,0 +1,69 @@
+"""Offsets as a table: the rows of `compact`, for everything that reads Arrow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import offsets_log as ol
+from tests.cli.runs import run
+from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories
+
+
+def told(path: Path, *options: str) -> list[dict[str, object]]:
+    """What the command answers, with null for what a row lacks."""
+    return [json.loads(line) for line in run("compact", path, "-o", "jsonl", *options).stdout.split("\n") if line]
+
+
+def as_told(table: ol.Table) -> list[dict[str, object]]:
+    """A table's rows as the command writes them: moments are milliseconds there, raw names only where there are any."""
+    names = [field.name for field in table.to_arrow().schema if not pa.types.is_timestamp(field.type)]
+    rows = table.to_arrow().select(names).to_pylist()
+    return [{name: value for name, value in row.items() if value is not None or "_base64" not in name} for row in rows]
+
+
+@pytest.mark.parametrize("least_bytes", [0, NEVER])
+@pytest.mark.parametrize("name", DISTINCT)
+def test_rows_are_those_of_the_command(
+    name: str, least_bytes: int, recording: Callable[[str], Path], bulk_from: BulkFrom
+) -> None:
+    bulk_from(least_bytes)
+    for log in log_directories(recording(name))[:1]:
+        with ol.open(log) as copy:
+            assert as_told(copy.offsets()) == told(log)
+            assert as_told(copy.offsets(topic="*o*", orphans=True, unstable=True)) == told(
+                log, "-t", "*o*", "--orphans", "--unstable"
+            )
+
+
+def test_moments_are_timestamps_and_numbers_stay_numbers(recording: Callable[[str], Path]) -> None:
+    with ol.open(recording("kafka-4.3-mixed") / "log") as copy:
+        offsets = copy.offsets()
+        table = offsets.to_arrow()
+        assert table.schema.field("commit_timestamp").type == pa.timestamp("ms", "UTC")
+        assert table["commit_timestamp"].cast(pa.int64()).equals(table["commit_timestamp_ms"])
+        frame = offsets.to_pandas()
+        assert "float" not in {str(kind) for kind in frame.dtypes}
+        assert duckdb.sql("select count(*) from offsets").fetchall() == [(len(table),)]
+
+
+def test_an_answer_says_what_is_to_be_known_of_it(recording: Callable[[str], Path]) -> None:
+    with ol.open(recording("kafka-4.3-mixed") / "log") as copy:
+        offsets = copy.offsets(group="metrics-*")
+        assert offsets.notes == ["42 offsets of 4 groups, 4 partitions"]
+        assert offsets.is_complete
+        before = copy.at("2026-11-20T00:00Z").offsets()
+        assert before.rows() == []
+        assert any("before the logs begin" in words for words in before.notes)
+
+
+def test_what_is_wrong_is_an_error_that_a_program_can_catch(tmp_path: Path) -> None:
+    with ol.open(tmp_path / "none") as copy, pytest.raises(ol.OffsetsLogError, match="none"):
+        copy.offsets().to_arrow()
+    with pytest.raises(ValueError, match="path"):
+        ol.open()
