@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cli.output import chosen_format, destination, write_rows
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from cli.options import Output
     from offsets_log.questions.question import Question
     from offsets_log.session.session import Session
+    from offsets_log.table import Table
 
 
 def write_answer(
@@ -39,3 +42,38 @@ def write_answer(
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, format_name)
     question.tell()
+
+
+def write_table(output: Output, table: Table) -> None:
+    """Write a table of the library."""
+    format_name = chosen_format(output)
+    reader = table.reader()
+    if format_name in ("parquet", "arrow"):
+        import pyarrow as pa
+
+        from cli.parquet import write_tables
+
+        with destination(output) as stream:
+            write_tables(stream, reader.schema, (pa.Table.from_batches([batch]) for batch in reader), format_name)
+        return
+    rows = ({name: _plain(value) for name, value in row.items()} for batch in reader for row in batch.to_pylist())
+    with destination(output) as stream:
+        write_rows(stream, rows, reader.schema.names, format_name)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as texts hold it: moments in ISO 8601, bytes in hex, whole numbers of any size."""
+    match value:
+        case datetime():
+            return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case Decimal() if value == value.to_integral_value():
+            return int(value) if abs(value) < 1 << 63 else str(value)
+        case Decimal() | date() | time() | timedelta():
+            return str(value)
+        case bytes():
+            return value.hex()
+        case dict():
+            return {name: _plain(inner) for name, inner in value.items()}
+        case list():
+            return [_plain(inner) for inner in value]
+    return value

@@ -32,6 +32,7 @@ COMMANDS = {
     "rescue": "cli.rescue",
     "restore": "cli.restore",
     "serve": "cli.serve",
+    "sql": "cli.sql",
     "top": "cli.top",
     "translate": "cli.translate",
     "where": "cli.where",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from offsets_log.table import Table
 
 Names = str | Iterable[str] | None
-"""A name or glob, several, or None for all."""
+"""A name or glob, several, or None for those that the copy was opened for, which are all by default."""
 Moment = str | int | datetime
 """ISO 8601 (UTC unless it says otherwise), epoch milliseconds, or a datetime."""
 
@@ -78,6 +78,21 @@ class Copy:
         question = OffsetsAsked(**asked)
         return self._table(lambda session: Offsets(session, question), needs=NEEDS, group=group, topic=topic)
 
+    @property
+    def tables(self) -> Mapping[str, Callable[[], Table]]:
+        """Name of each table in SQL → the question that it is."""
+        return {"offsets": lambda: self.offsets(unstable=True)}
+
+    def sql(self, query: str) -> Table:
+        """Return the answer of DuckDB (extra ``sql``) to a query of `tables`; only those that it names are read.
+
+        Raises:
+            SqlError: DuckDB is not installed; or, when the table is read, the query is wrong.
+        """
+        from offsets_log.sql import answered
+
+        return answered(self.tables, query)
+
     def _table(
         self,
         question: Callable[[Session], Question],
@@ -90,12 +105,16 @@ class Copy:
         """Return the table of a question that is begun whenever it is read."""
         from offsets_log.table import Asked, Table
 
-        scope = replace(self._scope, group=_names(group), topic=_names(topic))
+        scope = replace(
+            self._scope,
+            group=self._scope.group if group is None else _names(group),
+            topic=self._scope.topic if topic is None else _names(topic),
+        )
 
         def ask() -> Asked:
             remarks = Remarks()
             session = begun_session(self._inputs.asking(scope), remarks, self._stack, needs)
-            return Asked(session, question(session), remarks)
+            return Asked(question(session), lambda: remarks, lambda: session.account.exit_status == 0)
 
         return Table(ask, None if columns is None else tuple(columns))
 
@@ -104,6 +123,8 @@ def open(
     *paths: str | os.PathLike[str],
     until: Moment | None = None,
     until_offset: int | None = None,
+    group: Names = None,
+    topic: Names = None,
     offsets_partition: int | Iterable[int] = (),
     **more: Any,
 ) -> Copy:
@@ -113,6 +134,7 @@ def open(
         paths: where it is.
         until: from the first batch later than this on, nothing is read.
         until_offset: record offset before which reading stops, in every partition.
+        group: globs or names of groups; a question may ask for others. ``topic`` likewise.
         offsets_partition: only these partitions of ``__consumer_offsets``.
         more: fields of `session.scope.Scope`.
 
@@ -126,6 +148,8 @@ def open(
         paths=tuple(os.fspath(path) for path in paths),
         until_time=None if until is None else moment_ms(until),
         until_offset=() if until_offset is None else ((None, until_offset),),
+        group=_names(group),
+        topic=_names(topic),
         offsets_partition=partitions,
         **more,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from offsets_log.questions.question import Question
-    from offsets_log.session.listener import Remarks
-    from offsets_log.session.session import Session
 
 MOMENT = pa.timestamp("ms", "UTC")
 MOST_MS = (1 << 63) // 1000 - 1
@@ -35,12 +33,13 @@ class Asked:
     """A question that was begun.
 
     Attributes:
-        remarks: what was said of the data so far.
+        notes: what was said of the data so far.
+        is_complete: whether all that was read so far was there and sound.
     """
 
-    session: Session
     question: Question
-    remarks: Remarks
+    notes: Callable[[], Sequence[str]]
+    is_complete: Callable[[], bool]
 
 
 class Table:
@@ -53,11 +52,19 @@ class Table:
     Args:
         ask: begins the question, and returns it with its session.
         columns: names of the columns that are wanted, in this order; None for all.
+        shown: makes the columns that are shown of those of the question.
     """
 
-    def __init__(self, ask: Callable[[], Asked], columns: tuple[str, ...] | None = None) -> None:
-        self._ask, self._columns = ask, columns
-        self._told: Asked | None = None
+    def __init__(
+        self,
+        ask: Callable[[], Asked],
+        columns: tuple[str, ...] | None = None,
+        shown: Callable[[pa.Table], pa.Table] | None = None,
+    ) -> None:
+        self._ask, self._columns, self._with_more = ask, columns, shown or with_moments
+        self._is_read = False
+        self.last: Asked | None = None
+        """The last reading that was begun."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C data interface."""
@@ -69,7 +76,8 @@ class Table:
 
     def reader(self) -> pa.RecordBatchReader:
         """Return a reader of the rows in batches. Raises OffsetsLogError."""
-        tables = self._tables(self._ask())
+        self.last = self._ask()
+        tables = self._tables(self.last)
         first = next(tables)
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -90,16 +98,25 @@ class Table:
         if schema is None:
             yield self._shown(schema_of(asked.question.columns).empty_table())
         asked.question.tell()
-        self._told = asked
+        self._is_read = True
 
     def _shown(self, table: pa.Table) -> pa.Table:
         """Return a table with moments beside milliseconds, and only the columns that are wanted."""
-        shown = with_moments(table)
+        shown = self._with_more(table)
         if self._columns is None:
             return shown
         if unknown := [name for name in self._columns if name not in shown.schema.names]:
             raise KeyError(f"there is no column {unknown[0]!r}; there are {', '.join(shown.schema.names)}")
         return shown.select(list(self._columns))
+
+    def select(self, names: Sequence[str]) -> Table:
+        """Return the same table with only these columns, in this order."""
+        return Table(self._ask, tuple(names), self._with_more)
+
+    @property
+    def declared(self) -> pa.Schema:
+        """The columns of all rows; nothing is read for them but what is opened. Raises OffsetsLogError."""
+        return self._shown(schema_of(self._ask().question.columns).empty_table()).schema
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as a table of pyarrow. Raises OffsetsLogError."""
@@ -136,19 +153,20 @@ class Table:
     @property
     def notes(self) -> list[str]:
         """What is to be known of the answer, a sentence each; the copy is read for it if it was not."""
-        return [*self._read().remarks]
+        return [*self._read().notes()]
 
     @property
     def is_complete(self) -> bool:
         """Whether all that the question reads was there and sound."""
-        return self._read().session.account.exit_status == 0
+        return self._read().is_complete()
 
     def _read(self) -> Asked:
-        if self._told is None:
+        """Return the last reading; one that came to its end, for what is known only there."""
+        if not self._is_read:
             for _ in self.reader():
                 pass
-        assert self._told is not None
-        return self._told
+        assert self.last is not None
+        return self.last
 
     def _repr_html_(self) -> str:
         """Show the rows in notebooks, and what is to be known of them."""
