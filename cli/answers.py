@@ -30,6 +30,10 @@ def write_answer(
         from cli.parquet import write_tables
 
         tables = question.tables()
+        if format_name == "arrow":
+            from offsets_log.table import with_moments
+
+            tables = map(with_moments, tables)
         first = next(tables)
         with destination(output, session.inputs.files) as stream:
             write_tables(stream, first.schema, chain([first], tables), format_name)

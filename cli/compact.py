@@ -128,6 +128,7 @@ def command(
         lag=lag.lag,
         now_ms=lag.now_ms,
         decide=asked.decide,
+        doubtful=output.output == "arrow",
         broker=broker,
     )
     columns = {column.name for column in COMPACT_COLUMNS}

@@ -75,7 +75,7 @@ class Copy:
         from offsets_log.questions.offsets import Offsets
         from offsets_log.questions.offsets_asked import NEEDS, OffsetsAsked
 
-        question = OffsetsAsked(**asked)
+        question = OffsetsAsked(doubtful=True, **asked)
         return self._table(lambda session: Offsets(session, question), needs=NEEDS, group=group, topic=topic)
 
     @property

@@ -63,9 +63,9 @@ class Query:
             for name, table in self._named.items():
                 connection.register(name, table)
             try:
+                if any(one.type != duckdb.StatementType.SELECT for one in connection.extract_statements(self._query)):
+                    raise SqlError("only queries are answered, which begin with select, with or from")
                 found = connection.sql(self._query)
-                if found is None:
-                    raise SqlError("this query has no rows: begin it with select")
                 reader = found.to_arrow_reader()
                 yield reader.schema.empty_table()
                 for batch in reader:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
-from offsets_log.questions.offsets_asked import UNSTABLE, Counts, OffsetsAsked, count_alone
+from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE, Counts, OffsetsAsked, count_alone
+from offsets_log.rows.lost import Read, doubt, lost_until
+from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, offset_row_order
 from offsets_log.session.decide import DecideOptions, Open, decide_if_asked, say_of_decided, say_of_hanging
 from offsets_log.session.homes import Places
@@ -33,12 +35,14 @@ class Offsets:
         self._places = Places(session, self.rules.profile)
         self._opened: Open = []
         self._counts = Counts()
+        self._read: list[Read] = []
 
     @property
     def columns(self) -> Sequence[Column]:
         """Columns of all rows."""
         more = (UNSTABLE,) if self._asked.unstable else ()
-        return (*COMPACT_COLUMNS, *more, *(() if self._lag is None else LAG_COLUMNS))
+        last = (DOUBTFUL,) if self._asked.doubtful else ()
+        return (*COMPACT_COLUMNS, *more, *(() if self._lag is None else LAG_COLUMNS), *last)
 
     def rows(self) -> Iterable[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""
@@ -46,19 +50,27 @@ class Offsets:
         if not self._asked.unstable:
             for row in rows:
                 del row["unstable"]
-        return rows if self._lag is None else with_lag(self._lag, rows, self._asked.now_ms)
+        told = rows if self._lag is None else with_lag(self._lag, rows, self._asked.now_ms)
+        if not self._asked.doubtful:
+            return told
+        lost = self._lost()
+        return (row | {DOUBTFUL.name: doubt(lost, row)} for row in told)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the answer as one Arrow table. Raises OffsetsLogError."""
         is_bulk = self._session.engine.is_bulk and not self._asked.broker.as_broker
-        replays = self._session.engine.replay_in_bulk(self.rules.profile) if is_bulk else None
+        seen = {id(log): Survey.of(log) for log in self._session.inputs.logs}
+        replays = self._session.engine.replay_in_bulk(self.rules.profile, seen) if is_bulk else None
         from offsets_log.questions import offsets_tables as t  # loads Arrow while the threads work
 
         how = t.InBulk(self._session, self.rules, self._places, self._asked, self._opened, self._counts)
         table = t.of_rows(self._settled()) if replays is None else how.table(replays)
+        self._read += [Read(log, seen[id(log)], end) for log, end in how.ends]
         if not self._asked.unstable:
             table = table.drop_columns([UNSTABLE.name])
-        yield table if self._lag is None else t.with_lag(table, self._lag, self._asked.now_ms)
+        if self._lag is not None:
+            table = t.with_lag(table, self._lag, self._asked.now_ms)
+        yield t.with_doubts(table, self._lost()) if self._asked.doubtful else table
 
     def tell(self) -> None:
         """Remark what is to be known of the answer."""
@@ -100,6 +112,9 @@ class Offsets:
         counts.partitions = {row["offsets_partition"] for row in rows}
         return rows
 
+    def _lost(self) -> dict[int | None, int]:
+        return lost_until(self._read, self._session.account.damages)
+
     def _states(self) -> Iterator[tuple[PartitionLog, CoordinatorState]]:
         session, profile = self._session, self.rules.profile
         if self._asked.broker.as_broker:
@@ -108,8 +123,10 @@ class Offsets:
             brokers = Brokers(session, profile, self._asked.broker)
             for part in brokers.load():
                 brokers.say(part)
+                self._read.append(Read(part[0], part[2], part[1].end_offset))
                 yield part[:2]
             return
-        for log, state, _ in self._places.passing(session.engine.load_all(profile, whole_groups=False)):
+        for log, state, found in self._places.passing(session.engine.load_all(profile, whole_groups=False)):
             session.account.note_load(log, state.failure)
+            self._read.append(Read(log, found, state.end_offset))
             yield log, state

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from offsets_log.replay.partial import OffsetAndMetadata
 
 UNSTABLE = Column("unstable", "boolean", "under an open transaction")
+DOUBTFUL = Column("doubtful", "string", "why it may not be the latest; null if nothing says so")
 NEEDS = frozenset({"committed_offset"})
 """Columns without which nothing can be answered."""
 
@@ -28,6 +29,7 @@ class OffsetsAsked:
         lag: whether rows have `LAG_COLUMNS`; None where the copy has the logs for it.
         now_ms: the time to which ages count; None for that of the newest record.
         decide: whether open transactions whose outcome is certain are ended.
+        doubtful: whether the last column says which offsets may not be the latest.
         broker: whether the answer is that of a broker which starts with these files.
     """
 
@@ -37,6 +39,7 @@ class OffsetsAsked:
     lag: bool | None = None
     now_ms: int | None = None
     decide: bool = False
+    doubtful: bool = False
     broker: BrokerOptions = field(default_factory=BrokerOptions)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,7 +12,8 @@ from offsets_log.columnar.materialize.arrow import SORTED_BY, served_table, tabl
 from offsets_log.columnar.materialize.values import finish
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.data_directory.lag_columns import lag_table
-from offsets_log.questions.offsets_asked import UNSTABLE, Counts, OffsetsAsked, count_alone
+from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE, Counts, OffsetsAsked, count_alone
+from offsets_log.rows.lost import UNTOLD, in_words
 from offsets_log.rows.tables import COMPACT_COLUMNS, Row, committed_rows
 
 if TYPE_CHECKING:
@@ -39,12 +40,26 @@ def with_lag(table: pa.Table, logs: CopiedLogs, now_ms: int | None) -> pa.Table:
     return table
 
 
+def with_doubts(table: pa.Table, lost: Mapping[int | None, int]) -> pa.Table:
+    """Append the column `DOUBTFUL`."""
+    whys = pa.nulls(len(table), pa.string())
+    for partition, until in lost.items():
+        if until >= 0:
+            number = table["offsets_partition"]
+            is_of = pc.is_null(number) if partition is None else pc.equal(number, partition)
+            is_before = pc.less(pc.fill_null(table["record_offset"], -1), until)
+            whys = pc.if_else(pc.and_(pc.fill_null(is_of, False), is_before), in_words(until), whys)
+    whys = pc.if_else(pc.is_null(table["committed_offset"]), UNTOLD, whys)
+    return table.append_column(DOUBTFUL.name, whys)
+
+
 class InBulk:
     """Replays of partitions in bulk as one table.
 
     Attributes:
         opened: gets the offsets of open transactions, as of `say_of_hanging`.
         counts: gets what is counted of the rows.
+        ends: gets the logs and their ends.
     """
 
     def __init__(
@@ -53,6 +68,7 @@ class InBulk:
         self._session, self._places, self._asked = session, places, asked
         self._is_unsure = not rules.told.is_sure
         self.opened, self.counts = opened, counts
+        self.ends: list[tuple[PartitionLog, int | None]] = []
 
     def table(self, replays: Iterable[Replayed]) -> pa.Table:
         """Return the rows that count, with the column ``unstable``."""
@@ -87,6 +103,7 @@ class InBulk:
         elif self._is_unsure:
             table = self._of_groups(replayed.log, table, held.groups)
         self._places.add(replayed.log, held.groups)
+        self.ends.append((replayed.log, held.end_offset))
         self._session.account.note_load(replayed.log, held.failure)
         self.opened.append((replayed.log, held.pending))
         asked = [one for one in held.pending if inputs.shows_group(one.group) and inputs.shows_topic(one.topic)]

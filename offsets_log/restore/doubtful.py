@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from offsets_log.coordinator_document import Memory, PartitionPart
-from offsets_log.log_format.partition_log import Segment
+from offsets_log.coordinator_document import Memory
+from offsets_log.rows.lost import Read, lost_until
 from offsets_log.rows.tables import Row
 
 NAME = "doubtful"
@@ -18,25 +18,9 @@ def doubtful_rows(offsets: Sequence[Row], memory: Memory, damages: Sequence[Row]
         offsets: rows of ``compact``.
         damages: rows of pieces that could not be read.
     """
-    lost: dict[int | None, int] = {}
-    for part in memory.parts:
-        partition = part.log.offsets_partition
-        lost[partition] = max([*_lost_until(part, damages), lost.get(partition, -1)])
+    lost = lost_until((Read(part.log, part.found, part.state.end_offset) for part in memory.parts), damages)
     return [
         row | {"missing_until": until}
         for row in offsets
         if (until := lost[row["offsets_partition"]]) > (-1 if row["record_offset"] is None else row["record_offset"])
     ]
-
-
-def _lost_until(part: PartitionPart, damages: Sequence[Row]) -> Iterator[int]:
-    """Yield the last record offset of each piece that is lost; the log's end if it is not told."""
-    yield from (missing.last_offset for missing in part.found.missing if missing.is_lost)
-    for row in damages:
-        if any(_may_be_of(row["file"], segment) for segment in part.log.segments):
-            yield part.state.end_offset if row["record_offset"] is None else row["record_offset"]
-
-
-def _may_be_of(file: str, segment: Segment) -> bool:
-    """Return whether what a file lost may be of a segment: in a text damage need not tell of which file it is."""
-    return segment.file == file or (bool(segment.lines) and segment.file.startswith(f"{file}!"))

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import offsets_log as ol
+from tests.broker.test_damaged import FOLDERS, HERE
 from tests.cli.runs import run
-from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories
+from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories, read_json_lines, unpack_once
 
 
 def told(path: Path, *options: str) -> list[dict[str, object]]:
@@ -22,7 +23,8 @@ def told(path: Path, *options: str) -> list[dict[str, object]]:
 
 def as_told(table: ol.Table) -> list[dict[str, object]]:
     """A table's rows as the command writes them: moments are milliseconds there, raw names only where there are any."""
-    names = [field.name for field in table.to_arrow().schema if not pa.types.is_timestamp(field.type)]
+    fields = table.to_arrow().schema
+    names = [field.name for field in fields if not pa.types.is_timestamp(field.type) and field.name != "doubtful"]
     rows = table.to_arrow().select(names).to_pylist()
     return [{name: value for name, value in row.items() if value is not None or "_base64" not in name} for row in rows]
 
@@ -67,3 +69,28 @@ def test_what_is_wrong_is_an_error_that_a_program_can_catch(tmp_path: Path) -> N
         copy.offsets().to_arrow()
     with pytest.raises(ValueError, match="path"):
         ol.open()
+
+
+@pytest.mark.parametrize("least_bytes", [0, NEVER])
+@pytest.mark.parametrize("name", FOLDERS[::4])
+def test_doubtful_offsets_are_those_of_a_rescue(
+    name: str,
+    least_bytes: int,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+    bulk_from: BulkFrom,
+) -> None:
+    bulk_from(least_bytes)
+    folder = unpack_once(HERE / "damaged.tar.xz", tmp_path_factory, request) / name
+    to = tmp_path / "rescued"
+    run("rescue", folder, "--to", to)
+    file = to / "doubtful.jsonl"
+    expected = read_json_lines(file) if file.exists() else []
+    with ol.open(folder) as copy:
+        rows = copy.offsets().rows()
+    why = "a later record, up to offset {}, may be lost"
+    key = ("group", "topic", "partition")
+    assert [(*map(row.get, key), why.format(row["missing_until"])) for row in expected] == [
+        (*map(row.get, key), row["doubtful"]) for row in rows if row["doubtful"]
+    ]
