@@ -21,7 +21,7 @@ END = ";"
 @click.command(
     "sql",
     epilog="Examples: offsets-log sql /var/lib/kafka/data 'select topic, count(*) from offsets group by 1' · "
-    "offsets-log sql backup.tar.gz -f lost-groups.sql -o csv",
+    "offsets-log sql backup.tar.gz 'from offsets where doubtful is not null' -o csv",
 )
 @reading_options
 @click.option(
@@ -29,9 +29,9 @@ END = ";"
 )
 @output_option(*FORMATS)
 def command(reading: ReadOptions, output: Output, file: IO[str] | None) -> None:
-    """Ask a question in SQL: offsets-log sql PATH "select ... from offsets".
+    """Answer a query in SQL, the last argument; without one it is asked for on a terminal.
 
-    The last argument is the query; without one it is asked for on a terminal. DuckDB answers it (pip install
+    DuckDB answers it (pip install
     'offsets-log[sql]'). Each table is a command's answer, with its columns; only the tables that the query names are
     read. A column X_ms holds milliseconds, and X beside it is a timestamp.
     """
