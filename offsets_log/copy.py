@@ -79,9 +79,16 @@ class Copy:
         return self._table(lambda session: Offsets(session, question), needs=NEEDS, group=group, topic=topic)
 
     @property
+    def problems(self) -> Table:
+        """What was damaged, missing or doubtful, piece by piece."""
+        from offsets_log.questions.problems import Problems
+
+        return self._table(Problems)
+
+    @property
     def tables(self) -> Mapping[str, Callable[[], Table]]:
         """Name of each table in SQL → the question that it is."""
-        return {"offsets": lambda: self.offsets(unstable=True)}
+        return {"offsets": lambda: self.offsets(unstable=True), "problems": lambda: self.problems}
 
     def sql(self, query: str) -> Table:
         """Return the answer of DuckDB (extra ``sql``) to a query of `tables`; only those that it names are read.

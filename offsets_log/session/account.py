@@ -33,7 +33,7 @@ class Account:
         inputs: the inputs that it is about.
         listener: hears all of it.
         advance: call it with a number of bytes read, from any thread.
-        damages: the first pieces that could not be read, as rows.
+        pieces: the first pieces that could not be read: what they are in a word, and as rows.
         corrupt: how many pieces Kafka cannot have written.
         lacking: how many of these are logs of other topics that are missing, or their ends.
         unsupported: how many pieces Kafka may have written in a form that is not known here.
@@ -51,7 +51,7 @@ class Account:
     def __init__(self, inputs: Inputs, stack: ExitStack, listener: Listener) -> None:
         self.damaged_logs: set[int] = set()
         self.torn_logs: set[int] = set()
-        self.damages: list[Row] = []
+        self.pieces: list[tuple[str, Row]] = []
         self.lost: list[Missing] = []
         self.corrupt = 0
         self.lacking = 0
@@ -77,7 +77,7 @@ class Account:
         """Return an account of other inputs: what it reports and counts is not reported and counted by this run."""
         other = copy(self)
         other.inputs, other._scope, other.listener = inputs, inputs.scope, Remarks()
-        other.damages, other.lost, other._quarantine = [], [], None
+        other.pieces, other.lost, other._quarantine = [], [], None
         other.advance = lambda size_bytes: None
         return other
 
@@ -178,13 +178,18 @@ class Account:
             self.lacking += isinstance(damage.error, MissingLogError)
         self.keep(damage)
         self.left_out_bytes += 0 if damage.is_of_content else len(damage.raw)
-        if len(self.damages) < MAX_DAMAGES_KEPT:
-            self.damages.append(problem_row(damage))
+        if len(self.pieces) < MAX_DAMAGES_KEPT:
+            self.pieces.append((_kind(damage), problem_row(damage)))
         count = self.corrupt + self.unsupported
         if self._scope.verbose or count <= DAMAGE_SHOWN:
             self.say(f"{_kind(damage)}: {damage.error}")
         elif count == DAMAGE_SHOWN + 1:
             self.say("more pieces could not be read; -v names them all")
+
+    @property
+    def damages(self) -> list[Row]:
+        """The first pieces that could not be read, as rows."""
+        return [row for _, row in self.pieces]
 
     def keep(self, damage: Damage) -> None:
         """Write a piece that could not be read to the quarantine, if there is one."""

@@ -1,0 +1,62 @@
+"""What was damaged, missing or doubtful, as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import offsets_log as ol
+from tests.cli.runs import batch_of, commit, run
+from tests.conftest import NEVER, BulkFrom
+
+
+def batch(base_offset: int, *groups: str) -> bytes:
+    return batch_of(*(commit(group) for group in groups), first=base_offset)
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """Record offsets 2 and 3 are lost with a segment, and the last batch is damaged."""
+    folder = tmp_path / "__consumer_offsets-7"
+    folder.mkdir()
+    last = bytearray(batch(5, "g2"))
+    last[-1] ^= 1
+    (folder / f"{0:020}.log").write_bytes(batch(0, "g1", "g2"))
+    (folder / f"{4:020}.log").write_bytes(batch(4, "g3") + last)
+    return folder
+
+
+@pytest.mark.parametrize("least_bytes", [0, NEVER])
+def test_every_piece_is_a_row(partition: Path, bulk_from: BulkFrom, least_bytes: int) -> None:
+    bulk_from(least_bytes)
+    with ol.open(partition) as copy:
+        problems = copy.problems
+        rows = problems.rows()
+        assert {row["offsets_partition"] for row in rows} == {7}
+        found = [(row["kind"], row["record_offset"]) for row in rows]
+        assert ("missing", 2) in found
+        assert ("corrupt", 5) in found
+        assert not problems.is_complete
+        assert copy.sql("select count(*) as n from problems").rows() == [{"n": len(rows)}]
+        doubtful = {row["group"]: row["doubtful"] for row in copy.offsets().rows()}
+        assert doubtful.keys() == {"g1", "g2", "g3"}
+        assert None not in doubtful.values()
+
+
+def test_what_follows_the_last_whole_batch_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "__consumer_offsets-7"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(batch(0, "g1") + batch(1, "g2")[:-3])
+    with ol.open(folder) as copy:
+        assert [(row["kind"], row["offsets_partition"]) for row in copy.problems.rows()] == [("tail", 7)]
+
+
+def test_a_sound_copy_has_none(tmp_path: Path) -> None:
+    folder = tmp_path / "__consumer_offsets-7"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(batch(0, "g1", "g2"))
+    assert run("compact", folder).exit_code == 0
+    with ol.open(folder) as copy:
+        assert copy.problems.rows() == []
+        assert copy.problems.is_complete
