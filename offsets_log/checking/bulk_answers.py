@@ -178,6 +178,7 @@ class Coordinators:
             served=lambda: ServedOffsets(
                 offsets.count_of(exists), lambda: self._committed_of(offsets.state), lambda: self._existing(exists)
             ),
+            negative=lambda: self._negative(offsets.state),
             values=lambda: self._served(offsets.state, exists),
         )
 
@@ -200,6 +201,10 @@ class Coordinators:
     def _opened(self, state: ColumnarState) -> list[OffsetAndMetadata]:
         with Scanner() as scanner:
             return list(vl.open_offsets(self.layout, state, scanner))
+
+    def _negative(self, state: ColumnarState) -> list[OffsetAndMetadata]:
+        with Scanner() as scanner:
+            return list(vl.negative_offsets(self.layout, state, scanner))
 
     def _existing(self, exists: npt.NDArray[np.bool_]) -> set[str]:
         """Return the names of groups that exist."""

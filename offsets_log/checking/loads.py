@@ -120,6 +120,7 @@ class Held:
         pending: producer id → the group of each offset in its open transaction.
         opened: returns the offsets of open transactions whole.
         served: returns the served offsets by key.
+        negative: returns the committed offsets below zero.
         values: returns the served offsets whole; None if records after one that ends the load were not replayed.
     """
 
@@ -129,6 +130,7 @@ class Held:
     pending: Mapping[int, Sequence[str]]
     opened: Callable[[], Sequence[OffsetAndMetadata]]
     served: Callable[[], Mapping[GroupTopicPartition, int]]
+    negative: Callable[[], Iterable[OffsetAndMetadata]]
     values: Callable[[], Iterator[OffsetAndMetadata]] | None
 
 
@@ -241,6 +243,7 @@ def _held(state: CoordinatorState, end_offset: int, *, is_whole: bool) -> Held:
         pending=pending,
         opened=lambda: state.pending,
         served=lambda: {value.key: value.committed_offset for value in state.iter_served()},
+        negative=lambda: (value for value in state.committed if value.committed_offset < 0),
         values=state.iter_served if is_whole else None,
     )
 

@@ -1,8 +1,8 @@
-"""Find offsets in doubtful states: waiting for the marker of an open transaction, or deleted and about to return."""
+"""Find unusual offsets: of open transactions, deleted and about to return, or below zero."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from offsets_log.checking.findings import DOUBT, NOTE, Finding
@@ -12,7 +12,7 @@ from offsets_log.data_directory.transactions import HANGING, outcome_in_words
 from offsets_log.events import Event
 from offsets_log.log_format.batch import UNTOLD_PRODUCER_ID
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.replay.partial import GroupTopicPartition
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.tables import Row
 from offsets_log.words import counted
@@ -195,3 +195,19 @@ class BuriedOffsets:
                 place=min(places, key=lambda place: place.record_offset or 0),
                 detail={"offsets": len(places)},
             )
+
+
+# --------------------------------------------------------------------------------- offsets below zero
+
+
+def below_zero(values: Iterable[OffsetAndMetadata]) -> Iterator[Finding]:
+    """Yield a note for each committed offset below zero (``DD-6``), in the log's order."""
+    for value in sorted(values, key=lambda value: value.record_offset):
+        yield Finding(
+            severity=NOTE,
+            rule="DD-6",
+            problem=f"the committed offset of {value.topic}-{value.partition} is {value.committed_offset}: consumers "
+            "take one below zero for none",
+            place=FindingPlace(record_offset=value.record_offset, group=value.group),
+            detail={"topic": value.topic, "partition": value.partition, "committed_offset": value.committed_offset},
+        )

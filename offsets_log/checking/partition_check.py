@@ -8,7 +8,7 @@ from offsets_log.broker.loading import ReplayInBulk
 from offsets_log.broker.shutdowns import outcomes_by_shutdown
 from offsets_log.checking.findings import SEVERITIES, Finding
 from offsets_log.checking.loads import DryRun, Load, dry_run, judged
-from offsets_log.checking.offsets import BuriedOffsets, OpenTransactions
+from offsets_log.checking.offsets import BuriedOffsets, OpenTransactions, below_zero
 from offsets_log.checking.watched import Watched
 from offsets_log.data_directory.decisions import Outcomes
 from offsets_log.events import EVERYTHING, LogEvent, Until, pieces
@@ -148,6 +148,7 @@ class PartitionCheck:
             *names.colliding_names(),
             *self._run.beyond_buffer(),
             *self._transactions.findings(now_ms, self._run, told),
+            *below_zero(self._run.held[self.releases[-1].profile].negative() if self._run.held else ()),
             *layout.tails,
             layout.size(),
         )

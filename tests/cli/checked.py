@@ -62,8 +62,8 @@ def pair(record_type: int, key: Json, version: int | None = None, value: Json | 
     )
 
 
-def commit(group: str, topic: str = "t", *, record_type: int = 1) -> tuple[bytes, Any]:
-    value = {"offset": 1, "metadata": "", "commit_timestamp": 1000}
+def commit(group: str, topic: str = "t", *, record_type: int = 1, offset: int = 1) -> tuple[bytes, Any]:
+    value = {"offset": offset, "metadata": "", "commit_timestamp": 1000}
     if record_type == 1:
         value |= {"leader_epoch": -1}
     return pair(record_type, {"group": group, "topic": topic, "partition": 0}, 3 if record_type else 0, value)

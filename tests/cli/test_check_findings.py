@@ -64,6 +64,24 @@ def test_a_transaction_older_than_any_may_be_is_doubtful() -> None:
     assert (old["severity"], old["detail"]["age_ms"]) == ("doubt", LONGEST_TRANSACTION_MS + 1)
 
 
+@pytest.mark.parametrize("is_bulk", [False, True], ids=["by record", "in bulk"])
+def test_committed_offsets_below_zero_are_notes(tmp_path: Path, bulk_from: BulkFrom, is_bulk: bool) -> None:
+    """``DD-6``: those that are stored still, each with its record; they are no damage."""
+    batches = [
+        batch(commit(G, "gone", offset=-7), commit(G, "u", offset=-1001), commit(G, "v"), commit(G, "gone")),
+        batch(commit(G, "w", offset=-1), first=4),
+    ]
+    bulk_from(0 if is_bulk else NEVER)
+    document = check(write(tmp_path, batches), "--loads-on", "4.3.0", status=0)
+    found = findings(document, rule="DD-6")
+    told = [(row["severity"], row["group"], row["record_offset"], row["detail"]) for row in found]
+    assert told == [
+        ("note", G, 1, {"topic": "u", "partition": 0, "committed_offset": -1001}),
+        ("note", G, 4, {"topic": "w", "partition": 0, "committed_offset": -1}),
+    ]
+    assert "u-0 is -1001" in run(tmp_path, "-o", "table").stdout
+
+
 def test_a_marker_ends_a_transaction_and_a_tombstone_its_offset(tmp_path: Path) -> None:
     """``J-10``, ``J-12``, ``J-13``."""
     batches = [

@@ -132,6 +132,18 @@ def open_offsets(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iter
     return offsets_at(layout, state, scanner, find(state).pending[:, [2, 3, 1, 1]])
 
 
+def negative_offsets(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterator[OffsetAndMetadata]:
+    """Return the committed offsets below zero; of all others only the number is read."""
+    places = committed_places(state, find(state))
+    is_plain = places[:, 0] != a.SLOW_PATH
+    copied, table = scanner.gather(layout, places[is_plain, :2])
+    numbers, _ = offset_reader().read(copied, table, ga.VALUE)
+    is_asked = ~is_plain
+    is_asked[is_plain] = numbers[:, OFFSET] < 0
+    found = offsets_at(layout, state, scanner, places[is_asked])
+    return (value for value in found if value.committed_offset < 0)
+
+
 def finish(
     layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_groups: bool = True, with_offsets: bool = True
 ) -> CoordinatorState:
