@@ -26,6 +26,7 @@ from offsets_log.disk.folder import (
     matters_in,
     never_a_segment,
 )
+from offsets_log.disk.links import dead_links, leads_up
 from offsets_log.disk.local import (
     Place,
     contents_of,
@@ -238,6 +239,9 @@ class Finder:
             is_named: whether the user named it directly, not by a glob; then it is read even if a broker is about to
                 delete or move it.
         """
+        if depth and leads_up(path):
+            self.notes.append(f"{path} is left out: it leads back to a directory that it lies in")
+            return
         folder = self._folder_at(path)
         parsed = DirectoryName.parse(folder.name)
         if parsed.is_offsets and not self._is_asked_for(parsed, folder.shown_path, is_named):
@@ -251,17 +255,12 @@ class Finder:
             return
         if depth == 0 or not parsed.is_foreign:
             self._add_listed(path, folder, names)
-            self.notes += [f"{folder.shown(name)} is left out: it leads to no file" for name in broken if matters(name)]
+            self.notes += dead_links(path, folder, broken)
         if PARTITION_METADATA in names:
             self._add_metadata(parsed, self._opener(path / PARTITION_METADATA))
         if parsed.is_offsets:
             return
         below = [(path / name, DirectoryName.parse(name)) for name in directories]
-        self.notes += [
-            f"{folder.shown(name)} is left out: it leads to no directory"
-            for name in broken
-            if DirectoryName.parse(name).is_offsets
-        ]
         own = {name: self._opener(path / name) for name in names if name in IN_DATA_DIRECTORY}
         is_new = real_path(path) not in self._walked
         self._walked.add(real_path(path))

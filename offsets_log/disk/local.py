@@ -238,7 +238,7 @@ def modified_ms(path: Path) -> int:
 
 
 def list_directory(path: Place) -> tuple[list[str], list[str], list[str]]:
-    """Return the sorted names in a directory, links followed: files, directories, and what is neither.
+    """Return the sorted names in a directory, links followed: files, directories, and what leads to neither.
 
     Raises InputError.
     """
@@ -249,7 +249,12 @@ def list_directory(path: Place) -> tuple[list[str], list[str], list[str]]:
     others: list[str] = []
     with input_errors(path), os.scandir(path) as entries:
         for entry in entries:
-            kind = directories if entry.is_dir() else files if entry.is_file() else others
+            try:
+                kind = directories if entry.is_dir() else files if entry.is_file() else others
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                kind = others
             kind.append(entry.name)
     return sorted(files), sorted(directories), sorted(others)
 

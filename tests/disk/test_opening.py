@@ -212,6 +212,29 @@ def test_open_logs_links_to_nothing_are_told(tmp_path):
         assert len([note for note in disk.notes if "leads to no" in note]) == 2
 
 
+def test_open_logs_links_in_a_circle_are_one_message(tmp_path):
+    partition(tmp_path, 3, {name(0): segment(0)})
+    for link, to in (("a", "b"), ("b", "c"), ("c", "a"), ("__consumer_offsets-4", "__consumer_offsets-4")):
+        (tmp_path / link).symlink_to(to)
+    with open_logs([str(tmp_path)]) as disk:
+        assert offsets(disk.logs[0]) == [0]
+        (note,) = disk.notes
+        assert "a, " in note
+        assert note.endswith("and 1 more: left out, these links lead in a circle")
+
+
+@pytest.mark.parametrize("to", [".", "../.."])
+def test_open_logs_link_to_a_directory_above_is_one_message(tmp_path, to):
+    log = tmp_path / "a" / "b"
+    partition(log, 3, {name(0): segment(0)})
+    (tmp_path / "a" / "loop").symlink_to(to)
+    with open_logs([str(tmp_path)]) as disk:
+        assert [offsets(one) for one in disk.logs] == [[0]]
+        assert [note for note in disk.notes if "loop" in note] == [
+            f"{tmp_path}/a/loop is left out: it leads back to a directory that it lies in"
+        ]
+
+
 def test_open_logs_path_that_is_not_utf8_is_shown_as_text(tmp_path):
     directory = partition(tmp_path / os.fsdecode(b"caf\xe9"), 3, {name(0): segment(0)})
     with open_logs([str(directory)]) as disk:
