@@ -35,15 +35,17 @@ class KeyOptions:
 @click.command(
     "where",
     epilog="Examples: offsets-log where billing audit --partitions 50 · "
+    "offsets-log where billing /var/lib/kafka/data · "
     "printf 'billing\\naudit\\n' | offsets-log where - · offsets-log where --of /var/lib/kafka/data",
 )
-@click.argument("groups", metavar="[GROUP...]", nargs=-1)
+@click.argument("groups", metavar="[GROUP...] [PATH]", nargs=-1)
 @click.option(
     "--partitions",
     "--offsets-topic-partitions",
     metavar="N",
     type=click.IntRange(min=1),
-    help=f"How many partitions __consumer_offsets has; by default {DEFAULT_PARTITIONS}, which is then said.",
+    help="How many partitions __consumer_offsets has; by default what PATH shows, by the cluster's metadata, the "
+    f"checkpoints or the groups in it, else {DEFAULT_PARTITIONS}, which is then said.",
 )
 @click.option(
     "--of",
@@ -99,7 +101,8 @@ def command(
     """Show which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
 
     With - in place of GROUP, group names are read from standard input, one per line, split at line feeds only: nothing
-    is stripped, and an empty line is the empty group. The answers keep this order.
+    is stripped, and an empty line is the empty group. The answers keep this order. PATH, an existing one with a / in
+    it, is a copy that shows how many partitions there are.
 
     --of reads the log and lists the groups that a load of these partitions gives by the rules of --profile, with what
     each would lose if the partitions were lost. GROUP chooses some of them. If other replicas are in sync, losing one
@@ -116,6 +119,8 @@ def command(
 
     if sent.keys and (groups or of):
         raise click.UsageError("--key asks for a topic's partition: give no group and no --of beside it")
+    copies = () if of else tuple(path for path in groups if os.sep in path and Path(path).exists())
+    groups = tuple(group for group in groups if group not in copies)
     if not groups and not of and not sent.keys:
         raise click.UsageError("give groups, - to read them from standard input, --of DIR or --key K")
     if sent.topic_partitions is not None and not sent.keys:
@@ -129,6 +134,9 @@ def command(
             reading = ReadOptions(paths=of, partitions=partitions, quiet=quiet)
             _check_order(of, groups)
             _write_of(reading, output, {group for group, _ in asked} if groups else None, profile)
+            return
+        if copies:
+            _write_by_copy(ReadOptions(paths=copies, partitions=partitions, quiet=quiet), asked, output)
             return
         with destination(output) as stream:
             write_rows(
@@ -151,6 +159,22 @@ def _check_order(of: tuple[str, ...], groups: tuple[str, ...]) -> None:
             f"{shlex.quote(absent)}",
             file=absent,
         )
+
+
+def _write_by_copy(reading: ReadOptions, asked: Iterator[Question], output: Output) -> None:
+    """Write the partitions of groups by as many partitions as a copy shows."""
+    from cli.output import chosen_format, destination, write_rows
+    from cli.session import open_session
+    from offsets_log.investigate.where import WHERE_COLUMNS
+
+    with open_session(reading, output) as session:
+        shown, shown_by = session.inputs.count_shown
+        if shown:
+            session.account.say(f"__consumer_offsets has {counted(shown, 'partition')}, as {shown_by}")
+        by_copy = ((group, count or shown or None) for group, count in asked)
+        with destination(output, session.inputs.files) as stream:
+            names = [column.name for column in WHERE_COLUMNS]
+            write_rows(stream, _answered(by_copy, reading.quiet), names, chosen_format(output))
 
 
 def _answered(asked: Iterator[Question], quiet: bool) -> Iterator[Row]:

@@ -90,6 +90,22 @@ def test_what_it_assumes_is_said(arguments: tuple[object, ...], stdin: bytes, to
     assert told is None or told in result.stderr
 
 
+def test_a_copy_shows_how_many_partitions_there_are(tmp_path: Path) -> None:
+    """By the cluster's metadata beside the log, else by its groups; an option counts more; a name is no copy."""
+    by_metadata, by_groups = str(SAMPLE.parents[2] / "kafka-4.3-data-directory"), SAMPLE.parent
+    for copy, count, words in ((by_metadata, 8, "the cluster's metadata says"), (by_groups, 4, "the groups here show")):
+        result = run("billing", copy)
+        assert list(json_lines(result.stdout)) == list(json_lines(run("billing", "--partitions", count).stdout))
+        assert f"{count} partitions, as {words}" in result.stderr
+        assert run("-", copy, stdin=b"billing\n").stdout == result.stdout
+    assert run("billing", by_metadata, "--partitions", 5).stdout == run("billing", "--partitions", 5).stdout
+    lone = tmp_path / "__consumer_offsets-0"
+    lone.mkdir()
+    (lone / "00000000000000000000.log").write_bytes(b"")
+    assert "assuming that __consumer_offsets has 50" in run("billing", lone).stderr
+    assert run(by_metadata).exit_code == 2
+
+
 def test_partitions_of_the_keys_topic_have_an_option_of_their_own() -> None:
     (row,) = json_lines(run("--key", "k", "--topic-partitions", 7).stdout)
     assert [row] == list(json_lines(run("--key", "k", "--partitions", 7).stdout)), "the older spelling"
