@@ -58,15 +58,14 @@ def command(
     from cli.json_lines import answer_lines
     from cli.members import parsed_members, parsed_topics, shown_partitions
     from cli.output import chosen_format, destination, write_rows
-    from cli.terminal import say
+    from cli.terminal import say_of_release
     from offsets_log.rebalance.assignors import ASSIGNORS
     from offsets_log.rebalance.assignors.assignor import Metadata, Subscription, rules_of
     from offsets_log.rebalance.cases import assignment_answer
     from offsets_log.rebalance.rows import ASSIGN_COLUMNS, ROUND_COLUMNS
 
     rules = rules_of((kafka or NEWEST).version)
-    for words in kafka.doubts if kafka else ():
-        say(words)
+    say_of_release(kafka)
     if source not in (None, "-") or (source is None) == (not members):
         raise click.UsageError("give either --members and --topics, or - for questions on standard input")
     if source is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
@@ -97,6 +97,7 @@ def command(
     """
     from cli.output import chosen_format, destination
     from cli.session import open_session
+    from cli.terminal import say_of_release
     from offsets_log.checking.report import report
     from offsets_log.replay.releases import known_releases
     from offsets_log.restore.doubts import of_hanging
@@ -129,8 +130,10 @@ def command(
         scala, java = ({row["offsets_partition"] for row in found.failing({name})} for name in (SCALA, JAVA))
         if not asked and scala != java:
             session.account.say(RANGES)
-        for words in _of_releases(asked.values()):
-            session.account.say(words)
+        for release in asked.values():
+            say_of_release(release.asked)
+            if (other := release.other_coordinator) is not None:
+                session.account.say(_coordinator_in_words(release, other))
         if any(check.log.offsets_partition is not None for check in checks):
             session.account.say(_partitions_in_words(found.partitions))
         else:
@@ -211,14 +214,6 @@ def _of_all_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:
         if releases and load["ok"] is False and load["served"] == "all":
             name = partition_name(load["offsets_partition"])
             yield f"offsets partition {name}: {', '.join(releases)} logs that the load failed, and serves all of it"
-
-
-def _of_releases(asked: Iterable[Release]) -> Iterator[str]:
-    """Yield what users should know of the releases that they asked for."""
-    for release in asked:
-        yield from release.asked.doubts
-        if (other := release.other_coordinator) is not None:
-            yield _coordinator_in_words(release, other)
 
 
 def _coordinator_in_words(release: Release, other: str) -> str:

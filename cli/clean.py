@@ -154,6 +154,7 @@ def run(
 ) -> None:
     """Run the command on a machine; the other arguments are its parameters."""
     from cli.session import open_session
+    from cli.terminal import say_of_release
     from offsets_log.cleaner.offset_map import OffsetMap
     from offsets_log.cleaner.result import CLEAN_COLUMNS
 
@@ -168,8 +169,7 @@ def run(
         raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
     with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         _tell_of_others(session, settings)
-        for words in broker.doubts:
-            session.account.say(words)
+        say_of_release(broker)
         place = None if asked.to is None else machine.place(session, asked.to, stack)
         folders = PartitionFolders(place, asked.topic_id)
         rounds = machine.rounds(session, round_settings)

@@ -91,6 +91,7 @@ def command(
     Exit status 3 if something was left out, is undecodable or is missing.
     """
     from cli.session import open_session
+    from cli.terminal import say_of_release
     from offsets_log.repairing.result import REPAIR_COLUMNS
 
     asked.check_target()
@@ -99,8 +100,7 @@ def command(
     with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         session.account.tells_brokers = True
         folders = PartitionFolders(None if asked.to is None else place_here(session, asked.to, stack), asked.topic_id)
-        for words in drop_unloadable.asked.doubts if drop_unloadable else ():
-            session.account.say(words)
+        say_of_release(drop_unloadable.asked if drop_unloadable else None)
         repairing = _Repairing(session, drop_unloadable, folders)
         rows = [repairing.repair(folders.of_topic(log, session)) for log in session.inputs.logs]
         folders.write_beside(session.account)

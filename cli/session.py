@@ -13,10 +13,11 @@ from typing import Any
 import click
 
 from cli.options import Output, ReadOptions
-from cli.terminal import EXIT_ERROR, Terminal, fail
+from cli.terminal import EXIT_ERROR, Terminal, fail, say_of_release
 from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.writer import ensure_place
 from offsets_log.errors import OffsetsLogError
+from offsets_log.release_names import release_asked
 from offsets_log.session.session import Session, opened_session
 
 
@@ -46,6 +47,8 @@ def open_session(
             if output is not None and output.to not in (None, "-"):
                 refuse_inside_inputs(output.to, (), session.inputs.files)
                 ensure_place(output.to, session.inputs.files)
+            if reading.kafka is not None:
+                say_of_release(release_asked(".".join(map(str, reading.kafka))))
             for words in _of_ending(output):
                 listener.say(words)
             yield session

@@ -12,6 +12,7 @@ import click
 from cli.progress import progress
 from offsets_log.disk import asking
 from offsets_log.errors import OffsetsLogError
+from offsets_log.release_names import AskedRelease
 from offsets_log.session.listener import BYTES, LONG_BYTES, Advance
 from offsets_log.words import visible
 
@@ -51,6 +52,12 @@ def say(words: str) -> None:
 
 
 asking.tell = say
+
+
+def say_of_release(asked: AskedRelease | None) -> None:
+    """Say, also to those who asked for quiet, if an answer is by the rules of another release than the asked one."""
+    for words in () if asked is None else asked.doubts:
+        say(words)
 
 
 def fail(error: OffsetsLogError) -> NoReturn:

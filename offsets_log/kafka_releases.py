@@ -21,7 +21,12 @@ Version = tuple[int, ...]
 
 Changes = Mapping[str, Any]
 
-_NAME = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(-java)?")
+_NUMBER = r"[0-9]{1,9}"
+BEFORE_RELEASE = re.compile(r"-(?i:snapshot|rc[0-9]{1,3})")
+"""How the name of a build ends that is not released yet."""
+_NAME = re.compile(
+    rf"({_NUMBER})(?:\.({_NUMBER})(?:\.({_NUMBER}))?(?:\.({_NUMBER}))?)?(?:-java|{BEFORE_RELEASE.pattern})?"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +346,7 @@ ROWS: tuple[KafkaRelease, ...] = (
 
 
 def version_of(name: str) -> Version:
-    """Return the four numbers of ``X.Y``, ``X.Y.Z`` or ``0.X.Y.Z``, whatever is asked for by ``-java``.
+    """Return the four numbers of ``X``, ``X.Y``, ``X.Y.Z`` or ``0.X.Y.Z``, whatever follows: ``-java``, ``-rc1``.
 
     Raises:
         ValueError: it is no release's name.

@@ -1,13 +1,14 @@
 """Releases that users name: which row of the table one has, and which never were.
 
-One that is newer than all is answered as the newest that is known, and its name then says so.
+One that is newer than all is answered as the newest that is known, a build before a release (``4.4.0-rc1``) as that
+release, and its name then says so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from offsets_log.kafka_releases import NEWEST, OLDEST, TABLE, KafkaRelease, Version, row_of, version_of
+from offsets_log.kafka_releases import BEFORE_RELEASE, NEWEST, OLDEST, TABLE, KafkaRelease, Version, row_of, version_of
 
 NOT_VERIFIED = "not verified"
 """Stands in verdicts by the rules of another release than the one that was asked for."""
@@ -20,7 +21,7 @@ class AskedRelease:
     Attributes:
         name: the name that was asked for.
         is_preview: whether its preview of the Java coordinator is meant.
-        is_verified: false if it is newer than what is known of its line, or of all.
+        is_verified: false if it is newer than what is known of its line, or of all, or a build before a release.
     """
 
     name: str
@@ -41,15 +42,16 @@ class AskedRelease:
     @property
     def doubts(self) -> list[str]:
         """A sentence for the user if it is not verified."""
-        newer = f"{self.name} is newer than the releases that are known here"
-        return [] if self.is_verified else [f"{newer}: it is answered as {self.row.name}, {NOT_VERIFIED}"]
+        is_build = BEFORE_RELEASE.search(self.name) is not None
+        what = "a build before a release" if is_build else "newer than the releases that are known here"
+        return [] if self.is_verified else [f"{self.name} is {what}: it is answered as {self.row.name}, {NOT_VERIFIED}"]
 
 
 def release_asked(name: str, *, previews: bool = False) -> AskedRelease:
     """Return the release ``X.Y`` or ``X.Y.Z``; ``-java`` asks for the Java coordinator's preview in 3.7 to 3.9.
 
-    A line that is newer than all, and a patch release beyond the known ones of its line, has the rules of the row
-    before it, not verified.
+    ``X`` alone is one if it is newer than all that are known. A line that is newer than all, a patch release beyond the
+    known ones of its line, and a build before a release have the rules of the row at or before them, not verified.
 
     Args:
         previews: whether a preview may be asked for.
@@ -61,6 +63,8 @@ def release_asked(name: str, *, previews: bool = False) -> AskedRelease:
     row = row_of(version)
     known = max((version_of(one.until or one.name) for one in TABLE if one.line == version[:2]), default=None)
     is_new = known is None and version > NEWEST.version
+    if "." not in name and not is_new:
+        known = None
     has_preview = previews and row.scala is not None and row.java is not None
     if version < OLDEST.version or (known is None and not is_new) or (is_preview and not has_preview):
         also = "; 3.7-java to 3.9-java are previews of the Java coordinator" if previews else ""
@@ -68,7 +72,8 @@ def release_asked(name: str, *, previews: bool = False) -> AskedRelease:
             f"{name!r} is no release of Kafka: there are {lines_in_words()}, and what is newer is answered as "
             f"{NEWEST.name}, {NOT_VERIFIED}{also}"
         )
-    return AskedRelease(name, version, is_preview, known is not None and version <= known)
+    is_verified = known is not None and version <= known and not BEFORE_RELEASE.search(name)
+    return AskedRelease(name, version, is_preview, is_verified)
 
 
 def lines_in_words() -> str:

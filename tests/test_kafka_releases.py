@@ -62,7 +62,9 @@ def test_every_row_gives_each_room_its_rules() -> None:
         ("2.8.3", "2.8.2", False), ("3.9.3", "3.9.2", False), ("4.3.2", "4.3.1", False),
         ("99.99.99", NEWEST.name, False), (f"{NEWEST.name}.9", NEWEST.name, False),
         (f"{NEWEST.line[0]}.{NEWEST.line[1] + 1}", NEWEST.name, False),
-        (f"{NEWEST.line[0] + 1}.0.1", NEWEST.name, False),
+        (f"{NEWEST.line[0] + 1}.0.1", NEWEST.name, False), (f"{NEWEST.line[0] + 1}", NEWEST.name, False),
+        (f"{NEWEST.name}.0-SNAPSHOT", NEWEST.name, False), (f"{NEWEST.name}-rc1", NEWEST.name, False),
+        ("4.3.1-RC0", "4.3.1", False), ("99.0-SNAPSHOT", NEWEST.name, False),
     ],
 )  # fmt: skip
 def test_a_name_finds_the_last_row_before_it_and_says_if_that_is_not_verified(
@@ -76,7 +78,24 @@ def test_a_name_finds_the_last_row_before_it_and_says_if_that_is_not_verified(
 
 
 @pytest.mark.parametrize(
-    "name", ["0.8.1", "0.12", "1.2", "2.9", "3.10", "3.99", "4.four", "4", "", "x", "3.7-java", "4.4.0.0.0"]
+    "name",
+    [
+        "0.8.1",
+        "0.12",
+        "1.2",
+        "2.9",
+        "3.10",
+        "3.99",
+        "4.four",
+        "4",
+        "",
+        "x",
+        "3.7-java",
+        "4.4.0.0.0",
+        "4-rc1",
+        "4.4-rc",
+        "٤.٤",
+    ],
 )
 def test_a_name_of_a_release_that_never_was_is_refused(name: str) -> None:
     """A line that is older than the newest and not in the table was left out by Kafka."""
@@ -147,6 +166,8 @@ def test_every_command_says_that_a_newer_release_is_not_verified(words: tuple[st
     assert told in result.stderr
     assert told not in expected.stderr
     assert result.stdout == expected.stdout
+    if words[0] != "assign":
+        assert told in run(*words, "-q").stderr
     for other in ("3.10", "4.four"):
         assert run(*(other if word == "99.1" else word for word in words)).exit_code == 2
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.writer import atomic_directory
-from offsets_log.release_names import release_asked
 from offsets_log.session.account import Account
 from offsets_log.session.engine import Engine
 from offsets_log.session.inputs import Inputs
@@ -68,18 +67,13 @@ def begun_session(inputs: Inputs, listener: Listener, stack: ExitStack, needs: S
     """Return a session over opened inputs, as `opened_session`; what it opens is closed with the stack."""
     account = Account(inputs, stack, listener)
     inputs.check(needs)
-    for words in (*inputs.notes, *_of_release(inputs.scope)):
+    for words in inputs.notes:
         account.say(words)
     for damage in inputs.damages:
         account.on_damage(damage)
     for absent in inputs.absent:
         account.tell(absent)
     return Session(inputs, account, Engine(inputs, account))
-
-
-def _of_release(scope: Scope) -> list[str]:
-    """Return what users should know of the release that they say wrote the log."""
-    return [] if scope.kafka is None else release_asked(".".join(map(str, scope.kafka))).doubts
 
 
 def opened_inputs(
