@@ -87,6 +87,7 @@ def make_document(found: ReportInput, **about: Any) -> Row:
         | {
             "profile": found.memory.profile.name,
             "groups": sum(row["type"] is not None for row in groups),
+            "groups_that_only_wrote": sum(row["type"] is None for row in groups),
             "offsets": len(served),
             "records": sum(row["records"] for row in found.writers),
             "size_bytes": sum(row["size_bytes"] for row in partitions),

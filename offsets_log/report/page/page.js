@@ -122,7 +122,7 @@ function showChoice(names) {
     const some = names.filter((name) => name.toLowerCase().includes(wanted));
     found.replaceChildren(...some.slice(0, SUGGESTIONS).map((name) => element("button",
       {type: "button", class: "suggestion", click: () => choose(name)}, shownName(name))),
-      some.length > SUGGESTIONS ? `and ${shownNumber(some.length - SUGGESTIONS)} more` : "");
+      `${shownNumber(Math.min(some.length, SUGGESTIONS))} of ${shownNumber(some.length)} groups with something to plot`);
   };
   search.addEventListener("input", suggest);
   suggest();
@@ -135,11 +135,18 @@ function namesByCommits(table) {
   return [...new Set(rows.map((row) => row[group]))].filter((name) => LINES.has(name));
 }
 
+/* The rows of groups of which something is known: that they exist by their type, that they wrote by their bytes. */
+function groupsWith(column) {
+  const {columns, rows} = DATA.tables.groups, at = columns.indexOf(column);
+  return {columns, rows: rows.filter((row) => row[at] !== null && row[at] !== undefined)};
+}
+
 function showTables() {
-  const {groups, transactions, partitions} = DATA.tables;
-  section("groups", new DataTable(groups, {shown: GROUP_COLUMNS, choose}).made);
-  section("writers", new DataTable(groups, {shown: WRITER_COLUMNS, order: ["bytes", true], choose}).made);
-  section("rebalances", new DataTable(groups, {shown: REBALANCE_COLUMNS, order: ["rebalances", true], choose}).made);
+  const {transactions, partitions} = DATA.tables;
+  section("groups", new DataTable(groupsWith("type"), {shown: GROUP_COLUMNS, choose}).made);
+  section("writers", new DataTable(groupsWith("bytes"), {shown: WRITER_COLUMNS, order: ["bytes", true], choose}).made);
+  section("rebalances", new DataTable(groupsWith("rebalances"),
+    {shown: REBALANCE_COLUMNS, order: ["rebalances", true], choose}).made);
   section("transactions", new DataTable(transactions, {searched: "groups"}).made);
   section("partitions", new DataTable(partitions).made);
 }
