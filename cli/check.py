@@ -191,18 +191,21 @@ def _of_nothing_left(session: Session, checks: Sequence[PartitionCheck]) -> Iter
 
 
 def _of_nothing_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:
-    """Yield a sentence for each load that comes to its end and serves nothing of what is here."""
+    """Yield a sentence for each load that comes to its end and serves nothing of what is here; one for those alike."""
     from offsets_log.rows.tables import partition_name
 
+    alike: dict[str, dict[str, None]] = {}
     for load in loads:
         releases = [name for name in load["releases"] if name in judged]
         if releases and load["ok"] and load["served"] == "nothing":
-            name = partition_name(load["offsets_partition"])
             when = f", after a stop that was {load['shutdown']}," if load["shutdown"] else ""
-            yield (
-                f"offsets partition {name}: on {', '.join(releases)} the load{when} does not fail, but nothing is "
+            words = (
+                f"on {', '.join(releases)} the load{when} does not fail, but nothing is "
                 "served of what can be read here" + (f": {load['problem']}" if load["problem"] else "")
             )
+            alike.setdefault(words, {})[partition_name(load["offsets_partition"])] = None
+    for words, names in alike.items():
+        yield f"offsets partition{'s' if len(names) > 1 else ''} {', '.join(names)}: {words}"
 
 
 def _of_all_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:

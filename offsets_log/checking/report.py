@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from offsets_log.checking.findings import DAMAGE, DOUBT
@@ -63,6 +63,26 @@ class Report:
         ]
 
 
+STARTS = "ST-"
+"""How rules of a broker's start begin."""
+
+
+def _joined(findings: Iterable[Row]) -> list[Row]:
+    """Return findings with those of several partitions about one file, which a broker's start meets once, as one."""
+    joined: dict[Hashable, list[Row]] = {}
+    for place, row in enumerate(findings):
+        is_of_start = str(row["rule"]).startswith(STARTS)
+        about = (row["rule"], row["file"], row["problem"], tuple(row["releases"] or ())) if is_of_start else place
+        joined.setdefault(about, []).append(row)
+    return [
+        rows[0]
+        | {"offsets_partition": None, "detail": {"offsets_partitions": [row["offsets_partition"] for row in rows]}}
+        if len(rows) > 1
+        else rows[0]
+        for rows in joined.values()
+    ]
+
+
 def report(
     checks: Sequence[PartitionCheck],
     releases: tuple[Release, ...],
@@ -94,12 +114,12 @@ def report(
         releases,
         count,
         loads=[load.row(check.log.offsets_partition) for check in checks for load in check.loads],
-        findings=[
+        findings=_joined(
             finding.row(check.log.offsets_partition)
             for check in checks
             for finding in check.findings(count, now_ms, outcomes)
             if finding.place.group is None or keep_group(finding.place.group)
-        ]
+        )
         + [missing_finding(missing).row(missing.offsets_partition) for missing in absent]
         + [row for row in more if row["group"] is None or keep_group(row["group"])],
     )

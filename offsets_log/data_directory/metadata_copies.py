@@ -282,7 +282,10 @@ class Clusters:
         return [*self._same_places(), *self._other_batches()]
 
     def _same_places(self) -> Iterator[str]:
-        """Yield directories of one broker that hold the same partitions, which no broker's do."""
+        """Yield directories of one broker that both hold the cluster's metadata and other partitions, as none do.
+
+        Where one alone holds the metadata, they are one broker's, which does not start over them (``ST-8``).
+        """
         held: dict[int, set[TopicPartition]] = {}
         for copy in self._partitions:
             held.setdefault(id(copy.above), set()).add((copy.topic, copy.partition))
@@ -295,8 +298,8 @@ class Clusters:
             if one.meta.directory_id is not None and one.meta.directory_id == other.meta.directory_id:
                 continue  # copies of one directory
             both = held.get(id(one.directory.files), set()) & held.get(id(other.directory.files), set())
-            both.discard((CLUSTER_METADATA, 0))
-            if both:
+            if (CLUSTER_METADATA, 0) in both and len(both) > 1:
+                both.discard((CLUSTER_METADATA, 0))
                 topic, partition = min(both)
                 yield (
                     f"{one.directory.shown_path} and {other.directory.shown_path} are of broker {one.node_id} of "

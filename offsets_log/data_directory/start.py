@@ -14,7 +14,7 @@ References: ``MetaPropertiesEnsemble.java``, ``KafkaRaftServer.scala``, ``LogMan
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,21 @@ from offsets_log.data_directory.checkpoints import (
     decode_leader_epoch_checkpoint,
     decode_offset_checkpoint,
 )
-from offsets_log.data_directory.directory import DataDirectory, Opener, identify
+from offsets_log.data_directory.directory import DataDirectory, identify
 from offsets_log.data_directory.identity import MetaProperties, decode_partition_metadata, decode_quorum_state
+from offsets_log.data_directory.start_folders import (
+    JAVA_LONG,
+    METADATA_FOLDER,
+    Check,
+    Directories,
+    files_of_none,
+    folders_of_none,
+    is_of_kraft,
+    partition_of,
+    same_partitions,
+    topic_id_in,
+    unknown_replica,
+)
 from offsets_log.data_directory.texts import lines_of
 from offsets_log.errors import CorruptFileError, Damage, OffsetsLogError
 from offsets_log.log_format.file_names import (
@@ -40,7 +53,6 @@ from offsets_log.log_format.file_names import (
 )
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.segment import Buffer, iter_batches
-from offsets_log.messages.internal_topics import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from offsets_log.data_directory.metadata_log import MetadataReplay
@@ -48,15 +60,10 @@ if TYPE_CHECKING:
 Version = tuple[int, ...]
 FIRST_KRAFT = (3, 3)
 """The first release whose brokers may run without ZooKeeper in production."""
-METADATA_FOLDER = f"{CLUSTER_METADATA}-0"
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
-INDEX_CACHE = "remote-log-index-cache"
 RESERVED_IDS = 100
 """How many of the lowest directory ids name no directory (``DirectoryId.java``)."""
 
-_LEFTOVER = re.compile(r"\S+-\S+\.\S+-(?:delete|future|stray)")
-_NUMBERED = re.compile(r".*\.(?:log|index|timeindex|txnindex|snapshot|cleaned|swap)")
-_JAVA_LONG = re.compile(r"[+-]?[0-9]{1,99}")
 _JAVA_INT = re.compile(r"[+-]?[0-9]{1,10}")
 
 
@@ -101,11 +108,22 @@ class BrokerStart:
         if folder is None:
             return None
         file = f"{directory.shown_path}/{name}/{PARTITION_METADATA}"
+        if folder.topic_id is None and not any(
+            one.topic_id for one in directory.folders if one.name != METADATA_FOLDER
+        ):
+            return StartError(
+                f"this copy lacks {PARTITION_METADATA} in all its folders: a broker started on it would rename them to "
+                "…-stray and begin empty partitions",
+                rule="ST-7",
+                file=directory.shown_path,
+                do=f"the original may have these files: copy them too, or {self._give_id(topic)}",
+                effect=SERVES_NOTHING,
+            )
         if folder.topic_id is None:
             problem, do = f"{name} has no {PARTITION_METADATA}", self._give_id(topic)
         else:
-            found = _topic_id(folder.topic_id, file)
-            unknown = found and self._unknown(found, topic, partition, identify(directory).node_id)
+            found = topic_id_in(folder.topic_id, file)
+            unknown = found and unknown_replica(self._metadata, found, topic, partition, identify(directory).node_id)
             if not unknown:
                 return None
             problem, do = unknown, self._give_id(topic)
@@ -125,19 +143,6 @@ class BrokerStart:
         known = f", which is {image.topic_id}" if image is not None else ""
         return f"write {PARTITION_METADATA} with the topic id that the cluster's metadata has{known}"
 
-    def _unknown(self, topic_id: Uuid, topic: str, partition: int, node_id: int | None) -> str | None:
-        """Return why the metadata does not have this replica; None where it does, or where there is none to ask."""
-        if self._metadata is None:
-            return None
-        image = self._metadata.image.topics.get(topic_id)
-        known = None if image is None else image.partitions.get(partition)
-        if known is None:
-            return f"the topic id of {topic}-{partition}, {topic_id}, is not the one that the cluster's metadata has"
-        if node_id is not None and node_id not in known.replicas:
-            replicas = ", ".join(map(str, known.replicas))
-            return f"the cluster's metadata has {topic}-{partition} on {replicas}, and this is broker {node_id}"
-        return None
-
     @cached_property
     def _met(self) -> list[tuple[DataDirectory, StartError]]:
         """What is met, in a broker's order, each with the directory in which."""
@@ -149,23 +154,7 @@ class BrokerStart:
         ]
 
 
-def is_of_kraft(directory: DataDirectory) -> bool:
-    """Whether a directory is that of a broker without ZooKeeper."""
-    meta = identify(directory).meta
-    return directory.has_folder(METADATA_FOLDER) or (meta is not None and meta.version == 1)
-
-
-def _topic_id(read: Opener, file: str) -> Uuid | None:
-    try:
-        return decode_partition_metadata(read(), file)
-    except OffsetsLogError:
-        return None
-
-
 # ---------------------------------------------------------------------------------------- what is met, in order
-
-Directories = Sequence[DataDirectory]
-Check = Callable[[Directories, DataDirectory, "MetadataReplay | None"], Iterator[StartError]]
 
 
 def _identity(_: Directories, directory: DataDirectory, metadata: MetadataReplay | None) -> Iterator[StartError]:
@@ -216,7 +205,7 @@ def _metadata_log(all_of: Directories, directory: DataDirectory, _: MetadataRepl
             f"{METADATA_FOLDER} is in {holders[0].shown_path} too", rule="ST-2", file=place, do="remove one of the two"
         )
     folder = next(one for one in directory.folders if one.name == METADATA_FOLDER)
-    found = None if folder.topic_id is None else _topic_id(folder.topic_id, place)
+    found = None if folder.topic_id is None else topic_id_in(folder.topic_id, place)
     if found not in (None, METADATA_TOPIC_ID):
         file = f"{place}/{PARTITION_METADATA}"
         problem = f"the topic id {found} is not that of the metadata log, {METADATA_TOPIC_ID}"
@@ -244,52 +233,6 @@ def _bootstrap(_: Directories, directory: DataDirectory, __: MetadataReplay | No
         yield StartError(
             f"{BOOTSTRAP}: {problem}", rule="ST-2", file=file, do="remove the file: only a first start needs it"
         )
-
-
-def _folders(_: Directories, directory: DataDirectory, __: MetadataReplay | None) -> Iterator[StartError]:
-    """Yield folders that are no partition's (``ST-3``)."""
-    for folder in directory.folders:
-        place = f"{directory.shown_path}/{folder.name}"
-        if folder.name == INDEX_CACHE:
-            continue
-        partition = partition_of(folder.name)
-        if partition is None:
-            problem, effect = f"the folder {folder.name} is none of a partition, TOPIC-N", ENDS_START
-        elif folder.name.endswith("-future") and directory.has_folder("-".join(map(str, partition))):
-            problem, effect = f"the folder {folder.name} is beside the one that it is to replace", TAKES_OFFLINE
-        else:
-            continue
-        do = "move it out of the data directory"
-        yield StartError(problem, rule="ST-3", file=place, do=do, effect=effect)
-
-
-def partition_of(name: str) -> tuple[str, int] | None:
-    """Return topic and partition of a folder's name, as ``LocalLog.parseTopicPartitionName`` reads it."""
-    if name.endswith(("-delete", "-future", "-stray")):
-        if not _LEFTOVER.fullmatch(name):
-            return None
-        name = name.rpartition(".")[0]
-    topic, dash, number = name.rpartition("-")
-    if not (dash and topic and _JAVA_INT.fullmatch(number) and -(1 << 31) <= int(number) < 1 << 31):
-        return None
-    return topic, int(number)
-
-
-def _files(_: Directories, directory: DataDirectory, __: MetadataReplay | None) -> Iterator[StartError]:
-    """Yield files in partitions' folders whose names begin with no number (``ST-4``)."""
-    for folder in directory.folders:
-        if folder.name == INDEX_CACHE or partition_of(folder.name) is None:
-            continue
-        for name in folder.names:
-            number = name.partition(".")[0]
-            is_long = _JAVA_LONG.fullmatch(number) and -(1 << 63) <= int(number) < 1 << 63
-            if _NUMBERED.fullmatch(name) and not is_long:
-                yield StartError(
-                    f"the file {name} has the ending of a log's file and begins with no number",
-                    rule="ST-4",
-                    file=f"{directory.shown_path}/{folder.name}/{name}",
-                    do="move it out of the folder",
-                )
 
 
 def _topic_ids(_: Directories, directory: DataDirectory, __: MetadataReplay | None) -> Iterator[StartError]:
@@ -364,7 +307,7 @@ def _leader_epochs(_: Directories, directory: DataDirectory, __: MetadataReplay 
 def _has_letters(checkpoint: Buffer) -> bool:
     """Whether an entry of leader epochs has its two parts, and one of them is no number."""
     lines = [line.split() for line in bytes(checkpoint).decode(errors="replace").splitlines()[2:]]
-    return any(len(line) == 2 and not all(map(_JAVA_LONG.fullmatch, line)) for line in lines)
+    return any(len(line) == 2 and not all(map(JAVA_LONG.fullmatch, line)) for line in lines)
 
 
 _REMOVE = "remove the file: the broker starts without it, and writes it anew"
@@ -373,10 +316,11 @@ CHECKS: tuple[Check, ...] = (
     _identity,
     _bootstrap,
     _metadata_log,
-    _folders,
-    _files,
+    folders_of_none,
+    files_of_none,
     _topic_ids,
     _leader_epochs,
+    same_partitions,
     _checkpoints,
 )
 """In the order in which a broker comes to them."""

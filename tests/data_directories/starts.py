@@ -22,6 +22,7 @@ CHECKPOINTS = {
     "high-watermarks": "replication-offset-checkpoint",
     "cleaned": "cleaner-offset-checkpoint",
 }
+UUID = ".b6a8b6d3b9a04f0f8d4c1f0b2f0f5b11"
 OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 Change = Callable[[Path], None]
@@ -144,6 +145,12 @@ VARIANTS: dict[str, Change] = {
     "folder-copy": partial(_copy, ONE, f"{ONE} (copy)"),
     "folder-copy-with-number": partial(_copy, ONE, f"{ONE}-1"),
     "folder-with-zeros-in-number": partial(_folder, "orders-007"),
+    "folder-digit-of-arabic": partial(_folder, "orders-٩"),
+    "folder-of-the-same-partition": partial(_copy, "orders-0", "orders-00"),
+    "folder-of-the-same-partition-of-arabic": partial(_copy, "orders-0", "orders-٠"),
+    "folder-of-the-same-partition-with-plus": partial(_folder, "orders-+1"),
+    "folder-of-the-same-offsets-partition": partial(_copy, ONE, "__consumer_offsets-03"),
+    "folder-of-the-same-offsets-partition-empty": partial(_folder, "__consumer_offsets-03"),
     "folder-deleted": partial(_copy, "orders-0", "orders-0.b6a8b6d3b9a04f0f8d4c1f0b2f0f5b11-delete"),
     "folder-deleted-without-id": partial(_folder, "orders-delete"),
     "folder-stray": partial(_copy, "orders-0", "orders-0.b6a8b6d3b9a04f0f8d4c1f0b2f0f5b11-stray"),
@@ -209,6 +216,30 @@ SECOND: dict[str, Change] = {
     "second-has-one-and-checkpoint-of-zeros": lambda second: (
         shutil.move(second.parent / "data" / ONE, second / ONE),
         _write(CHECKPOINTS["high-watermarks"], bytes(80), second),
+    )[0],
+    "second-has-the-same": lambda second: _copy(f"data/{ONE}", f"second/{ONE}", second.parent),
+    "second-has-the-same-of-orders": lambda second: _copy("data/orders-0", "second/orders-0", second.parent),
+    "second-has-the-same-empty": partial(_folder, ONE),
+    "second-has-the-same-without-id": lambda second: (
+        _copy(f"data/{ONE}", f"second/{ONE}", second.parent),
+        _remove(ID, second),
+    )[0],
+    "second-has-the-same-with-another-id": lambda second: (
+        _copy(f"data/{ONE}", f"second/{ONE}", second.parent),
+        _write(ID, f"version: 0\ntopic_id: {OTHER_ID}", second),
+    )[0],
+    "second-has-the-same-being-deleted": lambda second: _copy(
+        f"data/{ONE}", f"second/{ONE}{UUID}-delete", second.parent
+    ),
+    "second-has-the-same-stray": lambda second: _copy(f"data/{ONE}", f"second/{ONE}{UUID}-stray", second.parent),
+    "second-has-the-same-on-its-way": lambda second: _copy(f"data/{ONE}", f"second/{ONE}{UUID}-future", second.parent),
+    "second-has-the-same-and-checkpoint-of-zeros": lambda second: (
+        _copy(f"data/{ONE}", f"second/{ONE}", second.parent),
+        _write(CHECKPOINTS["recovery-points"], bytes(80), second),
+    )[0],
+    "second-has-the-same-and-lost-and-found": lambda second: (
+        _copy(f"data/{ONE}", f"second/{ONE}", second.parent),
+        _folder("lost+found", second),
     )[0],
 }
 """Name → what is changed of a second data directory ``second`` of the same broker, beside ``data``, that holds nothing

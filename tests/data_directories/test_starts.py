@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from cli.main import main
 from offsets_log.broker.shutdowns import outcomes_by_shutdown
 from offsets_log.disk.reader import open_logs
+from offsets_log.errors import InputError
 from offsets_log.replay.releases import release_named
 from tests.conftest import json_lines
 from tests.data_directories.starts import SECOND, VARIANTS, made
@@ -43,14 +45,63 @@ def foretold(paths: list[Path], release: str) -> dict[str, Any]:
     return {"starts": starts, "asides": sorted(asides), "served": served if starts else {}}
 
 
-@pytest.mark.parametrize("name", [*VARIANTS, *SECOND])
+ASIDE_UNREAD = (
+    "folder-of-the-same-offsets-partition-empty",
+    "second-has-the-same-empty",
+    "second-has-the-same-without-id",
+)
+"""Variants in which another folder is put aside than the one that is read."""
+REFUSED = "second-has-the-same-with-another-id"
+"""The variant whose folders are not read together, as they are no copies of one partition."""
+
+
+@pytest.mark.parametrize("name", [name for name in (*VARIANTS, *SECOND) if name != REFUSED])
 def test_what_brokers_did_is_foretold(name: str, bases: dict[str, Path], tmp_path: Path) -> None:
-    """ST-1, ST-2, ST-3, ST-4, ST-5, ST-6, ST-7."""
+    """ST-1, ST-2, ST-3, ST-4, ST-5, ST-6, ST-7, ST-8."""
     for release, recorded in RECORDED.items():
         paths = made(name, bases[release], tmp_path / release)
         theirs = {word: recorded[name][word] for word in ("starts", "served")}
         theirs["asides"] = [folder for folder in recorded[name]["asides"] if folder.startswith("__consumer_offsets")]
+        theirs["asides"] = [] if name in ASIDE_UNREAD else theirs["asides"]
         assert foretold(paths, release) == theirs, (release, recorded[name]["says"])
+
+
+def test_a_copy_of_some_files_only_is_no_damage_of_the_original(bases: dict[str, Path], tmp_path: Path) -> None:
+    """Where no folder has the file that tells its topic, it was left out by who copied: one sentence says so (ST-7)."""
+    copy = tmp_path / "copy"
+    shutil.copytree(bases["4.4.0"], copy, ignore=shutil.ignore_patterns("partition.metadata", "__cluster_metadata-0"))
+    result = CliRunner().invoke(main, ["compact", str(copy), "-o", "jsonl"])
+    assert len(list(json_lines(result.stdout))) == 8
+    (told,) = [line for line in result.stderr.splitlines() if "ST-7" in line]
+    assert "this copy lacks partition.metadata in all its folders: a broker started on it would" in told
+    assert "the original may have these files" in told
+    checked = CliRunner().invoke(main, ["check", str(copy), "--loads-on", "4.4.0", "-o", "jsonl"])
+    loads = [row for row in json_lines(checked.stdout) if row["kind"] == "load"]
+    assert {(row["rule"], row["served"]) for row in loads} == {("ST-7", "nothing")}
+    (told,) = [line for line in checked.stderr.splitlines() if "this copy lacks" in line]
+    assert told.startswith("offsets partitions 0, 1, 2, 3: on 4.4.0 the load")
+    (copy / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    result = CliRunner().invoke(main, ["compact", str(copy), "-o", "jsonl"])
+    assert "__consumer_offsets-0 has no partition.metadata" in result.stderr
+
+
+def test_folders_of_one_broker_with_several_topic_ids_are_refused(bases: dict[str, Path], tmp_path: Path) -> None:
+    """The broker puts aside the one that its metadata does not have (ST-7): which that is, is for the user to say."""
+    given = made(REFUSED, bases["4.4.0"], tmp_path)
+    with pytest.raises(InputError, match="are folders of 2 topics"), open_logs(list(map(str, given))):
+        pass
+
+
+@pytest.mark.parametrize("name", ["folder-lost-and-found", "second-has-the-same", "high-watermarks-of-zeros"])
+def test_a_start_that_fails_is_one_finding_of_check(name: str, bases: dict[str, Path], tmp_path: Path) -> None:
+    """However many partitions are in the directory; its detail names them."""
+    given = map(str, made(name, bases["4.4.0"], tmp_path))
+    found = CliRunner().invoke(main, ["check", *given, "--loads-on", "4.4.0,4.3.1", "-o", "jsonl"])
+    rows = [row for row in json_lines(found.stdout) if (row["rule"] or "").startswith("ST-")]
+    assert [row["offsets_partition"] for row in rows if row["kind"] == "load"] == [0, 0, 1, 1, 2, 2, 3, 3]
+    (finding,) = [row for row in rows if row["kind"] == "finding"]
+    assert (finding["offsets_partition"], finding["detail"]["offsets_partitions"]) == (None, [0, 1, 2, 3])
+    assert finding["releases"] == ["4.4.0", "4.3.1"]
 
 
 @pytest.mark.parametrize("name", ["id-missing", "folder-lost-and-found", "high-watermarks-of-zeros", "meta-missing"])
