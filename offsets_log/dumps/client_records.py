@@ -98,7 +98,7 @@ def _from_json(row: dict[str, Any]) -> Printed:
         for fact, names in NAMES.items()
     }
     if facts["topic"] not in (..., OFFSETS_TOPIC):
-        raise CorruptRecordError(f"it is of topic {str(facts['topic'])[:80]!r}")
+        raise UnsupportedError(f"it is of topic {str(facts['topic'])[:80]!r}")
     return (
         _number(facts["partition"], "partition"),
         _number(facts["offset"], "offset"),
@@ -167,7 +167,7 @@ def _from_python(line: str) -> Printed:
     except (ValueError, SyntaxError, AssertionError, RecursionError, MemoryError):
         raise CorruptRecordError("it is no whole ConsumerRecord(…)") from None
     if facts.get("topic") != OFFSETS_TOPIC:
-        raise CorruptRecordError(f"it is of topic {str(facts.get('topic'))[:80]!r}")
+        raise UnsupportedError(f"it is of topic {str(facts.get('topic'))[:80]!r}")
     key, value = facts.get("key"), facts.get("value")
     if not isinstance(key, bytes | None) or not isinstance(value, bytes | None):
         raise UnsupportedError("key or value are no bytes: a deserializer has changed them")
@@ -195,13 +195,15 @@ def _from_console(line: str) -> Printed:
 def _unescaped(text: str) -> bytes:
     if not text.isascii():
         raise UnsupportedError("its bytes were printed as text, which loses some: BytesDeserializer prints all")
+    if "\\" in ESCAPED.sub("", text):  # Kafka escapes the backslash, too
+        raise CorruptRecordError("a byte in it is not written whole")
     return ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).encode("latin-1")
 
 
 def _from_go(line: str) -> Printed:
     facts = {name: found[1] for name, form in FACT.items() if (found := form.search(line))}
     if facts.get("Topic", OFFSETS_TOPIC) != OFFSETS_TOPIC:
-        raise CorruptRecordError(f"it is of topic {facts['Topic'][:80]!r}")
+        raise UnsupportedError(f"it is of topic {facts['Topic'][:80]!r}")
     place = _number(facts.get("Partition"), "partition"), _number(facts.get("Offset"), "offset")
     return (*place, -1, _go_bytes(facts.get("Key")), _go_bytes(facts.get("Value")))
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from offsets_log.dumps import client_records, dump_log, events_json, events_parquet, formatter, kcat
+from offsets_log.dumps.cut_text import with_cuts
 from offsets_log.dumps.source import InMemory, SegmentBuilder, SourcePiece, Store
 from offsets_log.dumps.wrapping import TEXT_BYTES, as_utf8
 from offsets_log.log_format.batch import MAGIC_POSITION, SUPPORTED_MAGICS
 from offsets_log.log_format.segment import Buffer
 
 HEAD_BYTES = 1 << 16
-SEGMENTS = "segments"
+SEGMENTS, PARQUET = "segments", "parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def _in_text(is_like: Callable[[str], bool]) -> Callable[[bytes], bool]:
 FORMATS = {
     row.name: row
     for row in (
-        DumpFormat("parquet", events_parquet.is_parquet, events_parquet.read),
+        DumpFormat(PARQUET, events_parquet.is_parquet, events_parquet.read),
         DumpFormat("jsonl", _in_text(events_json.is_events_json), events_json.read),
         DumpFormat("kcat", kcat.is_kcat, kcat.read),
         DumpFormat("dump-log", _in_text(dump_log.is_dump_log), dump_log.read),
@@ -70,6 +71,8 @@ def build_segments(
         store: creates the store for the bytes of a segment.
     """
     built = SegmentBuilder(name, store)
-    for piece in FORMATS[format_name].read(as_utf8(buffer)):
+    text = as_utf8(buffer)
+    pieces = FORMATS[format_name].read(text)
+    for piece in pieces if format_name == PARQUET else with_cuts(pieces, text):
         built.add(piece)
     return built

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from offsets_log.dumps.json_text import parse
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, damaged_line, header
 from offsets_log.dumps.untold import is_commit, untold_batch, untold_commits, untold_marker
-from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
+from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
 from offsets_log.log_format.control_record import marker_in
 from offsets_log.log_format.java_text import REPLACEMENT
 from offsets_log.log_format.record import Record
@@ -162,7 +162,7 @@ def _from_json(raw: bytes, line: int) -> Told:
     if not isinstance(row, dict) or not row.keys() >= {"partition", "offset", "key", "payload"}:
         raise CorruptRecordError("it does not tell partition, offset, key and payload")
     if row.get("topic", OFFSETS_TOPIC) != OFFSETS_TOPIC:
-        raise CorruptRecordError(f"it is of topic {str(row['topic'])[:80]!r}")
+        raise UnsupportedError(f"it is of topic {str(row['topic'])[:80]!r}")
     numbers = (row["partition"], row["offset"], row.get("ts", -1))
     if any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
         raise CorruptRecordError("partition, offset and ts are not all numbers")

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from offsets_log.dumps.collected import BEGINNING, contents_of_json
 from offsets_log.dumps.hex_text import read_hex
 from offsets_log.errors import CorruptRecordError
 from offsets_log.log_format.segment import Buffer
@@ -36,8 +37,6 @@ TIME = (
     rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
 )
 PROGRAM = rb"(?:(?:[\w.-]+ )?[\w./-]+\[[^\]\s]*\]: |[\w.-]+ [\w./-]+: )"
-BEGINNING = rb"(?=\| |baseOffset: |offset: |Dumping |Log starting offset|Starting offset|\[|\{)"
-"""What may follow names of files: how lines that are read begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,37 +81,6 @@ def _pieces_off(text: bytes) -> bytes | None:
         out.append(rest if is_whole else out.pop() + rest)
         is_whole = found is None or found[1] == b"F"
     return b"\n".join(out)
-
-
-TEXT_FIELDS = ("log", "message", "msg", "line", "text", "textPayload", "@message", "_raw", "MESSAGE")
-"""Where collectors of logs keep the line, in JSON."""
-
-
-def _json_off(text: bytes) -> bytes | None:
-    """Take lines out of a collector's JSON objects; a piece of a line has no line feed in docker's."""
-    if not text.lstrip().startswith(b"{"):
-        return None
-    out, name = [], None
-    for line in text.split(b"\n"):
-        row = _object(line)
-        name = name or next((field for field in TEXT_FIELDS if isinstance(row.get(field), str)), None)
-        told = row.get(name) if name else None
-        if name is None and line.strip():
-            return None
-        out.append(_with_end(told.encode(errors="replace"), name) if isinstance(told, str) else line + b"\n")
-    return b"".join(out)
-
-
-def _with_end(line: bytes, name: str | None) -> bytes:
-    return line if name == "log" or line.endswith(b"\n") else line + b"\n"
-
-
-def _object(line: bytes) -> dict[str, object]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return row if isinstance(row, dict) else {}
 
 
 COLOUR = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x0f")
@@ -215,7 +183,7 @@ def is_from_terminal(data: bytes) -> bool:
 LAYERS = (
     Layer("an encoding other than UTF-8", _encoding_off, is_of_text=False),
     Layer("colours of a terminal", _colours_off),
-    Layer("JSON of a log collector around each line", _json_off),
+    Layer("JSON of a log collector around each line", contents_of_json),
     Layer("a container log's time and stream before each line", _pieces_off),
     _before_lines("marks of a quotation before each line", rb"(?:> ?)+"),
     _before_lines("a time before each line", TIME),

@@ -52,6 +52,36 @@ SHAPES: dict[str, Callable[[list[Any]], str]] = {
 }
 
 
+COLLECTED: dict[str, Callable[[Any], Any]] = {
+    "the line as text": lambda row: {"@timestamp": "2026", "host": {"name": "h"}, "message": json.dumps(row)},
+    "the line as an object": lambda row: {"@timestamp": "2026", "message": row},
+    "in a field of any name": lambda row: {"time": 1, "event": json.dumps(row)},
+    "as an object of any name": lambda row: {"time": 1, "kafka": row},
+    "a document of a search": lambda row: {
+        "_index": "i",
+        "_source": {"log": {"at": 1}, "message": json.dumps(row)},
+    },
+    "attributes of a trace": lambda row: {"ts": 1, "body": {"stringValue": json.dumps(row)}},
+    "fields beside its own": lambda row: {"@timestamp": "2026", **row},
+}
+"""What collectors of logs put around a line, or beside its fields."""
+
+
+@pytest.mark.parametrize("name", COLLECTED)
+def test_json_that_a_collector_has_put_around_lines(field: Path, name: str) -> None:
+    """One object a line, in an array or printed by jq; a line without the field is reported, the others are read."""
+    expected = answer(shape(field, "lines.jsonl"))
+    rows = [COLLECTED[name](row) for row in rows_of(field)]
+    for text in ("".join(json.dumps(row) + "\n" for row in rows), json.dumps(rows), json.dumps(rows, indent=1)):
+        assert answer(text.encode()) == expected
+    lines = [json.dumps(row) for row in rows]
+    result = run("compact", "-", "-o", "jsonl", stdin="\n".join([*lines, lines[0][:-9]]).encode())
+    assert {(row["group"], row["partition"]) for row in json_lines(result.stdout)} == expected.keys()
+    assert "JSON of a log collector around each line" in result.stderr
+    assert "the text ends within this line" in result.stderr
+    assert result.exit_code == 3
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_json_in_shapes_of_other_tools(field: Path, name: str) -> None:
     assert answer(SHAPES[name](rows_of(field)).encode()) == answer(shape(field, "lines.jsonl"))

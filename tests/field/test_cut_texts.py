@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from offsets_log.columnar import large
+from offsets_log.dumps.cut_text import ENDS
+from offsets_log.dumps.formats import build_segments, known_format
+from offsets_log.events import Event
+from offsets_log.pipeline import iter_events
 from tests.cli.runs import run
 from tests.conftest import json_lines
 
@@ -32,6 +36,55 @@ def compacted(text: str, status: int, *options: str) -> tuple[dict[Key, int | No
 
 def is_record(line: str) -> bool:
     return line.startswith("| ")
+
+
+OTHER_SHAPES = "json-in-other-shapes"
+UNREADABLE_ANYHOW = (
+    "its records are not in the text",
+    "a record of which the tool has printed",
+    "bytes printed as",
+)
+"""How sentences begin about lines that are whole and lack something; one that is cut may look like these."""
+TEXTS = ("lines.jsonl", "rest-proxy.json", "bytes-deserializer.txt", "consumer-records.txt")
+
+
+def records_of(text: bytes, form: str) -> tuple[list[bytes | None], set[str]]:
+    """The values of a text's records, and what is said of what cannot be read."""
+    built = build_segments("text", text, form)
+    events = (event for log in built.logs() for event in iter_events(log))
+    values = [event.record.value for event in events if isinstance(event, Event)]
+    return values, {damage.error.problem for damage in built.damages}
+
+
+@pytest.mark.parametrize("name", ["text-without-batch-lines/whole.txt", *(f"{OTHER_SHAPES}/{name}" for name in TEXTS)])
+def test_a_text_that_ends_within_a_line_is_told_as_cut(field: Path, name: str) -> None:
+    """Wherever that is: no record of the cut line counts, so that no broker is said to stumble over it."""
+    text = (field / name).read_bytes().rstrip(b"\n")
+    form = known_format(text)
+    assert form is not None
+    whole, told = records_of(text, form)
+    assert not told, "a text may lack its last line feed alone"
+    cuts = 0
+    for end in range(max(len(text) - 700, len(text) // 2), len(text) - 3, 7):
+        found, told = records_of(text[:end], form)
+        assert found == whole[: len(found)]
+        lacks = any(words.startswith(UNREADABLE_ANYHOW) for words in told)
+        is_between = text[:end].rstrip(b", \n[").endswith((b"}", b")")) or text[end : end + 1] == b"\n"
+        assert told == {ENDS} or lacks or is_between, text[:end][-80:]
+        cuts += told == {ENDS}
+    assert cuts > 30
+
+
+def test_a_text_that_begins_within_a_line_is_told_once_as_cut(field: Path) -> None:
+    text = (field / OTHER_SHAPES / "lines.jsonl").read_bytes()
+    result = run("compact", "-", "-o", "jsonl", stdin=text[-1500:])
+    assert [line for line in result.stderr.splitlines() if line.startswith("corrupt")] == [
+        "corrupt: -: position 1: the text begins within this line: it was cut there, as by tail -c; what stands behind "
+        "is read"
+    ]
+    text = (field / OTHER_SHAPES / "bytes-deserializer.txt").read_bytes()
+    result = run("compact", "-", "-o", "jsonl", stdin=text[-900:])
+    assert "a text that was cut, as by tail -c, begins so" in result.stderr
 
 
 CUTS: dict[str, tuple[Callable[[list[str]], list[str]], dict[Key, int | None]]] = {
