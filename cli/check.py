@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from cli.lag import STRANDED
-from cli.options import PARTITIONS, SHUTDOWN, Output, ReadOptions, Time, output_option, reading_options
+from cli.options import A_TIME, PARTITIONS, SHUTDOWN, Output, ReadOptions, Time, output_option, reading_options
 from offsets_log.session.decide import told_outcomes
 from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.words import counted
@@ -64,8 +64,8 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--now",
     type=Time(),
-    help="Time until which ages of open transactions and commits are counted: epoch ms, ISO 8601 (UTC), or 2h for "
-    "two hours ago; by default the newest record's time.",
+    help=f"Time until which ages of open transactions and commits are counted: {A_TIME}; by default the newest "
+    "record's time.",
 )
 @SHUTDOWN
 @STRANDED

@@ -11,9 +11,10 @@ import click
 
 from cli.clean_options import Changes, change_options
 from cli.clean_rounds import Machine
-from cli.options import MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Release, Time, UntilOffset
+from cli.options import A_TIME, MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Release, Time, UntilOffset
 from cli.partition_folders import FolderOptions, PartitionFolders, folder_options, partition_of, tell
 from cli.signals import ended_by_signals
+from cli.times import with_times
 from offsets_log.kafka_releases import FIRST_CLEANER, NEWEST
 from offsets_log.release_names import AskedRelease
 from offsets_log.words import counted
@@ -72,6 +73,7 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
     "offsets-log clean /var/lib/kafka/data --deep --drop-expired --to small · "
     "offsets-log clean backup.tar.gz -p 3 --drop-record 3:120 --to mended",
 )
+@with_times
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", metavar="DIR", help="New directory, which appears whole or not at all.")
 @click.option(
@@ -84,9 +86,7 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
     show_default=True,
     help=f"Release whose cleaner is followed: {FIRST_CLEANER.name} to {NEWEST.name}.",
 )
-@click.option(
-    "--now", type=Time(), help="The cleaner's clock: epoch ms, ISO 8601 (UTC), or 2h for two hours ago; by default now."
-)
+@click.option("--now", type=Time(), help=f"The cleaner's clock: {A_TIME}; by default now.")
 @_duration("delete-retention", "The topic's delete.retention.ms: how long tombstones and markers are kept.", "1d")
 @_duration("min-compaction-lag", "The topic's min.compaction.lag.ms.", "0")
 @_duration("producer-id-expiration", "The broker's producer.id.expiration.ms.", "1d")

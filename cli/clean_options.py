@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import ERA_NAMES, HARDLY_MS, Duration, Time, UntilOffset
+from cli.options import A_TIME, ERA_NAMES, HARDLY_MS, Duration, Time, UntilOffset
 
 if TYPE_CHECKING:
     from offsets_log.broker.recovery import OpenLog
@@ -66,9 +66,7 @@ _OPTIONS = (
         multiple=True,
         help="The log as it was when it ended at offset N (in offsets partition P, else in every one); repeatable.",
     ),
-    click.option(
-        "--until-time", type=Time(), help="The log as it was then: epoch ms, ISO 8601 (UTC), or 2h for two hours ago."
-    ),
+    click.option("--until-time", type=Time(), help=f"The log as it was then: {A_TIME}."),
 )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import Time
+from cli.options import A_TIME, Time
 from offsets_log.session.decide import DecideOptions
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ DECIDE = click.option(
 TIMED_OUT_BY = click.option(
     "--now",
     type=Time(),
-    help="Show which open transactions would have timed out by then: epoch ms, ISO 8601 (UTC), or 2h for two hours "
-    "ago.",
+    help=f"Show which open transactions would have timed out by then: {A_TIME}.",
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import (
+    A_TIME,
     ERA_NAMES,
     HARDLY_MS,
     PARTITIONS,
@@ -65,7 +66,7 @@ class ExpiryOptions:
         click.option(
             "--now",
             type=Time(),
-            help="The time of the expiry: epoch ms, ISO 8601 (UTC), or 2h for two hours ago; by default now.",
+            help=f"The time of the expiry: {A_TIME}; by default now.",
         ),
         click.option(
             "--retention",

@@ -10,6 +10,7 @@ import click
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG
 from cli.options import (
+    A_TIME,
     HARDLY_MS,
     PARTITIONS,
     PROFILE,
@@ -44,7 +45,7 @@ OLD_MS = UNITS_MS["d"]
 @click.option(
     "--now",
     type=Time(),
-    help="Until when ages are counted: epoch ms, ISO 8601 (UTC), or 2h for two hours ago; by default now.",
+    help=f"Until when ages are counted: {A_TIME}; by default now.",
 )
 @click.option(
     "--stale",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from cli.options import Time
+from cli.options import A_TIME, Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ STRANDED = click.option(
 NOW = click.option(
     "--now",
     type=Time(),
-    help="Time until which behind_ms is counted, and at which transactions would have timed out: epoch ms, ISO "
-    "8601 (UTC), or 2h for two hours ago; by default that of the newest record.",
+    help=f"Time until which behind_ms is counted, and at which transactions would have timed out: {A_TIME}; by "
+    "default that of the newest record.",
 )
 
 

@@ -10,11 +10,12 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
+from cli.times import with_times
+from offsets_log.asked_time import MAX_DIGITS, UNDERSTOOD, OfLog, parse_time
 from offsets_log.kafka_releases import NEWEST
 from offsets_log.release_names import AskedRelease, release_asked
 from offsets_log.session.scope import BrokerOptions, Scope
@@ -48,40 +49,43 @@ SECONDS = range(BEFORE_KAFKA_MS // 1000, 4_102_444_800)
 HARDLY_MS = 100_000
 """Fewer milliseconds are hardly meant where people think in minutes, as ``offsets.retention.minutes`` does, or days."""
 MAX_INT64 = (1 << 63) - 1
-MAX_DIGITS = 30
-"""How many digits a given number may have: more are too many anyhow, and would take long to read."""
+
+
+A_TIME = (
+    "epoch ms, ISO 8601 (UTC), 2h for two hours ago, yesterday 14:00, end-2h for two hours before the logs end, or "
+    "05:36 of their last day"
+)
+"""What a time may be, for help."""
 
 
 class Time(click.ParamType):  # type: ignore[type-arg]
-    """Epoch milliseconds, ISO 8601 (UTC unless it says otherwise), or how long ago: ``2h`` → epoch ms."""
+    """Epoch milliseconds, or what `parse_time` understands → epoch ms, or `OfLog` until `cli.times` looks it up."""
 
     name = "TIME"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | OfLog:
         """Return the value; fail for anything else, and for what 64 bits do not hold."""
         moment = self._moment(value, param, ctx)
+        if isinstance(moment, OfLog):
+            return moment
         if not -MAX_INT64 <= moment <= MAX_INT64:
             self.fail(f"{value!r} is beyond what Kafka's 64 bits of milliseconds hold", param, ctx)
         return moment
 
-    def _moment(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def _moment(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | OfLog:
         text = str(value).strip()
         if re.fullmatch(r"-?\d+", text):
             return self._number(int(text[:MAX_DIGITS]), param, ctx)
-        if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)(?: ago)?", text):
-            return int(time.time() * 1000) - int(match[1][:MAX_DIGITS]) * UNITS_MS[match[2]]
         try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            self.fail(f"{value!r} is no time: give epoch ms, 2026-01-31T14:05:00Z, or 2h for two hours ago", param, ctx)
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return round(aware.timestamp() * 1000)
+            return parse_time(text, int(time.time() * 1000))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
     def _number(self, moment: int, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return epoch milliseconds; fail for what looks like seconds, and say how other small numbers are read."""
         if -MAX_INT64 <= moment < BEFORE_KAFKA_MS:
             told = f"{moment} as epoch ms is {shown_time(moment)}, before there was Kafka: epoch ms have 13 digits"
-            told = f"{told}; else give 2026-01-31T14:05:00Z, or 2h for two hours ago"
+            told = f"{told}; else {UNDERSTOOD}"
             if moment in SECONDS:
                 self.fail(told, param, ctx)
             click.echo(told, err=True)
@@ -225,8 +229,7 @@ READING = (
     click.option(
         "--until-time",
         type=Time(),
-        help="Only records up to that time: epoch ms, ISO 8601 (UTC), or 2h for two hours ago. From the first "
-        "later batch on, nothing is read.",
+        help=f"Only records up to that time: {A_TIME}. From the first later batch on, nothing is read.",
     ),
     click.option(
         "--kafka",
@@ -368,5 +371,9 @@ def gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Ca
 broker_options = gather("broker", BrokerOptions, (AS_BROKER, SHUTDOWN))
 """Options for what a broker makes of the files."""
 
-reading_options = gather("reading", ReadOptions, READING)
-"""Options for PATH..., filters, bounds, and what to do about damage."""
+_reading_options = gather("reading", ReadOptions, READING)
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add options for PATH..., filters, bounds, and what to do about damage; outside of all others of a command."""
+    return with_times(_reading_options(command))

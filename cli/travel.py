@@ -20,6 +20,7 @@ import click
 
 from cli.options import Time
 from cli.serve_options import ServeOptions
+from offsets_log.asked_time import OfLog
 from offsets_log.cluster.server import Server
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
@@ -226,7 +227,7 @@ class Travel:
             case "at" if len(self._listeners) > 1:
                 self._say(f"there are {len(self._listeners)} listeners: only step and end move them together")
             case "at":
-                await self._move_all(lambda before: _time_of(rest))
+                await self._move_all(lambda before: self._time_of(rest))
             case "end":
                 await self._move_all(lambda before: None)
             case "step":
@@ -244,6 +245,18 @@ class Travel:
             self._tell(listener, served)
             self._say_of_beyond(listener.at)
             self._say_of_stops(await self._aside(self._moments.stops_at, listener.at))
+
+    def _time_of(self, text: str) -> int:
+        try:
+            asked = Time().convert(text, None, None)
+        except click.UsageError as error:
+            raise InputError(error.message) from None
+        if not isinstance(asked, OfLog):
+            return asked
+        if (end_ms := self._moments.session.inputs.newest_ms) is None:
+            raise InputError(f"{text} depends on where the logs end, which is not known without reading them")
+        self._say(asked.in_words(end_ms))
+        return asked.at(end_ms)
 
     async def _move(self, listener: _Listener, at: int | None) -> Served:
         """Exchange what a listener serves; requests are answered from the state before until the new one is there."""
@@ -301,13 +314,6 @@ def _read_lines(
             begun = begun[-MOST_LINE_BYTES:]
             for line in lines:
                 asyncio.run_coroutine_threadsafe(take(line.decode(errors="replace"), stop), loop).result()
-
-
-def _time_of(text: str) -> int:
-    try:
-        return Time().convert(text, None, None)
-    except click.UsageError as error:
-        raise InputError(error.message) from None
 
 
 def _stepped(before: int | None, text: str) -> int:

@@ -33,10 +33,9 @@ def dead_links(path: Place, folder: Folder, names: Sequence[str]) -> Iterator[st
 def is_circular(path: Place) -> bool:
     """Return whether a link leads to itself, perhaps by way of others."""
     try:
-        os.stat(path)  # noqa: PTH116 - Path.stat is the same, but for stores
+        return isinstance(path, Path) and not path.stat()
     except OSError as error:
         return error.errno == errno.ELOOP
-    return False
 
 
 def leads_up(path: Place) -> bool:
