@@ -13,7 +13,7 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import Holdings
 from offsets_log.replay.group import Group
-from offsets_log.rows.survey import Survey
+from offsets_log.rows.survey import Survey, written_by_later
 from offsets_log.rows.tables import Row, partition_name, without_missing_columns
 from offsets_log.words import counted, shown_time, visible
 
@@ -67,7 +67,7 @@ def info_row(log: PartitionLog, found: Survey, held: Holdings, outcomes: Outcome
         "group_kinds": _kinds(held.groups),
         "magics": {str(magic): count for magic, count in sorted(kinds.magics.items())},
         "compression": dict(kinds.codecs.most_common()),
-        "written_by": dict(kinds.releases.most_common()),
+        "written_by": dict((kinds.releases + written_by_later(held.groups)).most_common()),
         "open_transactions": [
             {"producer_id": producer_id, "first_record_offset": offset, "first_timestamp_ms": time, "records": count}
             | told.get(producer_id, {})

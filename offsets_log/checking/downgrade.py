@@ -8,16 +8,13 @@ from offsets_log.checking.findings import NOTE, Finding
 from offsets_log.checking.places import FindingPlace
 from offsets_log.data_directory.card import metadata_version_name
 from offsets_log.kafka_releases import FIRST_METADATA_VERSIONS, newest_metadata_version
-from offsets_log.messages.streams_group import STREAMS_GROUP_METADATA_VALUE
+from offsets_log.messages.streams_group import DESCRIPTIONS, DESCRIPTIONS_SINCE
 from offsets_log.replay.group import NO_EPOCH, STREAMS, Group
 from offsets_log.replay.releases import Release
 from offsets_log.words import counted
 
 METADATA, MEMBER = 17, 19
 """The types of a streams group's records that hold what is lost."""
-DESCRIPTIONS = ("stored_description_topology_epoch", "failed_description_topology_epoch")
-SINCE = max(row.since or () for row in STREAMS_GROUP_METADATA_VALUE.fields if row.name in DESCRIPTIONS)
-"""The first release that keeps it; static members of streams groups came with the same (``K44-7``)."""
 
 
 def downgrade_findings(level: int | None, releases: Iterable[Release]) -> Iterator[Finding]:
@@ -54,7 +51,7 @@ def may_lose(types: Collection[int]) -> bool:
 
 def losing(releases: Iterable[Release]) -> list[Release]:
     """Return the releases that load streams groups and do not know all that is in them (``K44-14``)."""
-    return [one for one in releases if METADATA in one.profile.known_types and one.row.line < SINCE]
+    return [one for one in releases if METADATA in one.profile.known_types and one.row.line < DESCRIPTIONS_SINCE]
 
 
 def streams_findings(groups: Iterable[Group], releases: Sequence[Release]) -> Iterator[Finding]:

@@ -33,6 +33,10 @@ STREAMS_GROUP_METADATA_VALUE = Message(
     ),
     flexible="0+",
 )
+DESCRIPTIONS = ("stored_description_topology_epoch", "failed_description_topology_epoch")
+"""Fields that came after the value version (``K44-1``)."""
+DESCRIPTIONS_SINCE = max(row.since or () for row in STREAMS_GROUP_METADATA_VALUE.fields if row.name in DESCRIPTIONS)
+"""The first release that has them; static members of streams groups came with the same (``K44-7``)."""
 
 STREAMS_GROUP_MEMBER_METADATA_VALUE = Message(
     "StreamsGroupMemberMetadataValue",

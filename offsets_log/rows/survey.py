@@ -16,6 +16,8 @@ from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import Message
+from offsets_log.messages.streams_group import DESCRIPTIONS, DESCRIPTIONS_SINCE
+from offsets_log.replay.group import NO_EPOCH, Group
 from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column
 
 
@@ -68,7 +70,11 @@ INFO_COLUMNS = (
     Column("group_kinds", "json", "kind of group → how many groups; simple ones have committed offsets only"),
     Column("magics", "json", "batch format → how many batches"),
     Column("compression", "json", "codec → how many batches"),
-    Column("written_by", "json", "releases that write such values → how many records"),
+    Column(
+        "written_by",
+        "json",
+        "releases that write such values → how many records; of what Kafka 4.4 adds to streams groups, how many groups",
+    ),
     Column(
         "open_transactions",
         "json",
@@ -90,6 +96,15 @@ def releases_of(record_type: int, value_version: int | None, layout: Message | N
     if first is not None:
         return f"{first[0]}.{first[1]} or later"
     return RELEASES_OF_VALUE.get((record_type, value_version))
+
+
+def written_by_later(groups: Iterable[Group]) -> Counter[str]:
+    """Return how many groups have a record that only later releases write than its value version tells (``K44-1``).
+
+    Of each group the record that counts after a load is looked at.
+    """
+    count = sum(any(getattr(group, name) != NO_EPOCH for name in DESCRIPTIONS) for group in groups)
+    return Counter({f"{'.'.join(map(str, DESCRIPTIONS_SINCE))} or later": count} if count else {})
 
 
 @dataclass(slots=True)
