@@ -168,7 +168,7 @@ def _write_by_copy(reading: ReadOptions, asked: Iterator[Question], output: Outp
     from offsets_log.investigate.where import WHERE_COLUMNS
 
     with open_session(reading, output) as session:
-        shown, shown_by = session.inputs.count_shown
+        shown, shown_by = session.inputs.count_shown()
         if shown:
             session.account.say(f"__consumer_offsets has {counted(shown, 'partition')}, as {shown_by}")
         by_copy = ((group, count or shown or None) for group, count in asked)

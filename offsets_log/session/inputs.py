@@ -136,7 +136,7 @@ class Inputs(Beside):
         read = {log.offsets_partition for log in self.logs}
         if not asked or None in read:
             return
-        count, shown_by = self.count_shown
+        count, shown_by = self.count_shown()
         if not count and self.are_open:
             yield (
                 f"how many partitions {OFFSETS_TOPIC} has is not known, so a group may belong to one that was not "
@@ -146,9 +146,8 @@ class Inputs(Beside):
             if (home := partition_for(group, count)) not in read:
                 yield f"{group} belongs to offsets partition {home} of {count} (as {shown_by}), which was not read"
 
-    @property
     def count_shown(self) -> tuple[int, str]:
-        """How many offsets partitions there are, 0 if that is not known, and what says so."""
+        """Return how many offsets partitions there are, 0 if that is not known, and what says so."""
         found = self.shown_count
         return (0, "") if found.is_guess else (found.number, TOLD_BY.get(found.source, SHOWN_BY_GROUPS))
 
