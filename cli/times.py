@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from offsets_log.asked_time import OfLog
-from offsets_log.words import visible
 
 STDIN = "-"
 
@@ -23,8 +22,10 @@ def with_times(function: Callable[..., Any]) -> Callable[..., Any]:
         if asked:
             end_ms = _end_of(values, asked[0])
             if not values.get("quiet"):
+                from cli.terminal import say
+
                 for words in dict.fromkeys(one.in_words(end_ms) for one in asked):
-                    click.echo(visible(words), err=True)
+                    say(words)
             values = {name: _settled(value, end_ms) for name, value in values.items()}
         return function(**values)
 
@@ -44,6 +45,7 @@ def _settled(value: Any, end_ms: int) -> Any:
 
 def _end_of(values: Mapping[str, Any], asked: OfLog) -> int:
     """Return the time of the newest record of the logs that the options name, in epoch milliseconds."""
+    from cli.terminal import fail
     from offsets_log.disk.reader import open_logs
     from offsets_log.errors import OffsetsLogError
     from offsets_log.serving.log_reader import times_of
@@ -56,8 +58,7 @@ def _end_of(values: Mapping[str, Any], asked: OfLog) -> int:
             lacks_time = any("timestamp_ms" in log.missing_columns for log in opened.logs)
             times = None if lacks_time else times_of(opened.logs)
     except OffsetsLogError as error:
-        click.echo(f"offsets-log: error: {visible(str(error))}", err=True)
-        raise SystemExit(1) from None
+        fail(error)
     if times is None:
         raise click.UsageError(f"{asked.text} depends on where the log ends, and nothing here tells that time")
     return times[1]
