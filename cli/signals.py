@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 @contextmanager
@@ -29,16 +29,20 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(getattr(signal, name), handler)
 
 
-def _end_what_is_waited_for() -> None:
-    """End the processes that compile, and requests to stores: threads may wait for them, and an exit for these."""
-    if (making := sys.modules.get("offsets_log.columnar.jit.making")) is not None:
-        making.end_all()
-    if (asking := sys.modules.get(ASKING)) is not None:
-        asking.give_up()
-
-
 ASKING = "offsets_log.disk.asking"
 """The module whose threads wait for stores."""
+MAKING = "offsets_log.columnar.jit.making"
+"""The module whose processes compile."""
+
+
+def _end_what_is_waited_for() -> None:
+    """End the processes that compile, and requests to stores: threads may wait for them, and an exit for these."""
+    making: Any = sys.modules.get(MAKING)
+    asking: Any = sys.modules.get(ASKING)
+    if hasattr(making, "end_all"):  # a signal may come while a module is imported
+        making.end_all()
+    if hasattr(asking, "give_up"):
+        asking.give_up()
 
 
 def end_at_interrupts() -> None:

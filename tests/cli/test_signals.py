@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -32,6 +34,18 @@ def test_a_signal_that_comes_twice_at_once_is_obeyed_once(number: int, monkeypat
         assert signal.getsignal(number) is signal.default_int_handler
     finally:
         signal.signal(number, handler)
+
+
+def test_an_interrupt_is_obeyed_while_modules_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (signals.MAKING, signals.ASKING):
+        monkeypatch.setitem(sys.modules, module, ModuleType(module))
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        signals.end_at_interrupts()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def test_where_no_signal_came_the_handlers_are_those_before() -> None:

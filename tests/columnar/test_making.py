@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from offsets_log.columnar import large, needs
+from offsets_log.columnar.jit import making
 from offsets_log.columnar.jit.keeping import as_rest
 from tests.cli.runs import SAMPLE
 
@@ -24,6 +26,8 @@ from offsets_log.columnar import large
 large.BULK_FROM_BYTES = large.PLAIN_BYTES_PER_S = 0
 run()
 """
+IN_THREADS = "from offsets_log.columnar import needs; needs.lacking = lambda *places: []\n"
+"""Before a command: threads that scan find that a kernel is not kept."""
 PATIENCE_S = 120.0
 
 
@@ -101,40 +105,71 @@ def until(is_so: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
-@pytest.fixture
-def compiling(cache: Path) -> Iterator[subprocess.Popen[str]]:
-    """A command that has begun to compile, in a group of its own, as under a shell."""
-    command = [sys.executable, "-c", COMMAND, "compact", SAMPLE, "-o", "csv"]
-    environment = {**os.environ, "OFFSETS_LOG_CACHE": str(cache)}
+@contextmanager
+def at_work(
+    cache: Path, *command: str, environment: Mapping[str, str] = os.environ
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run what compiles, in a group of its own, as under a shell, until it is at the kernel that takes longest."""
+    environment, nothing = {**environment, "OFFSETS_LOG_CACHE": str(cache)}, subprocess.DEVNULL
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+        [sys.executable, *command], cwd=ROOT, env=environment, stdout=nothing, stderr=nothing, process_group=0
     ) as process:
+        locks = f".{LONGEST}-*.lock"
+        until(lambda: any((cache / "offsets-log" / "kernels").glob(locks)), "a kernel is being compiled")
         yield process
         process.kill()
 
 
-def is_at_work(cache: Path) -> bool:
-    return any((cache / "offsets-log" / "kernels").glob(".folds.offsets.scan*.lock"))
+LONGEST = "folds.offsets.scan"
+COMPACT = ("compact", SAMPLE, "-o", "csv")
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="processes are looked for in /proc")
+def left(cache: Path) -> list[str]:
+    """Return what is left of kernels that were not made to the end; that one is none that was."""
+    until(lambda: not processes_of(cache), "those that compiled have ended")
+    return [name for name in files_of(cache) if name.startswith((".", LONGEST))]
+
+
+in_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="processes are looked for in /proc")
+
+
+@in_proc
 @pytest.mark.parametrize(
-    ("number", "is_of_group", "status"),
+    ("number", "is_of_group", "before", "status"),
     [
-        (signal.SIGINT, True, 130),
-        (signal.SIGINT, False, 130),
-        (signal.SIGTERM, False, -15),
-        (signal.SIGKILL, False, -9),
+        (signal.SIGINT, True, "", 130),
+        (signal.SIGINT, False, "", 130),
+        (signal.SIGINT, True, IN_THREADS, 130),
+        (signal.SIGTERM, False, "", -15),
+        (signal.SIGKILL, False, "", -9),
     ],
 )
 def test_whoever_waits_for_kernels_can_go_at_once_and_nothing_stays(
-    number: int, is_of_group: bool, status: int, compiling: subprocess.Popen[str], cache: Path
+    number: int, is_of_group: bool, before: str, status: int, cache: Path
 ) -> None:
-    until(lambda: is_at_work(cache), "a kernel is being compiled")
-    (os.killpg if is_of_group else os.kill)(compiling.pid, number)
-    assert compiling.wait(timeout=PATIENCE_S) == status
-    until(lambda: not processes_of(cache), "those that compiled have ended")
-    assert not list((cache / "offsets-log" / "kernels").glob(".*"))
+    with at_work(cache, "-c", before + COMMAND, *COMPACT) as process:
+        (os.killpg if is_of_group else os.kill)(process.pid, number)
+        assert process.wait(timeout=PATIENCE_S) == status
+        assert not left(cache)
+
+
+@in_proc
+def test_nobody_waits_for_a_process_that_does_not_end_by_itself_and_nothing_stays_of_it(cache: Path) -> None:
+    with at_work(cache, "-c", COMMAND, *COMPACT) as process:
+        for maker in processes_of(cache) - {process.pid}:
+            os.kill(maker, signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=PATIENCE_S) == 130
+        assert not left(cache)
+
+
+@in_proc
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_compiles_all_kernels_ends_at_once_and_nothing_stays(number: int, cache: Path) -> None:
+    with at_work(cache, "-m", making.REST, environment=making.environment()) as process:
+        process.send_signal(number)
+        assert process.wait(timeout=PATIENCE_S) == 128 + number
+        assert not left(cache)
 
 
 def test_the_rest_is_compiled_by_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +181,7 @@ def test_the_rest_is_compiled_by_one_process(tmp_path: Path, monkeypatch: pytest
         assert again
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="processes are looked for in /proc")
+@in_proc
 @pytest.mark.parametrize("end", ["session", "command"])
 def test_the_rest_ends_with_the_session_and_for_a_command_that_compiles(end: str, cache: Path) -> None:
     """It gives way to everything else while it is there."""
@@ -156,7 +191,7 @@ def test_the_rest_ends_with_the_session_and_for_a_command_that_compiles(end: str
     with subprocess.Popen(
         [sys.executable, "-c", start], cwd=ROOT, env=environment, stdin=pipe, stdout=nothing, start_new_session=True
     ) as leader:
-        lock = cache / "offsets-log" / "kernels" / ".rest.lock"
+        lock = cache / "offsets-log" / "kernels" / ".rest"
         until(lambda: lock.exists() and lock.read_text() != "", "the rest has begun")
         rest = int(lock.read_text())
         until(lambda: os.getpriority(os.PRIO_PROCESS, rest) == 19, "it gives way")

@@ -22,6 +22,8 @@ Kept = tuple[str, bytes]
 """The name of a kernel's entry, and its code."""
 SHIPPED = "shipped"
 """The folder beside the rooms of kernels that ``make wheel`` fills."""
+LOCK, NEW = ".lock", ".new"
+"""Endings of what is beside a kernel's file, under its name behind a dot, while it is made."""
 
 _WRITING = threading.Lock()
 _HELD: set[Path] = set()
@@ -68,7 +70,7 @@ def shipped(function: Callable[..., Any]) -> Kept | None:
 @contextmanager
 def one_at_a_time(file: Path) -> Iterator[None]:
     """Wait while another process makes a file, so that it then exists; if nothing can be kept, nobody waits."""
-    lock = file.with_name(f".{file.name}.lock")
+    lock = file.with_name(f".{file.name}{LOCK}")
     with ExitStack() as stack:
         with suppress(OSError):
             is_ours = False
@@ -83,12 +85,22 @@ def one_at_a_time(file: Path) -> Iterator[None]:
         yield
 
 
-def leave() -> NoReturn:
+def leave(status: int = 1) -> NoReturn:
     """End this process at once, whatever its other threads do; nothing stays of what is not whole."""
     with _WRITING:
         for lock in _HELD:
             lock.unlink(missing_ok=True)
-        os._exit(1)
+        os._exit(status)
+
+
+def tidy() -> None:
+    """Remove what is left of processes that were killed while they made a file."""
+    for lock in (cache_base() / "offsets-log" / "kernels").glob(f".*{LOCK}"):
+        with suppress(OSError), lock.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(lock.stat(), os.fstat(held.fileno())):
+                lock.with_suffix(NEW).unlink(missing_ok=True)
+                lock.unlink()
 
 
 @contextmanager
@@ -116,7 +128,7 @@ def end_rest() -> None:
 
 
 def _rest() -> Path:
-    return cache_base() / "offsets-log" / "kernels" / ".rest.lock"
+    return cache_base() / "offsets-log" / "kernels" / ".rest"
 
 
 def read(file: Path) -> Kept | None:
@@ -143,7 +155,7 @@ def unpacked(data: bytes) -> Kept | None:
 
 def keep(file: Path, data: bytes) -> None:
     """Write what `packed` returned, whole or not at all."""
-    made = file.with_name(f".{file.name}.new")
+    made = file.with_name(f".{file.name}{NEW}")
     with _WRITING:
         try:
             made.write_bytes(data)

@@ -11,16 +11,28 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from offsets_log.columnar.jit.keeping import Kept, cache_base, end_rest, keep, one_at_a_time, packed, read, unpacked
+from offsets_log.columnar.jit.keeping import (
+    Kept,
+    cache_base,
+    end_rest,
+    keep,
+    one_at_a_time,
+    packed,
+    read,
+    tidy,
+    unpacked,
+)
 from offsets_log.columnar.jit.modes import LEVEL
 from offsets_log.columnar.jit.sources import PACKAGE, ChangedError, check_sources, processor, stamp_of
 
@@ -31,11 +43,13 @@ SIZE_BYTES = 8
 MOST = 4
 """Processes: the longest kernel takes longer than all others on three."""
 PATIENCE_S = 0.3
-"""How long a process may take to end by itself."""
+"""How long processes may take to end by themselves, all together."""
 UNKEPT: dict[Path, Kept] = {}
 """What was made but could not be kept, by the file it would be in."""
 _LINES: set[socket.socket] = set()
 """To processes that are at work."""
+_ENDED = threading.Event()
+"""Whether nothing is to be compiled any more: this process is about to end."""
 
 
 class Wanted(NamedTuple):
@@ -61,11 +75,13 @@ def make(wanted: Iterable[Wanted], advance: Callable[[int], None] = lambda count
     Raises:
         RuntimeError: a kernel cannot be compiled, or `end_all` ended this.
     """
+    if _ENDED.is_set():
+        raise RuntimeError("it was interrupted before a kernel was compiled")
     end_rest()
     todo = deque(wanted)
-    with ExitStack() as stack, DefaultSelector() as answers:
+    with _team() as team, DefaultSelector() as answers:
         for _ in range(min(makers(), len(todo))):
-            maker = stack.enter_context(_Maker())
+            team.append(maker := _Maker())
             maker.ask(todo.popleft())
             answers.register(maker.line, EVENT_READ, maker)
         while answers.get_map():
@@ -79,8 +95,24 @@ def make(wanted: Iterable[Wanted], advance: Callable[[int], None] = lambda count
                     answers.unregister(key.fileobj)
 
 
+@contextmanager
+def _team() -> Iterator[list[_Maker]]:
+    """Yield a list for processes that compile, which end with the context."""
+    team: list[_Maker] = []
+    try:
+        yield team
+    finally:
+        for maker in team:
+            maker.hang_up()
+        until_s = time.monotonic() + PATIENCE_S
+        for maker in team:
+            maker.end(until_s)
+        tidy()
+
+
 def end_all() -> None:
-    """End the processes that compile for this one, so that threads which wait for them go on, with an error."""
+    """End the processes that compile for this one, so that threads which wait for them, now or later, get an error."""
+    _ENDED.set()
     for line in [*_LINES]:
         with suppress(OSError):
             line.shutdown(socket.SHUT_WR)
@@ -132,14 +164,14 @@ def start_rest() -> None:
 
 
 class _Maker:
-    """A process that compiles one kernel after the other; it ends with the context.
+    """A process that compiles one kernel after the other.
 
     It is not of this process's group, whose interrupt would end it while it writes: it ends as its input does.
     """
 
-    def __enter__(self) -> Self:
+    def __init__(self) -> None:
         self.line, theirs = socket.socketpair()
-        self._words = TemporaryFile()
+        self._words = TemporaryFile()  # noqa: SIM115 - it is closed by `end`
         self._process = subprocess.Popen(
             [sys.executable, "-m", MAKER],
             stdin=theirs.fileno(),
@@ -150,13 +182,18 @@ class _Maker:
         )
         theirs.close()
         _LINES.add(self.line)
-        return self
+        if _ENDED.is_set():
+            end_all()
 
-    def __exit__(self, *error: object) -> None:
+    def hang_up(self) -> None:
+        """Have it end."""
         _LINES.discard(self.line)
         self.line.close()
+
+    def end(self, until_s: float) -> None:
+        """Wait until it has ended; from a time on it is killed."""
         try:
-            self._process.wait(PATIENCE_S)
+            self._process.wait(max(0.0, until_s - time.monotonic()))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
