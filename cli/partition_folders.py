@@ -131,7 +131,7 @@ class PartitionFolders:
     def of_topic(self, log: PartitionLog, session: Session) -> PartitionLog:
         """Return a log whose ``partition.metadata`` has the asked topic id, else that of the metadata beside it."""
         from offsets_log.broker.hand_over import of_topic
-        from offsets_log.disk.one_topic import topic_id_of
+        from offsets_log.data_directory.identity import topic_id_of
         from offsets_log.rows.tables import partition_name
 
         known = session.inputs.offsets_topic_id
@@ -212,6 +212,9 @@ def tell(
     to_stdout = Output(output=output, to=None)
     format_name = chosen_format(to_stdout)
     if format_name == "table":
-        rows = [row | {name: "; ".join(map(words, row[name])) for name, words in shown_as.items()} for row in rows]
+        rows = [
+            row | {name: "; ".join(map(words, row[name])) for name, words in shown_as.items() if row[name] is not None}
+            for row in rows
+        ]
     with destination(to_stdout) as stream:
         write_rows(stream, rows, columns, format_name)

@@ -6,6 +6,7 @@ References: ``CheckpointFile.java``, ``LeaderEpochCheckpointFile.java``, ``Leade
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 from offsets_log.broker.failures import BrokerError
 from offsets_log.java_properties import LINE_END
@@ -49,6 +50,18 @@ def decode_leader_epochs(data: Buffer) -> LeaderEpochs:
     """Return the entries of a file that passes `check_leader_epochs`."""
     entries = [match.groups() for line in LINE_END.split(bytes(data).decode())[2:] if (match := _ENTRY.fullmatch(line))]
     return dict(sorted((int(epoch), int(offset)) for epoch, offset in entries))
+
+
+def told_leader_epochs(files: Mapping[str, Callable[[], Buffer]]) -> LeaderEpochs | None:
+    """Return the epochs that the files beside a log tell; None if none does, or a broker cannot read it."""
+    if LEADER_EPOCHS not in files:
+        return None
+    data = files[LEADER_EPOCHS]()
+    try:
+        check_leader_epochs(data)
+    except BrokerError:
+        return None
+    return decode_leader_epochs(data)
 
 
 def encode_leader_epochs(epochs: LeaderEpochs) -> bytes:

@@ -8,13 +8,14 @@ References: ``MetaProperties.java``, ``PartitionMetadataFile.java``, ``FileQuoru
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.data_directory.texts import json_object, lines_of, number_in, refused, text_of
-from offsets_log.errors import InputError
+from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.java_properties import parse_properties
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.primitives import ZERO_UUID, Uuid
 from offsets_log.log_format.segment import Buffer
 
@@ -93,6 +94,15 @@ def decode_partition_metadata(data: Buffer, file: str) -> Uuid:
     if topic_id == ZERO_UUID:
         raise refused("the topic id is zero", file, 2)
     return topic_id
+
+
+def topic_id_of(files: Mapping[str, Callable[[], Buffer]]) -> str | None:
+    """Return the topic id that a partition's files tell; None if none tells it, or it cannot be read."""
+    read = files.get(PARTITION_METADATA)
+    try:
+        return None if read is None else str(decode_partition_metadata(read(), PARTITION_METADATA))
+    except OffsetsLogError:
+        return None
 
 
 def _after_colon(lines: list[str], index: int, name: str, file: str) -> str:

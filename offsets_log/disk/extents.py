@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from offsets_log.broker.leader_lines import EpochEntry, Line, line_of
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.batch_rows import BatchRow, batch_rows
 from offsets_log.data_directory.checkpoints import decode_leader_epoch_checkpoint
-from offsets_log.disk.leader_lines import EpochEntry, Line, line_of
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.file_names import LEADER_EPOCHS
 from offsets_log.log_format.partition_log import PartitionLog, batches_of

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from offsets_log.data_directory.directory import DataDirectory, Opener, identify
-from offsets_log.data_directory.identity import decode_partition_metadata
+from offsets_log.data_directory.identity import topic_id_of
 from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder
 from offsets_log.disk.local import Place, list_directory
-from offsets_log.errors import InputError, OffsetsLogError
-from offsets_log.log_format.file_names import META_PROPERTIES, PARTITION_METADATA
+from offsets_log.errors import InputError
+from offsets_log.log_format.file_names import META_PROPERTIES
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 By = dict[str, dict[str | None, Folder]]
@@ -62,15 +62,6 @@ def other_topics(foreign: Iterable[tuple[Place | Folder, str]]) -> list[str]:
         return False
 
     return sorted({topic for place, topic in foreign if has_segments(place)})
-
-
-def topic_id_of(files: Mapping[str, Opener]) -> str | None:
-    """Return the topic id that a partition's files tell; None if none tells it, or it cannot be read."""
-    read = files.get(PARTITION_METADATA)
-    try:
-        return None if read is None else str(decode_partition_metadata(read(), PARTITION_METADATA))
-    except OffsetsLogError:
-        return None
 
 
 def _cluster_id(above: Mapping[str, Opener], known: dict[int, str | None]) -> str | None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from offsets_log.broker.leader_lines import Truncation, truncation
 from offsets_log.disk.alike import TOLD, Agreement
 from offsets_log.disk.differences import Differences, Some, differences
 from offsets_log.disk.extents import Extent
-from offsets_log.disk.leader_lines import Truncation, truncation
 from offsets_log.log_format.partition_log import PartitionLog
 
 

@@ -6,15 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import entry_at
-from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import Indexing
-from offsets_log.broker.leader_epochs import (
-    LeaderEpochs,
-    check_leader_epochs,
-    decode_leader_epochs,
-    encode_leader_epochs,
-    leader_epochs_within,
-)
+from offsets_log.broker.leader_epochs import encode_leader_epochs, leader_epochs_within, told_leader_epochs
 from offsets_log.broker.producers import Producers, encode_snapshot
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.editing import last_batch
@@ -241,7 +234,7 @@ class _Repairing:
 
     def _leader_epochs(self) -> bytes:
         """Return the log's own epochs, which name ones whose batches were cleaned; else those that recovery finds."""
-        told = _told_epochs(self.done.log)
+        told = told_leader_epochs(self.done.log.beside)
         epochs = self._epochs if told is None or not _agree(told, self._epochs) else told
         within = leader_epochs_within(epochs, self.done.checkpoints().log_start_offset or 0, self._end)
         return encode_leader_epochs(within)
@@ -281,18 +274,6 @@ class _Repairing:
 def _fits(writer: SegmentWriter, picked: Picked) -> bool:
     is_near = picked.header.last_offset - writer.base_offset < MAX_OFFSETS_IN_SEGMENT
     return is_near and writer.size_bytes + picked.batch.size_bytes <= MAX_SEGMENT_BYTES
-
-
-def _told_epochs(log: PartitionLog) -> LeaderEpochs | None:
-    """Return the epochs in the log's own file; None if a broker cannot read that."""
-    if LEADER_EPOCHS not in log.beside:
-        return None
-    data = log.beside[LEADER_EPOCHS]()
-    try:
-        check_leader_epochs(data)
-    except BrokerError:
-        return None
-    return decode_leader_epochs(data)
 
 
 def _agree(told: Mapping[int, int], seen: Mapping[int, int]) -> bool:

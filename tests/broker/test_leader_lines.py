@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from offsets_log.disk.leader_lines import NOTHING, EpochEntry, Line, Truncation, line_of, truncation
+from offsets_log.broker.leader_lines import NOTHING, EpochEntry, Line, Truncation, line_of, truncation
 from tests.sizes import so_many
 
 
