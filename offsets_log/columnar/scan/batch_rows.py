@@ -42,6 +42,8 @@ class BatchRow(Record):
     records_count: Long  # or UNCOUNTED
     delete_horizon: Long  # not 0: a cleaner wrote the batch anew, which may have lost no record by that
     max_timestamp_ms: Long  # or NO_TIMESTAMP
+    segment: Long  # the number of its segment in the log
+    position: Long  # in that segment
 
 
 @kernel
@@ -64,6 +66,7 @@ def _note(scan_state: a.ScanState, rows: Table[BatchRow], data: Bytes) -> Any:
         row.last_offset = bt.last_offset(data, at)
         row.leader_epoch = bt.leader_epoch(data, at)
         row.max_timestamp_ms = bt.max_timestamp(data, at)
+        row.position = at
         attributes = bt.attributes_of(data, at)
         if bt.is_older(data, at):
             row.records_count = 1 if attributes & bt.CODEC_MASK == 0 else UNCOUNTED
@@ -96,11 +99,13 @@ class _Noting(Reading):
     def scan(self, index: int, data: a.Bytes) -> int:
         outcome = int(_note(self._scan_state, self._rows, data))
         if noted := self._scan_state.batches:
-            self.found.append(self._rows.up_to(noted).copy())
+            rows = self._rows.up_to(noted).copy()
+            rows.column(BatchRow.segment)[:] = index
+            self.found.append(rows)
         return outcome
 
     def take(self, index: int, batch: RecordBatch) -> None:
-        self.found.append(_rows_of([batch]))
+        self.found.append(_rows_of([(index, batch)]))
 
     def lose(self, damage: Damage) -> None:
         self.found.append(damage)
@@ -126,12 +131,13 @@ def batch_rows(log: PartitionLog, until: Until = EVERYTHING, *, in_bulk: bool) -
         in_bulk: whether a kernel reads them, which is worth its start for a large log.
     """
     if not in_bulk:
-        batches: list[RecordBatch] = []
-        for _, item in iter_log(log):
+        batches: list[tuple[int, RecordBatch]] = []
+        numbers = {id(segment): number for number, segment in enumerate(log.segments)}
+        for segment, item in iter_log(log):
             if isinstance(item, RecordBatch):
                 if until.stops_before(item):
                     break
-                batches.append(item)
+                batches.append((numbers[id(segment)], item))
             else:
                 yield _rows_of(batches)
                 yield item
@@ -144,9 +150,10 @@ def batch_rows(log: PartitionLog, until: Until = EVERYTHING, *, in_bulk: bool) -
         yield from rows_of_piece(order, cursor, order.end, scanner)
 
 
-def _rows_of(batches: Sequence[RecordBatch]) -> Table[BatchRow]:
+def _rows_of(batches: Sequence[tuple[int, RecordBatch]]) -> Table[BatchRow]:
     rows = Table(BatchRow, len(batches))
-    for row, batch in zip(rows, batches, strict=True):
+    for row, (segment, batch) in zip(rows, batches, strict=True):
+        row.segment, row.position = segment, batch.position
         row.base_offset, row.last_offset = batch.base_offset, batch.last_offset
         row.size_bytes, row.checksum = batch.size_bytes, batch.crc
         row.leader_epoch, row.max_timestamp_ms = batch.partition_leader_epoch, batch.max_timestamp_ms
