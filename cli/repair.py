@@ -23,6 +23,7 @@ from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.cleaner.folder import FolderFile
+    from offsets_log.disk.complete import Completing, FromOthers
     from offsets_log.log_format.partition_log import PartitionLog, Segment
     from offsets_log.repairing.comparing import Compared
     from offsets_log.repairing.left_out import LeftOut
@@ -50,7 +51,8 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
 @click.command(
     "repair",
     epilog="Examples: offsets-log repair /var/lib/kafka/data --to repaired --quarantine broken.jsonl · "
-    "offsets-log repair backup.tar.gz -p 3 --to repaired --drop-unloadable 4.3.0",
+    "offsets-log repair backup.tar.gz -p 3 --to repaired --drop-unloadable 4.3.0 · "
+    "offsets-log repair disk-1 disk-2 -p 3 --to repaired",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", metavar="DIR", help="New directory, which appears whole or not at all.")
@@ -88,24 +90,37 @@ def command(
     says how many offsets and groups differ from before. An undamaged record whose key or value cannot be decoded stays,
     and counts as undecodable; offsets that are in no segment count as missing.
 
-    Exit status 3 if something was left out, is undecodable or is missing.
+    Copies of one partition, such as those of several replicas, complete each other: where the copy that reaches
+    farthest is damaged or lacks batches, intact ones of the others are taken, told batch by batch. Copies are mixed
+    only if they are of one log: they hold the same batches wherever both are whole, but for what a cleaner took, and no
+    leader epochs that contradict each other. Of others nothing is taken, and a sentence names both places of the first
+    difference.
+
+    Exit status 3 if something was left out, is undecodable or is missing, or if copies are not of one log; 1 if they
+    have no batch in common.
     """
     from cli.session import open_session
     from cli.terminal import say_of_release
+    from offsets_log.disk.complete import Completing
     from offsets_log.repairing.result import REPAIR_COLUMNS
 
     asked.check_target()
     _check_quarantine(quarantine, asked)
     reading = asked.reading(quarantine=quarantine, verbose=verbose)
-    with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
+    with (
+        ended_by_signals(),
+        ExitStack() as scratch,
+        open_session(reading, choosing=(completing := Completing(scratch)).log) as session,
+        ExitStack() as stack,
+    ):
         session.account.tells_brokers = True
         folders = PartitionFolders(None if asked.to is None else place_here(session, asked.to, stack), asked.topic_id)
         say_of_release(drop_unloadable.asked if drop_unloadable else None)
-        repairing = _Repairing(session, drop_unloadable, folders)
+        repairing = _Repairing(session, drop_unloadable, folders, completing)
         rows = [repairing.repair(folders.of_topic(log, session)) for log in session.inputs.logs]
         folders.write_beside(session.account)
         stack.close()
-        tell(rows, [column.name for column in REPAIR_COLUMNS], asked.output, {"left_out": _left_out_in_words})
+        tell(rows, [column.name for column in REPAIR_COLUMNS], asked.output, SHOWN_AS)
         session.account.is_wrong |= any(row["left_out"] for row in rows)
         session.account.finish(_in_words(rows))
 
@@ -139,26 +154,33 @@ WHOLE = "cleaning.whole.whole"
 class _Repairing:
     """The partitions of a run."""
 
-    def __init__(self, session: Session, drop_unloadable: Release | None, folders: PartitionFolders) -> None:
+    def __init__(
+        self, session: Session, drop_unloadable: Release | None, folders: PartitionFolders, completing: Completing
+    ) -> None:
         self._session, self._release, self._folders = session, drop_unloadable, folders
+        self._completing = completing
         self._in_bulk = session.engine.is_large_for(WHOLE)
         if self._in_bulk:
             session.engine.compile_first(WHOLE)
 
     def repair(self, log: PartitionLog) -> Row:
         """Repair one partition, and make its folder in the directory."""
+        from functools import partial
+
         from offsets_log.repairing.result import repair_row
         from offsets_log.repairing.writing import repair
 
         partition = partition_of(log)
-        in_bulk = self._in_bulk
+        in_bulk, others = self._in_bulk, self._completing.of(partition)
+        if others is not None:
+            self._tell_of_taken(partition, others)
         with ExitStack() as stack:
             made = None if self._release is None else _Made(self._folders, partition, stack)
             done = repair(
                 log,
                 self._folders.begin(partition) if made is None else made.write,
                 unloadable=self._find_unloadable(log, in_bulk=in_bulk),
-                tell=self._leave_out,
+                tell=partial(self._leave_out, others),
                 miss=self._session.account.tell,
                 advance=self._session.account.advance,
                 in_bulk=in_bulk,
@@ -168,7 +190,7 @@ class _Repairing:
             compared = None
             if self._release is not None and made is not None:
                 compared = self._compare(log, made.log, self._release, in_bulk=in_bulk)
-        return repair_row(done, compared)
+        return repair_row(done, compared, None if others is None else others.taken)
 
     def _find_unloadable(self, log: PartitionLog, *, in_bulk: bool) -> Unloadable:
         """Return what is left out because it ends a load, if that is asked for."""
@@ -183,12 +205,27 @@ class _Repairing:
         with ExitStack() as scratch:
             return find_unloadable(log, self._release, in_bulk=in_bulk, join=partial(mapped, scratch))
 
-    def _leave_out(self, left_out: LeftOut) -> None:
+    def _leave_out(self, others: FromOthers | None, left_out: LeftOut) -> None:
+        if others is not None:
+            others.locate(left_out.damage.error)
         if left_out.is_told_as_damage:
             self._session.account.on_damage(left_out.damage)
             return
         self._session.account.keep(left_out.damage)
         self._session.account.say(f"left out, {left_out.reason}: {left_out.damage.error}")
+
+    def _tell_of_taken(self, partition: int, others: FromOthers) -> None:
+        """Name the first few batches that are of other copies."""
+        from offsets_log.session.account import DAMAGE_SHOWN
+
+        taken = others.taken
+        shown = len(taken) if self._session.inputs.scope.verbose else DAMAGE_SHOWN
+        for _, one in taken[:shown]:
+            self._session.account.say(f"offsets partition {partition}: {one.in_words()}")
+        if len(taken) > shown:
+            self._session.account.say(
+                f"offsets partition {partition}: {len(taken) - shown} more are taken of other copies; -v names them all"
+            )
 
     def _tell_of_undecodable(self, partition: int, found: Sequence[str]) -> None:
         """Name the first few records that stay though no coordinator understands them."""
@@ -269,11 +306,21 @@ def _left_out_in_words(left_out: Row) -> str:
     return f"{left_out['reason']} {left_out['pieces']} ({counted(left_out['bytes'], 'byte')})"
 
 
+def _taken_in_words(taken: Row) -> str:
+    last = "" if taken["first_offset"] == taken["last_offset"] else f" to {taken['last_offset']}"
+    return f"{taken['first_offset']}{last} of {taken['copy']}"
+
+
+SHOWN_AS = {"left_out": _left_out_in_words, "taken": _taken_in_words}
+
+
 def _in_words(rows: list[Row]) -> str:
     batches, size_bytes = (sum(row[name] for row in rows) for name in ("batches", "bytes"))
+    taken = sum(one["batches"] for row in rows for one in row["taken"] or ())
     pieces, lost = (sum(one[name] for row in rows for one in row["left_out"]) for name in ("pieces", "bytes"))
     return (
         f"{counted(len(rows), 'partition')}: {counted(batches, 'batch', 'batches')} of {counted(size_bytes, 'byte')} "
         f"{'stays' if batches == 1 else 'stay'}, {counted(pieces, 'piece')} of {counted(lost, 'byte')} "
         f"{'is' if pieces == 1 else 'are'} left out"
+        + (f", {counted(taken, 'batch is', 'batches are')} of other copies" if taken else "")
     )

@@ -15,6 +15,8 @@ import click
 from cli.options import Output, ReadOptions
 from cli.terminal import EXIT_ERROR, Terminal, fail, say_of_release
 from offsets_log.disk.folders import refuse_inside_inputs
+from offsets_log.disk.reader import Choosing
+from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.writer import ensure_place
 from offsets_log.errors import OffsetsLogError
 from offsets_log.release_names import release_asked
@@ -29,6 +31,7 @@ def open_session(
     needs: Set[str] = frozenset(),
     columns: Set[str] | None = None,
     internal_topic: str | None = None,
+    choosing: Choosing = choose_replica,
 ) -> Iterator[Session]:
     """Open the inputs; at the end the process exits with the run's status, and errors end it with one line.
 
@@ -36,12 +39,13 @@ def open_session(
         needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
         columns: those of the answer; notes on what a dump does not tell name no others. None to name all.
         internal_topic: a topic of `state_topics` to read instead of ``__consumer_offsets``.
+        choosing: makes one log of several copies of a partition.
     """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
     _tell_of_lost_pages()
     listener = Terminal(is_quiet=reading.quiet, shows_progress=reading.progress)
-    how: Any = {"needs": needs, "columns": columns, "internal_topic": internal_topic}
+    how: Any = {"needs": needs, "columns": columns, "internal_topic": internal_topic, "choosing": choosing}
     try:
         with opened_session(reading, listener, **how) as session:
             if output is not None and output.to not in (None, "-"):

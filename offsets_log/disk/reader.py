@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from offsets_log.columnar.large import is_large
 from offsets_log.data_directory.copied_logs import CopiedPartition
@@ -58,6 +58,21 @@ OTHER_TOPIC = "this is another topic, from which records may be deleted"
 
 
 Comparing = Callable[[int], AbstractContextManager[Advance]]
+
+
+class Choosing(Protocol):
+    """Makes one log of the copies of a partition, as `choose_replica` does."""
+
+    def __call__(
+        self,
+        replicas: Sequence[PartitionLog],
+        leader: Leader | None,
+        alike: Alike,
+        advance: Advance,
+        *,
+        in_bulk: bool | None = None,
+    ) -> PartitionLog:
+        """Return the log. Raises InputError."""
 
 
 class DiskLogs:
@@ -151,6 +166,7 @@ def open_logs(
     may_lack_offsets: bool = False,
     columns: Set[str] | None = None,
     comparing: Comparing = lambda size_bytes: nullcontext(lambda size_bytes: None),
+    choosing: Choosing = choose_replica,
 ) -> DiskLogs:
     """Find and open all segments in data and partition directories, files, globs, archives, URLs of stores and ``-``.
 
@@ -162,6 +178,7 @@ def open_logs(
         may_lack_offsets: whether directories with other topics' partitions alone will do.
         columns: those of the answer, of which notes name what dumps do not tell; None to name all.
         comparing: takes the size of all copies of partitions that have several; gives what is called as they are read.
+        choosing: makes one log of them.
 
     Raises:
         InputError: nothing was found, something cannot be read, folders are of several topics, or files of unknown
@@ -194,7 +211,7 @@ def open_logs(
         in_bulk = is_large(size_bytes, "scan.batch_rows._note")
         with comparing(size_bytes) as advance:
             known = [
-                choose_replica(found, leader_of(found, above, finder.clusters), alike, advance, in_bulk=in_bulk)
+                choosing(found, leader_of(found, above, finder.clusters), alike, advance, in_bulk=in_bulk)
                 for _, found in sorted(logs.items(), key=_partition)
                 if found
             ]

@@ -9,13 +9,14 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from offsets_log.broker.leader_lines import EpochEntry, truncation
 from offsets_log.columnar.large import is_large
 from offsets_log.disk.alike import Alike
-from offsets_log.disk.leader_lines import EpochEntry, truncation
 from offsets_log.log_format.partition_log import PartitionLog
 
 if TYPE_CHECKING:
     from offsets_log.disk.extents import Extent
+    from offsets_log.disk.replica_words import Other
 
 Advance = Callable[[int], None]
 
@@ -35,6 +36,23 @@ class Leader:
     copies: Collection[int] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The choice among replicas.
+
+    Attributes:
+        log: what is read: the replica of the highest high watermark, or files joined to one log.
+        best: the number of the replica; None of joined files.
+        others: how each of the others differs from it.
+        note: what is said of all of them.
+    """
+
+    log: PartitionLog
+    best: int | None = None
+    others: Sequence[Other] = ()
+    note: str = ""
+
+
 def choose_replica(
     replicas: Sequence[PartitionLog],
     leader: Leader | None = None,
@@ -43,7 +61,33 @@ def choose_replica(
     *,
     in_bulk: bool | None = None,
 ) -> PartitionLog:
-    """Return the replica that lacks least at its begin and, of those, the one whose batches reach the highest offset.
+    """Return the replica that `choice` finds; its last note tells the choice, and how each other replica differs.
+
+    Args:
+        alike: takes what is to tell where the replicas agree.
+    """
+    found = choice(replicas, leader, advance, in_bulk=in_bulk)
+    if found.best is None:
+        return found.log
+    from offsets_log.disk.replica_words import home
+
+    chosen = found.log
+    is_told = False
+    if alike is not None:
+        homes = [home(chosen), *(home(log) for number, log in enumerate(replicas) if number != found.best)]
+        is_told = alike.take([other.agreement for other in found.others], homes, found.note)
+        alike.are_in_doubt |= any(other.is_in_doubt for other in found.others)
+    return chosen if is_told else replace(chosen, notes=(*chosen.notes, found.note))
+
+
+def choice(
+    replicas: Sequence[PartitionLog],
+    leader: Leader | None = None,
+    advance: Advance = lambda size_bytes: None,
+    *,
+    in_bulk: bool | None = None,
+) -> Choice:
+    """Choose the replica that lacks least at its begin and, of those, the one whose batches reach the highest offset.
 
     What is below the log start offset that is noted beside it a replica does not lack. One is not chosen that a cluster
     would have truncated, as `leader_lines.truncation` says, while another lacks no more at its begin. Ties are decided
@@ -53,19 +97,17 @@ def choose_replica(
     If the leader is known, its own replica, if undamaged, has the epoch in which it led: what others have beyond its
     end counts only if it is of that epoch, too.
 
-    Every replica is read whole. The last note of the answer tells the choice, and how each other replica differs. Its
-    high watermark is the highest of all replicas', but for those without a batch in common; of a truncated one no more
-    than what it would keep.
+    Every replica is read whole. The high watermark of the answer is the highest of all replicas', but for those without
+    a batch in common; of a truncated one no more than what it would keep.
 
     Args:
-        alike: takes what is to tell where the replicas agree.
         advance: called with the number of bytes read since the last call, from any thread.
         in_bulk: whether a kernel reads them; None to decide by their size.
     """
     if len(replicas) == 1:
-        return replicas[0]
+        return Choice(replicas[0])
     from offsets_log.disk.extents import extent_of
-    from offsets_log.disk.replica_words import Comparing, home, place
+    from offsets_log.disk.replica_words import Comparing, place
 
     if in_bulk is None:
         in_bulk = is_large(sum(log.bytes_to_read for log in replicas), "scan.batch_rows._note")
@@ -73,7 +115,7 @@ def choose_replica(
         extents = [*pool.map(partial(extent_of, advance=advance, in_bulk=in_bulk), replicas)]
     joined = _join(replicas, extents)
     if joined is not None:
-        return joined
+        return Choice(joined)
     if leader is not None:
         extents = _led(extents, leader)
     ranks = [_rank(index, replicas, extents, leader) for index in range(len(extents))]
@@ -85,15 +127,8 @@ def choose_replica(
     why = "" if leader is None else _why(best, extents, leader)
     note = f"{len(replicas)} replicas: {place(chosen)} is read, its whole batches end before offset {extents[best].end}"
     note = "; ".join([f"{note}{why}", *(other.words() for other in others)])
-    homes = [home(chosen), *(home(log) for log in replicas if log is not chosen)]
-    is_told = alike is not None and alike.take([other.agreement for other in others], homes, note)
-    if alike is not None:
-        alike.are_in_doubt |= any(other.is_in_doubt for other in others)
-    return replace(
-        chosen,
-        notes=chosen.notes if is_told else (*chosen.notes, note),
-        checkpoints=replace(chosen.checkpoints, high_watermark=mark),
-    )
+    log = replace(chosen, checkpoints=replace(chosen.checkpoints, high_watermark=mark))
+    return Choice(log, best, others, note)
 
 
 def _led(extents: Sequence[Extent], leader: Leader) -> list[Extent]:

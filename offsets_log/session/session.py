@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from offsets_log.disk.folders import refuse_inside_inputs
-from offsets_log.disk.reader import open_logs
+from offsets_log.disk.reader import Choosing, open_logs
+from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.writer import atomic_directory
 from offsets_log.session.account import Account
 from offsets_log.session.engine import Engine
@@ -48,6 +49,7 @@ def opened_session(
     needs: Set[str] = frozenset(),
     columns: Set[str] | None = None,
     internal_topic: str | None = None,
+    choosing: Choosing = choose_replica,
 ) -> Iterator[Session]:
     """Open the inputs, and tell the listener what is remarkable about them before anything is read.
 
@@ -55,12 +57,15 @@ def opened_session(
         needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
         columns: those of the answer; notes on what a dump does not tell name no others. None to name all.
         internal_topic: a topic of `state_topics` to read instead of ``__consumer_offsets``.
+        choosing: makes one log of several copies of a partition.
 
     Raises:
         OffsetsLogError: nothing can be read there, or it cannot answer.
     """
     with ExitStack() as stack:
-        yield begun_session(opened_inputs(scope, listener, stack, internal_topic, columns), listener, stack, needs)
+        yield begun_session(
+            opened_inputs(scope, listener, stack, internal_topic, columns, choosing), listener, stack, needs
+        )
 
 
 def begun_session(inputs: Inputs, listener: Listener, stack: ExitStack, needs: Set[str] = frozenset()) -> Session:
@@ -82,6 +87,7 @@ def opened_inputs(
     stack: ExitStack,
     internal_topic: str | None = None,
     columns: Set[str] | None = None,
+    choosing: Choosing = choose_replica,
 ) -> Inputs:
     """Return the opened inputs, which are closed with the stack; arguments as of `opened_session`."""
     if internal_topic is not None:
@@ -96,5 +102,6 @@ def opened_inputs(
             input_format=scope.input_format,
             columns=columns,
             comparing=partial(listener.progress, done="compared"),
+            choosing=choosing,
         )
     return Inputs(scope, stack.enter_context(opened))

@@ -12,7 +12,9 @@ from click.testing import CliRunner
 from cli.main import main
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.replay.partition_for import partition_for
+from tests.conftest import json_lines
 from tests.coordinator import broker
+from tests.repairing.repaired import batches_of
 from tests.repairing.trials import Trials
 from tests.repairing.under_broker import answers, put_under, topic_id
 
@@ -39,6 +41,23 @@ def damaged(log: Path, folder: Path) -> Path:
     data = bytearray(second.read_bytes())
     (second.parent / f"{1:020}.log").write_bytes(bytes(data) + bytes(data)[:100])
     return folder
+
+
+def damaged_apart(log: Path, folders: tuple[Path, Path]) -> None:
+    """Two copies: every fifth batch broken in one, others in the other; one lacks a segment, the other the end."""
+    for turn, folder in enumerate(folders):
+        shutil.copytree(log, folder)
+        for partition in folder.glob(f"{OFFSETS_TOPIC}-*"):
+            first, *others = sorted(partition.glob("*.log"))
+            data = bytearray(first.read_bytes())
+            for number, batch in enumerate(batches_of(bytes(data))):
+                if number % 5 == 1 + 2 * turn:
+                    data[batch.position + batch.size_bytes // 2] ^= 0xFF
+            first.write_bytes(data)
+            if turn == 0 and len(others) > 1:
+                others[0].unlink()
+            elif turn == 1 and others and others[-1].stat().st_size:
+                others[-1].write_bytes(others[-1].read_bytes()[:-20])
 
 
 TRIED = ("kafka-lifetime/log", "kafka-4.3-cleaned/log-before", "kafka-4.3-modern-groups/log")
@@ -99,4 +118,34 @@ def test_a_real_broker_serves_cleaned_and_repaired_folders(
     written = answers(command("compact", real.data, "-o", "jsonl"), range(PARTITIONS))
     assert written == expected | {new}
     assert partition_for(NEW_GROUP, PARTITIONS) in range(PARTITIONS)
+    record_property("offsets", len(expected))
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed/log", "kafka-4.3-cleaned/log-before"])
+def test_a_real_broker_serves_all_that_two_damaged_copies_have(
+    name: str, tmp_path: Path, recording: Callable[[str], Path], record_property: pytest.RecordProperty
+) -> None:
+    try:
+        libs = broker.jars()
+    except broker.NotAvailableError as reason:
+        pytest.skip(f"no real broker: {reason}")
+    folder, _, log = name.partition("/")
+    whole, copies = recording(folder) / log, (tmp_path / "one", tmp_path / "other")
+    damaged_apart(whole, copies)
+    real = broker.Broker(libs, tmp_path, PARTITIONS)
+    with real.running():
+        real.ask({"nobody": []})
+    identity = topic_id(real.data)
+    told = command("repair", *copies, "--to", tmp_path / "mended", "--topic-id", identity, "-o", "jsonl")
+    rows = json_lines(told)
+    assert all(row["taken"] and not row["left_out"] for row in rows)
+    found = [row["offsets_partition"] for row in rows]
+    put_under(real.data, tmp_path / "mended", found, tmp_path / "old")
+    expected = answers(command("compact", whole, "-o", "jsonl"), found)
+    questions = {group: [] for group, *_ in expected}
+    with real.running():
+        answered = real.ask(questions)
+    assert {tuple(row) for row in answered["offsets"]} == expected
+    assert not list(real.data.glob("*-stray"))
     record_property("offsets", len(expected))
