@@ -25,7 +25,7 @@ SESSIONS = {
     "rebuild expire assign vote rebalances where where",
     "docs/runbooks/another-cluster.md": "rescue python3 printf translate head ls head",
     "docs/runbooks/coordinator-does-not-load.md": "check check explain decode cp printf check compact compact compact "
-    "repair check repair ls sed compact repair compact clean check",
+    "repair check repair ls sed compact repair compact cp printf repair cmp clean check",
     "docs/runbooks/dead-broker.md": "info check groups compact rescue ls head",
     "docs/runbooks/hanging-transaction.md": "rebuild compact check history",
     "docs/runbooks/large-topic.md": "top top check clean clean ls clean compact compact check groups",
