@@ -54,14 +54,18 @@ def see_samples(folder: Path) -> None:
     (folder / "samples").symlink_to(ROOT / "samples")
 
 
-def run(command: str, folder: Path) -> str:
-    """What a command prints there, with this interpreter's scripts found first; a command that fails is an error."""
+def run(command: str, folder: Path, given: str = "") -> str:
+    """What a command prints there of what it is given; a command that fails is an error.
+
+    This interpreter's scripts are found first.
+    """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
         env=environment,
+        input=given,
         capture_output=True,
         text=True,
         check=False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,16 @@ def rows(*arguments: str | Path, status: int = 0, stdin: bytes | None = None) ->
     result = run(*arguments, stdin=stdin)
     assert result.exit_code == status, result.stderr
     return list(json_lines(result.stdout))
+
+
+QUOTED = re.compile(r"'[^']*'|\"[^\"$`\\\\]*\"")
+FOR_A_SHELL = re.compile(r"[^\w\s.,:/=@%+-]")
+
+
+def words_of(line: str) -> list[str] | None:
+    """The arguments of a line that runs one command of ours and nothing else; None if it needs a shell."""
+    name, _, arguments = line.partition(" ")
+    return None if name != "offsets-log" or FOR_A_SHELL.search(QUOTED.sub("", arguments)) else shlex.split(arguments)
 
 
 def commit(
