@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from offsets_log.events import Until
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, Profile
@@ -30,15 +29,12 @@ def profile_of(recording: dict[str, Any]) -> Profile:
     return {"java": MODERN, "scala": CLASSIC}[recording["coordinator"]]
 
 
-def load(
-    log_directory: Path, profile: Profile, end_offsets: dict[str, int] | None = None
-) -> tuple[set[OffsetRow], set[tuple[str, str, int]]]:
+def load(log_directory: Path, profile: Profile) -> tuple[set[OffsetRow], set[tuple[str, str, int]]]:
     """Return served offsets and keys with a pending commit, of all partitions of a data folder."""
     served: set[OffsetRow] = set()
     pending: set[tuple[str, str, int]] = set()
-    for partition, log in read_partitions(log_directory).items():
-        until = Until() if end_offsets is None else Until(end_offsets.get(str(partition), 0))
-        state = finish(replay(iter_events(log, until=until), profile, on_damage=lambda damage: None))
+    for log in read_partitions(log_directory).values():
+        state = finish(replay(iter_events(log), profile, on_damage=lambda damage: None))
         pending |= {value.key for value in state.pending}
         served |= {
             (*value.key, value.committed_offset, value.leader_epoch, value.metadata) for value in state.iter_served()
@@ -102,20 +98,6 @@ def steps(folder: Path, facts: dict[str, Any]) -> list[tuple[Path, dict[str, Any
 WITH_STEPS = [
     name for name in LOADED if name.startswith("kafka-4") or name in ("kafka-3.7-preview", "kafka-3.9-classic")
 ]
-
-
-@pytest.mark.parametrize("name", WITH_STEPS)
-def test_served_offsets_equal_the_answers_at_every_step(name: str, recording: Recording) -> None:
-    folder = recording(name)
-    facts = read_json(folder / "recording.json")
-    profile = profile_of(facts)
-    found = steps(folder, facts)
-    for log_directory, line in found:
-        served, pending = load(log_directory, profile, line["end_offsets"])
-        assert served == answered(line), line["what"]
-        if "unstable" in line:
-            assert pending == {tuple(key) for key in line["unstable"]}, line["what"]
-    assert found
 
 
 def test_the_two_coordinators_differ_over_the_same_random_bytes(recording: Recording) -> None:

@@ -18,7 +18,7 @@ from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, PROFILES, RELEASES, Profile
 from offsets_log.rows.survey import Survey
 from tests.conftest import log_directories, read_json, read_partitions
-from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, profile_of, steps
+from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, answered, profile_of, steps
 
 Json = dict[str, Any]
 
@@ -111,12 +111,18 @@ def test_groups_and_members_equal_the_answers_after_a_restart(name: str, recordi
 
 
 @pytest.mark.parametrize("name", WITH_STEPS)
-def test_groups_and_members_equal_the_answers_at_every_step(name: str, recording: Recording) -> None:
+def test_offsets_groups_and_members_equal_the_answers_at_every_step(name: str, recording: Recording) -> None:
     folder = recording(name)
     facts = read_json(folder / "recording.json")
-    for log_directory, line in steps(folder, facts):
+    found = steps(folder, facts)
+    for log_directory, line in found:
         document = rebuild(log_directory, profile_of(facts), facts.get("topics", {}), line["end_offsets"])
         assert differences(document, line) == [], line["what"]
+        assert answered(document) == answered(line), line["what"]
+        if "unstable" in line:
+            pending = {(row["group"], row["topic"], row["partition"]) for row in document["pending"]}
+            assert pending == {tuple(key) for key in line["unstable"]}, line["what"]
+    assert found
 
 
 OTHER_RELEASES = {"4.0.0": "4.0", "3.9.1-java": "3.9-java", "3.7.2-java": "3.7-java"}

@@ -56,10 +56,11 @@ def test_clients_get_the_same_of_logs_that_kernels_read(
 
 
 @pytest.mark.parametrize("name", WITH_STEPS)
-def test_clients_get_the_answers_at_every_step(name: str, recording: Recording) -> None:
+def test_clients_get_the_answers_at_steps(name: str, recording: Recording) -> None:
+    """At every third from the last: that the state is right at all of them is asked where it is rebuilt."""
     folder = recording(name)
     facts = read_json(folder / "recording.json")
-    found = steps(folder, facts)
+    found = steps(folder, facts)[::-3]
     for log_directory in dict.fromkeys(log for log, _ in found):
         with moments(log_directory, profile=profile_of(facts).name, topics=facts.get("topics")) as (asked, session):
             for line in (line for log, line in found if log == log_directory):

@@ -15,7 +15,7 @@ from typing import Any
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.releases import release_named
 from tests.coordinator.broker import Broker
-from tests.replay.test_compact_recordings import answered, load
+from tests.replay.test_compact_recordings import answered
 from tests.replay.test_rebuild_recordings import differences, rebuild
 from tools.release_drift.findings import Finding
 from tools.release_drift.jars import Jars
@@ -41,11 +41,11 @@ def recording_drift(jars: Jars, _: Jars) -> Iterator[Finding]:
 def differing_steps(data: Path, profile: Profile, answer: dict[str, Any]) -> Iterator[Finding]:
     """Yield the steps of a recording after which the log, cut where it then ended, says something else."""
     for step in answer["steps"]:
-        served, _ = load(data, profile, step["end_offsets"])
-        theirs = answered(step)
+        document = rebuild(data, profile, answer["topics"], step["end_offsets"])
+        served, theirs = answered(document), answered(step)
         details = [f"only served here: {row}" for row in sorted(served - theirs, key=repr)]
         details += [f"only the broker's: {row}" for row in sorted(theirs - served, key=repr)]
-        details += differences(rebuild(data, profile, answer["topics"], step["end_offsets"]), step)
+        details += differences(document, step)
         if details:
             yield Finding(f"recorded step: {step['what']}", tuple(details))
 
