@@ -11,7 +11,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,17 @@ RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in PACKED.glob("*
 """Names of all recordings."""
 DISTINCT = [name for name in RECORDINGS if name != "random-scala"]
 """Those whose segments differ: one log, loaded by both coordinators, is recorded twice, with the answers of each."""
+
+
+def in_turn(values: Iterable[str], *, with_all: Container[str] = ()) -> list[tuple[str, str]]:
+    """Each recording's name with a third of the values, in turn; some names with all."""
+    return [
+        (name, value)
+        for turn, name in enumerate(DISTINCT)
+        for shift, value in enumerate(values, turn)
+        if shift % 3 == 0 or name in with_all
+    ]
+
 
 NEVER = 1 << 40
 """More bytes than any test's log has."""
@@ -82,6 +93,8 @@ LAST = ("tests/cleaner/", "tests/columnar/", "tests/investigate/")
 
 SLOW = (
     "tests/broker/test_damaged.py",
+    "tests/cleaner/test_bulk.py",
+    "tests/cleaner/test_bulk_old.py",
     "tests/cleaner/test_deep.py",
     "tests/cleaner/test_recorded_cases.py",
     "tests/cli/test_check.py::test_pieces_make_no_difference",
@@ -93,8 +106,9 @@ SLOW = (
     "tests/cli/test_text_table.py::test_the_same_as_rich",
     "tests/columnar/test_checks.py",
     "tests/columnar/test_compiled.py",
+    "tests/columnar/test_cuts.py",
     "tests/columnar/test_equal_engines.py::test_hostile_segments",
-    "tests/columnar/test_events.py::test_hostile_segments",
+    "tests/columnar/test_events.py",
     "tests/columnar/test_group_records.py",
     "tests/columnar/test_history.py",
     "tests/columnar/test_lengths_and_numbers.py::test_lengths_of_metadata_that_do_not_fit",
@@ -112,28 +126,37 @@ SLOW = (
     "tests/coordinator/test_same_memory.py",
     "tests/data_directories/test_busy.py",
     "tests/data_directories/test_card.py::test_hostile_files_end_no_command",
+    "tests/data_directories/test_decisions.py",
     "tests/data_directories/test_lag_elsewhere.py::test_the_page_shows_lag_in_a_browser",
     "tests/data_directories/test_packed.py",
+    "tests/data_directories/test_starts.py",
     "tests/data_directories/test_stranded.py::test_garbage_beside_the_offsets_keeps_no_command_from_answering",
     "tests/disk/test_archives.py::test_unpack_mutated_archive_gives_folders_or_input_error",
     "tests/dumps/test_dump_log.py",
     "tests/dumps/test_dump_log_in_bulk.py",
+    "tests/dumps/test_events.py",
     "tests/dumps/test_new_fields.py",
-    "tests/fuzz/test_fuzz.py::test_hostile_data_directories_give_answers_or_problems",
+    "tests/following/test_state.py",
+    "tests/fuzz/",
     "tests/messages/test_java_strings.py::test_strings_decode_as_the_installed_java",
+    "tests/protocol/test_tables.py::test_both_sides_of_the_wire_agree",
     "tests/pulling/test_interrupted.py::test_brokers_come_and_go_and_the_copy_is_whole",
-    "tests/repairing/test_repair.py::test_hostile_segments_become_logs_with_nothing_to_repair",
+    "tests/rebalance/test_properties.py",
+    "tests/repairing/test_repair.py",
     "tests/report/test_report.py::test_a_browser_shows_the_recording",
     "tests/report/test_report.py::test_names_cannot_leave_their_place",
     "tests/report/test_report.py::test_ten_thousand_groups_make_a_page",
+    "tests/report/test_samples.py",
     "tests/serving/test_incomplete.py",
     "tests/serving/test_recordings.py",
     "tests/serving/test_serve.py",
     "tests/spark/",
-    "tests/stores/test_silence.py::test_a_silent_store",
+    "tests/stores/",
     "tests/test_benchmarks.py",
     "tests/test_docs.py",
+    "tests/test_house.py::test_no_module_imports_in_a_circle",
     "tests/test_packaging.py",
+    "tests/translation/test_alignment.py",
 )
 """What `make test-fast` leaves out, beside brokers and most recordings."""
 MANY = 100

@@ -42,6 +42,9 @@ FOLDERS = (
     "unclean-no-index-502-1-4.3.0",
 )
 
+ASKED_OF = {name: (name.rpartition("-")[2],) for name in FOLDERS if name.startswith("clean-")}
+"""Folders that one release alone was started over."""
+
 Case = dict[str, Any]
 Damaged = Callable[[str], tuple[Path, list[Case]]]
 
@@ -91,9 +94,12 @@ def test_verdicts_are_the_brokers(name: str, damaged: Damaged) -> None:
             assert verdict["served"] == "nothing", case["case"]
 
 
-@pytest.mark.parametrize("release", PROFILES)
 @pytest.mark.parametrize(
-    ("name", "command"), [*((name, "compact") for name in FOLDERS), ("recovery-point-501-1-4.3.0", "rebuild")]
+    ("name", "release", "command"),
+    [
+        *((name, release, "compact") for name in FOLDERS for release in ASKED_OF.get(name, PROFILES)),
+        *(("recovery-point-501-1-4.3.0", release, "rebuild") for release in PROFILES),
+    ],
 )
 def test_offsets_as_broker_are_what_it_answered(name: str, release: str, command: str, damaged: Damaged) -> None:
     """``D-1``, ``D-11``, ``D-13``; of a group with a damaged name, its own coordinator's answer."""
@@ -104,10 +110,11 @@ def test_offsets_as_broker_are_what_it_answered(name: str, release: str, command
     for row in rows_of(result):
         names = ("group", "topic", "partition", "committed_offset", "leader_epoch", "metadata")
         served.setdefault(row["offsets_partition"], []).append([row[name] for name in names])
-    for case in cases:
-        if case["release"] == release and case["started"]:
-            answered = [row for row in case["offsets"] if len(row) == 6]
-            assert sorted(served.get(case["partition"], []), key=key) == sorted(answered, key=key), case["case"]
+    asked = [case for case in cases if case["release"] == release and case["started"]]
+    assert asked
+    for case in asked:
+        answered = [row for row in case["offsets"] if len(row) == 6]
+        assert sorted(served.get(case["partition"], []), key=key) == sorted(answered, key=key), case["case"]
 
 
 def test_more_damages_are_what_brokers_made_of_them(

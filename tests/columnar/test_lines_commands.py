@@ -63,17 +63,23 @@ FILTERS: Sequence[tuple[str, ...]] = (
 )
 
 
+FILTERED = ("kafka-4.3-mixed", "kafka-lifetime", "random-scala")
+
+
 @pytest.mark.parametrize("filters", FILTERS, ids=" ".join)
-@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-lifetime", "random-scala"])
+@pytest.mark.parametrize("name", FILTERED)
 def test_filters_and_bounds(
     name: str, filters: tuple[str, ...], recording: Callable[[str], Path], both_ways: BothWays
 ) -> None:
-    """The formats in turn: what is left out does not depend on them, but lines of batches stay in one of them."""
+    """The formats in turn: what is left out does not depend on them, but lines of batches stay in one of them.
+
+    That one meets every filter, too, on one of the recordings.
+    """
     directory = log_directories(recording(name))[0]
     turn = FILTERS.index(filters)
     forms = FORMATS + EXPANDED
-    for form in {forms[turn % len(forms)], "dump-log"}:
-        both_ways(directory, *asked(form), *filters)
+    form = "dump-log" if (turn + FILTERED.index(name)) % len(FILTERED) == 0 else forms[turn % len(forms)]
+    both_ways(directory, *asked(form), *filters)
 
 
 def test_time_bounds(recording: Callable[[str], Path], both_ways: BothWays) -> None:
@@ -86,17 +92,17 @@ def test_time_bounds(recording: Callable[[str], Path], both_ways: BothWays) -> N
         assert len(shorter) <= len(everything)
 
 
-@pytest.mark.parametrize("name", BROKERS)
+@pytest.mark.parametrize("turn", [0, 1, 2, 7, 8, 9])
 def test_damaged_logs(
-    name: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, both_ways: BothWays
+    turn: int, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, both_ways: BothWays
 ) -> None:
-    """In three ways in turn: each meets brokers that stopped in order and others, of both releases."""
-    directory = unpack_once(DAMAGED, tmp_path_factory, request) / name
+    """In three ways in turn: each meets a broker that stopped in order and another."""
+    directory = unpack_once(DAMAGED, tmp_path_factory, request) / BROKERS[turn]
     words, expected = (
         (("-o", "jsonl", "--verbose"), 3),
         (("-o", "csv", "--strict"), 1),
         (("--as", "dump-log"), 3),
-    )[BROKERS.index(name) % 3]
+    )[turn % 3]
     status, _ = both_ways(directory, *words)
     assert status == expected
 

@@ -27,7 +27,7 @@ from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.survey import Survey
 from tests.builders import LogBuilder, record_bytes
 from tests.columnar.test_equal_engines import CRASHERS, OF_ONE_KEY, SEEDS, STEPS, all_runs, build
-from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
+from tests.conftest import PACKED, in_turn, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.sizes import examples, so_many
 
@@ -105,8 +105,7 @@ def test_only_offsets_wait_for_the_end_of_a_transaction() -> None:
     assert_equal(log.log)
 
 
-@EACH_PROFILE
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "profile"), in_turn(PROFILES, with_all=["random-java"]))
 def test_recordings(name: str, profile: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
         for log in read_partitions(directory).values():

@@ -33,7 +33,7 @@ from offsets_log.rows.shown import ALL, Shown
 from tests.builders import TIME, UNKNOWN, LogBuilder, member, record_bytes
 from tests.columnar import test_newer
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
-from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
+from tests.conftest import DISTINCT, PACKED, in_turn, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.sizes import examples, so_many
 
@@ -92,8 +92,7 @@ def assert_equal(
             assert in_bulk(logs, per, until, count, shown) == expected
 
 
-@EACH_PER
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "per"), in_turn(PER))
 def test_recordings(name: str, per: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
         assert_equal(logs_of(directory), per, pieces=(3,))

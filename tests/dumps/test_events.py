@@ -42,11 +42,12 @@ def written(folder: Path, kind: str, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("name", "variant"), FOLDERS, ids=map("/".join, FOLDERS))
 def test_answers_are_those_of_the_segments(name: str, variant: str, tmp_path: Path, recording: Recordings) -> None:
+    """One command of one kind of rows, the other of the other, and the other way round with the next recording."""
     log = recording(name) / variant
-    again = [written(log, kind, tmp_path) for kind in ("jsonl", "parquet")]
-    for command in (("compact", "--orphans", "--unstable"), ("rebuild", "--profile", "classic")):
-        expected, *found = (answer(path, *command) for path in (log, *again))
-        assert found == [expected, expected]
+    kinds = ("jsonl", "parquet")[:: -1 if FOLDERS.index((name, variant)) % 2 else 1]
+    commands = (("compact", "--orphans", "--unstable"), ("rebuild", "--profile", "classic"))
+    for kind, command in zip(kinds, commands, strict=True):
+        assert answer(written(log, kind, tmp_path), *command) == answer(log, *command)
 
 
 def answer(path: Path, *command: str) -> tuple[int, Any]:
