@@ -44,7 +44,7 @@ pytestmark = pytest.mark.parametrize("command", COMMANDS)
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A broken batch in it makes `repair` write a quarantine."""
     directory = tmp_path_factory.mktemp("generated")
-    generate(directory, Options(bytes=8_000_000, seed=3, segment_bytes=3_000_000))
+    generate(directory, Options(bytes=5_000_000, seed=3, segment_bytes=1_500_000))
     segment = min(directory.glob("*/*.log"))
     data = bytearray(segment.read_bytes())
     data[1_000_000] ^= 1
