@@ -44,7 +44,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= OFFSETS_LOG_EXAMPLES=$(EXAMPLES) $(BIN)/python
 test: check java browser
 	$(PYTEST)
 
-test-fast: EXAMPLES ?= 0.3
+test-fast: EXAMPLES ?= 0.1
 test-fast: $(VENV)/.installed-dev
 	$(PYTEST) -q -m "not slow"
 
