@@ -220,9 +220,9 @@ COMMANDS = (
 def test_garbage_beside_the_offsets_keeps_no_command_from_answering(
     command: tuple[str, ...], recorded: Recorded, tmp_path: Path
 ) -> None:
-    """Each file in turn, then all: what a checkpoint lost is counted as damage, with its line."""
+    """Half the files, in turn, each alone, then all: what a checkpoint lost is counted as damage, with its line."""
     (source,) = data_directories(recorded("kafka-4.3-one"), "stopped")
-    for number, name in enumerate((*FILES, None)):
+    for number, name in enumerate((*FILES[COMMANDS.index(command) % 2 :: 2], None)):
         data = tmp_path / f"data-{number}"
         shutil.copytree(source, data)
         for i, file in enumerate(FILES):
