@@ -78,6 +78,19 @@ class Copy:
         question = OffsetsAsked(doubtful=True, **asked)
         return self._table(lambda session: Offsets(session, question), needs=NEEDS, group=group, topic=topic)
 
+    def check(self, *, group: Names = None, topic: Names = None, **asked: Any) -> Table:
+        """Return whether each partition would load on releases of Kafka, and what else is wrong with it.
+
+        Args:
+            group: only findings of these groups; globs, or names as they are.
+            topic: only findings about offsets of these topics.
+            asked: more, as of `questions.check.CheckAsked`.
+        """
+        from offsets_log.questions.check import NEEDS, Check, CheckAsked
+
+        question = CheckAsked(**asked)
+        return self._table(lambda session: Check(session, question), needs=NEEDS, group=group, topic=topic)
+
     @property
     def problems(self) -> Table:
         """What was damaged, missing or doubtful, piece by piece."""
@@ -88,7 +101,7 @@ class Copy:
     @property
     def tables(self) -> Mapping[str, Callable[[], Table]]:
         """Name of each table in SQL → the question that it is."""
-        return {"offsets": lambda: self.offsets(unstable=True), "problems": lambda: self.problems}
+        return {"offsets": lambda: self.offsets(unstable=True), "checks": self.check, "problems": lambda: self.problems}
 
     def sql(self, query: str) -> Table:
         """Return the answer of DuckDB (extra ``sql``) to a query of `tables`; only those that it names are read.

@@ -1,13 +1,15 @@
-"""The tables of ``check``: loads of each partition, and below them what was found."""
+"""The tables of a check, for people: loads of each partition, and below them what was found."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Set
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
+from offsets_log.checking.findings import DAMAGE, DOUBT, FAILS, NOTE, SKIPPED
 from offsets_log.release_names import NOT_VERIFIED
+from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -29,23 +31,22 @@ FINDINGS_COLUMNS = (
 )  # fmt: skip
 
 
-def write_tables(stream: IO[bytes], found: Report, judged: Set[str]) -> None:
-    """Write a table of loads, and below it the findings.
+def loads_table(found: Report) -> list[Row]:
+    """Return rows of `LOADS_COLUMNS`."""
+    return _load_table(found, [release.name for release in found.releases])
+
+
+def findings_table(found: Report, judged: Set[str]) -> list[Row]:
+    """Return rows of `FINDINGS_COLUMNS`.
 
     Args:
         judged: names of the releases that decide the exit status.
     """
-    from cli.output import write_rows
-
     names = [release.name for release in found.releases]
-    write_rows(stream, _load_table(found, names), LOADS_COLUMNS, "table")
-    rows = [
+    return [
         row | {"releases": _shown_releases(row["releases"] or names, names)}
         for row in _alike_joined(_judged_first(found.findings, judged, names))
     ]
-    if rows:
-        stream.write(b"\n")
-        write_rows(stream, rows, FINDINGS_COLUMNS, "table")
 
 
 def _judged_first(findings: list[Row], judged: Set[str], names: list[str]) -> list[Row]:
@@ -53,8 +54,6 @@ def _judged_first(findings: list[Row], judged: Set[str], names: list[str]) -> li
 
     Among these what counts comes before what is only skipped, and notes are last.
     """
-    from offsets_log.checking.findings import DAMAGE, DOUBT, FAILS, NOTE, SKIPPED
-
     weight = (FAILS, DAMAGE, DOUBT, SKIPPED, NOTE)
     newest = {name: place for place, name in enumerate(names)}
 
@@ -72,8 +71,6 @@ def _alike_joined(findings: list[Row]) -> list[Row]:
 
     Notes are of one wording if they differ only in numbers.
     """
-    from offsets_log.checking.findings import NOTE
-
     joined: dict[Hashable, list[Row]] = {}
     for place, row in enumerate(findings):
         words = re.sub(r"\d+", "0", COUNTED.sub(r"0 \1", row["problem"]))
@@ -92,8 +89,6 @@ def _load_table(found: Report, names: list[str]) -> list[Row]:
     If the stop matters anywhere, rows tell what is served and where the log ends then; if only something is missing,
     what is served, which otherwise looks like all that there was.
     """
-    from offsets_log.rows.tables import partition_name
-
     missing: Counter[int | None] = Counter()
     for finding in found.findings:
         if finding["rule"] == MISSING and finding["detail"]["explained_by"] is None:

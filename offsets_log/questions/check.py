@@ -1,0 +1,281 @@
+"""Whether partitions load on releases of Kafka, and what else is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from offsets_log.checking.findings import CHECK_COLUMNS
+from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.checking.report import report
+from offsets_log.replay.releases import Release, known_releases, release_named
+from offsets_log.restore.doubts import of_hanging
+from offsets_log.rows.tables import Column, Row, partition_name
+from offsets_log.session.decide import told_outcomes
+from offsets_log.session.lag import lag_logs, say_of_lag
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from offsets_log.checking.report import Report
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.partial import OffsetAndMetadata
+    from offsets_log.replay.partition_count import PartitionCount
+    from offsets_log.session.session import Session
+
+NEEDS = frozenset({"value_version", "is_transactional"})
+"""Columns without which nothing can be answered."""
+SCALA, JAVA = "3.4.1", "3.9-java"
+"""The rules of the two coordinators of 3.9."""
+RANGES = (
+    f"{SCALA} stands for all releases up to 3.9 with their default coordinator, the Scala one, and 3.7-java to {JAVA} "
+    "for the preview of the Java one; --loads-on 3.9.1 asks for one release"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckAsked:
+    """What is asked of partitions.
+
+    Attributes:
+        releases: names of the releases to try; empty for one for each known set of rules.
+        now_ms: until when ages of open transactions and commits are counted; None for the newest record's time.
+        shutdown: how the broker that wrote the files was stopped, clean or unclean; None for what the files show.
+        lag: whether offsets are found that lead to no record; None where the copy has the logs for it.
+    """
+
+    releases: Sequence[str] = ()
+    now_ms: int | None = None
+    shutdown: str | None = None
+    lag: bool | None = None
+
+
+class Check:
+    """The question, as `questions.question.Question`: loads of each partition, then what was found.
+
+    Attributes:
+        asked: the releases that were asked for.
+        judged: names of the releases that decide whether something is wrong.
+    """
+
+    columns: Sequence[Column] = CHECK_COLUMNS
+
+    def __init__(self, session: Session, asked: CheckAsked) -> None:
+        self._session, self._how = session, asked
+        self.asked: dict[str, Release] = {one.name: one for one in map(release_named, asked.releases)}
+        self._releases = tuple(self.asked.values()) or known_releases()
+        self.judged: Set[str] = self.asked.keys() or {self._releases[-1].name}
+        session.account.tells_brokers = True
+        if session.inputs.scope.topic and (asked.lag is False or not session.inputs.copied_logs):
+            session.account.say("-t has no effect: a load is always of the whole partition")
+
+    @cached_property
+    def _checks(self) -> list[PartitionCheck]:
+        return list(_checks(self._session, self._releases, self._how.shutdown))
+
+    @cached_property
+    def found(self) -> Report:
+        """All that was found. Raises OffsetsLogError."""
+        session, asked, checks = self._session, self._how, self._checks
+        is_told = any(check.has_open_transactions for check in checks)
+        return report(
+            checks,
+            self._releases,
+            partitions=session.inputs.offsets_partition_count,
+            now_ms=asked.now_ms,
+            outcomes=told_outcomes(session.inputs, asked.now_ms) if is_told else None,
+            keep_group=session.inputs.shows_group,
+            absent=session.inputs.absent,
+            more=chain(
+                _of_older(session, checks, self.asked.values()),
+                _stranded(session, asked.lag, checks, self._releases[-1], asked.now_ms),
+            ),
+        )
+
+    def rows(self) -> list[Row]:
+        """Return the answer as rows. Raises OffsetsLogError."""
+        return [*self.found.loads, *self.found.findings]
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
+        from offsets_log.columnar.materialize.arrow import table_of_rows
+
+        yield table_of_rows(self.rows(), self.columns)
+
+    def tell(self) -> None:
+        """Remark what is to be known of the answer."""
+        session, found, judged, checks = self._session, self.found, self.judged, self._checks
+        failing, wrong = found.failing(judged), found.wrong(judged)
+        say_of_lag(session, lag_logs(session, self._how.lag))
+        session.account.is_wrong = bool(failing or wrong)
+        for words in self._of_releases():
+            session.account.say(words)
+        if any(check.log.offsets_partition is not None for check in checks):
+            session.account.say(_partitions_in_words(found.partitions))
+        else:
+            session.account.say(
+                "no directory tells which offsets partition this is: whether its groups belong there is not checked; "
+                "--as-partition N says which"
+            )
+        for words in (
+            *of_hanging((row["detail"] or {}).get("abort_command") for row in found.findings),
+            *_of_nothing_left(session, checks),
+            *_of_all_served(found.loads, judged),
+        ):
+            session.account.say(words)
+        for words in _of_nothing_served(found.loads, judged):
+            session.account.is_wrong = True
+            session.account.say(words)
+        session.account.finish(
+            f"{session.inputs.partitions_read}, {counted(len(self._releases), 'release')}; "
+            f"{counted(len(failing), 'load fails', 'loads fail')}"
+            + ("" if self.asked else f" on {self._releases[-1].name}")
+            + f", {counted(len(wrong), 'finding')} of damage or doubt",
+            found=sum(session.inputs.shows_group(group) for check in checks for group in check.groups),
+        )
+
+    def _of_releases(self) -> Iterator[str]:
+        """Yield whose rules are meant by the releases."""
+        scala, java = ({row["offsets_partition"] for row in self.found.failing({name})} for name in (SCALA, JAVA))
+        if not self.asked and scala != java:
+            yield RANGES
+        for release in self.asked.values():
+            if (other := release.other_coordinator) is not None:
+                yield _coordinator_in_words(release, other)
+
+
+def _checks(session: Session, releases: tuple[Release, ...], shutdown: str | None) -> Iterator[PartitionCheck]:
+    """Yield the check of every partition."""
+
+    if session.engine.is_bulk:
+        yield from session.engine.check_in_bulk(releases, shutdown)
+        return
+    for log in session.inputs.logs:
+        check = PartitionCheck(log, releases)
+        check.read(
+            session.engine.events(log),
+            session.account.on_damage,
+            until=session.inputs.until(log),
+            release=session.inputs.scope.kafka,
+            shutdown=shutdown,
+        )
+        yield check
+
+
+def _of_nothing_left(session: Session, checks: Sequence[PartitionCheck]) -> Iterator[str]:
+    """Yield a sentence for each log that loads only because a broker keeps none of its bytes."""
+
+    for check in (check for check in checks if id(check.log) in session.account.damaged_logs):
+        first = check.log.segments[0].base_offset if check.log.segments else None
+        ends = {load.log_end_offset for load in check.loads if load.ok}
+        if check.log.bytes_to_read and ends == {first or 0}:
+            name = partition_name(check.log.offsets_partition)
+            yield f"offsets partition {name}: nothing is left of it: a broker would serve none of its bytes"
+
+
+def _of_nothing_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:
+    """Yield a sentence for each load that comes to its end and serves nothing of what is here; one for those alike."""
+
+    alike: dict[str, dict[str, None]] = {}
+    for load in loads:
+        releases = [name for name in load["releases"] if name in judged]
+        if releases and load["ok"] and load["served"] == "nothing":
+            when = f", after a stop that was {load['shutdown']}," if load["shutdown"] else ""
+            words = (
+                f"on {', '.join(releases)} the load{when} does not fail, but nothing is "
+                "served of what can be read here" + (f": {load['problem']}" if load["problem"] else "")
+            )
+            alike.setdefault(words, {})[partition_name(load["offsets_partition"])] = None
+    for words, names in alike.items():
+        yield f"offsets partition{'s' if len(names) > 1 else ''} {', '.join(names)}: {words}"
+
+
+def _of_all_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:
+    """Yield a sentence for each load that fails and serves everything all the same."""
+
+    for load in loads:
+        releases = [name for name in load["releases"] if name in judged]
+        if releases and load["ok"] is False and load["served"] == "all":
+            name = partition_name(load["offsets_partition"])
+            yield f"offsets partition {name}: {', '.join(releases)} logs that the load failed, and serves all of it"
+
+
+def _coordinator_in_words(release: Release, other: str) -> str:
+    if release.asked.is_preview:
+        return f"{release.name} is the preview of the Java coordinator; {other} is the Scala one, which is the default"
+    return (
+        f"{release.name} is the Scala coordinator, which is the default; {other} is the preview of the Java one, for "
+        "brokers on which the consumer protocol of KIP-848 was switched on"
+    )
+
+
+def _of_older(session: Session, checks: Sequence[PartitionCheck], asked: Collection[Release]) -> Iterator[Row]:
+    """Yield rows of releases that were asked for and are older than the cluster that the copy is of."""
+    from offsets_log.checking.downgrade import downgrade_findings, losing, may_lose, streams_findings
+    from offsets_log.replay.profile import MODERN
+
+    metadata = session.inputs.metadata
+    level = None if metadata is None else metadata.replay.image.metadata_version
+    for finding in downgrade_findings(level, asked):
+        yield finding.row(None)
+    older = losing(asked)
+    if older and any(may_lose(check.seen.names.types) for check in checks):
+        for log, state, _ in _again(session).engine.load_whole(MODERN, whole_groups=True):
+            for finding in streams_findings(state.groups.values(), older):
+                yield finding.row(log.offsets_partition)
+
+
+def _stranded(
+    session: Session, lag: bool | None, checks: Sequence[PartitionCheck], release: Release, now_ms: int | None
+) -> Iterator[Row]:
+    """Yield rows of offsets that lead to no record, among those that a release serves.
+
+    Args:
+        now_ms: the value of ``--now``; by default the newest record's time of all logs.
+    """
+    logs, inputs = lag_logs(session, lag), session.inputs
+    if not logs:
+        return
+    from offsets_log.checking.stranded import stranded_findings
+
+    found = []
+    for check in checks:
+        values = check.served(release) or _read_again(session, check.log, release)
+        shown = (value for value in values if inputs.shows_group(value.group) and inputs.shows_topic(value.topic))
+        found.append((check.log.offsets_partition, list(inputs.iter_stranded(shown))))
+    if now_ms is None:
+        now_ms = max([logs.newest_timestamp_ms or -1, *(check.newest_ms for check in checks)])
+    for offsets_partition, stranded in found:
+        for finding in stranded_findings(stranded, now_ms):
+            yield finding.row(offsets_partition)
+
+
+def _read_again(session: Session, log: PartitionLog, release: Release) -> Iterator[OffsetAndMetadata]:
+    """Return all offsets that a release would serve if no record ended its load."""
+    from offsets_log.rows.survey import Survey
+
+    return _again(session).engine.load(log, release.profile, Survey.of(log)).iter_served()
+
+
+def _again(session: Session) -> Session:
+    """Return a session that reads the same once more, without a word."""
+    return session.bounded(session.inputs.scope.until_offset, session.inputs.scope.until_time)
+
+
+def _partitions_in_words(partitions: PartitionCount) -> str:
+    why = {
+        "option": "as given",
+        "metadata": "as the cluster's metadata says",
+        "checkpoints": "as the data directory shows",
+        "data": "as the groups found show",
+        "default": "the default",
+        "guess": "the default, which these few groups do not confirm",
+    }[partitions.source]
+    otherwise = "" if partitions.source == "option" else "; --partitions N says otherwise"
+    return (
+        f"groups are checked against {counted(partitions.number, 'partition')} of __consumer_offsets, {why}{otherwise}"
+    )
