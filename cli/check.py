@@ -84,9 +84,9 @@ def command(
     from cli.terminal import say_of_release
     from offsets_log.questions.check import NEEDS, Check, CheckAsked
 
-    names = dict.fromkeys(release.name for releases in loads_on for release in releases)
+    tried = tuple(release for releases in loads_on for release in releases)
     with open_session(reading, output, needs=NEEDS) as session:
-        check = Check(session, CheckAsked(releases=tuple(names), now_ms=now, shutdown=shutdown, lag=lag))
+        check = Check(session, CheckAsked(releases=tried, now_ms=now, shutdown=shutdown, lag=lag))
         if (format_name := chosen_format(output)) in ("json", "table"):
             found = check.found
             with destination(output, session.inputs.files) as stream:

@@ -42,13 +42,13 @@ class CheckAsked:
     """What is asked of partitions.
 
     Attributes:
-        releases: names of the releases to try; empty for one for each known set of rules.
+        releases: the releases to try, or their names; empty for one for each known set of rules.
         now_ms: until when ages of open transactions and commits are counted; None for the newest record's time.
         shutdown: how the broker that wrote the files was stopped, clean or unclean; None for what the files show.
         lag: whether offsets are found that lead to no record; None where the copy has the logs for it.
     """
 
-    releases: Sequence[str] = ()
+    releases: Sequence[Release | str] = ()
     now_ms: int | None = None
     shutdown: str | None = None
     lag: bool | None = None
@@ -66,7 +66,8 @@ class Check:
 
     def __init__(self, session: Session, asked: CheckAsked) -> None:
         self._session, self._how = session, asked
-        self.asked: dict[str, Release] = {one.name: one for one in map(release_named, asked.releases)}
+        named = (release_named(one) if isinstance(one, str) else one for one in asked.releases)
+        self.asked: dict[str, Release] = {one.name: one for one in named}
         self._releases = tuple(self.asked.values()) or known_releases()
         self.judged: Set[str] = self.asked.keys() or {self._releases[-1].name}
         session.account.tells_brokers = True
