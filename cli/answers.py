@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from cli.output import chosen_format, destination, write_rows
+from offsets_log.rows.tables import raw_names
 
 if TYPE_CHECKING:
     from cli.options import Output
@@ -18,12 +19,18 @@ if TYPE_CHECKING:
 
 
 def write_answer(
-    session: Session, output: Output, question: Question, not_in_tables: Collection[str] = frozenset()
+    session: Session,
+    output: Output,
+    question: Question,
+    not_in_tables: Collection[str] = frozenset(),
+    *,
+    below: Callable[[], Iterable[str]] = lambda: (),
 ) -> None:
     """Write the answer, and remark on it.
 
     Args:
         not_in_tables: columns that a table for people leaves out.
+        below: makes the lines that follow it.
     """
     format_name = chosen_format(output)
     if format_name in ("parquet", "arrow"):
@@ -40,11 +47,13 @@ def write_answer(
     else:
         rows = list(question.rows())
         names = [column.name for column in question.columns]
-        names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
+        names += sorted(raw_names(rows) - set(names))
         if format_name == "table":
             names = [name for name in names if name not in not_in_tables]
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, format_name)
+            if format_name == "table":
+                stream.writelines(line.encode() + b"\n" for line in below())
     question.tell()
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING
-
 import click
 
 from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG
 from cli.options import (
     A_TIME,
+    FORMATS,
     HARDLY_MS,
     PARTITIONS,
     PROFILE,
@@ -21,17 +19,6 @@ from cli.options import (
     output_option,
     reading_options,
 )
-from offsets_log.session.decide import Open, say_of_hanging
-from offsets_log.session.lag import lag_logs, say_of_lag
-from offsets_log.words import UNITS_MS, counted, given_time, shown_duration, shown_time
-
-if TYPE_CHECKING:
-    from offsets_log.data_directory.copied_logs import CopiedLogs
-    from offsets_log.rows.tables import Row
-    from offsets_log.session.session import Session
-
-OLD_MS = UNITS_MS["d"]
-"""A copy that ends longer ago than this makes groups look stale that are not."""
 
 
 @click.command(
@@ -61,7 +48,7 @@ OLD_MS = UNITS_MS["d"]
     help="Brokers to name in the command lines of --stale.",
 )
 @follow_options("beyond-end", "group-empty:DURATION", "lag:RECORDS", "load-fails", "transaction-open:DURATION")
-@output_option("table", "jsonl", "json", "csv")
+@output_option(*FORMATS)
 def command(
     reading: ReadOptions,
     output: Output,
@@ -97,104 +84,16 @@ def command(
 
         follow_groups(reading, output, follow, profile)
         return
-    from cli.output import chosen_format, destination, write_rows
+    from cli.answers import write_answer
     from cli.session import open_session
-    from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, with_lags
-    from offsets_log.investigate import groups as g
-    from offsets_log.session.homes import Places
-    from offsets_log.session.rules import Rules
+    from offsets_log.questions.groups import COMMAND, Groups, GroupsAsked
 
-    now_ms = int(time.time() * 1000) if now is None else now
-    with open_session(reading, output, needs=set() if stale is None else g.NEEDED_FOR_DELETION) as session:
-        rules = Rules(session, profile)
-        rows: list[Row] = []
-        opened: Open = []
-        logs = lag_logs(session, lag)
-        places = Places(session, rules.profile, "row")
-        for log, state, last_ms in places.passing(session.engine.load_active(rules.profile)):
-            session.account.note_load(log, state.failure)
-            opened.append((log, (*state.pending, *state.hidden_pending)))
-            rows += with_lags(logs, state, g.groups_rows(state, log.offsets_partition, last_ms, now_ms))
-        rows = _with_share_offsets(session, places.settled(rows), logs)
-        rows.sort(key=g.groups_row_order)
-        newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
-        count, found = counted(len(rows), "group"), _fitting(rows, reading)
-        if stale is not None:
-            all_rows = rows
-            old = [row for row in all_rows if g.is_stale(row, now_ms - stale)]
-            rows = [row for row in old if g.can_be_deleted(row)]
-            silent = f"wrote nothing for {shown_duration(stale)}"
-            if now is None:
-                _say_how_old(session, now_ms)
-            count = f"{len(rows)} of {count} {silent} and can be deleted at {shown_time(now_ms)}"
-            if len(old) > len(rows):
-                kept = counted(len(old) - len(rows), "group is as old but has", "groups are as old but have")
-                session.account.say(
-                    f"{kept} members or open transactions in the log: a broker does not delete a group that has "
-                    "members, and a delete would cancel its open transactions"
-                )
-            if timeless := sum(row["last_activity_timestamp_ms"] is None for row in all_rows):
-                session.account.say(f"when {counted(timeless, 'group')} last wrote is not known: not listed")
-            if session.account.corrupt or session.account.unsupported:
-                session.account.say(
-                    "what could not be read may be newer than what is listed: look at it before you delete"
-                )
-        names = [column.name for column in (*g.GROUPS_COLUMNS, *(GROUP_LAG_COLUMNS if logs is not None else ()))]
-        with destination(output, session.inputs.files) as stream:
-            format_name = chosen_format(output)
-            if stale is None:
-                write_rows(stream, rows, names, format_name)
-            elif format_name == "table":
-                write_rows(stream, rows, names, format_name)
-                stream.writelines(line.encode() + b"\n" for line in g.deletion_commands(rows, bootstrap_server))
-            else:
-                rows = [row | {"command": g.deletion_command([row], bootstrap_server)} for row in rows]
-                write_rows(stream, rows, [*names, "command"], format_name)
-        newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
-        say_of_lag(session, logs)
-        say_of_hanging(session, opened)
-        _say_of_later(session, rows, now_ms)
-        session.account.tell_loads(rules.name, {row["offsets_partition"] for row in rows})
-        session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}{rules.in_words()}", found=found)
-
-
-def _say_how_old(session: Session, now_ms: int) -> None:
-    """Say how much of each age is the copy's own, where that is more than `OLD_MS`."""
-    newest_ms = session.inputs.newest_ms
-    if newest_ms is not None and now_ms - newest_ms > OLD_MS:
-        age = f"{(now_ms - newest_ms) // OLD_MS}d"
-        at = given_time(newest_ms)
-        session.account.say(f"the copy ends {age} ago, and ages count until now: --now {at} counts from there")
-
-
-def _say_of_later(session: Session, rows: list[Row], now_ms: int) -> None:
-    """Say that commits are later than the time from which their ages count."""
-    if later := sum((row.get("commit_age_ms") or 0) < 0 for row in rows):
-        has = "the last commit of 1 group is" if later == 1 else f"the last commits of {later} groups are"
-        session.account.say(
-            f"{has} later than {shown_time(now_ms)}, from which ages count: their age is below zero; the clock of "
-            "the broker or of this machine is wrong, or --now is before the copy's end"
-        )
+    asked = GroupsAsked(profile=profile, now_ms=now, stale_ms=stale, lag=lag, bootstrap_server=bootstrap_server)
+    with open_session(reading, output, needs=asked.needs) as session:
+        question = Groups(session, asked)
+        write_answer(session, output, question, {COMMAND.name}, below=question.commands)
 
 
 def _check_usage(reading: ReadOptions, stale: int | None) -> None:
     if stale is not None and reading.topic:
         raise click.UsageError("--stale is about whole groups, which -t does not choose: leave out -t")
-
-
-def _fitting(rows: list[Row], reading: ReadOptions) -> int:
-    """Return how many groups or, where topics are chosen, offsets the filters leave."""
-    return sum((row["offsets"] or 0) + (row["pending"] or 0) for row in rows) if reading.topic else len(rows)
-
-
-def _with_share_offsets(session: Session, rows: list[Row], logs: CopiedLogs | None) -> list[Row]:
-    """Return rows with the offsets of share groups, which the offsets topic does not have."""
-    from offsets_log.data_directory.share_offsets import group_share_offsets
-    from offsets_log.replay.group import SHARE
-    from offsets_log.session.share_offsets import share_offsets_of
-
-    if not any(row["type"] == SHARE for row in rows):
-        return rows
-    found = share_offsets_of(session, logs)
-    told = {} if found is None else group_share_offsets(found.rows(), with_lag=logs is not None)
-    return [row | told.get(row["group"], {}) if row["type"] == SHARE else row for row in rows]

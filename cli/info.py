@@ -5,9 +5,7 @@ from __future__ import annotations
 import click
 
 from cli.decide import TIMED_OUT_BY
-from cli.options import PROFILE, Output, ReadOptions, output_option, reading_options
-from offsets_log.session.decide import outcomes_of
-from offsets_log.words import counted
+from cli.options import FORMATS, PROFILE, Output, ReadOptions, output_option, reading_options
 
 
 @click.command("info", epilog="Example: offsets-log info /var/lib/kafka/data")
@@ -20,7 +18,7 @@ from offsets_log.words import counted
     "Lines one object for each.",
 )
 @TIMED_OUT_BY
-@output_option("table", "jsonl", "json", "csv")
+@output_option(*FORMATS)
 def command(reading: ReadOptions, output: Output, profile: str | None, now: int | None, card: bool) -> None:
     """Describe a log on one page: partitions and segments, spans of offsets and time, gaps, damage, records and groups.
 
@@ -30,57 +28,25 @@ def command(reading: ReadOptions, output: Output, profile: str | None, now: int 
 
     -g and -t choose which groups and offsets are counted; records and everything else are those of whole logs.
     """
-    if card:
-        _write_cards(reading, output)
-        return
-    from cli.info_card import cards_of, report_lacking, write_cards
-    from cli.info_page import info_row, write_page
-    from cli.output import chosen_format, destination, write_rows
+    from cli.answers import write_answer
+    from cli.info_card import write_cards
+    from cli.info_page import write_page
+    from cli.output import chosen_format, destination
     from cli.session import open_session
     from offsets_log.data_directory.card import given_in_words
-    from offsets_log.rows.survey import INFO_COLUMNS
-    from offsets_log.session.rules import Rules
+    from offsets_log.questions.info import Cards, Info, cards_of
 
     with open_session(reading, output) as session:
-        outcomes = outcomes_of(session, now)
-        report_lacking(session, but_transactions=outcomes is not None)
-        surveyed = list(session.engine.survey_all(Rules(session, profile).profile))
-        rows = [info_row(log, found, held, outcomes) for log, found, held in surveyed]
+        question = Cards(session) if card else Info(session, profile, now)
+        if chosen_format(output) != "table":
+            write_answer(session, output, question)
+            return
         with destination(output, session.inputs.files) as stream:
-            format_name = chosen_format(output)
-            if format_name == "table":
-                if any(identity.meta or identity.damage for identity in session.inputs.clusters.identities):
-                    write_cards(stream, cards_of(session), given_in_words(session.inputs.clusters.identities))
-                hidden_groups = [held.hidden_groups for _, _, held in surveyed]
-                write_page(stream, rows, session.inputs.absent, hidden_groups)
+            if isinstance(question, Cards):
+                write_cards(stream, question.rows(), question.given)
             else:
-                write_rows(stream, rows, [column.name for column in INFO_COLUMNS] if rows else [], format_name)
-        counted_in = "records"
-        if reading.group or reading.topic:
-            counted_in = "offsets" if reading.topic else "groups"
-            session.account.say(
-                "only groups and offsets are chosen by -g and -t: records and all else are of whole logs"
-            )
-        session.account.finish(
-            f"{session.inputs.partitions_read}, {counted(sum(row['records'] for row in rows), 'record')}",
-            found=sum(row[counted_in] for row in rows),
-        )
-
-
-def _write_cards(reading: ReadOptions, output: Output) -> None:
-    from cli.info_card import cards_of, report_lacking, write_cards
-    from cli.output import chosen_format, destination, write_rows
-    from cli.session import open_session
-    from offsets_log.data_directory.card import CARD_COLUMNS, given_in_words
-
-    with open_session(reading, output) as session:
-        given = given_in_words(session.inputs.clusters.identities)
-        rows = cards_of(session)
-        report_lacking(session)
-        format_name = chosen_format(output)
-        with destination(output, session.inputs.files) as stream:
-            if format_name == "table":
-                write_cards(stream, rows, given)
-            else:
-                write_rows(stream, rows, [column.name for column in CARD_COLUMNS], format_name)
-        session.account.finish(given)
+                rows, identities = question.rows(), session.inputs.clusters.identities
+                if any(identity.meta or identity.damage for identity in identities):
+                    write_cards(stream, cards_of(session), given_in_words(identities))
+                write_page(stream, rows, session.inputs.absent, question.hidden_groups)
+        question.tell()

@@ -9,37 +9,12 @@ from offsets_log.rows.tables import Row
 from offsets_log.words import counted, shown_time, visible
 
 if TYPE_CHECKING:
-    from offsets_log.session.session import Session
+    pass
 
 TITLE_WIDTH = 18
 WORDS_WIDTH = 100
 """A line longer than this goes on in the next one, at the next separator."""
 SEPARATOR = " · "
-
-
-def cards_of(session: Session) -> list[Row]:
-    """Return the cards of all given data directories; report and count what cannot be read of them."""
-    from offsets_log.data_directory.card import card_rows
-    from offsets_log.errors import Damage
-
-    damages: list[Damage] = []
-    rows = list(card_rows(session.inputs.clusters, session.inputs.user_partitions, damages))
-    for damage in damages:
-        session.account.on_damage(damage)
-    return rows
-
-
-def report_lacking(session: Session, *, but_transactions: bool = False) -> None:
-    """Report and count the logs of the coordinators' topics that should be here and are not.
-
-    Args:
-        but_transactions: leave out those of transactions, which were reported.
-    """
-    from offsets_log.messages.internal_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
-
-    for topic in (SHARE_GROUP_STATE, *(() if but_transactions else (TRANSACTION_STATE,))):
-        for damage in session.inputs.lacking(topic):
-            session.account.on_damage(damage)
 
 
 def write_cards(stream: IO[bytes], rows: Sequence[Row], given: str) -> None:

@@ -7,14 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 from cli.output import write_rows
-from offsets_log.data_directory.decisions import Outcomes
 from offsets_log.data_directory.transactions import outcome_in_words
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.replay.coordinator_state import Holdings
-from offsets_log.replay.group import Group
-from offsets_log.rows.survey import Survey, written_by_later
-from offsets_log.rows.tables import Row, partition_name, without_missing_columns
+from offsets_log.questions.info import SIMPLE
+from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted, shown_time, visible
 
 PAGE_COLUMNS = (
@@ -22,83 +18,6 @@ PAGE_COLUMNS = (
     "gaps", "first_timestamp_ms", "last_timestamp_ms", "cleaned_until", "groups", "offsets", "open_transactions",
     "corrupt", "unsupported",
 )  # fmt: skip
-
-FOLLOWING = {
-    "bytes": {"size_bytes"},
-    "batch_base_offset": {"batches"},
-    "record_offset": {"first_offset", "end_offset", "gaps", "missing_offsets", "missing"},
-    "committed_offset": {"offsets", "orphans"},
-    "state": {"group_kinds"},
-    "magic": {"magics"},
-    "value_version": {"written_by"},
-    "is_transactional": {"open_transactions"},
-}
-"""A column of other commands that a source may lack → the columns here that depend on it."""
-
-
-def info_row(log: PartitionLog, found: Survey, held: Holdings, outcomes: Outcomes | None = None) -> Row:
-    """Return the row of one offsets partition: its contents and what a load makes of them; null for unknown facts.
-
-    Args:
-        outcomes: tells what becomes of open transactions; None if nothing does.
-    """
-    kinds = found.kinds
-    told = {} if outcomes is None else outcomes.cells(log, held.pending)
-    row = {
-        "offsets_partition": found.offsets_partition,
-        "files": found.files,
-        "size_bytes": found.size_bytes,
-        "batches": found.batches,
-        "records": found.records,
-        "tombstones": kinds.tombstones,
-        "first_offset": found.first_offset,
-        "end_offset": found.end_offset,
-        "gaps": found.gaps,
-        "missing_offsets": found.missing_offsets,
-        "first_timestamp_ms": kinds.first_timestamp_ms,
-        "last_timestamp_ms": kinds.last_timestamp_ms,
-        "cleaned_until": log.cleaned_until,
-        "groups": len(held.groups),
-        "offsets": held.offsets,
-        "orphans": held.orphans,
-        "corrupt": kinds.corrupt,
-        "unsupported": kinds.unsupported,
-        "record_names": dict(kinds.record_names.most_common()),
-        "group_kinds": _kinds(held.groups),
-        "magics": {str(magic): count for magic, count in sorted(kinds.magics.items())},
-        "compression": dict(kinds.codecs.most_common()),
-        "written_by": dict((kinds.releases + written_by_later(held.groups)).most_common()),
-        "open_transactions": [
-            {"producer_id": producer_id, "first_record_offset": offset, "first_timestamp_ms": time, "records": count}
-            | told.get(producer_id, {})
-            for producer_id, (offset, time, count) in sorted(found.open_transactions.items())
-        ],
-        "tails": list(found.tails),
-        "missing": [missing_cells(missing) for missing in found.missing],
-    }
-    return without_missing_columns(
-        row, log.missing_columns.union(*(FOLLOWING.get(column, ()) for column in log.missing_columns))
-    )
-
-
-def missing_cells(missing: Missing) -> dict[str, Any]:
-    """Return missing log in the form that JSON has."""
-    return {
-        "first_offset": missing.first_offset,
-        "last_offset": missing.last_offset,
-        "shown_by": missing.shown_by,
-        "explained_by": missing.explained_by,
-    }
-
-
-SIMPLE = "simple"
-"""What groups are called here that `groups`, as Kafka does, lists as classic."""
-
-
-def _kinds(groups: Iterable[Group]) -> dict[str, int]:
-    """Return how many groups there are of each kind, ordered by name where counts are equal."""
-    counts = Counter(SIMPLE if group.is_simple else group.kind for group in groups)
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def write_page(

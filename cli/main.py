@@ -34,6 +34,7 @@ COMMANDS = {
     "serve": "cli.serve",
     "sql": "cli.sql",
     "top": "cli.top",
+    "transactions": "cli.transactions",
     "translate": "cli.translate",
     "where": "cli.where",
     "vote": "cli.vote",

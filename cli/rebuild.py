@@ -9,6 +9,7 @@ import click
 from cli.decide import DECIDE, check_usage
 from cli.lag import LagOptions, lag_options
 from cli.options import (
+    FORMATS,
     PARTITIONS,
     PROFILE,
     TOPIC_IDS,
@@ -19,10 +20,7 @@ from cli.options import (
     output_option,
     reading_options,
 )
-from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_decided
-from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.session.scope import BrokerOptions
-from offsets_log.words import counted
 
 TABLES = ("groups", "members", "offsets", "pending")
 
@@ -61,7 +59,7 @@ class RebuildOptions:
     ),
 )
 @lag_options
-@output_option("table", "jsonl", "json", "csv")
+@output_option(*FORMATS)
 def command(
     reading: ReadOptions,
     output: Output,
@@ -77,53 +75,31 @@ def command(
     load, `loads` says so, with the record and the rule. The answer still has everything that can be read; with
     --as-broker it is what that broker would answer.
     """
-    from cli.output import chosen_format, destination, write_rows
+    from cli.answers import write_answer
+    from cli.output import chosen_format, destination
     from cli.session import open_session
-    from offsets_log.coordinator_document import Memory
-    from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
+    from offsets_log.questions.state import State, StateAsked
+    from offsets_log.rows.groups import MEMBER_KIND_COLUMNS
     from offsets_log.rows.tables import to_json
-    from offsets_log.session.brokers import Brokers
-    from offsets_log.session.homes import Places
-    from offsets_log.session.inputs import read_topic_ids
-    from offsets_log.session.rules import Rules
-    from offsets_log.session.share_offsets import share_offsets_of
 
-    table = shown.table
     check_usage(reading, shown.decide, as_broker=broker.as_broker)
+    asked = StateAsked(
+        profile=profile,
+        expand=shown.expand,
+        decide=shown.decide,
+        topic_ids=topic_ids,
+        lag=lag.lag,
+        now_ms=lag.now_ms,
+        broker=broker,
+    )
     with open_session(reading, output) as session:
-        logs = lag_logs(session, lag.lag)
-        outcomes = begin_to_decide(session, DecideOptions(shown.decide, lag.now_ms))
-        rules = Rules(session, profile)
-        memory = Memory(rules.profile, outcomes, share_offsets_of(session, logs))
-        places = Places(session, memory.profile, "row")
-        for part in places.passing(Brokers(session, memory.profile, broker).load()):
-            memory.add(*part)
-            session.account.is_wrong |= any(outcome.at_start is not None for outcome in part[3].values())
-        memory.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
-        document = memory.document(session.account.damages, expand=shown.expand)
-        if not broker.as_broker:
-            document |= places.settled_document(document)
-        more: tuple[str, ...] = ()
-        if logs is not None:
-            document["offsets"] = list(with_lag(logs, document["offsets"], lag.now_ms))
-            more = tuple(column.name for column in LAG_COLUMNS)
         format_name = chosen_format(output)
-        if table is None and format_name in ("table", "csv"):
-            table = "groups"
+        if shown.table is not None or format_name not in ("json", "jsonl"):
+            question = State(session, asked, shown.table or TABLES[0])
+            write_answer(session, output, question, {column.name for column in MEMBER_KIND_COLUMNS})
+            return
+        question = State(session, asked)
+        document = question.document
         with destination(output, session.inputs.files) as stream:
-            if table is not None:
-                columns = (*memory.columns(table), *(more if table == "offsets" else ()))
-                write_rows(stream, memory.rows(document, table), columns, format_name)
-            else:
-                stream.write(to_json(document, indent=1 if format_name == "json" else None).encode() + b"\n")
-        for words in memory.warnings():
-            session.account.say(words)
-        say_of_lag(session, logs)
-        say_of_decided(session)
-        session.account.finish(
-            f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "
-            f"{len(document['pending'])} pending, {session.inputs.partitions_read}{rules.in_words()}",
-            found=len(document["offsets"])
-            + len(document["pending"])
-            + (0 if reading.topic else len(document["groups"])),
-        )
+            stream.write(to_json(document, indent=1 if format_name == "json" else None).encode() + b"\n")
+        question.tell()

@@ -16,11 +16,21 @@ from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.rows.groups import GROUP_NAMES, MEMBER_NAMES, group_row, members_count
+from offsets_log.rows.groups import (
+    EXPANDED_COLUMNS,
+    GROUP_COLUMNS,
+    MEMBER_COLUMNS,
+    MEMBER_KIND_COLUMNS,
+    MEMBERS_COUNT,
+    group_row,
+    members_count,
+)
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import (
     COMPACT_COLUMNS,
+    PENDING_COLUMNS,
     PENDING_NAMES,
+    Column,
     Row,
     offset_row,
     offset_row_order,
@@ -29,11 +39,11 @@ from offsets_log.rows.tables import (
     untold_rows,
 )
 
-MEMORY_COLUMNS = {
-    "groups": (*GROUP_NAMES, "members"),
-    "members": MEMBER_NAMES,
-    "offsets": tuple(column.name for column in COMPACT_COLUMNS),
-    "pending": PENDING_NAMES,
+MEMORY_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "groups": (*GROUP_COLUMNS, MEMBERS_COUNT),
+    "members": (*MEMBER_COLUMNS, *MEMBER_KIND_COLUMNS),
+    "offsets": COMPACT_COLUMNS,
+    "pending": PENDING_COLUMNS,
 }
 
 
@@ -150,17 +160,19 @@ class Memory:
             row = {name: row[name] for name in (*PENDING_NAMES, *(set(row) - set(PENDING_NAMES)))}
             yield row | told.get(value.producer_id, {})
 
-    def columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of the rows of a table."""
-        tells_outcomes = table == "pending" and self.outcomes is not None
-        return MEMORY_COLUMNS[table] + (tuple(column.name for column in OUTCOME_COLUMNS) if tells_outcomes else ())
+    def columns(self, table: str, *, expand: bool = False) -> tuple[Column, ...]:
+        """Return the columns of the rows of a table; ``expand`` as of `document`."""
+        if table == "pending" and self.outcomes is not None:
+            return MEMORY_COLUMNS[table] + OUTCOME_COLUMNS
+        return MEMORY_COLUMNS[table] + (EXPANDED_COLUMNS if expand and table == "members" else ())
 
-    @staticmethod
-    def rows(document: Row, table: str) -> list[Row]:
-        """Return one kind of rows of the document."""
+    def rows(self, document: Row, table: str, *, expand: bool = False) -> list[Row]:
+        """Return one kind of rows of the document; ``expand`` as of `document`."""
         if table == "members":
+            names = [column.name for column in self.columns(table, expand=expand)]
             groups = ((group["group"], group["members"] or ()) for group in document["groups"])
-            return [{"group": group} | member for group, members in groups for member in members]
+            members = ({"group": group} | member for group, members in groups for member in members)
+            return [{name: member.get(name) for name in names} for member in members]
         if table == "groups":
             return [group | {"members": members_count(group)} for group in document["groups"]]
         rows: list[Row] = document[table]

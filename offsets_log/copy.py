@@ -91,6 +91,83 @@ class Copy:
         question = CheckAsked(**asked)
         return self._table(lambda session: Check(session, question), needs=NEEDS, group=group, topic=topic)
 
+    def groups(self, group: Names = None, *, topic: Names = None, **asked: Any) -> Table:
+        """Return all groups: kind and state, members, number of offsets, when they last did something.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            topic: only offsets of these topics are counted.
+            asked: more, as of `questions.groups.GroupsAsked`.
+        """
+        from offsets_log.questions.groups import Groups, GroupsAsked
+
+        question = GroupsAsked(**asked)
+        return self._table(lambda session: Groups(session, question), needs=question.needs, group=group, topic=topic)
+
+    def members(self, group: Names = None, **asked: Any) -> Table:
+        """Return the members of all groups, with what they subscribe to and have.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            asked: more, as of `questions.state.StateAsked`.
+        """
+        return self._of_state("members", group, None, asked)
+
+    def pending(self, group: Names = None, *, topic: Names = None, **asked: Any) -> Table:
+        """Return the offsets of open transactions.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            topic: only these topics.
+            asked: more, as of `questions.state.StateAsked`.
+        """
+        return self._of_state("pending", group, topic, asked)
+
+    def state(self, group: Names = None, *, topic: Names = None, **asked: Any) -> dict[str, Any]:
+        """Return all that a coordinator holds after loading, as the document of `rebuild`.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            topic: only offsets of these topics.
+            asked: more, as of `questions.state.StateAsked`.
+
+        Raises:
+            OffsetsLogError: nothing can be read there.
+        """
+        from offsets_log.questions.state import State, StateAsked
+
+        return State(self._begun(self._asking(group, topic), Remarks()), StateAsked(**asked)).document
+
+    def transactions(self, group: Names = None, *, topic: Names = None, **asked: Any) -> Table:
+        """Return what is open: of whom, since when, what it keeps from being cleaned, and what ends it.
+
+        Args:
+            group: only transactions with offsets of these groups; globs, or names as they are.
+            topic: only those with offsets of these topics.
+            asked: more, as of `questions.transactions.Transactions`.
+        """
+        from offsets_log.questions.transactions import NEEDS, Transactions
+
+        return self._table(lambda session: Transactions(session, **asked), needs=NEEDS, group=group, topic=topic)
+
+    def info(self, *, group: Names = None, topic: Names = None, **asked: Any) -> Table:
+        """Return what is there, a row for each offsets partition: spans, gaps, damage, kinds of records and groups.
+
+        Args:
+            group: only these groups are counted; globs, or names as they are.
+            topic: only offsets of these topics are counted.
+            asked: more, as of `questions.info.Info`.
+        """
+        from offsets_log.questions.info import Info
+
+        return self._table(lambda session: Info(session, **asked), group=group, topic=topic)
+
+    def cards(self) -> Table:
+        """Return whose data directories these are, and how their brokers were stopped: a row for each directory."""
+        from offsets_log.questions.info import Cards
+
+        return self._table(Cards)
+
     @property
     def problems(self) -> Table:
         """What was damaged, missing or doubtful, piece by piece."""
@@ -101,7 +178,16 @@ class Copy:
     @property
     def tables(self) -> Mapping[str, Callable[[], Table]]:
         """Name of each table in SQL → the question that it is."""
-        return {"offsets": lambda: self.offsets(unstable=True), "checks": self.check, "problems": lambda: self.problems}
+        return {
+            "offsets": lambda: self.offsets(unstable=True),
+            "pending": self.pending,
+            "groups": self.groups,
+            "members": self.members,
+            "transactions": self.transactions,
+            "partitions": self.info,
+            "checks": self.check,
+            "problems": lambda: self.problems,
+        }
 
     def sql(self, query: str) -> Table:
         """Return the answer of DuckDB (extra ``sql``) to a query of `tables`; only those that it names are read.
@@ -112,6 +198,22 @@ class Copy:
         from offsets_log.sql import answered
 
         return answered(self.tables, query)
+
+    def _of_state(self, table: str, group: Names, topic: Names, asked: dict[str, Any]) -> Table:
+        from offsets_log.questions.state import State, StateAsked
+
+        question = StateAsked(**asked)
+        return self._table(lambda session: State(session, question, table), group=group, topic=topic)
+
+    def _asking(self, group: Names, topic: Names) -> Scope:
+        return replace(
+            self._scope,
+            group=self._scope.group if group is None else _names(group),
+            topic=self._scope.topic if topic is None else _names(topic),
+        )
+
+    def _begun(self, scope: Scope, remarks: Remarks, needs: frozenset[str] = frozenset()) -> Session:
+        return begun_session(self._inputs.asking(scope), remarks, self._stack, needs)
 
     def _table(
         self,
@@ -125,15 +227,11 @@ class Copy:
         """Return the table of a question that is begun whenever it is read."""
         from offsets_log.table import Asked, Table
 
-        scope = replace(
-            self._scope,
-            group=self._scope.group if group is None else _names(group),
-            topic=self._scope.topic if topic is None else _names(topic),
-        )
+        scope = self._asking(group, topic)
 
         def ask() -> Asked:
             remarks = Remarks()
-            session = begun_session(self._inputs.asking(scope), remarks, self._stack, needs)
+            session = self._begun(scope, remarks, needs)
             return Asked(question(session), lambda: remarks, lambda: session.account.exit_status == 0)
 
         return Table(ask, None if columns is None else tuple(columns))

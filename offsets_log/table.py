@@ -141,9 +141,13 @@ class Table:
                 writer.write_batch(batch)
 
     def rows(self) -> list[Row]:
-        """Return all rows as dictionaries. Raises OffsetsLogError."""
-        found: list[Row] = self.to_arrow().to_pylist()
-        return found
+        """Return all rows as dictionaries, as are maps in them. Raises OffsetsLogError."""
+        table = self.to_arrow()
+        maps = [field.name for field in table.schema if pa.types.is_map(field.type)]
+        rows: list[Row] = table.to_pylist()
+        for row in rows if maps else ():
+            row |= {name: dict(row[name]) for name in maps if row[name] is not None}
+        return rows
 
     @property
     def schema(self) -> pa.Schema:
@@ -179,7 +183,7 @@ def with_moments(table: pa.Table) -> pa.Table:
     fields: list[pa.Field] = []
     columns: list[pa.ChunkedArray] = []
     for field, column in zip(table.schema, table.columns, strict=True):
-        if is_moment(field.name):
+        if is_moment(field.name) and pa.types.is_integer(field.type):
             is_told = pc.and_(pc.less_equal(pc.abs(column), MOST_MS), pc.not_equal(column, NO_TIME))
             fields.append(pa.field(field.name.removesuffix("_ms"), MOMENT))
             columns.append(pc.if_else(is_told, column, None).cast(MOMENT))

@@ -171,18 +171,28 @@ class Outcomes:
             yield f"{len(self.without_marker) - SAID} more markers are missing"
 
 
-def first_offsets(batches: Iterable[RecordBatch], producer_ids: Collection[int]) -> dict[int, int]:
-    """Return producer id → where its open transaction begins in a log, as a broker counts it.
+def first_batches(
+    batches: Iterable[RecordBatch], producer_ids: Collection[int] | None = None
+) -> dict[int, RecordBatch]:
+    """Return producer id → the batch with which its open transaction begins in a log, as a broker counts it.
 
     It begins with its first batch of data, even without records; a control batch without a record ends nothing
     (``CL-58``).
+
+    Args:
+        producer_ids: who is looked for; None for all.
     """
-    found: dict[int, int] = {}
-    for batch in batches if producer_ids else ():
-        if batch.producer_id in producer_ids:
+    found: dict[int, RecordBatch] = {}
+    for batch in batches if producer_ids is None or producer_ids else ():
+        if producer_ids is None or batch.producer_id in producer_ids:
             if batch.is_control:
                 if batch.records_count:
                     found.pop(batch.producer_id, None)
             elif batch.is_transactional:
-                found.setdefault(batch.producer_id, batch.base_offset)
+                found.setdefault(batch.producer_id, batch)
     return found
+
+
+def first_offsets(batches: Iterable[RecordBatch], producer_ids: Collection[int]) -> dict[int, int]:
+    """Return producer id → where its open transaction begins in a log; arguments as of `first_batches`."""
+    return {producer_id: batch.base_offset for producer_id, batch in first_batches(batches, producer_ids).items()}

@@ -99,7 +99,7 @@ class InBulk:
         if table is None:
             state = held.showing(inputs.shows_group, inputs.shows_topic)
             rows = list(committed_rows(state, replayed.log.offsets_partition, orphans=orphans, unstable=True))
-            table = table_of_rows(rows, COMPACT_COLUMNS)
+            table = of_rows(rows)
         elif self._is_unsure:
             table = self._of_groups(replayed.log, table, held.groups)
         self._places.add(replayed.log, held.groups)

@@ -48,7 +48,12 @@ GROUP_COLUMNS = (
     Column("topology_epoch", "int", "epoch of a streams group's topology"),
     OFFSETS_PARTITION_COLUMN,
 )
-"""In rows of groups ``members`` follows, which is their number; in the document the members."""
+"""In the document the members follow."""
+MEMBERS_COUNT = Column("members", "int", "how many members it has")
+"""Follows in rows of groups."""
+
+_PLACES = "array<struct<topic:string,partition:int,kind:string,subtopology:string>>"
+"""An assignment; topics are those of streams groups' subtopologies, which no member's record names, so null there."""
 
 MEMBER_COLUMNS = (
     GROUP_COLUMN,
@@ -60,14 +65,37 @@ MEMBER_COLUMNS = (
     Column("member_epoch", "int", "epoch of a member of other groups than classic ones"),
     Column("session_timeout_ms", "int", "session timeout of a classic member"),
     Column("rebalance_timeout_ms", "int", "rebalance timeout"),
-    Column("subscribed_topics", "json", "names of topics"),
+    Column("subscribed_topics", "array<string>", "names of topics"),
     Column("subscribed_regex", "string", "pattern of topics, for the broker"),
     Column(
-        "assignment", "json", "[topic, partition] of each partition; of a streams group [kind, subtopology, partition]"
+        "assignment",
+        _PLACES,
+        "each partition; of a streams group each task. JSON and CSV have [topic, partition], and [kind, subtopology, "
+        "partition]",
     ),
-    Column("target_assignment", "json", "what the coordinator wants the member to have, in the same form"),
-    Column("unresolved", "json", "[topic id, partition] where no name is known for the id"),
+    Column("target_assignment", _PLACES, "what the coordinator wants the member to have, in the same form"),
+    Column(
+        "unresolved",
+        "array<struct<topic_id:string,partition:int>>",
+        "partitions of topics whose id has no known name; JSON and CSV have [topic id, partition]",
+    ),
 )
+MEMBER_KIND_COLUMNS = (
+    Column("subscription_base64", "string", "the subscription of a classic member, as stored"),
+    Column("assignment_base64", "string", "the assignment of a classic member, as stored"),
+    Column(
+        "member_type", "int", "of a consumer group: 0 for a member that speaks the classic protocol, 1 for all others"
+    ),
+    Column("inferred", "array<string>", "those of the topics' names that nothing but elimination tells"),
+    Column("topology_epoch", "int", "epoch of the topology that a streams member knows"),
+    Column("process_id", "string", "process of a streams member"),
+)
+"""Columns that only members of some kinds of groups have; null for others."""
+EXPANDED_COLUMNS = (
+    Column("subscription", "json", "what else the subscription of a classic member contains"),
+    Column("expanded_assignment", "json", "what else its assignment contains"),
+)
+"""Columns that follow where these are asked for."""
 GROUP_NAMES = tuple(column.name for column in GROUP_COLUMNS)
 MEMBER_NAMES = tuple(column.name for column in MEMBER_COLUMNS)
 
@@ -136,6 +164,26 @@ def _of_streams(group: Group) -> Row:
 def members_count(row: Row) -> int | None:
     """Return how many members a row of `group_row` has; None if its source does not have them."""
     return None if row["members"] is None else len(row["members"])
+
+
+def nested_member(row: Row) -> Row:
+    """Return a member's row with structures in place of the lists ``[topic, partition]`` and their like."""
+    named = {
+        name: None if row[name] is None else [dict(zip(_FIELDS[name, len(one)], one, strict=True)) for one in row[name]]
+        for name in ("assignment", "target_assignment", "unresolved")
+    }
+    return row | named
+
+
+_OF_TOPICS, _OF_TASKS = ("topic", "partition"), ("kind", "subtopology", "partition")
+_FIELDS = {
+    ("assignment", 2): _OF_TOPICS,
+    ("assignment", 3): _OF_TASKS,
+    ("target_assignment", 2): _OF_TOPICS,
+    ("target_assignment", 3): _OF_TASKS,
+    ("unresolved", 2): ("topic_id", "partition"),
+}
+"""Column and length of a list → what its parts are."""
 
 
 def _protocol(group: Group) -> str | None:

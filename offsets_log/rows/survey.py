@@ -66,23 +66,31 @@ INFO_COLUMNS = (
     Column("orphans", "int", "committed offsets whose group does not exist"),
     Column("corrupt", "int", "pieces that Kafka cannot have written"),
     Column("unsupported", "int", "pieces in a form that is not known here"),
-    Column("record_names", "json", "record type → how many records"),
-    Column("group_kinds", "json", "kind of group → how many groups; simple ones have committed offsets only"),
-    Column("magics", "json", "batch format → how many batches"),
-    Column("compression", "json", "codec → how many batches"),
+    Column("record_names", "map<string,bigint>", "record type → how many records"),
+    Column(
+        "group_kinds", "map<string,bigint>", "kind of group → how many groups; simple ones have committed offsets only"
+    ),
+    Column("magics", "map<string,bigint>", "batch format → how many batches"),
+    Column("compression", "map<string,bigint>", "codec → how many batches"),
     Column(
         "written_by",
-        "json",
+        "map<string,bigint>",
         "releases that write such values → how many records; of what Kafka 4.4 adds to streams groups, how many groups",
     ),
     Column(
         "open_transactions",
-        "json",
+        "array<struct<producer_id:bigint,first_record_offset:bigint,first_timestamp_ms:bigint,records:bigint,"
+        "transactional_id:string,transaction_state:string,transaction_started_ms:bigint,transaction_timeout_ms:int,"
+        "outcome:string,abort_command:string>>",
         "producer_id, first_record_offset, first_timestamp_ms, records; with __transaction_state what becomes of it, "
         "as in `rebuild --table pending`",
     ),
-    Column("tails", "json", "what follows the last whole batch of a file, a sentence each"),
-    Column("missing", "json", "parts of the log that are missing: first_offset, last_offset, shown_by, explained_by"),
+    Column("tails", "array<string>", "what follows the last whole batch of a file, a sentence each"),
+    Column(
+        "missing",
+        "array<struct<first_offset:bigint,last_offset:bigint,shown_by:string,explained_by:string>>",
+        "parts of the log that are missing",
+    ),
 )
 
 

@@ -180,6 +180,11 @@ def with_raw_texts(row: Row, names: Iterable[str]) -> Row:
     return row
 
 
+def raw_names(rows: Iterable[Row]) -> set[str]:
+    """Return the columns that only some rows have, of raw bytes of texts that are not UTF-8."""
+    return {name for row in rows for name in row if name.endswith("_base64")}
+
+
 def committed_rows(
     state: CoordinatorState, offsets_partition: int | None, *, orphans: bool, unstable: bool
 ) -> Iterator[Row]:

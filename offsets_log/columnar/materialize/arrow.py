@@ -17,7 +17,7 @@ from offsets_log.columnar.materialize import values as fi
 from offsets_log.columnar.materialize.timelines import group_names
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
-from offsets_log.rows.tables import Column, Row
+from offsets_log.rows.tables import Column, Row, raw_names, to_json
 
 TYPES = {
     "string": pa.string(),
@@ -28,11 +28,8 @@ TYPES = {
     "boolean": pa.bool_(),
     "binary": pa.binary(),
     "timestamp": pa.timestamp("us", "UTC"),
-    "array<struct<key:string,value:binary>>": pa.list_(
-        pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    ),
 }
-"""SQL type of a column → Arrow type."""
+"""SQL type without parts → Arrow type."""
 
 SORTED_BY = [
     ("group", "ascending"),
@@ -44,7 +41,59 @@ SORTED_BY = [
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:
     """Return the Arrow schema of columns."""
-    return pa.schema([pa.field(column.name, TYPES[column.sql_type]) for column in columns])
+    return pa.schema([pa.field(column.name, arrow_type(column.sql_type)) for column in columns])
+
+
+def arrow_type(sql_type: str) -> pa.DataType:
+    """Return the Arrow type of an SQL type, such as ``int`` or ``array<struct<topic:string,partition:int>>``.
+
+    Raises:
+        KeyError: there is none.
+    """
+    if sql_type in TYPES:
+        return TYPES[sql_type]
+    kind, _, inner = sql_type.removesuffix(">").partition("<")
+    return _NESTED[kind](*_parts(inner))
+
+
+def _struct(*fields: str) -> pa.StructType:
+    named = (field.partition(":") for field in fields)
+    return pa.struct([(name, arrow_type(sql_type)) for name, _, sql_type in named])
+
+
+_PLAIN = TYPES.keys() - {"json"}
+
+_NESTED: dict[str, Callable[..., pa.DataType]] = {
+    "array": lambda element: pa.list_(pa.field("element", arrow_type(element))),
+    "map": lambda key, value: pa.map_(arrow_type(key), arrow_type(value)),
+    "struct": _struct,
+}
+"""Kind of SQL type with parts → makes the Arrow type of these."""
+
+
+def _parts(text: str) -> list[str]:
+    """Return what commas separate, but for those between angle brackets."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign == "<") - (sign == ">")
+        if sign == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
+
+
+def _cell(value: Any, kind: pa.DataType) -> Any:
+    """Return a value of a row as pyarrow takes it: a map as pairs; a structure in a column of texts as JSON."""
+    if value is None:
+        return None
+    if pa.types.is_list(kind):
+        return [_cell(part, kind.value_type) for part in value]
+    if pa.types.is_struct(kind):
+        return {field.name: _cell(value.get(field.name), field.type) for field in kind}
+    if pa.types.is_map(kind):
+        return list(value.items())
+    return to_json(value) if isinstance(value, dict | list) else value
 
 
 def numbers(values: npt.NDArray[Any], is_there: npt.NDArray[np.bool_] | None = None) -> pa.Array:
@@ -78,11 +127,13 @@ def strings(texts: Sequence[str | None]) -> pa.StringArray:
 
 
 def table_of_rows(rows: Sequence[Row], columns: Sequence[Column]) -> pa.Table:
-    """Return rows as a table; columns of raw names, which only some rows have, come last."""
+    """Return rows as a table of these columns; those of raw names, which only some rows have, come last."""
     schema = schema_of(columns)
-    more = sorted({name for row in rows for name in row} - set(schema.names))
-    for name in more:
-        schema = schema.append(pa.field(name, pa.bool_() if name == "unstable" else pa.string()))
+    if structured := [column.name for column in columns if column.sql_type not in _PLAIN]:
+        kinds = {name: schema.field(name).type for name in structured}
+        rows = [row | {name: _cell(row.get(name), kind) for name, kind in kinds.items()} for row in rows]
+    for name in sorted(raw_names(rows) - set(schema.names)):
+        schema = schema.append(pa.field(name, pa.string()))
     if not rows:
         return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
     return pa.Table.from_pylist(list(rows), schema)

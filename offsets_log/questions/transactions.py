@@ -1,0 +1,91 @@
+"""What is open in the offsets topic: of whom, since when, what it holds up, and what ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS, transaction_rows, with_ages
+from offsets_log.rows.tables import Column, Row
+from offsets_log.session.decide import outcomes_of
+from offsets_log.session.rules import Rules
+from offsets_log.words import counted, shown_span
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from offsets_log.session.session import Session
+
+NEEDS = frozenset({"is_transactional"})
+"""Columns without which nothing can be answered."""
+
+
+class Transactions:
+    """The question, as `questions.question.Question`: a row for each transaction and offsets partition, oldest first.
+
+    Filters choose transactions with such an offset; a row tells of the whole transaction.
+
+    Args:
+        profile: whose rules to follow; None for what the files show.
+        now_ms: until when ages are counted, and at which transactions have timed out; None for now.
+    """
+
+    columns: Sequence[Column] = TRANSACTION_COLUMNS
+
+    def __init__(self, session: Session, profile: str | None = None, now_ms: int | None = None) -> None:
+        self._session = session
+        self._now_ms = int(time.time() * 1000) if now_ms is None else now_ms
+        self._outcomes = outcomes_of(session, self._now_ms)
+        self._rules = Rules(session, profile)
+
+    def rows(self) -> list[Row]:
+        """Return the answer as rows. Raises OffsetsLogError."""
+        return self._found
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
+        from offsets_log.columnar.materialize.arrow import table_of_rows
+
+        yield table_of_rows(self.rows(), self.columns)
+
+    def commands(self) -> Iterator[str]:
+        """Yield the command lines that end those that hang."""
+        yield from dict.fromkeys(filter(None, (row["abort_command"] for row in self._found)))
+
+    def tell(self) -> None:
+        """Remark what is to be known of the answer."""
+        from offsets_log.restore.doubts import of_hanging
+
+        session, rows = self._session, self._found
+        if rows and self._outcomes is None:
+            session.account.say(
+                "what becomes of them is told where the whole log is read: leave out the bounds"
+                if session.inputs.scope.is_bounded
+                else "what becomes of them is not told: no __transaction_state lies beside these partitions: give the "
+                "broker's whole data directory"
+            )
+        for words in of_hanging(self.commands()):
+            session.account.say(words)
+        oldest = max((row["log_age_ms"] or 0 for row in rows), default=0)
+        session.account.finish(
+            f"{counted(len(rows), 'open transaction')}, {session.inputs.partitions_read}"
+            + (f"; at the log's end the oldest was open for {shown_span(oldest)}" if oldest else "")
+            + self._rules.in_words(),
+            found=len(rows),
+        )
+
+    @cached_property
+    def _found(self) -> list[Row]:
+        inputs, newest_ms = self._session.inputs, -1
+        is_chosen = bool(inputs.scope.group or inputs.scope.topic)
+        rows: list[Row] = []
+        for log, found, held in self._session.engine.survey_all(self._rules.profile):
+            newest_ms = max(newest_ms, found.kinds.last_timestamp_ms or -1)
+            shown = {
+                one.producer_id for one in held.pending if inputs.shows_group(one.group) & inputs.shows_topic(one.topic)
+            }
+            found_rows = transaction_rows(log, found, held.pending, self._outcomes, inputs.until(log))
+            rows += [row for row in found_rows if row["producer_id"] in shown or not is_chosen]
+        return [with_ages(row, self._now_ms, None if newest_ms < 0 else newest_ms) for row in rows]
