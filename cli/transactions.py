@@ -7,7 +7,7 @@ import click
 from cli.options import FORMATS, PROFILE, Output, ReadOptions, Time, output_option, reading_options
 
 NOT_IN_TABLES = frozenset(
-    {"records", "first_offset", "transaction_started_ms", "transaction_timeout_ms", "abort_command"}
+    {"records", "first_record_offset", "transaction_started_ms", "transaction_timeout_ms", "abort_command"}
 )
 """Columns that a table for people leaves out."""
 

@@ -9,6 +9,7 @@ from offsets_log.checking.findings import CHECK_COLUMNS
 from offsets_log.cleaner.result import CLEAN_COLUMNS
 from offsets_log.data_directory.card import CARD_COLUMNS
 from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, LAG_COLUMNS
+from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS
 from offsets_log.data_directory.share_history import SHARE_HISTORY_COLUMNS
 from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
 from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
@@ -22,7 +23,7 @@ from offsets_log.rebalance.rows import ASSIGN_COLUMNS, REBALANCE_COLUMNS, ROUND_
 from offsets_log.repairing.result import REPAIR_COLUMNS
 from offsets_log.restore.changes import RESTORE_COLUMNS
 from offsets_log.rows.expiry import EXPIRY_COLUMNS
-from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS
+from offsets_log.rows.groups import EXPANDED_COLUMNS, GROUP_COLUMNS, MEMBER_COLUMNS, MEMBER_KIND_COLUMNS, MEMBERS_COUNT
 from offsets_log.rows.survey import INFO_COLUMNS
 from offsets_log.rows.tables import COMPACT_COLUMNS, DECODE_COLUMNS, PENDING_COLUMNS, Column
 from offsets_log.translation.translated_plan import TRANSLATION_COLUMNS
@@ -43,13 +44,15 @@ TABLES: dict[str, Iterable[Column]] = {
     "compact": COMPACT_COLUMNS,
     "compact --lag, rebuild --lag": LAG_COLUMNS,
     "compact --table share-offsets": SHARE_OFFSET_COLUMNS,
-    "rebuild --table groups": GROUP_COLUMNS,
-    "rebuild --table members": MEMBER_COLUMNS,
+    "rebuild --table groups": (*GROUP_COLUMNS, MEMBERS_COUNT),
+    "rebuild --table members": (*MEMBER_COLUMNS, *MEMBER_KIND_COLUMNS),
+    "rebuild --table members --expand": EXPANDED_COLUMNS,
     "rebuild --table pending": PENDING_COLUMNS,
     "rebuild --table pending, with __transaction_state": OUTCOME_COLUMNS,
     "decode": DECODE_COLUMNS,
     "groups": GROUPS_COLUMNS,
     "groups --lag": GROUP_LAG_COLUMNS,
+    "transactions": TRANSACTION_COLUMNS,
     "where": WHERE_COLUMNS,
     "where --of": OF_COLUMNS,
     "where --key": KEY_COLUMNS,

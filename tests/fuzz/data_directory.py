@@ -40,6 +40,7 @@ COMMANDS = (
     ("groups", "--now", LATER, "-o", "jsonl"),
     ("rebuild", "-o", "json", "--now", LATER),
     ("rebuild", "-o", "json", "--decide", "--now", LATER),
+    ("transactions", "-o", "jsonl", "--now", LATER),
 )
 STATUSES = (0, 1, 3)
 """All is well; it cannot be answered; something is damaged."""

@@ -52,6 +52,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "report": ("report", "--to", TO),
     "rescue": ("rescue", "--to", TO),
     "top": ("top", "--per", "client"),
+    "transactions": ("transactions", *NOW, "-o", "table"),
     "where": ("where", "--of"),
 }
 NO_READERS = {"assign", "explain", "pull", "restore", "vote"}
