@@ -174,8 +174,7 @@ def offset_row(
 def with_raw_texts(row: Row, names: Iterable[str]) -> Row:
     """Add to a row the raw bytes of those of its texts that are not UTF-8, and return it."""
     for name in names:
-        text = row[name]
-        if isinstance(text, MalformedString):
+        if isinstance(text := row[name], MalformedString):
             row[f"{name}_base64"] = to_base64(text.raw)
     return row
 
