@@ -8,8 +8,8 @@ from itertools import takewhile
 from offsets_log.data_directory.decisions import Outcomes, first_batches
 from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
 from offsets_log.events import EVERYTHING, Until
-from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
-from offsets_log.log_format.partition_log import BYTES, PartitionLog, batches_of
+from offsets_log.log_format.batch import NO_PRODUCER_ID, NO_TIMESTAMP, RecordBatch, time_of
+from offsets_log.log_format.partition_log import BYTES, PartitionLog, batches_of, beginnings
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column, Row, without_missing_columns
@@ -20,10 +20,15 @@ TRANSACTION_COLUMNS = (
     Column("producer_epoch", "int", "epoch of the producer when it began"),
     Column("groups", "array<string>", "groups that have offsets in it"),
     Column("offsets", "bigint", "how many offsets it commits, if it is committed"),
-    Column("records", "bigint", "how many records of offsets it has"),
-    Column("first_offset", "bigint", "record offset with which its first batch begins, as --start-offset takes it"),
-    Column("first_record_offset", "bigint", "offset of its first record in the offsets partition"),
-    Column("first_timestamp_ms", "bigint", "time of its first record"),
+    Column("records", "bigint", "how many records of offsets it has; null for a producer without transactions"),
+    Column(
+        "first_offset",
+        "bigint",
+        "record offset with which its first batch begins, as --start-offset takes it; null where offsets are pending "
+        "of a producer without transactions, which hold up nobody else",
+    ),
+    Column("first_record_offset", "bigint", "offset of its first offset's record in the offsets partition"),
+    Column("first_timestamp_ms", "bigint", "time of that record; without one, of the first batch"),
     Column("age_ms", "bigint", "how long before the time of --now that is"),
     Column("log_age_ms", "bigint", "how long before the newest record of all partitions read that is"),
     Column(
@@ -67,14 +72,14 @@ def transaction_rows(
     held: dict[int, list[OffsetAndMetadata]] = {}
     for value in pending:
         held.setdefault(value.producer_id, []).append(value)
-    is_unsure = found.kinds.corrupt or found.kinds.unsupported
-    batches = takewhile(lambda batch: not until.stops_before(batch), batches_of(log))
-    first = first_batches(batches) if held or found.open_transactions or is_unsure else {}
+    is_sound = until == EVERYTHING and not found.kinds.corrupt
+    batches = beginnings(log) if is_sound else takewhile(lambda one: not until.stops_before(one), batches_of(log))
+    first = first_batches(batches)
     told = {} if outcomes is None else outcomes.cells(log, pending)
     producers = {one for one in (*first, *found.open_transactions, *held) if one > NO_PRODUCER_ID}
     rows = [
         _whose(log, producer_id, first.get(producer_id), held.get(producer_id, ()))
-        | _since(found.open_transactions.get(producer_id), first.get(producer_id))
+        | _since(found.open_transactions.get(producer_id), first.get(producer_id), held.get(producer_id, ()))
         | {"kept_bytes": None if until != EVERYTHING else kept_bytes(log, first.get(producer_id))}
         | told.get(producer_id, dict.fromkeys(column.name for column in OUTCOME_COLUMNS))
         for producer_id in producers
@@ -82,7 +87,7 @@ def transaction_rows(
     rows.sort(key=lambda row: (row["first_offset"] is None, row["first_offset"], row["producer_id"]))
     missing = log.missing_columns.union(*(FOLLOWING.get(name, ()) for name in log.missing_columns))
     for row in rows:
-        row["pins_last_stable_offset"] = row["first_offset"] == rows[0]["first_offset"]
+        row["pins_last_stable_offset"] = row["first_offset"] == rows[0]["first_offset"] is not None
     names = [column.name for column in TRANSACTION_COLUMNS]
     return [without_missing_columns({name: row.get(name) for name in names}, missing) for row in rows]
 
@@ -95,7 +100,7 @@ def with_ages(row: Row, now_ms: int, newest_ms: int | None) -> Row:
     """
     since = row["first_timestamp_ms"]
     ends = {"age_ms": now_ms, "log_age_ms": newest_ms}
-    ages = {name: None if None in (since, end) or since < 0 else max(0, end - since) for name, end in ends.items()}
+    ages = {name: None if None in (since, end) else max(0, end - since) for name, end in ends.items()}
     return row | ages
 
 
@@ -105,9 +110,9 @@ def kept_bytes(log: PartitionLog, first: RecordBatch | None) -> int | None:
     A round ends before the segment that holds the first record of an open transaction, and before the active segment
     (``CL-3``, ``CL-4``).
     """
-    if first is None or BYTES in log.missing_columns or any(segment.base_offset is None for segment in log.segments):
+    if BYTES in log.missing_columns or any(segment.base_offset is None for segment in log.segments):
         return None
-    return sum(segment.size_bytes for segment in log.since(first.base_offset).segments[:-1])
+    return 0 if first is None else sum(segment.size_bytes for segment in log.since(first.base_offset).segments[:-1])
 
 
 def _whose(log: PartitionLog, producer_id: int, first: RecordBatch | None, pending: Iterable[OffsetAndMetadata]) -> Row:
@@ -122,18 +127,23 @@ def _whose(log: PartitionLog, producer_id: int, first: RecordBatch | None, pendi
     }
 
 
-def _since(surveyed: tuple[int, int, int] | None, first: RecordBatch | None) -> Row:
+def _since(
+    surveyed: tuple[int, int, int] | None, first: RecordBatch | None, pending: Sequence[OffsetAndMetadata]
+) -> Row:
     """Return since when a transaction is open.
 
     Args:
         surveyed: offset and time of its first record of an offset, and how many it has.
     """
-    offset, time, count = surveyed or (
-        (None, None, 0) if first is None else (first.base_offset, first.base_timestamp_ms, 0)
-    )
+    offset: int | None
+    count: int | None
+    offset, time, count = surveyed or (None, NO_TIMESTAMP if first is None else first.base_timestamp_ms, 0)
+    if first is None and surveyed is None:
+        oldest = min(pending, key=lambda value: value.record_offset)
+        offset, time, count = oldest.record_offset, oldest.commit_timestamp_ms, None
     return {
         "first_offset": None if first is None else first.base_offset,
         "first_record_offset": offset,
-        "first_timestamp_ms": time,
+        "first_timestamp_ms": time_of(time),
         "records": count,
     }

@@ -6,12 +6,22 @@ batches that an earlier segment already held.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from offsets_log.errors import CorruptBatchError, Damage, OffsetsLogError
-from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, RecordBatch
+from offsets_log.log_format.batch import (
+    BATCH_HEADER_SIZE,
+    CONTROL_MASK,
+    LOG_OVERHEAD,
+    MAX_OFFSETS_IN_SEGMENT,
+    MIN_SIZE,
+    TRANSACTIONAL_MASK,
+    RecordBatch,
+    decode_batch_header,
+)
 from offsets_log.log_format.segment import Buffer, Search, Tail, iter_batches
 
 POSITION, BYTES = "position", "bytes"
@@ -185,6 +195,32 @@ def iter_log(log: PartitionLog) -> Iterator[tuple[Segment, LogItem]]:
 def batches_of(log: PartitionLog) -> Iterator[RecordBatch]:
     """Yield the batches of a partition that can be read."""
     return (item for _, item in iter_log(log) if isinstance(item, RecordBatch))
+
+
+_HEADER = struct.Struct(">8xi4xb4xh20xq")
+"""Of a batch's header: length, magic, attributes, producer id."""
+
+
+def beginnings(log: PartitionLog) -> Iterator[RecordBatch]:
+    """Yield control batches, and of transactions the batches that may be the first of their producer.
+
+    Of all others only the size is looked at, and nothing is checked: a log that may be damaged is read by `batches_of`.
+    """
+    begun: set[int] = set()
+    for segment in log.segments:
+        view, at = memoryview(segment.buffer), 0
+        while at + BATCH_HEADER_SIZE <= len(view):
+            length, magic, attributes, producer_id = _HEADER.unpack_from(view, at)
+            end = at + LOG_OVERHEAD + length
+            if end > len(view) or length < MIN_SIZE.get(magic, BATCH_HEADER_SIZE):
+                break
+            if magic == 2 and attributes & CONTROL_MASK:
+                begun.discard(producer_id)
+                yield decode_batch_header(bytes(view[at:end]), at)
+            elif magic == 2 and attributes & TRANSACTIONAL_MASK and producer_id not in begun:
+                begun.add(producer_id)
+                yield decode_batch_header(bytes(view[at:end]), at)
+            at = end
 
 
 class LogWalk:
