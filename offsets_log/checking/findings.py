@@ -38,9 +38,7 @@ VERDICT_COLUMNS = (
     Column("position", "bigint", "byte position in that file"),
     Column("record_offset", "bigint", "offset of the record or batch"),
     Column("group", "string", "the group that it is about"),
-    Column(
-        "detail", "object", "numbers of a finding, by name; of a load that ends, what clients get instead of offsets"
-    ),
+    Column("detail", "json", "numbers of a finding, by name; of a load that ends, what clients get instead of offsets"),
 )
 CHECK_COLUMNS = (
     Column("kind", "string", "load: a verdict on one partition and release; finding: a fact about a partition"),
@@ -51,7 +49,7 @@ CHECK_COLUMNS = (
         "fails: ends loads; skipped: passed over by some releases, with a warning; damage: Kafka cannot have written "
         "it; doubt: loads, but is not as it should be; note: normal, and good to know; null for a load that is ok",
     ),
-    Column("releases", "list", "those that it is about; null for all"),
+    Column("releases", "array<string>", "those that it is about; null for all"),
     *VERDICT_COLUMNS,
 )
 """Columns of both kinds of rows; columns that do not apply are null."""

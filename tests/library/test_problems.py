@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import offsets_log as ol
 from tests.cli.runs import batch_of, commit, run
-from tests.conftest import NEVER, BulkFrom
+from tests.conftest import NEVER, BulkFrom, json_lines
 
 
 def batch(base_offset: int, *groups: str) -> bytes:
@@ -60,3 +62,14 @@ def test_a_sound_copy_has_none(tmp_path: Path) -> None:
     with ol.open(folder) as copy:
         assert copy.problems.rows() == []
         assert copy.problems.is_complete
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-2.8"])
+def test_a_check_has_the_rows_of_the_command(name: str, recording: Callable[[str], Path]) -> None:
+    log = recording(name) / "log"
+    told = list(json_lines(run("check", log, "-o", "jsonl").stdout))
+    with ol.open(log) as copy:
+        rows = [dict(row) for row in copy.check().rows()]
+    for row in rows:
+        row["detail"] = None if row["detail"] is None else json.loads(row["detail"])
+    assert rows == told
