@@ -67,11 +67,15 @@ def test_sessions_print_what_they_show(name: str, tmp_path: Path, monkeypatch: p
         assert printed == expected, command
 
 
-def test_the_library_example_runs(tmp_path: Path) -> None:
+def test_the_library_examples_run(tmp_path: Path) -> None:
     see_samples(tmp_path)
-    (example,) = blocks(ROOT / "docs" / "library.md", "python")
-    (tmp_path / "example.py").write_text(example)
-    assert run("python example.py", tmp_path).count("groups,") == 4
+    printed = []
+    for example in blocks(ROOT / "docs" / "library.md", "python"):
+        (tmp_path / "example.py").write_text(example)
+        printed.append(run("python example.py", tmp_path))
+    asked, below = printed
+    assert asked.startswith("29 offsets; ")
+    assert below.count("groups,") == 4
 
 
 def test_commands_that_need_a_cluster_have_the_options_that_they_are_shown_with() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,26 @@ from cli.main import main
 from tests.cli.runs import run
 from tests.conftest import json_lines
 
+EMPTY: frozenset[str] = frozenset()
 COUNTED = "select topic, count(*) as n, sum(committed_offset) as s from offsets group by 1 order by 1"
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+QUESTIONS = re.findall(r"\*\*(.+?)\*\*\n\n```sql\n(.+?)```", PAGE, re.DOTALL)
+
+
+def test_the_page_has_twenty_questions_and_names_every_table(log: Path) -> None:
+    assert len(QUESTIONS) == 20
+    with ol.open(log) as copy:
+        assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == [*copy.tables]
+
+
+@pytest.mark.parametrize(("question", "query"), QUESTIONS)
+def test_questions_of_the_page(question: str, query: str, log: Path) -> None:
+    """Of this copy some have no rows: it is sound, and short."""
+    result = run("sql", log, query, "-o", "jsonl")
+    assert result.exit_code == 0, result.stderr
+    assert bool(result.stdout) == (question not in EMPTY)
 
 
 @pytest.fixture
