@@ -88,7 +88,14 @@ def command(
     from cli.session import open_session
     from offsets_log.questions.groups import COMMAND, Groups, GroupsAsked
 
-    asked = GroupsAsked(profile=profile, now_ms=now, stale_ms=stale, lag=lag, bootstrap_server=bootstrap_server)
+    asked = GroupsAsked(
+        profile=profile,
+        now_ms=now,
+        stale_ms=stale,
+        lag=lag,
+        bootstrap_server=bootstrap_server,
+        doubtful=output.output == "arrow",
+    )
     with open_session(reading, output, needs=asked.needs) as session:
         question = Groups(session, asked)
         write_answer(session, output, question, {COMMAND.name}, below=question.commands)

@@ -101,7 +101,7 @@ class Copy:
         """
         from offsets_log.questions.groups import Groups, GroupsAsked
 
-        question = GroupsAsked(**asked)
+        question = GroupsAsked(doubtful=True, **asked)
         return self._table(lambda session: Groups(session, question), needs=question.needs, group=group, topic=topic)
 
     def members(self, group: Names = None, **asked: Any) -> Table:

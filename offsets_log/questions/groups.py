@@ -12,6 +12,7 @@ from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, with_lags
 from offsets_log.errors import InputError
 from offsets_log.investigate import groups as g
 from offsets_log.replay.group import SHARE
+from offsets_log.rows.lost import End, lost_until, of_group
 from offsets_log.rows.tables import Column, Row
 from offsets_log.session.decide import Open, say_of_hanging
 from offsets_log.session.homes import Places
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 OLD_MS = DAY_MS
 """A copy that ends longer ago than this makes groups look stale that are not."""
+DOUBTFUL = Column("doubtful", "string", "why it may not be the latest state; null if nothing says so")
 COMMAND = Column("command", "string", "the command line that deletes the group, quoted for bash")
 OF_WHOLE_GROUPS = "is about whole groups, which topics do not choose"
 """Why which can be deleted is not asked of topics."""
@@ -41,6 +43,7 @@ class GroupsAsked:
         stale_ms: only groups that have written nothing for this long and can be deleted, with `COMMAND`; None for all.
         lag: whether rows have `GROUP_LAG_COLUMNS`; None where the copy has the logs for it.
         bootstrap_server: named in commands.
+        doubtful: whether the last column says which groups may have changed since.
     """
 
     profile: str | None = None
@@ -48,6 +51,7 @@ class GroupsAsked:
     stale_ms: int | None = None
     lag: bool | None = None
     bootstrap_server: str = "localhost:9092"
+    doubtful: bool = False
 
     @property
     def needs(self) -> frozenset[str]:
@@ -65,20 +69,26 @@ class Groups:
         self._now_ms = int(time.time() * 1000) if asked.now_ms is None else asked.now_ms
         self._rules = Rules(session, asked.profile)
         self._opened: Open = []
+        self._ends: list[End] = []
         self._lag = lag_logs(session, asked.lag)
 
     @property
     def columns(self) -> Sequence[Column]:
         """Columns of all rows."""
         lag = () if self._lag is None else GROUP_LAG_COLUMNS
-        return (*g.GROUPS_COLUMNS, *lag, *(() if self._asked.stale_ms is None else (COMMAND,)))
+        command = () if self._asked.stale_ms is None else (COMMAND,)
+        return (*g.GROUPS_COLUMNS, *lag, *command, *((DOUBTFUL,) if self._asked.doubtful else ()))
 
     def rows(self) -> Iterable[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""
         server = self._asked.bootstrap_server
-        if self._asked.stale_ms is None:
-            return self._found
-        return [row | {COMMAND.name: g.deletion_command([row], server)} for row in self._found]
+        found = self._found
+        if self._asked.stale_ms is not None:
+            found = [row | {COMMAND.name: g.deletion_command([row], server)} for row in found]
+        if self._asked.doubtful:
+            lost = lost_until(self._ends, self._session.account.lost, self._session.account.damages)
+            found = [row | {DOUBTFUL.name: of_group(lost[row["offsets_partition"]])} for row in found]
+        return found
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the answer as one Arrow table. Raises OffsetsLogError."""
@@ -120,6 +130,7 @@ class Groups:
         places = Places(session, self._rules.profile, "row")
         for log, state, last_ms in places.passing(session.engine.load_active(self._rules.profile)):
             session.account.note_load(log, state.failure)
+            self._ends.append((log, state.end_offset))
             self._opened.append((log, (*state.pending, *state.hidden_pending)))
             found = g.groups_rows(state, log.offsets_partition, last_ms, self._now_ms)
             rows += with_lags(self._lag, state, found)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
 from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE, Counts, OffsetsAsked, count_alone
-from offsets_log.rows.lost import Read, doubt, lost_until
-from offsets_log.rows.survey import Survey
+from offsets_log.rows.lost import End, doubt, lost_until
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, offset_row_order
 from offsets_log.session.decide import DecideOptions, Open, decide_if_asked, say_of_decided, say_of_hanging
 from offsets_log.session.homes import Places
@@ -35,7 +34,7 @@ class Offsets:
         self._places = Places(session, self.rules.profile)
         self._opened: Open = []
         self._counts = Counts()
-        self._read: list[Read] = []
+        self._ends: list[End] = []
 
     @property
     def columns(self) -> Sequence[Column]:
@@ -59,13 +58,12 @@ class Offsets:
     def tables(self) -> Iterator[pa.Table]:
         """Yield the answer as one Arrow table. Raises OffsetsLogError."""
         is_bulk = self._session.engine.is_bulk and not self._asked.broker.as_broker
-        seen = {id(log): Survey.of(log) for log in self._session.inputs.logs}
-        replays = self._session.engine.replay_in_bulk(self.rules.profile, seen) if is_bulk else None
+        replays = self._session.engine.replay_in_bulk(self.rules.profile) if is_bulk else None
         from offsets_log.questions import offsets_tables as t  # loads Arrow while the threads work
 
         how = t.InBulk(self._session, self.rules, self._places, self._asked, self._opened, self._counts)
         table = t.of_rows(self._settled()) if replays is None else how.table(replays)
-        self._read += [Read(log, seen[id(log)], end) for log, end in how.ends]
+        self._ends += how.ends
         if not self._asked.unstable:
             table = table.drop_columns([UNSTABLE.name])
         if self._lag is not None:
@@ -113,7 +111,7 @@ class Offsets:
         return rows
 
     def _lost(self) -> dict[int | None, int]:
-        return lost_until(self._read, self._session.account.damages)
+        return lost_until(self._ends, self._session.account.lost, self._session.account.damages)
 
     def _states(self) -> Iterator[tuple[PartitionLog, CoordinatorState]]:
         session, profile = self._session, self.rules.profile
@@ -123,10 +121,10 @@ class Offsets:
             brokers = Brokers(session, profile, self._asked.broker)
             for part in brokers.load():
                 brokers.say(part)
-                self._read.append(Read(part[0], part[2], part[1].end_offset))
+                self._ends.append((part[0], part[1].end_offset))
                 yield part[:2]
             return
-        for log, state, found in self._places.passing(session.engine.load_all(profile, whole_groups=False)):
+        for log, state, _ in self._places.passing(session.engine.load_all(profile, whole_groups=False)):
             session.account.note_load(log, state.failure)
-            self._read.append(Read(log, found, state.end_offset))
+            self._ends.append((log, state.end_offset))
             yield log, state

@@ -13,7 +13,7 @@ from offsets_log.columnar.materialize.values import finish
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.data_directory.lag_columns import lag_table
 from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE, Counts, OffsetsAsked, count_alone
-from offsets_log.rows.lost import UNTOLD, in_words
+from offsets_log.rows.lost import UNTOLD, End, in_words
 from offsets_log.rows.tables import COMPACT_COLUMNS, Row, committed_rows
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class InBulk:
         self._session, self._places, self._asked = session, places, asked
         self._is_unsure = not rules.told.is_sure
         self.opened, self.counts = opened, counts
-        self.ends: list[tuple[PartitionLog, int | None]] = []
+        self.ends: list[End] = []
 
     def table(self, replays: Iterable[Replayed]) -> pa.Table:
         """Return the rows that count, with the column ``unstable``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from offsets_log.coordinator_document import Memory
-from offsets_log.rows.lost import Read, lost_until
+from offsets_log.rows.lost import lost_until
 from offsets_log.rows.tables import Row
 
 NAME = "doubtful"
@@ -18,7 +18,8 @@ def doubtful_rows(offsets: Sequence[Row], memory: Memory, damages: Sequence[Row]
         offsets: rows of ``compact``.
         damages: rows of pieces that could not be read.
     """
-    lost = lost_until((Read(part.log, part.found, part.state.end_offset) for part in memory.parts), damages)
+    ends = [(part.log, part.state.end_offset) for part in memory.parts]
+    lost = lost_until(ends, (missing for part in memory.parts for missing in part.found.missing), damages)
     return [
         row | {"missing_until": until}
         for row in offsets

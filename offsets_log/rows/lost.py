@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import Row
 
 UNTOLD = "whether its last commit took effect is not told"
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A log that was read to its end."""
-
-    log: PartitionLog
-    found: Survey
-    end_offset: int | None
+End = tuple[PartitionLog, int | None]
+"""A log that was read, and where it ends."""
 
 
-def lost_until(read: Iterable[Read], damages: Sequence[Row]) -> dict[int | None, int]:
+def lost_until(ends: Iterable[End], missing: Iterable[Missing], damages: Sequence[Row]) -> dict[int | None, int]:
     """Return for each offsets partition the last record offset that is lost; -1 if nothing is.
 
     Args:
+        missing: what is missing of the logs.
         damages: rows of pieces that could not be read.
     """
+    gaps = [(one.offsets_partition, one.last_offset) for one in missing if one.is_lost]
     lost: dict[int | None, int] = {}
-    for one in read:
-        partition = one.log.offsets_partition
-        lost[partition] = max([*_lost_until(one, damages), lost.get(partition, -1)])
+    for log, end_offset in ends:
+        partition = log.offsets_partition
+        of_gaps = (last for number, last in gaps if number == partition)
+        lost[partition] = max([*of_gaps, *_of_damages(log, end_offset, damages), lost.get(partition, -1)])
     return lost
 
 
@@ -47,12 +44,16 @@ def in_words(until: int) -> str:
     return f"a later record, up to offset {until}, may be lost"
 
 
-def _lost_until(one: Read, damages: Sequence[Row]) -> Iterator[int]:
-    """Yield the last record offset of each piece that is lost; the log's end if it is not told."""
-    yield from (missing.last_offset for missing in one.found.missing if missing.is_lost)
+def of_group(until: int) -> str | None:
+    """Return why the state of a group may not be the latest; None if nothing of its offsets partition is lost."""
+    return None if until < 0 else f"records of its offsets partition, up to offset {until}, are lost"
+
+
+def _of_damages(log: PartitionLog, end_offset: int | None, damages: Sequence[Row]) -> Iterator[int]:
+    """Yield the record offset of each piece that could not be read; the log's end if it is not told."""
     for row in damages:
-        if any(_may_be_of(row["file"], segment) for segment in one.log.segments):
-            end = one.end_offset if row["record_offset"] is None else row["record_offset"]
+        if any(_may_be_of(row["file"], segment) for segment in log.segments):
+            end = end_offset if row["record_offset"] is None else row["record_offset"]
             yield -1 if end is None else end
 
 

@@ -23,13 +23,13 @@ def told(command: str, path: Path, *options: str) -> list[Row]:
 def as_told(table: ol.Table, **shapes: Callable[[Any], Any]) -> list[Row]:
     """A table's rows as the command writes them.
 
-    Moments are milliseconds there, raw names only where there are any, and maps are objects.
+    Moments are milliseconds there, raw names only where there are any, maps are objects, and nothing is doubtful.
 
     Args:
         shapes: column → makes the command's cell of the table's.
     """
     found = table.to_arrow()
-    fields = [field for field in found.schema if not pa.types.is_timestamp(field.type)]
+    fields = [one for one in found.schema if not pa.types.is_timestamp(one.type) and one.name != "doubtful"]
     shapes |= {field.name: dict for field in fields if pa.types.is_map(field.type)}
     names = [field.name for field in fields]
     return [

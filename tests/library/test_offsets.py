@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,19 +13,7 @@ import offsets_log as ol
 from tests.broker.test_damaged import FOLDERS, HERE
 from tests.cli.runs import run
 from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories, read_json_lines, unpack_once
-
-
-def told(path: Path, *options: str) -> list[dict[str, object]]:
-    """What the command answers, with null for what a row lacks."""
-    return [json.loads(line) for line in run("compact", path, "-o", "jsonl", *options).stdout.split("\n") if line]
-
-
-def as_told(table: ol.Table) -> list[dict[str, object]]:
-    """A table's rows as the command writes them: moments are milliseconds there, raw names only where there are any."""
-    fields = table.to_arrow().schema
-    names = [field.name for field in fields if not pa.types.is_timestamp(field.type) and field.name != "doubtful"]
-    rows = table.to_arrow().select(names).to_pylist()
-    return [{name: value for name, value in row.items() if value is not None or "_base64" not in name} for row in rows]
+from tests.library.answers import as_told, told
 
 
 @pytest.mark.parametrize("least_bytes", [0, NEVER])
@@ -37,9 +24,9 @@ def test_rows_are_those_of_the_command(
     bulk_from(least_bytes)
     for log in log_directories(recording(name))[:1]:
         with ol.open(log) as copy:
-            assert as_told(copy.offsets()) == told(log)
+            assert as_told(copy.offsets()) == told("compact", log)
             assert as_told(copy.offsets(topic="*o*", orphans=True, unstable=True)) == told(
-                log, "-t", "*o*", "--orphans", "--unstable"
+                "compact", log, "-t", "*o*", "--orphans", "--unstable"
             )
 
 

@@ -44,6 +44,9 @@ def test_every_piece_is_a_row(partition: Path, bulk_from: BulkFrom, least_bytes:
         doubtful = {row["group"]: row["doubtful"] for row in copy.offsets().rows()}
         assert doubtful.keys() == {"g1", "g2", "g3"}
         assert None not in doubtful.values()
+        assert {row["doubtful"] for row in copy.groups().rows()} == {
+            "records of its offsets partition, up to offset 5, are lost"
+        }
 
 
 def test_what_follows_the_last_whole_batch_is_told(tmp_path: Path) -> None:
