@@ -9,7 +9,7 @@ from offsets_log.data_directory.decisions import Outcomes, first_batches
 from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.batch import NO_PRODUCER_ID, NO_TIMESTAMP, RecordBatch, time_of
-from offsets_log.log_format.partition_log import BYTES, PartitionLog, batches_of, beginnings
+from offsets_log.log_format.partition_log import PartitionLog, batches_of, beginnings
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column, Row, without_missing_columns
@@ -110,7 +110,7 @@ def kept_bytes(log: PartitionLog, first: RecordBatch | None) -> int | None:
     A round ends before the segment that holds the first record of an open transaction, and before the active segment
     (``CL-3``, ``CL-4``).
     """
-    if BYTES in log.missing_columns or any(segment.base_offset is None for segment in log.segments):
+    if any(segment.base_offset is None or segment.lines for segment in log.segments):
         return None
     return 0 if first is None else sum(segment.size_bytes for segment in log.since(first.base_offset).segments[:-1])
 
