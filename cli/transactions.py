@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cli.options import FORMATS, PROFILE, Output, ReadOptions, Time, output_option, reading_options
+from cli.options import A_TIME, FORMATS, PROFILE, Output, ReadOptions, Time, output_option, reading_options
 
 NOT_IN_TABLES = frozenset(
     {"records", "first_record_offset", "transaction_started_ms", "transaction_timeout_ms", "abort_command"}
@@ -22,8 +22,7 @@ NOT_IN_TABLES = frozenset(
 @click.option(
     "--now",
     type=Time(),
-    help="Until when ages are counted, and by when transactions would have timed out: epoch ms, ISO 8601 (UTC), or 2h "
-    "for two hours ago; by default now.",
+    help=f"Until when ages are counted, and by when transactions would have timed out: {A_TIME}; by default now.",
 )
 @output_option(*FORMATS)
 def command(reading: ReadOptions, output: Output, profile: str | None, now: int | None) -> None:

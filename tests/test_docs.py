@@ -28,7 +28,7 @@ SESSIONS = {
     "docs/runbooks/coordinator-does-not-load.md": "check check explain decode cp printf check compact compact compact "
     "repair check repair ls sed compact repair compact cp printf repair cmp clean check",
     "docs/runbooks/dead-broker.md": "info check groups compact rescue ls head",
-    "docs/runbooks/hanging-transaction.md": "rebuild compact check history",
+    "docs/runbooks/hanging-transaction.md": "rebuild compact transactions history",
     "docs/runbooks/large-topic.md": "top top check clean clean ls clean compact compact check groups",
     "docs/runbooks/own-tools.md": "echo",
     "docs/runbooks/no-disk-at-hand.md": "info groups compact history head",
