@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import offsets_log as ol
+from offsets_log.data_directory.decisions import first_batches
 from offsets_log.disk.reader import open_logs
-from offsets_log.log_format.partition_log import batches_of
+from offsets_log.log_format.partition_log import batches_of, beginnings
 from tests.cli.runs import run
 from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories
 from tests.data_directories.copies import Recorded, data_directories, recorded
@@ -117,3 +118,10 @@ def test_what_is_kept_is_what_no_round_of_the_cleaner_touches(recording: Callabl
     assert oldest["pins_last_stable_offset"]
     assert oldest["kept_bytes"] == sum(path.stat().st_size for path in kept) > 0
     assert all(not row["pins_last_stable_offset"] and row["kept_bytes"] <= oldest["kept_bytes"] for row in others)
+
+
+@pytest.mark.parametrize("name", DISTINCT)
+def test_a_walk_over_headers_finds_where_they_begin(name: str, recording: Callable[[str], Path]) -> None:
+    with open_logs([str(path) for path in log_directories(recording(name))[:1]]) as opened:
+        for log in opened.logs:
+            assert first_batches(beginnings(log)) == first_batches(batches_of(log))
