@@ -1,9 +1,7 @@
-"""How a cluster is reached: ``--bootstrap-server``, and ``--command-config`` with a word on properties of no effect."""
+"""How a cluster is reached: ``--bootstrap-server`` and ``--command-config``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -40,16 +38,3 @@ COMMAND_CONFIG = click.option(
     type=click.Path(exists=True, dir_okay=False),
     help="Properties for the connection, as for Kafka's own tools: TLS with PEM, JKS or PKCS #12 stores, SASL.",
 )
-
-
-def properties_of(command_config: str | None, say: Callable[[str], None]) -> Mapping[str, str]:
-    """Read the file. Raises InputError."""
-    from offsets_log.cluster.properties import doubtful
-    from offsets_log.java_properties import parse_properties
-
-    if command_config is None:
-        return {}
-    properties = parse_properties(Path(command_config).read_text("utf-8", "replace"), command_config)
-    for words in doubtful(properties):
-        say(f"{command_config}: {words}")
-    return properties

@@ -117,7 +117,7 @@ class _Run:
 
     def pull(self, options: dict[str, Any]) -> Copy:
         """Pull all that is asked for."""
-        from cli.command_config import properties_of
+        from offsets_log.cluster.properties import read_properties
         from offsets_log.cluster.reader import ClusterReader
         from offsets_log.messages.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE, TRANSACTION_STATE
         from offsets_log.pulling.copy import open_copy
@@ -126,7 +126,7 @@ class _Run:
         topics = [OFFSETS_TOPIC]
         topics += [TRANSACTION_STATE] if options["with_transaction_state"] else []
         topics += [SHARE_GROUP_STATE] if options["with_share_state"] else []
-        properties = properties_of(options["command_config"], self.say)
+        properties = read_properties(options["command_config"], self.say)
         with (
             closing(ClusterReader(options["bootstrap_server"], properties)) as reader,
             open_copy(self._to, self.say) as copy,

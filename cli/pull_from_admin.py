@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from cli.command_config import properties_of
-from cli.rescue import DOUBTS_SHOWN, write_files
 from cli.terminal import say as say_always
+from offsets_log.actions.plan_files import DOUBTS_SHOWN, write_files
 from offsets_log.cluster.groups import GroupsReader
+from offsets_log.cluster.properties import read_properties
 from offsets_log.cluster.reader import ClusterReader
 from offsets_log.disk.writer import atomic_directory
 from offsets_log.errors import ClusterError
@@ -29,7 +29,7 @@ def snapshot(bootstrap_server: str, to: str, command_config: str | None, quiet: 
         if not quiet:
             say_always(words)
 
-    properties = properties_of(command_config, say)
+    properties = read_properties(command_config, say)
     with atomic_directory(to) as directory, closing(ClusterReader(bootstrap_server, properties)) as reader:
         began_ms = now_ms()
         groups = GroupsReader(reader, say)

@@ -51,8 +51,8 @@ def command(reading: ReadOptions, profile: str | None, lag: bool | None, to: str
     count all its topics, also with -t.
     """
     from cli.output import destination
-    from cli.rescue import rescue_options
     from cli.session import open_session
+    from offsets_log.actions.rescue import rescue_options
     from offsets_log.coordinator_document import Memory
     from offsets_log.investigate.groups import groups_row_order
     from offsets_log.investigate.writers import top_rows

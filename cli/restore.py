@@ -99,25 +99,28 @@ def command(output: Output, **options: Any) -> None:
         if options["undo"] is not None and options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} has no meaning with --undo")
     from cli.output import chosen_format, destination, write_rows
-    from cli.restore_run import RestoreOptions, Run
-    from cli.terminal import fail
+    from cli.terminal import Terminal, fail, say
+    from offsets_log.actions.restore import Restore, RestoreAsked
     from offsets_log.errors import OffsetsLogError
     from offsets_log.restore.changes import RESTORE_COLUMNS
 
-    asked = RestoreOptions(**options)
-    run = Run(asked)
+    listener = Terminal(is_quiet=options.pop("quiet"))
+    asked = RestoreAsked(**options)
+    run = Restore(asked, listener.say)
     try:
         inputs = [file for file in (asked.plan, str(asked.journal_path)) if file is not None]
         with destination(output, inputs) as stream, _stopping():
             run.run()
             names = [column.name for column in RESTORE_COLUMNS]
             write_rows(stream, (change.row() for change in run.changes), names, chosen_format(output))
+        ended_by = run.lost
     except OffsetsLogError as error:
         fail(error)
     except KeyboardInterrupt:
-        run.tell("interrupted")
-        sys.exit(run.exit_status)
-    run.tell(run.lost)
+        ended_by = "interrupted"
+    run.tell(ended_by)
+    if ended_by:
+        say(run.in_words(ended_by))
     sys.exit(run.exit_status)
 
 

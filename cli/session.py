@@ -18,7 +18,7 @@ from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.reader import Choosing
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.writer import ensure_place
-from offsets_log.errors import OffsetsLogError
+from offsets_log.errors import AskedError, OffsetsLogError
 from offsets_log.release_names import release_asked
 from offsets_log.session.session import Session, opened_session
 
@@ -57,9 +57,20 @@ def open_session(
                 listener.say(words)
             yield session
         _compile_rest()
+    except AskedError as error:
+        raise click.UsageError(error.problem) from None
     except OffsetsLogError as error:
         fail(error)
     sys.exit(session.account.exit_status)
+
+
+@contextmanager
+def as_usage() -> Iterator[None]:
+    """End with the words of an `AskedError` as those of wrong usage."""
+    try:
+        yield
+    except AskedError as error:
+        raise click.UsageError(error.problem) from None
 
 
 def _compile_rest() -> None:

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import click
 
 from cli.command_config import COMMAND_CONFIG, Servers
 from cli.options import gather
-
-
-@dataclass(frozen=True, slots=True)
-class TranslateOptions:
-    """The values of the command's own options."""
-
-    target: tuple[str, ...] = ()
-    bootstrap_server: str | None = None
-    command_config: str | None = None
-    map: str | None = None
-    offset_header: str | None = None
-    policy: str = "identity"
-    rename: tuple[str, ...] = ()
-    rename_group: tuple[str, ...] = ()
-    leader_epochs: str = "drop"
-    allow_skip: bool = False
-
+from offsets_log.actions.translate_asked import TranslateAsked
 
 translate_options = gather(
     "asked",
-    TranslateOptions,
+    TranslateAsked,
     (
         click.option(
             "--target",
@@ -94,7 +76,7 @@ translate_options = gather(
 )
 
 
-def check_usage(asked: TranslateOptions) -> None:
+def check_usage(asked: TranslateAsked) -> None:
     """Raise a UsageError for options that exclude each other, or that lack another."""
     if asked.target and asked.bootstrap_server is not None:
         raise click.UsageError("--target and --bootstrap-server exclude each other")

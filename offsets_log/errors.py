@@ -83,6 +83,10 @@ class InputError(OffsetsLogError):
     """What was given cannot be opened, is empty, or is nothing we know."""
 
 
+class AskedError(InputError):
+    """What was asked for makes no sense by itself, or not of what was given."""
+
+
 class OutputError(OffsetsLogError):
     """The output could not be written whole; nothing was left behind."""
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from offsets_log.errors import InputError
+from offsets_log.java_properties import parse_properties
 from offsets_log.words import counted
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -83,6 +85,20 @@ OF_JAVA_ALONE = (
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([.][a-z0-9_-]+)+|[a-z]{1,9}")
 """What looks like a property's name. A value that was broken into two lines looks like one, too, and may be secret."""
+
+
+def read_properties(path: str | None, say: Callable[[str], None]) -> Mapping[str, str]:
+    """Return the properties of a file, and say which have no effect. Raises InputError.
+
+    Args:
+        path: None for no properties.
+    """
+    if path is None:
+        return {}
+    properties = parse_properties(Path(path).read_text("utf-8", "replace"), path)
+    for words in doubtful(properties):
+        say(f"{path}: {words}")
+    return properties
 
 
 def doubtful(properties: Mapping[str, str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.aligning import records as r
 from offsets_log.columnar.aligning.reading import NO_HEADERS, Headers
 from offsets_log.columnar.jit.records import Rows
-from offsets_log.errors import InputError
+from offsets_log.errors import AskedError, InputError
 
 FORMS = {"le": r.LITTLE_ENDIAN, "be": r.BIG_ENDIAN, "text": r.TEXT}
 MOST_OFFSET, MOST_PARTITION = 1 << 48, 1 << 20
@@ -27,13 +27,13 @@ def headers_of(asked: str | None) -> Headers:
     """Return the headers that a user asks for: ``NAME`` or ``NAME:FORM``.
 
     Raises:
-        InputError: there is no name, or no such form.
+        AskedError: there is no name, or no such form.
     """
     if asked is None:
         return NO_HEADERS
     name, colon, form = asked.rpartition(":") if ":" in asked else (asked, "", "")
     if not name or (colon and form not in FORMS):
-        raise InputError(f"--offset-header {asked}: it takes NAME, NAME:le, NAME:be or NAME:text")
+        raise AskedError(f"--offset-header {asked}: it takes NAME, NAME:le, NAME:be or NAME:text")
     return Headers(((name.encode(), FORMS.get(form, r.ANY_FORM)), NO_HEADERS.asked[1]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from offsets_log.errors import InputError
+from offsets_log.errors import AskedError
 
 Rename = Callable[[str], str]
 
@@ -18,14 +18,14 @@ def by_policy(text: str) -> Rename:
     ``default:ALIAS`` puts the source's alias and a dot before them (``DefaultReplicationPolicy``).
 
     Raises:
-        InputError: there is no such policy.
+        AskedError: there is no such policy.
     """
     policy, _, alias = text.partition(":")
     if policy == IDENTITY and not alias:
         return lambda name: name
     if policy == DEFAULT and alias:
         return lambda name: f"{alias}.{name}"
-    raise InputError(f"--policy {text}: it is {IDENTITY}, or {DEFAULT}:ALIAS with the source cluster's alias")
+    raise AskedError(f"--policy {text}: it is {IDENTITY}, or {DEFAULT}:ALIAS with the source cluster's alias")
 
 
 def by_rules(texts: Iterable[str], option: str, otherwise: Rename = str) -> Rename:
@@ -35,7 +35,7 @@ def by_rules(texts: Iterable[str], option: str, otherwise: Rename = str) -> Rena
         otherwise: what becomes of names that no rule fits.
 
     Raises:
-        InputError: a rule makes no sense.
+        AskedError: a rule makes no sense.
     """
     rules = [_rule(text, option) for text in texts]
 
@@ -50,13 +50,13 @@ def check_apart(names: Iterable[str], rename: Rename, option: str) -> None:
     """Check that no two names become one.
 
     Raises:
-        InputError: two do.
+        AskedError: two do.
     """
     known: dict[str, str] = {}
     for name in sorted(set(names)):
         other = known.setdefault(rename(name), name)
         if other != name:
-            raise InputError(f"{option}: {other} and {name} would both be {rename(name)}; give each a name of its own")
+            raise AskedError(f"{option}: {other} and {name} would both be {rename(name)}; give each a name of its own")
 
 
 def _rule(text: str, option: str) -> Callable[[str], str | None]:
@@ -64,17 +64,17 @@ def _rule(text: str, option: str) -> Callable[[str], str | None]:
         return _substitution(text, option)
     old, is_rule, new = text.partition("=")
     if not is_rule or not old or not new:
-        raise InputError(f"{option} {text}: it takes OLD=NEW or s/PATTERN/NEW/")
+        raise AskedError(f"{option} {text}: it takes OLD=NEW or s/PATTERN/NEW/")
     return lambda name: new if name == old else None
 
 
 def _substitution(text: str, option: str) -> Callable[[str], str | None]:
     parts = text[2:].split(text[1])
     if len(parts) != 3 or parts[2]:
-        raise InputError(f"{option} {text}: it takes s/PATTERN/NEW/, with the sign behind s three times")
+        raise AskedError(f"{option} {text}: it takes s/PATTERN/NEW/, with the sign behind s three times")
     try:
         pattern, new = re.compile(parts[0]), parts[1]
         pattern.sub(new, "")
     except (re.error, IndexError) as error:
-        raise InputError(f"{option} {text}: {error}") from None
+        raise AskedError(f"{option} {text}: {error}") from None
     return lambda name: pattern.sub(new, name, count=1) if pattern.search(name) else None

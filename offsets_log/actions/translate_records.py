@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cli.translate_sides import Asking, Committed, Side, is_here
+from offsets_log.actions.translate_sides import Asking, Committed, Side, is_here
 from offsets_log.data_directory.copied_logs import CopiedPartition
 from offsets_log.disk.translating import Aligned, Alone, Headed, Made, RowReading, run_each
 from offsets_log.disk.user_logs import open_user_log, whole

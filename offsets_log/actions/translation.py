@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from cli.translate_options import TranslateOptions
-from cli.translate_records import ByRecords
-from cli.translate_sides import Asking, Committed, Side, is_here
+from offsets_log.actions.translate_asked import TranslateAsked
+from offsets_log.actions.translate_records import ByRecords
+from offsets_log.actions.translate_sides import Asking, Committed, Side, is_here
 from offsets_log.columnar.aligning.reading import NO_HEADERS, Headers
 from offsets_log.columnar.jit.records import Rows
 from offsets_log.data_directory.copied_logs import CopiedLogs, CopiedPartition
@@ -60,10 +60,10 @@ class Translation:
         doubts: what the target's copy lacks, where that matters, a sentence each.
 
     Raises:
-        InputError: a rule or a header makes no sense.
+        AskedError: a rule or a header makes no sense.
     """
 
-    def __init__(self, asked: TranslateOptions) -> None:
+    def __init__(self, asked: TranslateAsked) -> None:
         self.rename_topic = by_rules(asked.rename, "--rename", by_policy(asked.policy))
         self.rename_group = by_rules(asked.rename_group, "--rename-group")
         self._headers = headers_of(asked.offset_header)
@@ -87,11 +87,11 @@ class Translation:
             self._map = map_file.decode_map(Path(self._asked.map).read_bytes(), self._asked.map)
         if self._asked.bootstrap_server is None:
             return
-        from cli.command_config import properties_of
         from offsets_log.cluster.live_target import LiveTarget
+        from offsets_log.cluster.properties import read_properties
         from offsets_log.cluster.reader import ClusterReader
 
-        properties = properties_of(self._asked.command_config, say)
+        properties = read_properties(self._asked.command_config, say)
         reader = self._stack.enter_context(closing(ClusterReader(self._asked.bootstrap_server, properties)))
         self._live = LiveTarget(reader)
 

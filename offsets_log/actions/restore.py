@@ -1,16 +1,15 @@
-"""A run of ``offsets-log restore``, from its options to its result in words."""
+"""Offsets of a plan, committed to a live cluster, or put back from the journal of earlier runs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.command_config import properties_of
-from cli.terminal import say
 from offsets_log.cluster import admin
+from offsets_log.cluster.properties import read_properties
 from offsets_log.disk.journal import growing_file
 from offsets_log.errors import ClusterLostError, InputError
 from offsets_log.restore.apply import NO_TOPIC, restore
@@ -30,8 +29,19 @@ JOURNAL = "restore-journal.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RestoreOptions:
-    """The values of the options."""
+class RestoreAsked:
+    """What is asked of a restore.
+
+    Attributes:
+        plan: the file of the plan; None to put back what the journal has.
+        command_config: a file of properties for the connection.
+        group, topic: globs or names; empty for all.
+        rename_group, rename_topic: ``OLD=NEW``.
+        leader_epochs, out_of_range: as of `Policy`.
+        journal: the file that keeps previous offsets; None for `JOURNAL` beside the plan.
+        undo: the journal of earlier runs, to put back what it has.
+        execute: whether anything is committed; else it is only shown.
+    """
 
     plan: str | None
     bootstrap_server: str
@@ -47,7 +57,6 @@ class RestoreOptions:
     journal: str | None
     undo: str | None
     execute: bool
-    quiet: bool
 
     @property
     def journal_path(self) -> Path:
@@ -55,8 +64,11 @@ class RestoreOptions:
         return Path(self.undo or self.journal or Path(self.plan or "").with_name(JOURNAL))
 
 
-class Run:
+class Restore:
     """A run, its result, and its report.
+
+    Args:
+        say: hears of it.
 
     Attributes:
         total: how many offsets there are to process.
@@ -64,8 +76,8 @@ class Run:
         shows_group, shows_topic: the filters.
     """
 
-    def __init__(self, asked: RestoreOptions) -> None:
-        self.asked = asked
+    def __init__(self, asked: RestoreAsked, say: Callable[[str], None]) -> None:
+        self.asked, self.say = asked, say
         self.changes: list[Change] = []
         self.total = 0
         self.lost = ""
@@ -76,7 +88,7 @@ class Run:
         """Show or do the changes; what was done is in ``changes``, also when this stops early."""
 
         rows = self._rows()
-        properties = properties_of(self.asked.command_config, self.say)
+        properties = read_properties(self.asked.command_config, self.say)
 
         with (
             closing(admin.Cluster(self.asked.bootstrap_server, properties)) as cluster,
@@ -153,21 +165,22 @@ class Run:
         return EXIT_DAMAGED if not is_whole or any(change.reason is not None for change in self.changes) else 0
 
     def tell(self, ended_by: str) -> None:
-        """Report the result in a line, after warnings."""
+        """Report the result in a line, after warnings; of a run that ended early `in_words` tells it."""
         for words in self._warnings():
             self.say(words)
-        counts = self._counts()
         if not ended_by:
             hint = ": --execute does it" if self._changed() else ""
-            self.say(counts + ("" if self.asked.execute else f"; nothing was done{hint}"))
-            return
+            self.say(self._counts() + ("" if self.asked.execute else f"; nothing was done{hint}"))
+
+    def in_words(self, ended_by: str) -> str:
+        """Return what ended a run early, and how far it came."""
         path, left = self.asked.journal_path, self.total - len(self.changes)
         after = (
             f"; {left} not, or not known to be; the same command goes on, --undo {path} puts back"
             if self.asked.execute and self._begun
             else "; nothing was done"
         )
-        say(f"{ended_by}: {counts}{after}")
+        return f"{ended_by}: {self._counts()}{after}"
 
     def _changed(self) -> int:
         """Return how many offsets are, or would be, set."""
@@ -217,11 +230,6 @@ class Run:
             yield f"{count} outside the cluster's logs: --out-of-range earliest or latest sets the log's start or end"
         if self.asked.leader_epochs == "keep" and any(change.wanted and change.wanted.leader_epoch for change in moved):
             yield "leader epochs that the cluster never had keep a consumer waiting: --leader-epochs drop"
-
-    def say(self, words: str) -> None:
-        """Print a line on standard error, unless the user asked for quiet."""
-        if not self.asked.quiet:
-            say(words)
 
 
 def _text(path: Path) -> str:
