@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import TOPIC_ID, VERBOSE
-from cli.partition_folders import (
-    FolderOptions,
-    PartitionFolders,
-    folder_name,
-    folder_options,
-    partition_of,
-    place_here,
-    tell,
-)
+from cli.partition_folders import FolderOptions, folder_options, tell
 from cli.signals import ended_by_signals
+from offsets_log.actions.partition_folders import PartitionFolders, folder_name, partition_of, place_here
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

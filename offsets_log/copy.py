@@ -199,6 +199,35 @@ class Copy:
 
         return answered(self.tables, query)
 
+    def expire(self, *, group: Names = None, topic: Names = None, **asked: Any) -> Table:
+        """Return when expiry would remove each offset and group, and by which rule.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            topic: only offsets of these topics.
+            asked: more, as of `questions.expiry.ExpiryAsked`.
+        """
+        from offsets_log.questions.expiry import Expiry, ExpiryAsked
+        from offsets_log.replay.expiry import NEEDED_COLUMNS
+
+        question = ExpiryAsked(**asked)
+        question.check()
+        needs = frozenset(NEEDED_COLUMNS)
+        return self._table(lambda session: Expiry(session, question), needs=needs, group=group, topic=topic)
+
+    def top(self, *, group: Names = None, topic: Names = None, **asked: Any) -> Table:
+        """Return who writes to the topic: records, bytes, garbage, no-op commits, commits per second.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            topic: only these topics.
+            asked: more, as of `questions.top.TopAsked`.
+        """
+        from offsets_log.questions.top import Top, TopAsked
+
+        question = TopAsked(**asked)
+        return self._table(lambda session: Top(session, question), needs=question.needs, group=group, topic=topic)
+
     def _of_state(self, table: str, group: Names, topic: Names, asked: dict[str, Any]) -> Table:
         from offsets_log.questions.state import State, StateAsked
 

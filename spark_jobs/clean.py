@@ -9,11 +9,12 @@ import click
 from pyspark.sql import SparkSession
 
 import cli.clean
-from cli.clean_options import Changes
-from cli.clean_rounds import SIFT, Machine, Rounds
+from cli.clean_options import changes_of
 from cli.options import gather
-from cli.partition_folders import FolderOptions, folder_name, place_here
+from cli.partition_folders import FolderOptions
 from cli.terminal import fail
+from offsets_log.actions.clean_rounds import SIFT, Machine, Rounds
+from offsets_log.actions.partition_folders import folder_name, place_here
 from offsets_log.disk.folders import DiskPlace
 from offsets_log.errors import OffsetsLogError
 from offsets_log.session.session import Session
@@ -25,7 +26,7 @@ from spark_jobs.places import SharedPlace, TaskPlace, new_in_store
 from spark_jobs.run import open_spark
 
 if TYPE_CHECKING:
-    from cli.partition_folders import PartitionFolders
+    from offsets_log.actions.partition_folders import PartitionFolders
     from offsets_log.broker.recovery import OpenLog
     from offsets_log.cleaner.bounds import Bounds
     from offsets_log.cleaner.kept import Kept
@@ -82,7 +83,7 @@ class Cluster(Machine):
 
 def run(master: str | None, **given: Any) -> None:
     """Run the program; arguments are its parameters."""
-    if Changes.of(given).are_some:
+    if changes_of(given).are_some:
         raise click.UsageError(
             "a cluster does a round and no more: give its --to to offsets-log clean, which takes the rest out "
             "(--deep, --drop-…, --keep-group, --until-…)"

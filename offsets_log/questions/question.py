@@ -30,3 +30,19 @@ class Question(Protocol):
     def tell(self) -> None:
         """Remark what is to be known of the answer: how much it is, and what may be wrong with it."""
         ...
+
+
+class FewRows:
+    """A question whose rows are few enough to be made one by one; its tables are made of them."""
+
+    columns: Sequence[Column]
+
+    def rows(self) -> Iterable[Row]:
+        """Return the answer as rows. Raises OffsetsLogError."""
+        raise NotImplementedError
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
+        from offsets_log.columnar.materialize.arrow import table_of_rows
+
+        yield table_of_rows([*self.rows()], self.columns)

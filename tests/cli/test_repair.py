@@ -214,7 +214,7 @@ def test_a_run_that_is_ended_leaves_no_output(number: int, recording: Callable[[
     data, kept = recording("kafka-4.3-mixed") / "log", tmp_path / "kept.jsonl"
     shutil.copytree(data, tmp_path / "data")
     wait = (
-        "import time; from cli.partition_folders import PartitionFolders; from cli.main import run; "
+        "import time; from offsets_log.actions.partition_folders import PartitionFolders; from cli.main import run; "
         "PartitionFolders.write_beside = lambda self, account: (print('made', flush=True), time.sleep(60)); run()"
     )
     words = ("repair", tmp_path / "data", "--to", tmp_path / "out", "--quarantine", kept, "-o", "csv")

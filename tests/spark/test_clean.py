@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import spark_jobs.clean
 from benchmarks.generate import Options, generate
 from cli.main import main
-from cli.partition_folders import PartitionFolders
+from offsets_log.actions.partition_folders import PartitionFolders
 from offsets_log.errors import OutputError
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record

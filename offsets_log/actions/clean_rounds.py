@@ -6,11 +6,15 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from cli.partition_folders import place_here
+from offsets_log.actions.partition_folders import place_here
+from offsets_log.cleaner.folder import new_files
+from offsets_log.cleaner.opening import open_for_cleaning
+from offsets_log.cleaner.result import kept_after
+from offsets_log.cleaner.round import clean
 from offsets_log.columnar.processors import processors
 
 if TYPE_CHECKING:
-    from cli.partition_folders import PartitionFolders
+    from offsets_log.actions.partition_folders import PartitionFolders
     from offsets_log.broker.recovery import OpenLog
     from offsets_log.cleaner.bounds import Bounds
     from offsets_log.cleaner.group_cleaning import NewSegment
@@ -43,18 +47,12 @@ class Rounds:
 
     def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
         """Open a log as `open_for_cleaning` does."""
-        from offsets_log.cleaner.opening import open_for_cleaning
-
         return open_for_cleaning(log, self._settings, stopped_cleanly=stopped_cleanly, in_bulk=self.in_bulk)
 
     def clean(
         self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
     ) -> tuple[Round, Kept]:
         """Run a round and write the partition's folder; return the round, and why each byte in it is kept."""
-        from offsets_log.cleaner.folder import new_files
-        from offsets_log.cleaner.result import kept_after
-        from offsets_log.cleaner.round import clean
-
         write = folders.begin(partition)
 
         def emit(new: NewSegment) -> None:
