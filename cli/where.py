@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import PROFILE, QUIET, Output, ReadOptions, gather, output_option
-from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.investigate.where import Question
@@ -133,7 +132,8 @@ def command(
         if of:
             reading = ReadOptions(paths=of, partitions=partitions, quiet=quiet)
             _check_order(of, groups)
-            _write_of(reading, output, {group for group, _ in asked} if groups else None, profile)
+            only = {group for group, _ in asked} if groups else None
+            _write_of(reading, output, only, profile)
             return
         if copies:
             _write_by_copy(ReadOptions(paths=copies, partitions=partitions, quiet=quiet), asked, output)
@@ -226,33 +226,9 @@ def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, q
 
 def _write_of(reading: ReadOptions, output: Output, only: set[str] | None, profile: str | None) -> None:
     """Write the groups that the partitions hold."""
-    from cli.output import chosen_format, destination, write_rows
+    from cli.answers import write_answer
     from cli.session import open_session
-    from offsets_log.investigate.groups import groups_row_order, groups_rows
-    from offsets_log.investigate.where import OF_COLUMNS
-    from offsets_log.session.rules import Rules
+    from offsets_log.questions.held_groups import HeldGroups
 
-    names = [column.name for column in OF_COLUMNS]
     with open_session(reading, output) as session:
-        rules = Rules(session, profile)
-        found: list[Row] = []
-        for log, state, _ in session.engine.load_all(rules.profile):
-            found += groups_rows(state, log.offsets_partition, {}, 0)
-        rows = [
-            {name: row[name] for name in (*names, "group_base64") if name in row}
-            for row in sorted(found, key=groups_row_order)
-            if only is None or row["group"] in only
-        ]
-        with destination(output, session.inputs.files) as stream:
-            write_rows(stream, rows, names, chosen_format(output))
-        if absent := sorted((only or set()) - {row["group"] for row in rows}):
-            for sentence in session.inputs.iter_elsewhere(absent):
-                session.account.say(sentence)
-            session.account.say(f"not among the groups of these partitions: {', '.join(absent)}")
-        offsets = sum(row["offsets"] or 0 for row in rows)
-        session.account.finish(
-            f"{counted(len(rows), 'group')} with {counted(offsets, 'offset')}, {session.inputs.partitions_read}"
-            f"{rules.in_words()}",
-            found=len(rows),
-            names=sorted(only or ()),
-        )
+        write_answer(session, output, HeldGroups(session, profile, only))

@@ -11,6 +11,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from offsets_log.session.decide import DecideOptions
 from offsets_log.session.inputs import Inputs
 from offsets_log.session.listener import Remarks
 from offsets_log.session.scope import Scope
@@ -227,6 +228,53 @@ class Copy:
 
         question = TopAsked(**asked)
         return self._table(lambda session: Top(session, question), needs=question.needs, group=group, topic=topic)
+
+    def diff(
+        self,
+        after: Copy | None = None,
+        *,
+        since: Moment | None = None,
+        since_offset: int | None = None,
+        group: Names = None,
+        topic: Names = None,
+        profile: str | None = None,
+        **asked: Any,
+    ) -> Table:
+        """Return what changed between this copy and a later one, or between an earlier moment of it and its end.
+
+        Args:
+            after: the later copy; None for this one, of which ``since`` or ``since_offset`` is the earlier moment.
+            since: the state before the first batch that is later than this.
+            since_offset: the state before this record offset, in every partition.
+            group: only these groups; globs, or names as they are.
+            topic: only these topics.
+            profile: whose rules to follow; None for what the files show.
+            asked: more, as of `questions.differences.DiffAsked`.
+
+        Raises:
+            ValueError: there are not two states, or more, or ``since`` is no time.
+        """
+        from offsets_log.questions.compared import copies_of, moments_of
+        from offsets_log.questions.differences import DiffAsked, Differences
+        from offsets_log.questions.since import Since
+
+        from_offset = () if since_offset is None else ((None, since_offset),)
+        earlier = Since(from_time=None if since is None else moment_ms(since), from_offset=from_offset)
+        if earlier.is_given == (after is not None):
+            raise ValueError("give a later copy, or since or since_offset for two moments of this one")
+        question, decide = DiffAsked(**asked), DecideOptions()
+        needs = earlier.needs(question.table)
+
+        def of_copies(session: Session) -> Differences:
+            before = self._begun(self._asking(group, topic), Remarks(), needs)
+            return Differences(copies_of(before, session, profile, decide), question)
+
+        def of_moments(session: Session) -> Differences:
+            return Differences(moments_of(session, profile, earlier, decide), question)
+
+        if after is None:
+            return self._table(of_moments, needs=needs, group=group, topic=topic)
+        return after._table(of_copies, needs=needs, group=group, topic=topic)
 
     def _of_state(self, table: str, group: Names, topic: Names, asked: dict[str, Any]) -> Table:
         from offsets_log.questions.state import State, StateAsked

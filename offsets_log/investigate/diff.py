@@ -13,9 +13,10 @@ from typing import NamedTuple, TypeVar
 from offsets_log.investigate.removal import Removal
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
-from offsets_log.rows.groups import members_count
+from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, members_count
 from offsets_log.rows.tables import (
     GROUP_COLUMN,
+    OFFSETS_PARTITION_COLUMN,
     TOPIC_PARTITION_COLUMNS,
     Column,
     Row,
@@ -161,21 +162,35 @@ def why_columns(change: Change, removal: Removal | None, after: CoordinatorState
 
 # ------------------------------------------------------------------------------------ groups and members
 
+MEMBERS = Column("members", "int", "how many members the group has")
 GROUP_FACTS = ("type", "state", "protocol_type", "protocol", "leader", "generation", "group_epoch", "assignment_epoch")
 MEMBER_FACTS = ("client_id", "host", "member_epoch", "subscribed_topics", "subscribed_regex", "assignment")
 
-GROUPS_DIFF_COLUMNS = (
-    "group", "change", *(f"{side}_{fact}" for fact in GROUP_FACTS for side in ("from", "to")), "from_members",
-    "to_members", "offsets_partition",
-)  # fmt: skip
-MEMBERS_DIFF_COLUMNS = (
-    "group", "member_id", "group_instance_id", "change",
-    *(f"{side}_{fact}" for fact in MEMBER_FACTS for side in ("from", "to")), "offsets_partition",
-)  # fmt: skip
-"""Columns of `rebuild`, before and after.
 
-``change`` is new, deleted or changed; columns of a side that does not exist are null.
-"""
+def _both_sides(columns: Iterable[Column], facts: Iterable[str]) -> Iterator[Column]:
+    """Yield columns of facts before and after."""
+    by_name = {column.name: column for column in columns}
+    for fact in facts:
+        for side, words in (("from", "before"), ("to", "after")):
+            kind = by_name[fact].sql_type
+            yield Column(f"{side}_{fact}", kind if kind in PLAIN else "json", f"{by_name[fact].doc}, {words}")
+
+
+PLAIN = ("string", "int", "bigint", "boolean")
+CHANGED = Column("change", "string", "new, deleted or changed; columns of a side that does not exist are null")
+GROUPS_DIFF_COLUMNS = (
+    GROUP_COLUMN,
+    CHANGED,
+    *_both_sides((*GROUP_COLUMNS, MEMBERS), (*GROUP_FACTS, MEMBERS.name)),
+    OFFSETS_PARTITION_COLUMN,
+)
+MEMBERS_DIFF_COLUMNS = (
+    *(column for column in MEMBER_COLUMNS if column.name in ("group", "member_id", "group_instance_id")),
+    CHANGED,
+    *_both_sides(MEMBER_COLUMNS, MEMBER_FACTS),
+    OFFSETS_PARTITION_COLUMN,
+)
+"""Columns of groups and members, before and after."""
 
 
 def group_changes(before: Iterable[Row], after: Iterable[Row], missing_columns: Set[str]) -> tuple[list[Row], int]:

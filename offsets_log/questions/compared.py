@@ -1,44 +1,26 @@
-"""The two states that ``diff`` compares: of two copies, or of one at two moments."""
+"""Two states that are compared: of two copies, or of one at two moments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cli.options import Output, ReadOptions
 from offsets_log.disk.urls import without_secrets
+from offsets_log.investigate.copies import ComparedPartition, Held, by_partition, partitions_of
+from offsets_log.rows.tables import partition_name
 from offsets_log.session import decide as deciding
-from offsets_log.session.decide import DecideOptions
+from offsets_log.session.homes import Places, all_groups
+from offsets_log.session.rules import Rules
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from offsets_log.investigate.copies import ComparedPartition, Held, Loaded
+    from offsets_log.investigate.copies import Loaded
+    from offsets_log.questions.since import Since
     from offsets_log.replay.partition_count import PartitionCount
     from offsets_log.replay.profile import Profile
-    from offsets_log.session.rules import Rules
+    from offsets_log.session.decide import DecideOptions
     from offsets_log.session.session import Session
-
-NEEDS = {
-    "offsets": {"committed_offset"},
-    "groups": {"state", "members"},
-    "members": {"members"},
-}
-"""--table → columns without which nothing can be compared."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Since:
-    """The earlier of two moments of one log."""
-
-    from_time: int | None
-    from_offset: tuple[tuple[int | None, int], ...]
-
-    @property
-    def is_given(self) -> bool:
-        """Whether there is one; else two copies are compared."""
-        return self.from_time is not None or bool(self.from_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,62 +40,57 @@ class Comparison:
         )
 
 
-@contextmanager
-def compared(
-    reading: ReadOptions,
-    output: Output,
-    profile: str | None,
-    since: Since,
-    table: str,
-    decide: DecideOptions,
-) -> Iterator[Comparison]:
-    """Yield the states before and after of partitions that both copies have."""
-    from cli.session import open_session
-    from offsets_log.investigate.copies import ComparedPartition, Held
-    from offsets_log.session.rules import Rules
+def moments_of(session: Session, profile: str | None, since: Since, decide: DecideOptions) -> Comparison:
+    """Return the states of a copy at an earlier moment, and where the session's bounds are.
 
-    needs = set(NEEDS[table])
-    if since.is_given:
-        needs |= {"timestamp_ms"} if since.from_time is not None else set()
-        needs |= {"record_offset"} if since.from_offset else set()
-        with open_session(reading, output, needs=needs) as session:
-            rules = Rules(session, profile)
-            earlier, inputs = session.bounded(since.from_offset, since.from_time), session.inputs
-            for words in inputs.iter_idle_offsets("--from-offset", since.from_offset):
+    Args:
+        profile: whose rules to follow; None for what the files show.
+        decide: for the later moment.
+
+    Raises:
+        OffsetsLogError: something cannot be read.
+    """
+    rules = Rules(session, profile)
+    earlier, inputs = session.bounded(since.from_offset, since.from_time), session.inputs
+    for words in inputs.iter_idle_offsets("--from-offset", since.from_offset):
+        session.account.say(words)
+    if since.from_time is not None:
+        told = set(inputs.iter_idle_bounds())
+        for words in (*earlier.inputs.iter_unread("--from-offset"), *inputs.iter_beyond(since.from_time)):
+            if words not in told:
                 session.account.say(words)
-            if since.from_time is not None:
-                told = set(inputs.iter_idle_bounds())
-                for words in (*earlier.inputs.iter_unread("--from-offset"), *inputs.iter_beyond(since.from_time)):
-                    if words not in told:
-                        session.account.say(words)
-            before = [(log, state) for log, state, _ in earlier.engine.load_all(rules.profile)]
-            after = _loaded(session, rules.profile, decide)
-            comparison = Comparison(session, rules, session.inputs.topic_ids)
-            if (count := _moved(session, rules.profile, before, after)) is not None:
-                comparison.parts.extend(_moved_pairs(before, after, count))
-            else:
-                comparison.parts.extend(
-                    ComparedPartition(log.offsets_partition, Held((log,), old), Held((log,), new))
-                    for (_, old), (log, new) in zip(before, after, strict=True)
-                )
-            yield comparison
-        return
-    with (
-        open_session(replace(reading, paths=reading.paths[:1], quarantine=None), needs=needs) as session_a,
-        open_session(replace(reading, paths=reading.paths[1:]), output, needs=needs) as session,
-    ):
-        rules = Rules(session, profile)
-        copy_a = _loaded(session_a, rules.profile, decide)
-        session.account.is_wrong = bool(session_a.account.exit_status)
-        copy_b = _loaded(session, rules.profile, decide)
-        comparison = Comparison(session, rules, session_a.inputs.topic_ids | session.inputs.topic_ids)
-        if (count := _moved(session, rules.profile, copy_a, copy_b, session_a)) is not None:
-            comparison.parts.extend(_moved_pairs(copy_a, copy_b, count))
-        else:
-            comparison.parts.extend(_pairs(session, (*map(without_secrets, reading.paths),), copy_a, copy_b))
-        for note in session_a.inputs.clusters.notes:
-            session.account.say(note)
-        yield comparison
+    before = [(log, state) for log, state, _ in earlier.engine.load_all(rules.profile)]
+    after = _loaded(session, rules.profile, decide)
+    comparison = Comparison(session, rules, inputs.topic_ids)
+    if (count := _moved(session, rules.profile, before, after)) is not None:
+        comparison.parts.extend(_moved_pairs(before, after, count))
+    else:
+        comparison.parts.extend(
+            ComparedPartition(log.offsets_partition, Held((log,), old), Held((log,), new))
+            for (_, old), (log, new) in zip(before, after, strict=True)
+        )
+    return comparison
+
+
+def copies_of(earlier: Session, session: Session, profile: str | None, decide: DecideOptions) -> Comparison:
+    """Return the states of two copies, A and B; the run of B reports. Arguments and errors are those of `moments_of`.
+
+    Args:
+        earlier: the run of A.
+    """
+    rules = Rules(session, profile)
+    copy_a = _loaded(earlier, rules.profile, decide)
+    session.account.is_wrong = bool(earlier.account.exit_status)
+    copy_b = _loaded(session, rules.profile, decide)
+    comparison = Comparison(session, rules, earlier.inputs.topic_ids | session.inputs.topic_ids)
+    if (count := _moved(session, rules.profile, copy_a, copy_b, earlier)) is not None:
+        comparison.parts.extend(_moved_pairs(copy_a, copy_b, count))
+    else:
+        paths = (*earlier.inputs.scope.paths, *session.inputs.scope.paths)
+        comparison.parts.extend(_pairs(session, (*map(without_secrets, paths),), copy_a, copy_b))
+    for note in earlier.inputs.clusters.notes:
+        session.account.say(note)
+    return comparison
 
 
 def _loaded(session: Session, profile: Profile, decide: DecideOptions) -> list[Loaded]:
@@ -134,8 +111,6 @@ def _moved(
     Args:
         earlier: the run of the earlier of two copies.
     """
-    from offsets_log.session.homes import Places, all_groups
-
     places = Places(session, profile)
     for log, state in after:
         places.add(log, all_groups(state))
@@ -158,8 +133,6 @@ def _moved(
 
 def _moved_pairs(before: list[Loaded], after: list[Loaded], count: PartitionCount) -> Iterator[ComparedPartition]:
     """Yield what both hold of the groups of each offsets partition, from whichever partition."""
-    from offsets_log.investigate.copies import ComparedPartition, Held, by_partition
-
     old, new = by_partition(before, count, moves=True), by_partition(after, count, moves=True)
     nothing = {id(copy): Held((copy[0][0],), copy[0][1].emptied(), is_whole=False) for copy in (before, after)}
     for partition in sorted(one for one in {*old, *new} if one is not None):
@@ -172,8 +145,6 @@ def _pairs(
     session: Session, paths: tuple[str, ...], copy_a: list[Loaded], copy_b: list[Loaded]
 ) -> Iterator[ComparedPartition]:
     """Return the offsets partitions that both copies have; report those that only one has."""
-    from offsets_log.investigate.copies import ComparedPartition, by_partition, partitions_of
-
     count = partitions_of(copy_a, copy_b, told=session.inputs.offsets_partition_count)
     if count is not None:
         session.account.say(
@@ -193,8 +164,6 @@ def _pairs(
 
 
 def _say_left_out(session: Session, partition: int | None, path: str, held: Held) -> None:
-    from offsets_log.rows.tables import partition_name
-
     session.account.is_wrong = True
     count = sum(1 for _ in held.state.iter_served())
     session.account.say(
@@ -204,8 +173,6 @@ def _say_left_out(session: Session, partition: int | None, path: str, held: Held
 
 
 def _say_if_reversed(session: Session, part: ComparedPartition) -> None:
-    from offsets_log.rows.tables import partition_name
-
     before, after = part.before.end_offset, part.after.end_offset
     is_dump = any("position" in log.missing_columns for held in (part.before, part.after) for log in held.logs)
     if before is not None and after is not None and after < before and not is_dump:  # a paste may end anywhere
