@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.decide import DECIDE, check_usage
-from cli.follow_options import FollowOptions, follow_options, is_followed
+from cli.follow_options import follow_options, is_followed
 from cli.lag import LagOptions, lag_options
 from cli.options import (
     FORMATS,
@@ -22,6 +22,7 @@ from cli.options import (
     output_option,
     reading_options,
 )
+from offsets_log.actions.follow_asked import FollowAsked
 from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.session.scope import BrokerOptions
 from offsets_log.words import counted
@@ -92,7 +93,7 @@ def command(
     broker: BrokerOptions,
     asked: CompactOptions,
     lag: LagOptions,
-    follow: FollowOptions,
+    follow: FollowAsked,
 ) -> None:
     """Show the latest committed offset of every group, topic and partition.
 
@@ -139,7 +140,7 @@ def command(
 def _follows(
     reading: ReadOptions,
     output: Output,
-    follow: FollowOptions,
+    follow: FollowAsked,
     profile: str | None,
     broker: BrokerOptions,
     *,

@@ -3,43 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from cli.options import HARDLY_MS, Duration, Output, ReadOptions, gather
-
-
-@dataclass(frozen=True, slots=True)
-class FollowOptions:
-    """What `follow_options` say.
-
-    Attributes:
-        until_idle: ms without anything new that end it; None to go on until a signal.
-        alert: rules, each with its duration in ms or its number of records, 0 of one that takes none.
-        metrics_port: where to serve metrics: host and port.
-    """
-
-    follow: bool
-    until_idle: int | None
-    alert: tuple[tuple[str, int], ...]
-    metrics_port: tuple[str, int] | None
-
-    @property
-    def rules(self) -> dict[str, int]:
-        """Rule → its duration in ms, or its number of records."""
-        return dict(self.alert)
-
-    @property
-    def wants_ends(self) -> bool:
-        """Whether the ends of users' partitions are needed."""
-        return self.metrics_port is not None or bool(self.rules_of_ends)
-
-    @property
-    def rules_of_ends(self) -> list[str]:
-        """The rules that the ends of users' partitions decide."""
-        return [rule for rule in self.rules if rule in ("beyond-end", "lag")]
+from offsets_log.actions.follow_asked import FollowAsked
 
 
 class Rule(click.ParamType):  # type: ignore[type-arg]
@@ -89,7 +58,7 @@ def follow_options(*rules: str) -> Callable[..., Any]:
     """Return a decorator that adds the options of a command with these rules, handed over as `follow`."""
     return gather(
         "follow",
-        FollowOptions,
+        FollowAsked,
         (
             click.option(
                 "--follow",
@@ -115,7 +84,7 @@ def follow_options(*rules: str) -> Callable[..., Any]:
 
 
 def is_followed(
-    reading: ReadOptions, output: Output, follow: FollowOptions, refused: Mapping[str, object] | None = None
+    reading: ReadOptions, output: Output, follow: FollowAsked, refused: Mapping[str, object] | None = None
 ) -> bool:
     """Return whether the logs are followed; refuses what that does not go with.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cli.follow_options import FollowOptions, follow_options, is_followed
+from cli.follow_options import follow_options, is_followed
 from cli.lag import LAG
 from cli.options import (
     A_TIME,
@@ -19,6 +19,7 @@ from cli.options import (
     output_option,
     reading_options,
 )
+from offsets_log.actions.follow_asked import FollowAsked
 
 
 @click.command(
@@ -57,7 +58,7 @@ def command(
     stale: int | None,
     lag: bool | None,
     bootstrap_server: str,
-    follow: FollowOptions,
+    follow: FollowAsked,
 ) -> None:
     """List all groups: kind and state, members, number of offsets, age of the last commit, last activity.
 

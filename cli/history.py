@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.follow_options import FollowOptions, follow_options, is_followed
+from cli.follow_options import follow_options, is_followed
 from cli.options import (
     PARTITIONS,
     PROFILE,
@@ -23,6 +23,7 @@ from cli.options import (
     output_option,
     reading_options,
 )
+from offsets_log.actions.follow_asked import FollowAsked
 from offsets_log.words import counted, given_time, rewinds_in_words
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def command(
     topic_partition: tuple[int, ...],
     partition: tuple[int, ...],
     rows: Rows,
-    follow: FollowOptions,
+    follow: FollowAsked,
 ) -> None:
     """Show every commit of a group in order, which offset was served after each, and who held the partition then.
 

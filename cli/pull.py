@@ -162,7 +162,7 @@ class _Run:
         if place is None:
             yield
             return
-        from cli.metrics import serving
+        from offsets_log.actions.metrics import serving
 
         with serving(*place, lambda: [one for some in copy.partitions for one in some.samples()], self.say):
             yield

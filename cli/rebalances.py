@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from cli.follow_options import FollowOptions, follow_options, is_followed
+from cli.follow_options import follow_options, is_followed
 from cli.options import TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from offsets_log.actions.follow_asked import FollowAsked
 from offsets_log.words import UNITS_MS, counted
 
 
@@ -60,7 +61,7 @@ def command(
     storm: tuple[int, int],
     verifies: bool,
     topic_partitions: tuple[str, ...],
-    follow: FollowOptions,
+    follow: FollowAsked,
 ) -> None:
     """Show the timeline of every group: its generations, members that join and leave, partitions that move.
 

@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from cli.options import HARDLY_MS, PROFILE, TOPIC_IDS, Duration, ReadOptions, Time, gather, reading_options
-from cli.serve_options import END_OFFSETS, ServeOptions
+from offsets_log.actions.serve_asked import ServeAsked
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
+END_OFFSETS = ("data-dir", "committed", "unknown")
+"""Names of `serving.topics.END_OFFSETS`, stated here too so that help does not load them; a test compares both."""
 
 
 class HostPort(click.ParamType):  # type: ignore[type-arg]
@@ -40,7 +42,7 @@ class HostPort(click.ParamType):  # type: ignore[type-arg]
 @TOPIC_IDS
 @gather(
     "serving",
-    ServeOptions,
+    ServeAsked,
     (
         click.option(
             "--at",
@@ -88,7 +90,7 @@ class HostPort(click.ParamType):  # type: ignore[type-arg]
         ),
     ),
 )
-def command(reading: ReadOptions, profile: str | None, topic_ids: str | None, serving: ServeOptions) -> None:
+def command(reading: ReadOptions, profile: str | None, topic_ids: str | None, serving: ServeAsked) -> None:
     """Answer Kafka's own tools from a copy, as its broker would have answered at a moment that you choose.
 
     It acts as a coordinator that only reads: groups, members, committed offsets, and lag as far as the copy shows it.
@@ -107,7 +109,7 @@ def command(reading: ReadOptions, profile: str | None, topic_ids: str | None, se
     if serving.at:
         reading = replace(reading, until_time=serving.at[0])
     with open_session(reading, needs={"committed_offset", OUTCOMES}) as session:
-        from cli.travel import Travel
+        from cli.serve_lines import run
         from offsets_log.replay.expiry import ERAS
         from offsets_log.session.moments import Moments
 
@@ -119,10 +121,10 @@ def command(reading: ReadOptions, profile: str | None, topic_ids: str | None, se
         if (doubt := rules.doubt(is_loaded=False)) is not None:
             session.account.is_wrong = True
             session.account.say(doubt)
-        Travel(moments, serving).run()
+        run(moments, serving)
 
 
-def _check_usage(reading: ReadOptions, serving: ServeOptions) -> None:
+def _check_usage(reading: ReadOptions, serving: ServeAsked) -> None:
     """Raise UsageError for what cannot be served."""
     from offsets_log.cluster.address import MAX_PORT
 

@@ -18,9 +18,9 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from rich.live import Live
 
-from cli import follow
 from cli.follow_output import LiveTable
 from cli.main import main
+from offsets_log.actions import follow
 from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.following import pieces
 from offsets_log.following.alerts import alert_row

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from cli.serve_options import END_OFFSETS
+from cli.serve import END_OFFSETS
 from offsets_log.protocol.api import SIZE_BYTES
 from offsets_log.protocol.registry import APIS
 from offsets_log.serving import topics

@@ -1,25 +1,17 @@
-"""The listeners of `serve`, each at its moment, and what moves them: lines on standard input, or the time itself."""
+"""A copy that answers Kafka's clients: its listeners, each at its moment, and what moves them in time."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-import os
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Container, Coroutine, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import click
-
-from cli.options import Time
-from cli.serve_options import ServeOptions
+from offsets_log.actions.serve_asked import ServeAsked
 from offsets_log.asked_time import OfLog
 from offsets_log.cluster.server import Server
 from offsets_log.errors import InputError, OffsetsLogError
@@ -40,7 +32,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 PLAY_EVERY_S = 1.0
-MOST_LINE_BYTES = 4096
 NAMED = 10
 """So many partitions that are not there are named."""
 COMMANDS = "at TIME, step SECONDS, end, quit"
@@ -59,41 +50,41 @@ class _Listener:
     address: str = ""
 
 
-class Travel:
-    """A run of `serve`."""
+class Serving:
+    """A copy that is served.
 
-    def __init__(self, moments: Moments, serving: ServeOptions) -> None:
-        self._moments = moments
-        self._serving = serving
+    Args:
+        show: takes the address of a listener, its moment and what it has, with tabs between them.
+        time_of: returns the moment that a text names, in epoch ms or by the logs; raises InputError.
+    """
+
+    def __init__(
+        self, moments: Moments, asked: ServeAsked, show: Callable[[str], None], time_of: Callable[[str], int | OfLog]
+    ) -> None:
+        self._moments, self._serving = moments, asked
+        self._show, self._time_of = show, time_of
         self._say = moments.session.account.say
         self._listeners: list[_Listener] = []
         self._moving = asyncio.Lock()
+        self._served = [moments.load(moments.session), *map(moments.at, asked.at[1:])]
 
-    def run(self) -> None:
-        """Serve until a signal comes, or a line says so. Raises OffsetsLogError."""
-        served = [self._moments.load(self._moments.session), *map(self._moments.at, self._serving.at[1:])]
-        asyncio.run(self._run(served))
-
-    async def _run(self, served: list[Served]) -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for signalled in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(signalled, stop.set)
+    async def begin(self) -> None:
+        """Listen, and say what is served and what lacks. Raises InputError."""
         bound = self._moments.session.inputs.scope.until_time
-        for number, (one, at) in enumerate(zip(served, self._serving.at or (bound,), strict=True)):
+        for number, (one, at) in enumerate(zip(self._served, self._serving.at or (bound,), strict=True)):
             await self._listen(one, at, number)
         account = self._moments.session.account
-        for words in self._lacks(served[0]):
+        for words in self._lacks(self._served[0]):
             account.is_wrong = account.is_wrong or not account.inputs.scope.offsets_partition
             self._say(words)
         if self._serving.end_offsets != UNKNOWN:
             self._say_of_logs(account)
-        for words in (*self._doubts(served[0]), *self._openness()):
+        for words in (*self._doubts(self._served[0]), *self._openness()):
             self._say(words)
-        account.finish("serving; Ctrl-C ends it")
-        if hasattr(signal, "SIGTTIN"):
-            signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # in the background there are no lines from a terminal
-        threading.Thread(target=_read_lines, args=(loop, stop, self._take), daemon=True).start()
+        self._served.clear()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until it is told to stop."""
         playing = None if self._serving.step is None else asyncio.create_task(self._play(self._serving.step))
         try:
             await stop.wait()
@@ -122,7 +113,7 @@ class Travel:
         is_bounded = bool(self._moments.session.inputs.scope.until_offset)
         end = "at --until-offset" if is_bounded else "at the end of the logs"
         moment = end if listener.at is None else f"at {shown_moment(listener.at)}"
-        click.echo(f"{listener.address}\t{moment}\t{counts}")
+        self._show(f"{listener.address}\t{moment}\t{counts}")
 
     def _say_of_beyond(self, at: int | None) -> None:
         """Report a moment that is not within the logs."""
@@ -216,8 +207,8 @@ class Travel:
 
     # ------------------------------------------------------------------------------------- moving in time
 
-    async def _take(self, line: str, stop: asyncio.Event) -> None:
-        """Do what a line says."""
+    async def take(self, line: str, stop: asyncio.Event) -> None:
+        """Do what a line says; ``COMMANDS`` are what it may say."""
         command, _, rest = line.strip().partition(" ")
         match command:
             case "":
@@ -227,7 +218,7 @@ class Travel:
             case "at" if len(self._listeners) > 1:
                 self._say(f"there are {len(self._listeners)} listeners: only step and end move them together")
             case "at":
-                await self._move_all(lambda before: self._time_of(rest))
+                await self._move_all(lambda before: self._moment(rest))
             case "end":
                 await self._move_all(lambda before: None)
             case "step":
@@ -246,11 +237,9 @@ class Travel:
             self._say_of_beyond(listener.at)
             self._say_of_stops(await self._aside(self._moments.stops_at, listener.at))
 
-    def _time_of(self, text: str) -> int:
-        try:
-            asked = Time().convert(text, None, None)
-        except click.UsageError as error:
-            raise InputError(error.message) from None
+    def _moment(self, text: str) -> int:
+        """Return the moment that a text names. Raises InputError."""
+        asked = self._time_of(text)
         if not isinstance(asked, OfLog):
             return asked
         if (end_ms := self._moments.session.inputs.newest_ms) is None:
@@ -296,24 +285,6 @@ def _places(stops: Iterable[tuple[PartitionLog, Stop]]) -> set[tuple[int | None,
 
 def _place(log: PartitionLog, stop: Stop) -> tuple[int | None, int]:
     return log.offsets_partition, stop.record_offset
-
-
-def _read_lines(
-    loop: asyncio.AbstractEventLoop,
-    stop: asyncio.Event,
-    take: Callable[[str, asyncio.Event], Coroutine[Any, Any, None]],
-) -> None:
-    """Hand on the lines of standard input; its end changes nothing.
-
-    It is read without Python's buffer, whose lock would keep the process from ending.
-    """
-    begun = b""
-    with suppress(OSError, ValueError, RuntimeError):
-        while data := os.read(sys.stdin.fileno(), MOST_LINE_BYTES):
-            *lines, begun = (begun + data).split(b"\n")
-            begun = begun[-MOST_LINE_BYTES:]
-            for line in lines:
-                asyncio.run_coroutine_threadsafe(take(line.decode(errors="replace"), stop), loop).result()
 
 
 def _stepped(before: int | None, text: str) -> int:

@@ -1,20 +1,17 @@
-"""How ``serve`` is told to serve a copy."""
+"""How a copy is to be served."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-END_OFFSETS = ("data-dir", "committed", "unknown")
-"""Names of `serving.topics.END_OFFSETS`, stated here too so that help does not load them; a test compares both."""
-
 
 @dataclass(frozen=True, slots=True)
-class ServeOptions:
+class ServeAsked:
     """How the copy is served.
 
     Attributes:
         at: moments, each on a port of its own; the state at the end of the logs without any.
-        end_offsets: one of `END_OFFSETS`.
+        end_offsets: a key of `serving.topics.END_OFFSETS`.
         now: the moment by which offsets have expired; None where nothing has.
         retention: how long offsets are kept, in ms; None for the default of the profile's releases.
         step: how many seconds of the log pass in one; None for a moment that stays.

@@ -1,4 +1,4 @@
-"""Follow logs that grow: look at their directories, read what is new, print what it changes."""
+"""Follow logs that grow: look at their directories, read what is new, show what it changes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from click import UsageError
-
-from cli.follow_options import FollowOptions
-from cli.signals import stopping
+from offsets_log.actions.follow_asked import FollowAsked
+from offsets_log.actions.metrics import serving
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.disk.growing import (
@@ -27,7 +25,7 @@ from offsets_log.disk.growing import (
     read_at,
     segment_files,
 )
-from offsets_log.errors import InputError
+from offsets_log.errors import AskedError, InputError
 from offsets_log.following import metrics
 from offsets_log.following.growth import PIECE_BYTES, GrowingLog, GrownPiece, ReadAgainError, Replaced
 from offsets_log.following.lags import KnownEnds
@@ -100,7 +98,7 @@ class _Partition(Generic[Kind]):
     Attributes:
         log: as it was found first.
         is_old: whether what it holds was there before it was followed; after a look it is not.
-        is_cut: whether a signal came while it was read.
+        is_cut: whether it was told to stop while it was read.
     """
 
     log: PartitionLog
@@ -112,7 +110,7 @@ class _Partition(Generic[Kind]):
 
 
 class Following(Generic[Kind]):
-    """One run of a command with ``--follow``.
+    """A run that follows the logs of a session.
 
     Args:
         make: offsets partition → what is followed of it.
@@ -120,13 +118,13 @@ class Following(Generic[Kind]):
         looked: called after a look that found something new, with what is followed of each log.
 
     Raises:
-        UsageError: something else was given than directories of partitions.
+        AskedError: something else was given than directories of partitions.
     """
 
     def __init__(
         self,
         session: Session,
-        options: FollowOptions,
+        options: FollowAsked,
         make: Callable[[int | None], Kind],
         order: Order | None = None,
         looked: Callable[[Sequence[tuple[PartitionLog, Kind]]], None] = lambda found: None,
@@ -158,10 +156,10 @@ class Following(Generic[Kind]):
         """What was followed of each partition."""
         return [partition.followed for partition in self._partitions.values()]
 
-    def run(self, sink: Sink) -> None:
-        """Go on until a signal comes, or nothing new for as long as was asked for."""
+    def run(self, sink: Sink, stop: threading.Event) -> None:
+        """Go on until it is told to stop, or nothing new has come for as long as was asked for."""
         idle_s = None if self.options.until_idle is None else self.options.until_idle / 1000
-        with Scanner() as scanner, stopping() as stop, _rare_collections(), self._served():
+        with Scanner() as scanner, _rare_collections(), self._served():
             reader = PieceReader(scanner, self.session.inputs.scope.kafka)
             newest, is_first = time.monotonic(), True
             while not stop.is_set():
@@ -184,8 +182,6 @@ class Following(Generic[Kind]):
         if self.options.metrics_port is None:
             yield
             return
-        from cli.metrics import serving
-
         with serving(*self.options.metrics_port, self._samples, self.session.account.say):
             yield
 
@@ -324,4 +320,4 @@ def _directories(logs: Iterable[PartitionLog]) -> list[Path]:
     try:
         return [followed_directory(log) for log in logs]
     except InputError as error:
-        raise UsageError(str(error)) from None
+        raise AskedError(str(error)) from None
