@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import fields
+from typing import Any, NoReturn
 
 import click
 
@@ -15,10 +12,6 @@ from cli.command_config import BOOTSTRAP_SERVER, COMMAND_CONFIG
 from cli.follow_options import METRICS_PORT
 from cli.options import OFFSETS_PARTITION, QUIET, SHOW_PROGRESS, Output, report_option
 from cli.signals import ended_by_signals, stopping
-
-if TYPE_CHECKING:
-    from offsets_log.pulling.copy import Copy
-    from offsets_log.pulling.run import Pulling
 
 
 @click.command(
@@ -84,7 +77,8 @@ def command(**options: Any) -> None:
     group is shown.
     """
     from cli.output import chosen_format, destination, write_rows
-    from cli.terminal import fail
+    from cli.terminal import Terminal, fail
+    from offsets_log.actions.pull import Pull, PullAsked
     from offsets_log.errors import OffsetsLogError
     from offsets_log.pulling.facts import PULL_COLUMNS
     from offsets_log.session.account import EXIT_DAMAGED
@@ -93,112 +87,24 @@ def command(**options: Any) -> None:
         raise click.UsageError("--metrics-port is of --follow")
     if options["from_admin"]:
         _snapshot(options)
-    run = _Run(**{name: options[name] for name in ("quiet", "progress", "to")})
     output = Output(output=options["output"], to=None)
+    listener = Terminal(is_quiet=options["quiet"], shows_progress=options["progress"])
+    asked = {field.name: options[field.name] for field in fields(PullAsked) if field.name in options}
+    pull = Pull(PullAsked(**asked, stopping=stopping if options["follow"] else None), listener)
     try:
         with ended_by_signals():
-            copy = run.pull(options)
+            copy = pull.run()
         with destination(output) as stream:
-            rows = list(copy.rows())
-            write_rows(stream, rows, [column.name for column in PULL_COLUMNS], chosen_format(output))
+            write_rows(stream, copy.rows(), [column.name for column in PULL_COLUMNS], chosen_format(output))
     except OffsetsLogError as error:
         fail(error)
-    run.tell(copy)
-    is_right = not copy.absent and all(row["whole"] and not row["damaged"] for row in rows)
-    sys.exit(0 if is_right else EXIT_DAMAGED)
-
-
-class _Run:
-    """A run, and its words."""
-
-    def __init__(self, quiet: bool, progress: bool | None, to: str) -> None:
-        self._quiet, self._progress, self._to = quiet, progress, to
-        self._began = time.monotonic()
-
-    def pull(self, options: dict[str, Any]) -> Copy:
-        """Pull all that is asked for."""
-        from offsets_log.cluster.properties import read_properties
-        from offsets_log.cluster.reader import ClusterReader
-        from offsets_log.messages.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE, TRANSACTION_STATE
-        from offsets_log.pulling.copy import open_copy
-        from offsets_log.pulling.run import Pace, Pulling
-
-        topics = [OFFSETS_TOPIC]
-        topics += [TRANSACTION_STATE] if options["with_transaction_state"] else []
-        topics += [SHARE_GROUP_STATE] if options["with_share_state"] else []
-        properties = read_properties(options["command_config"], self.say)
-        with (
-            closing(ClusterReader(options["bootstrap_server"], properties)) as reader,
-            open_copy(self._to, self.say) as copy,
-        ):
-            now = copy.begin(reader, topics, options["offsets_partition"])
-            for absent in copy.absent:
-                self.say(absent)
-            if words := copy.write_log_ends(reader, now):
-                self.say(words)
-            offsets = sum(max(partition.target - partition.end_offset, 0) for partition in copy.partitions)
-            with self._advancing(offsets) as advance:
-                pace = Pace(options["max_bytes_per_second"])
-                pulling = Pulling(reader, copy.partitions, pace, options["rack"], advance, self.say)
-                if options["follow"]:
-                    with self._measured(options["metrics_port"], copy):
-                        _follow(pulling, copy)
-                else:
-                    pulling.run()
-        return copy
-
-    @contextmanager
-    def _advancing(self, offsets: int) -> Iterator[Callable[[int], None]]:
-        from cli.progress import progress
-
-        with progress(
-            offsets, self.say, is_wanted=self._progress, is_quiet=self._quiet, unit="offsets", long=LONG
-        ) as advance:
-            yield advance
-
-    @contextmanager
-    def _measured(self, place: tuple[str, int] | None, copy: Copy) -> Iterator[None]:
-        """Serve metrics for as long as the context lasts, if that is asked for."""
-        if place is None:
-            yield
-            return
-        from offsets_log.actions.metrics import serving
-
-        with serving(*place, lambda: [one for some in copy.partitions for one in some.samples()], self.say):
-            yield
-
-    def tell(self, copy: Copy) -> None:
-        """Say what came of it."""
-        from offsets_log.words import counted
-
-        rows = list(copy.rows())
-        for row in rows:
-            if row["problem"] is not None:
-                self.say(f"{row['topic']}-{row['partition']} is not whole: {row['problem']}")
-            if row["damaged"]:
-                damaged = counted(row["damaged"], "batch", "batches")
-                self.say(f"{row['topic']}-{row['partition']}: {damaged} with a wrong checksum, as at the broker")
-        seconds = time.monotonic() - self._began
-        pulled = sum(row["pulled_bytes"] for row in rows)
-        whole = sum(row["whole"] for row in rows)
-        goes_on = any(not one.is_whole and (one.problem is None or one.may_pass) for one in copy.partitions)
-        self.say(
-            f"{counted(len(rows), 'partition')}, {whole} whole: {counted(pulled, 'byte')} pulled in {seconds:.1f} s"
-            + ("; the same command goes on" if goes_on else "")
-        )
-
-    def say(self, words: str) -> None:
-        """Print a line on standard error, unless the user asked for quiet."""
-        from cli.terminal import say
-
-        if not self._quiet:
-            say(words)
+    sys.exit(0 if pull.finish(copy) else EXIT_DAMAGED)
 
 
 def _snapshot(options: dict[str, Any]) -> NoReturn:
     """Run ``pull --from-admin``."""
-    from cli.pull_from_admin import snapshot
-    from cli.terminal import fail
+    from cli.terminal import Terminal, fail
+    from offsets_log.actions.pull_from_admin import snapshot
     from offsets_log.errors import OffsetsLogError
 
     taken = ("bootstrap_server", "to", "command_config", "quiet", "from_admin", "progress")
@@ -207,19 +113,8 @@ def _snapshot(options: dict[str, Any]) -> NoReturn:
             raise click.UsageError(f"--{name.replace('_', '-')} does not go with --from-admin, which pulls no log")
     try:
         with ended_by_signals():
-            status = snapshot(options["bootstrap_server"], options["to"], options["command_config"], options["quiet"])
+            say = Terminal(is_quiet=options["quiet"]).say
+            status = snapshot(options["bootstrap_server"], options["to"], options["command_config"], say)
     except OffsetsLogError as error:
         fail(error)
     sys.exit(status)
-
-
-LONG = 100_000
-"""Offsets from which a bar is worth showing."""
-
-
-def _follow(pulling: Pulling, copy: Copy) -> None:
-    """Pull until a signal comes, and beyond where the logs ended when the run began."""
-    pulling.follow()
-    pulling.note = partial(copy.note, pulling.reader, pulling.say_once)
-    with stopping() as pulling.stop:
-        pulling.run()

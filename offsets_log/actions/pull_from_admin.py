@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 
-from cli.terminal import say as say_always
 from offsets_log.actions.plan_files import DOUBTS_SHOWN, write_files
 from offsets_log.cluster.groups import GroupsReader
 from offsets_log.cluster.properties import read_properties
@@ -18,16 +18,16 @@ from offsets_log.session.account import EXIT_DAMAGED
 from offsets_log.words import counted
 
 
-def snapshot(bootstrap_server: str, to: str, command_config: str | None, quiet: bool) -> int:
+def snapshot(bootstrap_server: str, to: str, command_config: str | None, say: Callable[[str], None]) -> int:
     """Write the plan and its files into a new directory; return the exit status.
+
+    Args:
+        command_config: a file of properties for the connection.
+        say: hears of it.
 
     Raises:
         OffsetsLogError: the cluster cannot be asked, tells nothing, or the directory cannot be written.
     """
-
-    def say(words: str) -> None:
-        if not quiet:
-            say_always(words)
 
     properties = read_properties(command_config, say)
     with atomic_directory(to) as directory, closing(ClusterReader(bootstrap_server, properties)) as reader:
