@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from cli.options import PROFILE, QUIET, Output, ReadOptions, gather, output_opti
 
 if TYPE_CHECKING:
     from offsets_log.investigate.where import Question
-    from offsets_log.rows.tables import Row
+    from offsets_log.rows.tables import Column, Row
 
 DEFAULT_PARTITIONS = 50
 """Stated here too, so that help loads nothing; a test compares them."""
@@ -111,10 +111,10 @@ def command(
 
     --key shows to which partition a producer sends a message with that key, in a topic with --topic-partitions N.
     """
-    from cli.output import chosen_format, destination, write_rows
-    from cli.terminal import fail
+    from cli.terminal import Terminal, fail
     from offsets_log.errors import OffsetsLogError
-    from offsets_log.investigate.where import WHERE_COLUMNS
+    from offsets_log.investigate.where import KEY_COLUMNS, WHERE_COLUMNS
+    from offsets_log.questions.homes_of import homes_of, homes_of_keys
 
     if sent.keys and (groups or of):
         raise click.UsageError("--key asks for a topic's partition: give no group and no --of beside it")
@@ -124,9 +124,11 @@ def command(
         raise click.UsageError("give groups, - to read them from standard input, --of DIR or --key K")
     if sent.topic_partitions is not None and not sent.keys:
         raise click.UsageError("--topic-partitions is of the topic of --key; --partitions is of __consumer_offsets")
+    say = Terminal(is_quiet=quiet).say
     try:
         if sent.keys:  # --partitions N is the older spelling
-            _write_keys(sent.keys, sent.topic_partitions or partitions, output, quiet)
+            count = sent.topic_partitions or partitions
+            _write(homes_of_keys(map(os.fsencode, sent.keys), count, say), KEY_COLUMNS, output)
             return
         asked = _questions(groups, partitions, input_format)
         if of:
@@ -138,10 +140,7 @@ def command(
         if copies:
             _write_by_copy(ReadOptions(paths=copies, partitions=partitions, quiet=quiet), asked, output)
             return
-        with destination(output) as stream:
-            write_rows(
-                stream, _answered(asked, quiet), [column.name for column in WHERE_COLUMNS], chosen_format(output)
-            )
+        _write(homes_of(asked, say), WHERE_COLUMNS, output)
     except OffsetsLogError as error:
         fail(error)
 
@@ -161,38 +160,22 @@ def _check_order(of: tuple[str, ...], groups: tuple[str, ...]) -> None:
         )
 
 
+def _write(rows: Iterable[Row], columns: Sequence[Column], output: Output, inputs: Sequence[str] = ()) -> None:
+    from cli.output import chosen_format, destination, write_rows
+
+    with destination(output, inputs) as stream:
+        write_rows(stream, rows, [column.name for column in columns], chosen_format(output))
+
+
 def _write_by_copy(reading: ReadOptions, asked: Iterator[Question], output: Output) -> None:
     """Write the partitions of groups by as many partitions as a copy shows."""
-    from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.investigate.where import WHERE_COLUMNS
+    from offsets_log.questions.homes_of import counted_by, homes_of
 
     with open_session(reading, output) as session:
-        shown, shown_by = session.inputs.count_shown()
-        if shown:
-            session.account.say(f"__consumer_offsets has {counted(shown, 'partition')}, as {shown_by}")
-        by_copy = ((group, count or shown or None) for group, count in asked)
-        with destination(output, session.inputs.files) as stream:
-            names = [column.name for column in WHERE_COLUMNS]
-            write_rows(stream, _answered(by_copy, reading.quiet), names, chosen_format(output))
-
-
-def _answered(asked: Iterator[Question], quiet: bool) -> Iterator[Row]:
-    from offsets_log.investigate.where import where_row
-
-    is_assumed = False
-    for group, count in asked:
-        is_assumed |= count is None
-        yield where_row(group, count or DEFAULT_PARTITIONS)
-    if is_assumed:
-        _say_of_default("__consumer_offsets", "--partitions", quiet)
-
-
-def _say_of_default(topic: str, option: str, quiet: bool) -> None:
-    from cli.terminal import say
-
-    if not quiet:
-        say(f"assuming that {topic} has {DEFAULT_PARTITIONS} partitions; {option} N says otherwise")
+        rows = homes_of(counted_by(session, asked), session.account.say)
+        _write(rows, WHERE_COLUMNS, output, session.inputs.files)
 
 
 def _questions(groups: tuple[str, ...], partitions: int | None, input_format: str | None) -> Iterator[Question]:
@@ -206,22 +189,6 @@ def _questions(groups: tuple[str, ...], partitions: int | None, input_format: st
             yield from read_lines(sys.stdin.buffer, partitions)
         else:
             yield from read_json_lines(sys.stdin.buffer, partitions, "-")
-
-
-def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, quiet: bool) -> None:
-    from cli.output import chosen_format, destination, write_rows
-    from offsets_log.investigate.where import KEY_COLUMNS
-    from offsets_log.log_format.java_text import decode_string
-    from offsets_log.rebalance.partitioners import partition_for_key
-
-    count = partitions or DEFAULT_PARTITIONS
-    rows: list[Row] = [
-        {"key": decode_string(raw), "partition": partition_for_key(raw, count)} for raw in map(os.fsencode, keys)
-    ]
-    with destination(output) as stream:
-        write_rows(stream, rows, [column.name for column in KEY_COLUMNS], chosen_format(output))
-    if partitions is None:
-        _say_of_default("the topic", "--topic-partitions", quiet)
 
 
 def _write_of(reading: ReadOptions, output: Output, only: set[str] | None, profile: str | None) -> None:
