@@ -56,12 +56,12 @@ def command(
     its "result"; such a question can also give what was owned before, generations, racks and user data.
     """
     from cli.json_lines import answer_lines
-    from cli.members import parsed_members, parsed_topics, shown_partitions
     from cli.output import chosen_format, destination, write_rows
-    from cli.terminal import say_of_release
-    from offsets_log.rebalance.assignors import ASSIGNORS
-    from offsets_log.rebalance.assignors.assignor import Metadata, Subscription, rules_of
+    from cli.terminal import as_usage, say_of_release
+    from offsets_log.rebalance.assignors.assignor import rules_of
     from offsets_log.rebalance.cases import assignment_answer
+    from offsets_log.rebalance.named import parsed_members, parsed_topics, shown_partitions
+    from offsets_log.rebalance.played import assigned_rows, played_rows
     from offsets_log.rebalance.rows import ASSIGN_COLUMNS, ROUND_COLUMNS
 
     rules = rules_of((kafka or NEWEST).version)
@@ -71,19 +71,9 @@ def command(
     if source is not None:
         answer_lines(lambda case: assignment_answer(case, assignor, rules), output)
         return
-    if rounds:
-        from cli.rounds import played_rows
-
-        rows = played_rows(parsed_members(members), parsed_topics(topics), rounds, assignor, rules)
-    else:
-        subscriptions = {
-            member_id: Subscription(topics=subscribed) for member_id, subscribed in parsed_members(members).items()
-        }
-        result = ASSIGNORS[assignor](rules).assign(Metadata(parsed_topics(topics)), subscriptions)
-        rows = [
-            {"member_id": member_id, "partitions": len(result[member_id]), "assigned": result[member_id]}
-            for member_id in subscriptions
-        ]
+    with as_usage():
+        named = parsed_members(members), parsed_topics(topics)
+        rows = played_rows(*named, rounds, assignor, rules) if rounds else assigned_rows(*named, assignor, rules)
     format_name = chosen_format(output)
     if format_name == "table":
         rows = [

@@ -84,7 +84,8 @@ def command(
     shown.
     """
     from cli.answers import write_answer
-    from cli.session import as_usage, open_session
+    from cli.session import open_session
+    from cli.terminal import as_usage
     from offsets_log.questions.expiry import Expiry, ExpiryAsked
     from offsets_log.replay.expiry import NEEDED_COLUMNS
 

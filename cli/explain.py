@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from itertools import groupby
+from collections.abc import Iterable, Sequence
 from shutil import get_terminal_size
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from cli.options import Output, output_option
 
 if TYPE_CHECKING:
-    from offsets_log.messages.registry import RecordType
+    from offsets_log.questions.explained import RecordSubject, RuleSubject
     from offsets_log.rows.tables import Row
-    from offsets_log.rules import Rule
 
-COLUMNS = (
-    "kind", "id", "says", "holds_for", "releases", "means", "do", "sure", "kafka", "changes", "acts_in", "test",
-    "not_offline", "record_type", "record", "part", "version", "flexible", "layout", "field", "type", "versions",
-    "nullable", "tag", "default", "since",
-)  # fmt: skip
 RULE_COLUMNS = ("id", "holds_for", "says")
 TYPE_COLUMNS = ("record_type", "record", "key", "value_versions")
 FIELD_COLUMNS = ("field", "type", "nullable", "tag", "default", "versions", "since")
@@ -47,102 +39,41 @@ def command(output: Output, names: tuple[str, ...]) -> None:
     """
     from cli.output import chosen_format, destination, write_rows
     from cli.terminal import fail
-    from offsets_log.errors import OffsetsLogError
+    from offsets_log.errors import AskedError, OffsetsLogError
+    from offsets_log.questions.explained import COLUMNS, everything, subject
 
-    subjects = [_subject(name) for name in names] if names else list(_everything())
+    try:
+        subjects = [subject(name) for name in names] if names else list(everything())
+    except AskedError as error:
+        raise click.BadParameter(error.problem, param_hint="RULE|RECORD") from None
     format_name = chosen_format(output)
     try:
         with destination(output) as stream:
             if format_name != "table":
                 write_rows(stream, (row for subject in subjects for row in subject.rows()), COLUMNS, format_name)
             elif names:
-                stream.write("\n".join(subject.page() for subject in subjects).encode())
+                stream.write("\n".join(map(_page, subjects)).encode())
             else:
                 _write_list(stream, subjects)
     except OffsetsLogError as error:
         fail(error)
 
 
-@dataclass(frozen=True, slots=True)
-class RuleSubject:
-    """A rule that is explained."""
+def _page(subject: RuleSubject | RecordSubject) -> str:
+    """Return what there is to be said for a reader."""
+    from io import BytesIO
 
-    rule: Rule
+    from cli.output import write_rows
+    from offsets_log.questions.explained import RuleSubject
 
-    def rows(self) -> Iterator[Row]:
-        """Return the rule's facts."""
-        yield {"kind": "rule", **asdict(self.rule), "kafka": list(self.rule.kafka), **self._lists()}
-
-    def _lists(self) -> Row:
-        return {"changes": list(self.rule.changes), "acts_in": list(self.rule.acts_in)}
-
-    def page(self) -> str:
-        """Return the rule's facts for a reader."""
-        rule = self.rule
-        lines = {
-            rule.id: rule.says,
-            "holds for": f"{rule.holds_for}: {rule.releases}",
-            "what it means": rule.means,
-            "what to do": rule.do,
-            "how sure": rule.sure,
-            "in Kafka": ", ".join((*rule.kafka, *rule.changes)),
-            "here": ", ".join(rule.acts_in),
-            "held by": rule.test,
-            "no test": rule.not_offline,
-        }
-        return "".join(_paragraph(title, text) for title, text in lines.items() if text)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordSubject:
-    """A record type whose layout is explained."""
-
-    record_type: RecordType
-
-    def rows(self) -> Iterator[Row]:
-        """Return the fields of its key, and of every version of its value."""
-        from offsets_log.messages.layouts import field_rows
-
-        for row in field_rows(self.record_type):
-            yield {
-                "kind": "field",
-                "record_type": self.record_type.number,
-                "record": self.record_type.name,
-                **asdict(row),
-            }
-
-    def page(self) -> str:
-        """Return the fields for a reader: a table each for the key and for the versions of the value."""
-        from io import BytesIO
-
-        from cli.output import write_rows
-
-        text = BytesIO()
-        text.write(f"Record type {self.record_type.number}, {self.record_type.name}\n".encode())
-        for title, rows in groupby(self.rows(), _heading):
-            text.write(f"\n{title}\n".encode())
-            write_rows(text, rows, FIELD_COLUMNS, "table")
-        return text.getvalue().decode()
-
-    def summary(self) -> Row:
-        """Return its row in the list of all record types."""
-        from offsets_log.messages.layouts import versions_of
-
-        versions = sorted({version for layout in self.record_type.values for version in versions_of(layout)})
-        return {
-            "record_type": self.record_type.number,
-            "record": self.record_type.name,
-            "key": ", ".join(field.name for field in self.record_type.key.fields),
-            "value_versions": ", ".join(map(str, versions)),
-        }
-
-
-def _heading(row: Row) -> str:
-    if row["part"] == "key":
-        return f"key: int16 {row['record_type']}, then"
-    flexible = ", flexible: compact lengths, tagged fields after every struct" if row["flexible"] else ""
-    written = f", by Kafka {row['releases']}" if row["releases"] else ""
-    return f"value: int16 {row['version']}, then{written}{flexible}"
+    if isinstance(subject, RuleSubject):
+        return "".join(_paragraph(title, text) for title, text in subject.paragraphs().items())
+    text = BytesIO()
+    text.write(f"{subject.title}\n".encode())
+    for title, rows in subject.sections():
+        text.write(f"\n{title}\n".encode())
+        write_rows(text, rows, FIELD_COLUMNS, "table")
+    return text.getvalue().decode()
 
 
 def _paragraph(title: str, text: str) -> str:
@@ -151,37 +82,12 @@ def _paragraph(title: str, text: str) -> str:
     return textwrap.fill(text, width, initial_indent=first, subsequent_indent=others, break_long_words=False) + "\n"
 
 
-def _write_list(stream: IO[bytes], subjects: Sequence[Any]) -> None:
+def _write_list(stream: IO[bytes], subjects: Sequence[RuleSubject | RecordSubject]) -> None:
     from cli.output import write_rows
+    from offsets_log.questions.explained import RecordSubject, RuleSubject
 
     rules: Iterable[Row] = (row for subject in subjects if isinstance(subject, RuleSubject) for row in subject.rows())
     write_rows(stream, rules, RULE_COLUMNS, "table")
     stream.write(b"\n")
     types = (subject.summary() for subject in subjects if isinstance(subject, RecordSubject))
     write_rows(stream, types, TYPE_COLUMNS, "table")
-
-
-def _everything() -> Iterator[RuleSubject | RecordSubject]:
-    from offsets_log.messages.registry import RECORD_TYPES
-    from offsets_log.rules import rules
-
-    yield from map(RuleSubject, rules().values())
-    yield from map(RecordSubject, RECORD_TYPES.values())
-
-
-def _subject(name: str) -> RuleSubject | RecordSubject:
-    """Return what a name stands for; fail with similar names if it stands for nothing."""
-    from offsets_log.messages.layouts import like, record_type
-    from offsets_log.rules import PARTS, find, near
-
-    if (rule := find(name)) is not None:
-        return RuleSubject(rule)
-    if (row := record_type(name)) is not None:
-        return RecordSubject(row)
-    found = [*near(name), *like(name)]
-    hint = (
-        f"near it are {', '.join(found)}"
-        if found
-        else f"rules begin with {', '.join(PARTS)}; offsets-log explain lists all"
-    )
-    raise click.BadParameter(f"{name!r} is neither a rule nor a record type: {hint}", param_hint="RULE|RECORD")

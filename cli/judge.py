@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from cli.command_config import COMMAND_CONFIG, Servers
-from offsets_log.actions.judge import TargetAsked
+from offsets_log.actions.rescue_asked import TargetAsked
 
 
 def target_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -79,11 +79,12 @@ def command(
         return
     from collections import Counter
 
-    from cli.members import parsed_topics
     from cli.output import chosen_format
     from cli.rebalance_output import write_timelines
     from cli.session import open_session
+    from cli.terminal import as_usage
     from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.rebalance.named import parsed_topics
     from offsets_log.rebalance.storms import Limits, mark_storms
     from offsets_log.rebalance.timeline import Timelines
     from offsets_log.rebalance.verify import verify_all
@@ -91,7 +92,8 @@ def command(
     from offsets_log.rows.asked_names import AskedNames
     from offsets_log.session.inputs import read_topic_ids
 
-    counts = parsed_topics(topic_partitions)
+    with as_usage():
+        counts = parsed_topics(topic_partitions)
     with open_session(reading, output) as session:
         if reading.topic:
             session.account.say("-t has no effect: a rebalance is of the whole group")

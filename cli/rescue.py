@@ -16,7 +16,7 @@ from cli.options import (
     broker_options,
     reading_options,
 )
-from offsets_log.actions.judge import TargetAsked
+from offsets_log.actions.rescue_asked import TargetAsked
 from offsets_log.session.decide import DecideOptions
 from offsets_log.session.scope import BrokerOptions
 
@@ -60,7 +60,8 @@ def command(
     groups. DIR/target.jsonl lists each such offset; if there are any, the exit status is 3.
     """
     from cli.session import open_session
-    from offsets_log.actions.rescue import RescueAsked, rescue
+    from offsets_log.actions.rescue import rescue
+    from offsets_log.actions.rescue_asked import RescueAsked
 
     check_usage(reading, decide.decide, as_broker=broker.as_broker)
     asked = RescueAsked(profile=profile, broker=broker, decide=decide, lag=lag, target=target)

@@ -64,15 +64,6 @@ def open_session(
     sys.exit(session.account.exit_status)
 
 
-@contextmanager
-def as_usage() -> Iterator[None]:
-    """End with the words of an `AskedError` as those of wrong usage."""
-    try:
-        yield
-    except AskedError as error:
-        raise click.UsageError(error.problem) from None
-
-
 def _compile_rest() -> None:
     """After the answer, have all kernels compiled if this run lacked some: later ones wait for none."""
     if (needs := sys.modules.get("offsets_log.columnar.needs")) is not None and needs.LACKED:

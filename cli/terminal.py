@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -11,7 +12,7 @@ import click
 
 from cli.progress import progress
 from offsets_log.disk import asking
-from offsets_log.errors import OffsetsLogError
+from offsets_log.errors import AskedError, OffsetsLogError
 from offsets_log.release_names import AskedRelease
 from offsets_log.session.listener import BYTES, LONG_BYTES, Advance
 from offsets_log.words import visible
@@ -64,3 +65,12 @@ def fail(error: OffsetsLogError) -> NoReturn:
     """Print one line and exit with status 1."""
     say(f"offsets-log: error: {error}")
     sys.exit(EXIT_ERROR)
+
+
+@contextmanager
+def as_usage() -> Iterator[None]:
+    """End with the words of an `AskedError` as those of wrong usage."""
+    try:
+        yield
+    except AskedError as error:
+        raise click.UsageError(error.problem) from None

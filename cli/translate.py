@@ -60,7 +60,8 @@ def command(
     Exit status: 0 all was read and translated; 1 stopped by an error; 2 wrong usage; 3 something was damaged, or an
     offset could not be translated: DIR/left-out.jsonl says which, and why.
     """
-    from cli.session import as_usage, open_session
+    from cli.session import open_session
+    from cli.terminal import as_usage
     from offsets_log.actions.translate import translate
     from offsets_log.actions.translation import Translation
     from offsets_log.log_format.partition_log import OUTCOMES

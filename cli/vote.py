@@ -28,27 +28,20 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
     With - it reads JSON Lines {"members":[{"member_id","protocols"}]} and writes each with "candidates" and "selected".
     """
     from cli.json_lines import answer_lines
-    from cli.members import parsed_members
     from cli.output import chosen_format, destination, write_rows
+    from cli.terminal import as_usage
     from offsets_log.rebalance.cases import vote_answer
+    from offsets_log.rebalance.named import parsed_members
     from offsets_log.rebalance.rows import VOTE_COLUMNS
-    from offsets_log.rebalance.vote import ORDERS, select_protocol
+    from offsets_log.rebalance.vote import ORDERS, vote_rows
 
     if source not in (None, "-") or (source is None) == (not members):
         raise click.UsageError("give either --members, or - for questions on standard input")
     if source is not None:
         answer_lines(lambda case: vote_answer(case, ORDERS[profile or PROFILE_NAMES[0]]), output)
         return
-    protocols = parsed_members(members, "range+sticky")
-    vote = select_protocol(protocols, ORDERS[profile or PROFILE_NAMES[0]])
-    rows = [
-        {
-            "protocol": name,
-            "candidate": name in vote.candidates,
-            "votes": vote.votes.get(name, 0),
-            "selected": name == vote.selected,
-        }
-        for name in dict.fromkeys(name for names in protocols.values() for name in names)
-    ]
+    with as_usage():
+        protocols = parsed_members(members, "range+sticky")
+    rows = vote_rows(protocols, ORDERS[profile or PROFILE_NAMES[0]])
     with destination(output) as stream:
         write_rows(stream, rows, [column.name for column in VOTE_COLUMNS], chosen_format(output))

@@ -4,34 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsets_log.disk.urls import without_secrets
 from offsets_log.session.scope import Scope
 
 if TYPE_CHECKING:
+    from offsets_log.actions.rescue_asked import TargetAsked
     from offsets_log.replay.profile import Profile
     from offsets_log.restore.judging import Judged
     from offsets_log.rows.tables import Row
     from offsets_log.session.account import Account
     from offsets_log.session.inputs import Inputs
     from offsets_log.session.session import Session
-
-
-@dataclass(frozen=True, slots=True)
-class TargetAsked:
-    """Which cluster is judged: none, a copy, or a live one.
-
-    Attributes:
-        paths: a copy of it.
-        bootstrap_server: its brokers, ``HOST:PORT`` with commas between them.
-        command_config: a file of properties for the connection.
-    """
-
-    paths: tuple[str, ...] = ()
-    bootstrap_server: str | None = None
-    command_config: str | None = None
 
 
 def add_judgement(session: Session, plan: Row, asked: TargetAsked, profile: Profile) -> list[Row] | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from offsets_log.actions.judge import TargetAsked, add_judgement
+from offsets_log.actions.judge import add_judgement
 from offsets_log.actions.plan_files import DOUBTS_SHOWN, write_files
 from offsets_log.coordinator_document import Memory
 from offsets_log.restore.directory import rescue_files
@@ -13,34 +12,16 @@ from offsets_log.restore.plan import rows_of
 from offsets_log.restore.rescue import RescueOptions, make_plan
 from offsets_log.restore.rows import counted_rows
 from offsets_log.session.brokers import Brokers
-from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_decided
+from offsets_log.session.decide import begin_to_decide, say_of_decided
 from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.session.rules import Rules
-from offsets_log.session.scope import BrokerOptions
 from offsets_log.session.share_offsets import share_offsets_of
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
+    from offsets_log.actions.rescue_asked import RescueAsked
     from offsets_log.rows.tables import Row
     from offsets_log.session.session import Session
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RescueAsked:
-    """What is asked of a rescue.
-
-    Attributes:
-        profile: whose rules to follow; None for what the files show.
-        broker: whether the offsets are those of a broker which starts with these files.
-        lag: whether offsets that point to no record are reported; None where the copy has the logs for it.
-        target: the cluster that is to get the offsets.
-    """
-
-    profile: str | None = None
-    broker: BrokerOptions = field(default_factory=BrokerOptions)
-    decide: DecideOptions = field(default_factory=DecideOptions)
-    lag: bool | None = None
-    target: TargetAsked = field(default_factory=TargetAsked)
 
 
 def rescue(session: Session, asked: RescueAsked, to: str) -> None:

@@ -19,6 +19,7 @@ from offsets_log.rebalance.java_order import (
     scala_immutable_order,
     scala_mutable_order,
 )
+from offsets_log.rows.tables import Row
 
 Order = Callable[[Iterable[str]], list[str]]
 
@@ -81,3 +82,17 @@ def select_protocol(members: Mapping[str, Sequence[str]], orders: HashOrders = J
     counts = Counter(chosen)
     votes = {name: counts[name] for name in orders.vote_order(chosen)}
     return Vote(candidates, votes, max(votes, key=lambda name: votes[name], default=None))
+
+
+def vote_rows(protocols: Mapping[str, Sequence[str]], orders: HashOrders = JAVA) -> list[Row]:
+    """Return one row of `VOTE_COLUMNS` for each protocol; arguments as of `select_protocol`."""
+    vote = select_protocol(protocols, orders)
+    return [
+        {
+            "protocol": name,
+            "candidate": name in vote.candidates,
+            "votes": vote.votes.get(name, 0),
+            "selected": name == vote.selected,
+        }
+        for name in dict.fromkeys(name for names in protocols.values() for name in names)
+    ]

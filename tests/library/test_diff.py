@@ -26,10 +26,12 @@ def test_rows_are_those_of_the_command(name: str, recording: Callable[[str], Pat
         with ol.open(log) as copy:
             since = copy.diff(since_offset=FROM_OFFSET, why=True)
             assert as_told(since) == told(log, "--from-offset", FROM_OFFSET, "--why")
+            groups = copy.diff(since_offset=FROM_OFFSET, table="groups")
+            assert as_told(groups) == told(log, "--from-offset", FROM_OFFSET, "--table", "groups")
 
 
 def test_two_copies_are_compared(recording: Callable[[str], Path]) -> None:
-    one, other = (log_directories(recording(name))[0] for name in ("kafka-4.3-mixed", "kafka-4.3-actions"))
+    one, other = (log_directories(recording(name))[0] for name in ("kafka-4.3-mixed", "kafka-4.4-mixed"))
     with ol.open(one) as before, ol.open(other) as after:
         differences = before.diff(after)
         assert as_told(differences) == told(one, other)

@@ -1,10 +1,10 @@
-"""Members and topics as options name them: ``m1:t+u,m2:t`` and ``t=12``."""
+"""Members and topics as short texts name them: ``m1:t+u,m2:t`` and ``t=12``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import click
+from offsets_log.errors import AskedError
 
 
 def parsed_members(values: Iterable[str], example: str = "invoices+orders") -> dict[str, tuple[str, ...]]:
@@ -14,15 +14,15 @@ def parsed_members(values: Iterable[str], example: str = "invoices+orders") -> d
         example: of such a text.
 
     Raises:
-        click.UsageError: a text has another form, or a member is named twice.
+        AskedError: a text has another form, or a member is named twice.
     """
     found: dict[str, tuple[str, ...]] = {}
     for part in _parts(values):
         member_id, colon, names = part.rpartition(":")
         if not colon or not member_id:
-            raise click.UsageError(f"{part!r} is not MEMBER:NAME+NAME, such as m1:{example}")
+            raise AskedError(f"{part!r} is not MEMBER:NAME+NAME, such as m1:{example}")
         if member_id in found:
-            raise click.UsageError(f"the member {member_id!r} is named twice")
+            raise AskedError(f"the member {member_id!r} is named twice")
         found[member_id] = tuple(name for name in names.split("+") if name)
     return found
 
@@ -31,13 +31,13 @@ def parsed_topics(values: Iterable[str]) -> dict[str, int]:
     """Return topic → number of partitions.
 
     Raises:
-        click.UsageError: a text has another form.
+        AskedError: a text has another form.
     """
     found: dict[str, int] = {}
     for part in _parts(values):
         topic, equals, number = part.rpartition("=")
         if not equals or not topic or not number.isdecimal() or len(number) > 9:
-            raise click.UsageError(f"{part!r} is not TOPIC=PARTITIONS, such as invoices=12")
+            raise AskedError(f"{part!r} is not TOPIC=PARTITIONS, such as invoices=12")
         found[topic] = int(number)
     return found
 
