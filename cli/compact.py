@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
@@ -23,13 +22,7 @@ from cli.options import (
     reading_options,
 )
 from offsets_log.actions.follow_asked import FollowAsked
-from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.session.scope import BrokerOptions
-from offsets_log.words import counted
-
-if TYPE_CHECKING:
-    pass
-
 
 NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
 """Columns that a table for people leaves out."""
@@ -166,26 +159,13 @@ def _follows(
 
 def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) -> None:
     """Write the rows of ``--table share-offsets``."""
+    from cli.answers import write_answer
     from cli.session import open_session
-    from cli.share_offsets import write_columns
-    from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
-    from offsets_log.session.share_offsets import say_of_orphans, share_offsets_of
+    from offsets_log.questions.share_offsets import ShareOffsets
 
     if reading.is_bounded:
         raise click.UsageError(
             "--table share-offsets shows the state at the copy's end: leave out --until-offset and --until-time"
         )
     with open_session(reading, output) as session:
-        logs = lag_logs(session, lag.lag)
-        found = share_offsets_of(session, logs)
-        if found is None:
-            session.account.say(
-                "no __share_group_state lies beside these partitions: give the broker's whole data directory"
-            )
-        rows = [] if found is None else found.rows()
-        write_columns(session, output, rows, SHARE_OFFSET_COLUMNS)
-        say_of_lag(session, logs)
-        say_of_orphans(session, rows)
-        groups = len({row["group"] for row in rows})
-        told = f"{counted(len(rows), 'share offset')} of {counted(groups, 'group')}"
-        session.account.finish(told, found=None if found is None else len(rows))
+        write_answer(session, output, ShareOffsets(session, lag.lag))

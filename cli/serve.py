@@ -102,26 +102,15 @@ def command(reading: ReadOptions, profile: str | None, topic_ids: str | None, se
     """
     from cli.session import open_session
     from offsets_log.log_format.partition_log import OUTCOMES
-    from offsets_log.session.inputs import read_topic_ids
-    from offsets_log.session.rules import Rules
 
     _check_usage(reading, serving)
     if serving.at:
         reading = replace(reading, until_time=serving.at[0])
     with open_session(reading, needs={"committed_offset", OUTCOMES}) as session:
         from cli.serve_lines import run
-        from offsets_log.replay.expiry import ERAS
-        from offsets_log.session.moments import Moments
+        from offsets_log.actions.serve import moments_of
 
-        rules = Rules(session, profile)
-        expiry = None if serving.now is None else (serving.now, ERAS[rules.name].retention(serving.retention))
-        for words in session.inputs.iter_starts():
-            session.account.say_once(words)
-        moments = Moments(session, rules.name, read_topic_ids(topic_ids), serving.end_offsets, expiry)
-        if (doubt := rules.doubt(is_loaded=False)) is not None:
-            session.account.is_wrong = True
-            session.account.say(doubt)
-        run(moments, serving)
+        run(moments_of(session, serving, profile, topic_ids), serving)
 
 
 def _check_usage(reading: ReadOptions, serving: ServeAsked) -> None:

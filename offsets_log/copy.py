@@ -200,6 +200,18 @@ class Copy:
 
         return answered(self.tables, query)
 
+    def share_offsets(self, *, group: Names = None, topic: Names = None, lag: bool | None = None) -> Table:
+        """Return where share groups are in their topics, as the copy of ``__share_group_state`` has it at its end.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            topic: only these topics.
+            lag: whether there are ends of partitions; None where the copy has the logs for it.
+        """
+        from offsets_log.questions.share_offsets import ShareOffsets
+
+        return self._table(lambda session: ShareOffsets(session, lag), group=group, topic=topic)
+
     def expire(self, *, group: Names = None, topic: Names = None, **asked: Any) -> Table:
         """Return when expiry would remove each offset and group, and by which rule.
 

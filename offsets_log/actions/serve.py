@@ -16,18 +16,22 @@ from offsets_log.asked_time import OfLog
 from offsets_log.cluster.server import Server
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
+from offsets_log.replay.expiry import ERAS
 from offsets_log.replay.group import SHARE
 from offsets_log.serving.answers import respond
 from offsets_log.serving.state import Served
 from offsets_log.serving.topics import UNKNOWN
 from offsets_log.session.account import Account
+from offsets_log.session.inputs import read_topic_ids
 from offsets_log.session.moments import Moments, shown_moment
+from offsets_log.session.rules import Rules
 from offsets_log.session.stops import of_unread
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.columnar.scan.time_bound import Stop
     from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.session.session import Session
 
 Answer = TypeVar("Answer")
 
@@ -48,6 +52,27 @@ class _Listener:
     server: Server
     at: int | None
     address: str = ""
+
+
+def moments_of(session: Session, asked: ServeAsked, profile: str | None, topic_ids: str | None) -> Moments:
+    """Return the states of a session that may be served.
+
+    Args:
+        profile: whose rules to follow; None for what the files show.
+        topic_ids: a file with a JSON object of topic ids and names; None for no more than the files tell.
+
+    Raises:
+        OffsetsLogError: something cannot be read.
+    """
+    rules = Rules(session, profile)
+    expiry = None if asked.now is None else (asked.now, ERAS[rules.name].retention(asked.retention))
+    for words in session.inputs.iter_starts():
+        session.account.say_once(words)
+    moments = Moments(session, rules.name, read_topic_ids(topic_ids), asked.end_offsets, expiry)
+    if (doubt := rules.doubt(is_loaded=False)) is not None:
+        session.account.is_wrong = True
+        session.account.say(doubt)
+    return moments
 
 
 class Serving:

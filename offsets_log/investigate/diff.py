@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from offsets_log.investigate.removal import Removal
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
-from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, members_count
+from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, MEMBERS_COUNT, members_count
 from offsets_log.rows.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
@@ -162,7 +162,6 @@ def why_columns(change: Change, removal: Removal | None, after: CoordinatorState
 
 # ------------------------------------------------------------------------------------ groups and members
 
-MEMBERS = Column("members", "int", "how many members the group has")
 GROUP_FACTS = ("type", "state", "protocol_type", "protocol", "leader", "generation", "group_epoch", "assignment_epoch")
 MEMBER_FACTS = ("client_id", "host", "member_epoch", "subscribed_topics", "subscribed_regex", "assignment")
 
@@ -181,7 +180,7 @@ CHANGED = Column("change", "string", "new, deleted or changed; columns of a side
 GROUPS_DIFF_COLUMNS = (
     GROUP_COLUMN,
     CHANGED,
-    *_both_sides((*GROUP_COLUMNS, MEMBERS), (*GROUP_FACTS, MEMBERS.name)),
+    *_both_sides((*GROUP_COLUMNS, MEMBERS_COUNT), (*GROUP_FACTS, MEMBERS_COUNT.name)),
     OFFSETS_PARTITION_COLUMN,
 )
 MEMBERS_DIFF_COLUMNS = (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from offsets_log.checking.findings import CHECK_COLUMNS
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.checking.report import report
+from offsets_log.questions.question import FewRows
 from offsets_log.replay.releases import Release, known_releases, release_named
 from offsets_log.restore.doubts import of_hanging
 from offsets_log.rows.tables import Column, Row, partition_name
@@ -19,8 +20,6 @@ from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from offsets_log.checking.report import Report
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.partial import OffsetAndMetadata
@@ -54,7 +53,7 @@ class CheckAsked:
     lag: bool | None = None
 
 
-class Check:
+class Check(FewRows):
     """The question, as `questions.question.Question`: loads of each partition, then what was found.
 
     Attributes:
@@ -100,12 +99,6 @@ class Check:
     def rows(self) -> list[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""
         return [*self.found.loads, *self.found.findings]
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
-        from offsets_log.columnar.materialize.arrow import table_of_rows
-
-        yield table_of_rows(self.rows(), self.columns)
 
     def tell(self) -> None:
         """Remark what is to be known of the answer."""

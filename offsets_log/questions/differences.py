@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
@@ -54,10 +54,15 @@ class Differences(FewRows):
 
     def __init__(self, comparison: Comparison, asked: DiffAsked) -> None:
         self._comparison, self._asked = comparison, asked
-        of_offsets = (*d.DIFF_COLUMNS, *(d.WHY_COLUMNS if asked.why else ()))
-        self.columns: tuple[Column, ...] = of_offsets if asked.table == OFFSETS else OF_GROUPS[asked.table][1]
         self._unchanged = self._found = 0
         self._words = ""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Columns of all rows."""
+        if self._asked.table != OFFSETS:
+            return OF_GROUPS[self._asked.table][1]
+        return *d.DIFF_COLUMNS, *(d.WHY_COLUMNS if self._asked.why else ())
 
     def rows(self) -> Iterable[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""

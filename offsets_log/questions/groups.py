@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, with_lags
 from offsets_log.errors import InputError
 from offsets_log.investigate import groups as g
+from offsets_log.questions.question import FewRows
 from offsets_log.replay.group import SHARE
 from offsets_log.rows.lost import End, lost_until, of_group
 from offsets_log.rows.tables import Column, Row
@@ -21,8 +22,6 @@ from offsets_log.session.rules import Rules
 from offsets_log.words import DAY_MS, counted, given_time, shown_duration, shown_time
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from offsets_log.session.session import Session
 
 OLD_MS = DAY_MS
@@ -59,7 +58,7 @@ class GroupsAsked:
         return frozenset() if self.stale_ms is None else g.NEEDED_FOR_DELETION
 
 
-class Groups:
+class Groups(FewRows):
     """The question, as `questions.question.Question`; rows are sorted by group."""
 
     def __init__(self, session: Session, asked: GroupsAsked) -> None:
@@ -89,12 +88,6 @@ class Groups:
             lost = lost_until(self._ends, self._session.account.lost, self._session.account.damages)
             found = [row | {DOUBTFUL.name: of_group(lost[row["offsets_partition"]])} for row in found]
         return found
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
-        from offsets_log.columnar.materialize.arrow import table_of_rows
-
-        yield table_of_rows(list(self.rows()), self.columns)
 
     def commands(self) -> Iterator[str]:
         """Yield as few command lines as delete the groups that can be deleted, if these are asked for."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from offsets_log.data_directory.card import CARD_COLUMNS, card_rows, given_in_words
 from offsets_log.errors import Damage
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
+from offsets_log.questions.question import FewRows
 from offsets_log.rows.survey import INFO_COLUMNS, Survey, written_by_later
 from offsets_log.rows.tables import Column, Row, without_missing_columns
 from offsets_log.session.decide import outcomes_of
@@ -17,8 +18,6 @@ from offsets_log.session.rules import Rules
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from offsets_log.data_directory.decisions import Outcomes
     from offsets_log.log_format.completeness import Missing
     from offsets_log.log_format.partition_log import PartitionLog
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from offsets_log.session.session import Session
 
 
-class Info:
+class Info(FewRows):
     """The question about partitions, as `questions.question.Question`.
 
     Args:
@@ -57,12 +56,6 @@ class Info:
         """Of each partition, as of `Holdings`."""
         return [hidden for _, hidden in self._surveyed]
 
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
-        from offsets_log.columnar.materialize.arrow import table_of_rows
-
-        yield table_of_rows(self.rows(), self.columns)
-
     def tell(self) -> None:
         """Remark what is to be known of the answer."""
         session, rows, counted_in = self._session, self.rows(), "records"
@@ -77,7 +70,7 @@ class Info:
         )
 
 
-class Cards:
+class Cards(FewRows):
     """The question about data directories, as `questions.question.Question`.
 
     Attributes:
@@ -99,12 +92,6 @@ class Cards:
     def rows(self) -> list[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""
         return self._found
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
-        from offsets_log.columnar.materialize.arrow import table_of_rows
-
-        yield table_of_rows(self.rows(), self.columns)
 
     def tell(self) -> None:
         """Remark what is to be known of the answer."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from offsets_log.questions.question import FewRows
 from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column, Row, partition_name
 from offsets_log.session.rules import Rules
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from offsets_log.session.session import Session
 
 PROBLEM_COLUMNS = (
@@ -25,7 +24,7 @@ PROBLEM_COLUMNS = (
 _NOWHERE: Row = {column.name: None for column in PROBLEM_COLUMNS}
 
 
-class Problems:
+class Problems(FewRows):
     """The question, as `questions.question.Question`; the whole copy is read for it.
 
     Args:
@@ -69,12 +68,6 @@ class Problems:
                     "problem": state.failure.in_words(self._rules.name, partition_name(log.offsets_partition)),
                 }
         yield from (_NOWHERE | {"kind": "start", "problem": words} for words in inputs.iter_starts())
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
-        from offsets_log.columnar.materialize.arrow import table_of_rows
-
-        yield table_of_rows(list(self.rows()), self.columns)
 
     def tell(self) -> None:
         """Remark how many there are."""

@@ -35,7 +35,10 @@ class Question(Protocol):
 class FewRows:
     """A question whose rows are few enough to be made one by one; its tables are made of them."""
 
-    columns: Sequence[Column]
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Columns of all rows."""
+        raise NotImplementedError
 
     def rows(self) -> Iterable[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""

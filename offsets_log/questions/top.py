@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.investigate.writers import Writers
-    from offsets_log.rows.tables import Row
+    from offsets_log.rows.tables import Column, Row
     from offsets_log.session.session import Session
 
 
@@ -47,12 +47,16 @@ class Top(FewRows):
 
     def __init__(self, session: Session, asked: TopAsked) -> None:
         self._session, self._asked = session, asked
-        self.columns = (*WRITER_COLUMNS[asked.per], *COUNT_COLUMNS)
         self._names = session.inputs.topic_ids | read_topic_ids(asked.topic_ids)
         self._tells_bytes = "bytes" not in session.inputs.missing_columns
         self._remains = Remains()
         self._total: Counter[str] = Counter()
         self._shown = self._found = 0
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Columns of all rows."""
+        return *WRITER_COLUMNS[self._asked.per], *COUNT_COLUMNS
 
     def rows(self) -> Iterable[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""

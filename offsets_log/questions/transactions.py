@@ -8,21 +8,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS, transaction_rows, with_ages
+from offsets_log.questions.question import FewRows
 from offsets_log.rows.tables import Column, Row
 from offsets_log.session.decide import outcomes_of
 from offsets_log.session.rules import Rules
 from offsets_log.words import counted, shown_span
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from offsets_log.session.session import Session
 
 NEEDS = frozenset({"is_transactional"})
 """Columns without which nothing can be answered."""
 
 
-class Transactions:
+class Transactions(FewRows):
     """The question, as `questions.question.Question`: a row for each transaction and offsets partition, oldest first.
 
     Filters choose transactions with such an offset; a row tells of the whole transaction.
@@ -43,12 +42,6 @@ class Transactions:
     def rows(self) -> list[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""
         return self._found
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
-        from offsets_log.columnar.materialize.arrow import table_of_rows
-
-        yield table_of_rows(self.rows(), self.columns)
 
     def commands(self) -> Iterator[str]:
         """Yield the command lines that end those that hang."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-# XX
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

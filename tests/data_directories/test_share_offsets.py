@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import offsets_log as ol
 from cli.main import main
 from offsets_log.data_directory.share_groups import SharePartition
 from offsets_log.data_directory.share_offsets import (
@@ -28,6 +29,7 @@ from offsets_log.restore import share_groups
 from tests.conftest import BulkFrom
 from tests.data_directories.copies import Recorded, data_directories, dumps
 from tests.data_directories.test_decisions import rows, run
+from tests.library.answers import as_told
 
 WORDS = re.compile(r"^(\S+)\s+(\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*$", re.MULTILINE)
 STATES = ("__transaction_state", "__share_group_state")
@@ -51,6 +53,8 @@ def test_share_offsets_and_their_lag_are_those_that_the_broker_describes(name: s
     assert {row["status"] for row in found} == {"initialized"}
     for row in found:
         assert row["acknowledged"] + row["archived"] == row["delivery_complete_count"]
+    with ol.open(copy) as opened:
+        assert as_told(opened.share_offsets()) == found
     document = json.loads(run("rebuild", copy, "-o", "json").stdout)
     assert document["share_offsets"] == found
     without = rows("compact", copy, "--table", "share-offsets", "--no-lag", "-g", "s-all")

@@ -11,12 +11,14 @@ import pytest
 import offsets_log as ol
 from tests.cli.runs import run
 from tests.conftest import DISTINCT, log_directories
-from tests.library.test_offsets import as_told
+from tests.library.answers import Row, as_told
 
 FROM_OFFSET = 5
+LISTS = [f"{side}_{name}" for name in ("subscribed_topics", "assignment") for side in ("from", "to")]
+"""Columns that are JSON in a table: two states' lists stand beside each other."""
 
 
-def told(*arguments: object) -> list[dict[str, object]]:
+def told(*arguments: object) -> list[Row]:
     return [json.loads(line) for line in run("diff", *arguments, "-o", "jsonl").stdout.split("\n") if line]
 
 
@@ -28,6 +30,9 @@ def test_rows_are_those_of_the_command(name: str, recording: Callable[[str], Pat
             assert as_told(since) == told(log, "--from-offset", FROM_OFFSET, "--why")
             groups = copy.diff(since_offset=FROM_OFFSET, table="groups")
             assert as_told(groups) == told(log, "--from-offset", FROM_OFFSET, "--table", "groups")
+            members = copy.diff(since_offset=FROM_OFFSET, table="members")
+            shapes = dict.fromkeys(LISTS, json.loads)
+            assert as_told(members, **shapes) == told(log, "--from-offset", FROM_OFFSET, "--table", "members")
 
 
 def test_two_copies_are_compared(recording: Callable[[str], Path]) -> None:

@@ -13,7 +13,7 @@ import offsets_log as ol
 from offsets_log.investigate.writers import WRITER_COLUMNS
 from tests.cli.runs import run
 from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories
-from tests.library.test_offsets import as_told
+from tests.library.answers import as_told
 
 NOW_MS = 1_800_000_000_000
 
