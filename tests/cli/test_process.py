@@ -35,7 +35,7 @@ def test_help_imports_nothing_heavy() -> None:
     light = (
         "actions", "actions.follow_asked", "actions.rescue_asked", "actions.serve_asked", "actions.translate_asked",
         "asked_time", "kafka_releases", "questions", "questions.since", "release_names", "session", "session.decide",
-        "session.lag", "session.scope", "words",
+        "session.scope", "words",
     )  # fmt: skip
     assert done.stdout.endswith(f"[] {[f'offsets_log.{name}' for name in light]}\n")
 
