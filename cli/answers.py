@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from cli.output import chosen_format, destination, write_rows
+from cli.output import TEXT_FORMATS, chosen_format, destination, text_around, write_rows
+from offsets_log.questions.question import Lines
 from offsets_log.rows.tables import raw_names
 
 if TYPE_CHECKING:
+    from pyarrow import ChunkedArray
+
     from cli.options import Output
     from offsets_log.questions.question import Question
     from offsets_log.session.session import Session
@@ -44,6 +47,10 @@ def write_answer(
         first = next(tables)
         with destination(output, session.inputs.files) as stream:
             write_tables(stream, first.schema, chain([first], tables), format_name)
+    elif isinstance(question, Lines):
+        names = [column.name for column in question.columns]
+        shown = [name for name in names if format_name != "table" or name not in not_in_tables]
+        write_many(session, output, question, shown, format_name)
     else:
         rows = list(question.rows())
         names = [column.name for column in question.columns]
@@ -55,6 +62,40 @@ def write_answer(
             if format_name == "table":
                 stream.writelines(line.encode() + b"\n" for line in below())
     question.tell()
+
+
+def write_many(session: Session, output: Output, question: Lines, names: list[str], format_name: str) -> None:
+    """Write rows that may be many, as text or as a table for people; nothing is written before the first is there."""
+    files = session.inputs.files
+    if format_name in TEXT_FORMATS:
+        form = TEXT_FORMATS[format_name](names)
+        pieces = question.lines(form.line)
+        first = next(pieces, b"")
+        with destination(output, files) as stream, text_around(stream, form) as write:
+            write(first)
+            for piece in pieces:
+                write(piece)
+    elif question.is_bulk:
+        from cli.text_table import TextTable
+
+        with TextTable(names) as text:
+            for table in question.tables():
+                text.add_columns([values_of(table[name]) for name in names])
+            with destination(output, files) as stream:
+                text.write(stream)
+    else:
+        rows = iter(question.rows())
+        begun = [*islice(rows, 1)]
+        with destination(output, files) as stream:
+            write_rows(stream, chain(begun, rows), names, format_name)
+
+
+def values_of(column: ChunkedArray) -> list[object]:
+    """Return the values of a column; those of a dictionary are looked up at once, not one by one."""
+    import pyarrow as pa
+
+    values: list[object] = (column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column).to_pylist()
+    return values
 
 
 def write_table(output: Output, table: Table) -> None:

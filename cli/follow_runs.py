@@ -39,7 +39,7 @@ def follow_history(
     output: Output,
     follow: FollowAsked,
     profile: str | None,
-    shows_key: Callable[[Session], ShowsKey] | None,
+    shows_key: Callable[[Session], ShowsKey | None],
     *,
     topic_ids: str | None,
     only_rewinds: bool,

@@ -11,15 +11,14 @@ import pyarrow.parquet as pq
 
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import table_of_rows
+from offsets_log.questions.records import Records
 from offsets_log.rows.tables import Column, Row, partition_name
-from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from cli.options import Output
-    from offsets_log.events import LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.session.session import Session
 
@@ -33,13 +32,23 @@ EVENT_TEXTS = ("metadata", "key", "value", "error")
 
 def write_tables(stream: IO[bytes], schema: pa.Schema, tables: Iterable[pa.Table], format_name: str) -> None:
     """Write tables one after another, as a Parquet file or a stream of Arrow's IPC format."""
-    with (
-        pq.ParquetWriter(stream, schema, compression=COMPRESSION)
-        if format_name == "parquet"
-        else pa.ipc.new_stream(stream, schema)
-    ) as writer:
+    with _table_writer(stream, schema) if format_name == "parquet" else pa.ipc.new_stream(stream, schema) as writer:
         for table in tables:
             writer.write_table(table)
+
+
+def _table_writer(stream: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
+    """Open a writer with a row group for each table: large numbers are stored as differences, most else once."""
+    rising = [field.name for field in schema if field.type == pa.int64()]
+    return pq.ParquetWriter(
+        stream,
+        schema,
+        compression=COMPRESSION,
+        compression_level=EVENT_COMPRESSION_LEVEL,
+        use_dictionary=[field.name for field in schema if field.name not in (*rising, *EVENT_TEXTS)],
+        column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
+        data_page_size=EVENT_PAGE_BYTES,
+    )
 
 
 def write_table_of(session: Session, output: Output, rows: list[Row], columns: Sequence[Column]) -> None:
@@ -48,48 +57,20 @@ def write_table_of(session: Session, output: Output, rows: list[Row], columns: S
         pq.write_table(table_of_rows(rows, columns), stream, compression=COMPRESSION)
 
 
-def write_history(session: Session, output: Output, tables: Iterable[pa.Table], schema: pa.Schema) -> None:
-    """Write tables of `investigate.history_tables` as one file, with a row group for each."""
-    rising = [field.name for field in schema if field.type == pa.int64()]
-    with (
-        destination(output, session.inputs.files) as stream,
-        pq.ParquetWriter(
-            stream,
-            schema,
-            compression=COMPRESSION,
-            compression_level=EVENT_COMPRESSION_LEVEL,
-            use_dictionary=[field.name for field in schema if field.name not in (*rising, "metadata")],
-            column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
-            data_page_size=EVENT_PAGE_BYTES,
-        ) as writer,
-    ):
-        for table in tables:
-            writer.write_table(table)
-
-
 # ------------------------------------------------------------------------------------------------ events
 
 
-def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> None:
-    """Write every record as a row of `columnar.events.rows.EVENT_COLUMNS`, in a new directory of files.
+def write_events(session: Session, to: str) -> None:
+    """Write the answer of `questions.records` in a new directory of files, made side by side.
 
     Each file holds records of one offsets partition in log order; the files' names are in that order too.
-
-    Args:
-        watch: yields the events of a partition that are shown, and reports damage.
     """
-    from offsets_log.columnar.events.export import Destination
-    from offsets_log.columnar.events.tables import TableChunk
-
     with session.new_directory(to) as directory:
         files = _EventFiles(directory)
-        records = (
-            session.engine.export_in_bulk(Destination(files.write), is_filtered=True, chunk=TableChunk)
-            if session.engine.is_bulk_for("events.kernels.fill")
-            else _export(session, files, watch)
-        )
+        question = Records(session)
+        question.write_parts(files.write)
         files.finish()
-    session.account.finish(f"{counted(records, 'record')}, {session.inputs.partitions_read}", found=records)
+    question.tell()
 
 
 class _EventFiles:
@@ -139,15 +120,3 @@ def _parquet_writer(sink: pa.NativeFile) -> pq.ParquetWriter:
         column_encoding=dict.fromkeys(RISING, "DELTA_BINARY_PACKED"),
         data_page_size=EVENT_PAGE_BYTES,
     )
-
-
-def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> int:
-    from offsets_log.columnar.events.rows import event_row
-    from offsets_log.columnar.events.tables import iter_event_tables
-    from offsets_log.events import Event
-
-    records = 0
-    for number, log in enumerate(session.inputs.logs):
-        rows = (event_row(event) for event in watch(log) if isinstance(event, Event))
-        records += files.write(log, number, iter_event_tables(rows))
-    return records

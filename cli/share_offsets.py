@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsets_log.words import counted
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from cli.options import Output
     from offsets_log.rows.tables import Column, Row
@@ -25,31 +23,3 @@ def write_columns(session: Session, output: Output, rows: list[Row], columns: Se
         return
     with destination(output, session.inputs.files) as stream:
         write_rows(stream, rows, [column.name for column in columns], chosen_format(output))
-
-
-def write_history(session: Session, output: Output, shows: Callable[[str, str, int], bool], only_rewinds: bool) -> None:
-    """Write the records about the groups in the share coordinator's log, by group, topic, partition and offset."""
-    from offsets_log.data_directory.share_groups import ShareStates
-    from offsets_log.data_directory.share_history import REWOUND, SHARE_HISTORY_COLUMNS, iter_share_history
-    from offsets_log.disk.reader import open_partitions
-    from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
-
-    inputs, states = session.inputs, ShareStates()
-    if not inputs.has_or_lacks(SHARE_GROUP_STATE):
-        session.account.say(
-            "no __share_group_state lies beside these partitions: give the broker's whole data directory"
-        )
-    with open_partitions(inputs.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
-        found = iter_share_history(logs, states, inputs.topic_ids, shows)
-        rows = [row for row in found if not only_rewinds or row["change"] == REWOUND]
-    missing = (*inputs.copied_logs.short(SHARE_GROUP_STATE), *inputs.lacking(SHARE_GROUP_STATE))
-    for damage in (*states.damages, *missing):
-        session.account.on_damage(damage)
-    rows.sort(key=lambda row: (row["group"], row["topic"] or "", row["partition"], row["record_offset"]))
-    write_columns(session, output, rows, SHARE_HISTORY_COLUMNS)
-    keys = {(row["group"], row["topic_id"], row["partition"]) for row in rows}
-    session.account.finish(
-        f"{counted(len(rows), 'record')} of {counted(len(keys), 'share offset')} of "
-        f"{counted(len({row['group'] for row in rows}), 'group')}",
-        found=len(rows),
-    )

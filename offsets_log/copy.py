@@ -79,6 +79,75 @@ class Copy:
         question = OffsetsAsked(doubtful=True, **asked)
         return self._table(lambda session: Offsets(session, question), needs=NEEDS, group=group, topic=topic)
 
+    def history(
+        self, group: Names = None, *, topic: Names = None, from_time: Moment | None = None, **asked: Any
+    ) -> Table:
+        """Return every commit in order, what was served after each, and who held the partition then.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            topic: only these topics.
+            from_time: only rows of that time and later.
+            asked: more, as of `questions.history.HistoryAsked`.
+
+        Raises:
+            ValueError: ``from_time`` is no time.
+        """
+        from offsets_log.questions.history import NEEDS, HistoryAsked, OffsetHistory
+
+        question = HistoryAsked(from_time=None if from_time is None else moment_ms(from_time), **asked)
+        return self._table(lambda session: OffsetHistory(session, question), needs=NEEDS, group=group, topic=topic)
+
+    def share_history(
+        self,
+        group: Names = None,
+        *,
+        topic: Names = None,
+        topic_partition: Iterable[int] = (),
+        rewinds: bool = False,
+    ) -> Table:
+        """Return the records about share groups in ``__share_group_state``, and where each group stood after them.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            topic: only these topics.
+            topic_partition: only these partitions of them.
+            rewinds: only records by which a start offset went back.
+        """
+        from offsets_log.questions.share_history import ShareHistory
+
+        partitions = frozenset(topic_partition)
+        return self._table(lambda session: ShareHistory(session, partitions, rewinds=rewinds), group=group, topic=topic)
+
+    def records(self, columns: Iterable[str] | None = None, *, group: Names = None, topic: Names = None) -> Table:
+        """Return every record in log order, decoded; batches of it are read while they are asked for.
+
+        Args:
+            columns: names of those that are wanted, in this order; None for all.
+            group: only records of these groups; markers of transactions belong to none.
+            topic: only offsets of these topics.
+        """
+        from offsets_log.questions.records import NEEDS, Records
+
+        names = None if columns is None else tuple(columns)
+        wanted = None if names is None else {*names, *(f"{name}_ms" for name in names)}
+        return self._table(
+            lambda session: Records(session, wanted), needs=NEEDS, group=group, topic=topic, columns=names
+        )
+
+    def raw_records(self, columns: Iterable[str] | None = None) -> Table:
+        """Return every record in log order as Kafka's clients see it, with raw keys and values.
+
+        Batches of it are read while they are asked for. The columns have the names of Spark's Kafka source.
+
+        Args:
+            columns: names of those that are wanted, in this order; None for all.
+        """
+        from offsets_log.questions.raw_records import RawRecords
+        from offsets_log.questions.records import NEEDS
+
+        return self._table(RawRecords, needs=NEEDS, columns=columns)
+
     def check(self, *, group: Names = None, topic: Names = None, **asked: Any) -> Table:
         """Return whether each partition would load on releases of Kafka, and what else is wrong with it.
 
@@ -187,6 +256,8 @@ class Copy:
             "transactions": self.transactions,
             "partitions": self.info,
             "checks": self.check,
+            "history": self.history,
+            "records": self.records,
             "problems": lambda: self.problems,
         }
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from offsets_log.columnar.materialize.arrow import schema_of
+from offsets_log.columnar.materialize.arrow import MOST_MS, schema_of
 from offsets_log.disk.writer import atomic_output
+from offsets_log.questions.question import Typed
 from offsets_log.rows.tables import TIME_SUFFIXES, Row
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from offsets_log.questions.question import Question
 
 MOMENT = pa.timestamp("ms", "UTC")
-MOST_MS = (1 << 63) // 1000 - 1
-"""Milliseconds that microseconds in 64 bits hold, before and after 1970: many programs have no others."""
 NO_TIME = -1
 COMPRESSION = "zstd"
 
@@ -90,24 +89,29 @@ class Table:
     def _tables(self, asked: Asked) -> Iterator[pa.Table]:
         """Yield the tables of an answer, at least one, and note at the end what is to be known of it."""
         schema: pa.Schema | None = None
+        self._check(asked.question)
         for found in asked.question.tables():
             table = self._shown(found)
             if schema is None:
                 schema = table.schema
             yield table.select(schema.names).cast(schema)
         if schema is None:
-            yield self._shown(schema_of(asked.question.columns).empty_table())
+            yield self._shown(_nothing(asked.question))
         asked.question.tell()
         self._is_read = True
 
     def _shown(self, table: pa.Table) -> pa.Table:
         """Return a table with moments beside milliseconds, and only the columns that are wanted."""
         shown = self._with_more(table)
+        return shown if self._columns is None else shown.select(list(self._columns))
+
+    def _check(self, question: Question) -> None:
+        """Refuse to read what has no column that is wanted. Raises KeyError: names those that there are."""
         if self._columns is None:
-            return shown
-        if unknown := [name for name in self._columns if name not in shown.schema.names]:
-            raise KeyError(f"there is no column {unknown[0]!r}; there are {', '.join(shown.schema.names)}")
-        return shown.select(list(self._columns))
+            return
+        known = self._with_more(schema_of(question.columns).empty_table()).schema.names
+        if unknown := [name for name in self._columns if name not in known and not name.endswith("_base64")]:
+            raise KeyError(f"there is no column {unknown[0]!r}; there are {', '.join(known)}")
 
     def select(self, names: Sequence[str]) -> Table:
         """Return the same table with only these columns, in this order."""
@@ -116,17 +120,25 @@ class Table:
     @property
     def declared(self) -> pa.Schema:
         """The columns of all rows; nothing is read for them but what is opened. Raises OffsetsLogError."""
-        return self._shown(schema_of(self._ask().question.columns).empty_table()).schema
+        return self._shown(_nothing(self._ask().question)).schema
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as a table of pyarrow. Raises OffsetsLogError."""
         return self.reader().read_all()
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return all rows as a data frame with Arrow's types: no number becomes a float because another is null."""
+        """Return all rows as a data frame with Arrow's types: no number becomes a float because another is null.
+
+        Texts are texts there, for of Arrow's dictionaries pandas neither sorts nor searches the values.
+        """
         import pandas as pd
 
-        return self.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+        table = self.to_arrow()
+        plain = [
+            pa.field(field.name, field.type.value_type) if pa.types.is_dictionary(field.type) else field
+            for field in table.schema
+        ]
+        return table.cast(pa.schema(plain)).to_pandas(types_mapper=pd.ArrowDtype)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write all rows into a file, which appears whole or not at all. Raises OffsetsLogError."""
@@ -176,6 +188,12 @@ class Table:
         """Show the rows in notebooks, and what is to be known of them."""
         frame = self.to_pandas()
         return str(frame._repr_html_()) + "".join(f"<p>{html.escape(words)}</p>" for words in self.notes)
+
+
+def _nothing(question: Question) -> pa.Table:
+    """Return a table of a question's columns without rows."""
+    schema = question.schema if isinstance(question, Typed) else schema_of(question.columns)
+    return schema.empty_table()
 
 
 def with_moments(table: pa.Table) -> pa.Table:

@@ -119,7 +119,7 @@ def follow_history(
     session: Session,
     follow: FollowAsked,
     profile: str | None,
-    shows_key: Callable[[Session], ShowsKey] | None,
+    shows_key: Callable[[Session], ShowsKey | None],
     *,
     topic_ids: str | None,
     only_rewinds: bool,
@@ -127,14 +127,14 @@ def follow_history(
     """Follow commits.
 
     Args:
-        shows_key: makes what tells whether a group, topic and partition is shown; None for all.
+        shows_key: makes what tells whether a group, topic and partition is shown; it is None for all.
         topic_ids: a file with a JSON object of topic ids and names; None for no more than the files tell.
     """
     rules = Rules(session, profile)
     asked = CommitsAsked(
         profile=rules.profile,
         shows_group=session.inputs.shows_group,
-        shows_key=None if shows_key is None else shows_key(session),
+        shows_key=shows_key(session),
         topic_ids=(read_topic_ids(topic_ids), session.inputs.topic_ids),
         only_rewinds=only_rewinds,
         rules=follow.rules,

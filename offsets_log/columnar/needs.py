@@ -44,6 +44,7 @@ WITH = {
         "history.lines.find_odd",
     ),
     "scan.batch_rows._note": (),
+    "shuffle.records.copy_records": (),
     "texts.kernels.read_batches": (),
 }
 """The largest kernel of a question → those that go with it on nearly every large log; others are rarer, or small."""
@@ -58,6 +59,7 @@ SECONDS = {
     "folds.overview.scan": 12.0,
     "folds.tally.scan": 13.0,
     "history.kernels.scan": 15.0,
+    "shuffle.records.copy_records": 4.0,
     "sinks.kernels.write_lines": 4.0,
     "texts.kernels.read_batches": 6.0,
 }

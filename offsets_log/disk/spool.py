@@ -7,7 +7,7 @@ import mmap
 import tempfile
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -108,10 +108,9 @@ class Spool:
         for piece in pieces:
             part.add(piece)
 
-    def release(self, number: int, write: Callable[[bytes | memoryview], object]) -> None:
-        """Write a part out, piece by piece, and drop it."""
-        for piece in self._parts[number].take():
-            write(piece)
+    def take(self, number: int) -> Iterator[bytes | memoryview]:
+        """Yield the pieces of a part, and drop it."""
+        yield from self._parts[number].take()
         self._drop(number)
 
     def _drop(self, number: int) -> None:

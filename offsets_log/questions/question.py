@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from offsets_log.rows.tables import Column, Row
 
@@ -49,3 +49,34 @@ class FewRows:
         from offsets_log.columnar.materialize.arrow import table_of_rows
 
         yield table_of_rows([*self.rows()], self.columns)
+
+
+@runtime_checkable
+class Lines(Question, Protocol):
+    """A question whose rows can be so many that their text, too, is made many at a time."""
+
+    @property
+    def is_bulk(self) -> bool:
+        """Whether kernels read: tables are then made faster than rows."""
+        ...
+
+    def lines(self, line: Callable[[Row], bytes]) -> Iterator[bytes | memoryview]:
+        """Yield the lines of all rows, many at a time, instead of `rows`; each piece is valid until the next.
+
+        Args:
+            line: the text of a row with the `columns`, and what ends it.
+
+        Raises:
+            OffsetsLogError: as `rows`.
+        """
+        ...
+
+
+@runtime_checkable
+class Typed(Protocol):
+    """A question whose tables tell their types better than its columns do: texts that repeat are dictionaries."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns of all tables, but for those of raw names."""
+        ...

@@ -271,8 +271,8 @@ class Engine:
         chunk: Callable[[tuple[int, int] | None], Chunk],
         is_filtered: bool = False,
         also: Sequence[str] = (),
-    ) -> int:
-        """Write all records up to the bounds in parts, as Arrow tables or otherwise; return how many there are.
+    ) -> Iterator[tuple[int, int]]:
+        """Write all records up to the bounds in parts, as Arrow tables or otherwise, as `Export.parts`.
 
         Args:
             chunk: returns, for a release, what turns its records into that.
@@ -291,7 +291,7 @@ class Engine:
             release=self.inputs.scope.kafka,
             threads=self.threads,
         )
-        return export.run(self.inputs.logs)
+        return export.parts(self.inputs.logs)
 
     def load_all(self, profile: Profile, *, whole_groups: bool = True) -> Iterator[Loaded]:
         """Yield every partition as `load` returns it, with what was seen in it; in bulk only what `rebuild` shows.

@@ -197,7 +197,7 @@ def columnar_rows(
         release=release,
         chunk=partial(TableChunk, room=room),
     )
-    count = export.run([log])
+    count = sum(rows for _, rows in export.parts([log]))
     rows = [row for _, part in sorted(parts.items()) for row in part]
     assert count == len(rows)
     return rows, seen

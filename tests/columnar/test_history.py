@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from cli.history import TABLE_COLUMNS, values_of
+from cli.answers import values_of
+from cli.history import NOT_IN_TABLES
 from cli.main import main
 from cli.output import TEXT_FORMATS
 from cli.text_table import TextTable
@@ -47,6 +48,7 @@ from tests.sizes import examples, so_many
 ShowsKey = Callable[[tuple[str, str, int]], bool]
 SAMPLE = Path(__file__).parents[2] / "samples/kafka-4.3-mixed/log"
 COLUMNS = [column.name for column in HISTORY_COLUMNS]
+TABLE_COLUMNS = [name for name in COLUMNS if name not in NOT_IN_TABLES]
 
 
 def text_of(add: Callable[[TextTable, Any], None], content: Any) -> bytes:

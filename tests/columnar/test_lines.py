@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from cli import decode as cli_decode
 from cli.output import TEXT_FORMATS
-from cli.text_parts import Parts
 from cli.text_table import fields_of
 from offsets_log.columnar.events.chunk import Room
 from offsets_log.columnar.events.export import Destination, Export
@@ -27,6 +26,7 @@ from offsets_log.log_format.batch import BATCH_HEADER_SIZE, TIMESTAMP_TYPE_MASK,
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
 from offsets_log.pipeline import iter_events
+from offsets_log.questions.text_parts import Parts
 from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.tables import DECODE_COLUMNS
@@ -89,17 +89,16 @@ def lines_one_by_one(log: PartitionLog, press: Press, release: Release = None) -
 def lines_in_bulk(
     log: PartitionLog, press: Press, threads: int = 1, shown: Shown = ALL, release: Release = None
 ) -> bytes:
-    done: list[bytes] = []
-    with Parts(done.append) as parts:
-        Export(
-            Destination(parts.keep, parts.release, part_bytes=3000),
+    with Parts() as parts:
+        export = Export(
+            Destination(parts.keep, part_bytes=3000),
             chunk=press.chunk,
             note=lambda log: lambda item: None,
             shown=shown,
             release=release,
             threads=Threads(threads),
-        ).run([log])
-    return b"".join(done)
+        )
+        return b"".join(bytes(piece) for number, _ in export.parts([log]) for piece in parts.take(number))
 
 
 @pytest.fixture(scope="module", params=ALL_FORMATS)
@@ -301,12 +300,9 @@ def test_room(press: Press) -> None:
 def test_spool(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts go out whole and in the order asked for, larger ones from disk; what is written again is void."""
     monkeypatch.setattr("offsets_log.disk.spool.BYTES_IN_MEMORY", 10)
-    out: list[bytes] = []
     with Spool() as spool:
         spool.write(1, [b"one" * 20])
         spool.write(0, [b"void"])
         spool.write(0, [b"ze", memoryview(b"ro")])
         spool.write(2, [b"left"])
-        spool.release(0, out.append)
-        spool.release(1, out.append)
-    assert b"".join(out) == b"zero" + b"one" * 20
+        assert b"".join([*spool.take(0), *spool.take(1)]) == b"zero" + b"one" * 20

@@ -10,9 +10,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+import offsets_log as ol
 from offsets_log.data_directory import share_history
 from tests.data_directories.copies import Recorded, dumps
 from tests.data_directories.test_decisions import rows, run
+from tests.library.answers import as_told
 
 _RECORD = re.compile(r"^\| offset: (\d+) CreateTime: (\d+) .*? key: (\{.*\}) payload: (\{.*\}|null)\s*$", re.MULTILINE)
 STATE = "__share_group_state"
@@ -88,3 +90,10 @@ def test_filters_formats_and_what_is_refused(recorded: Recorded, tmp_path: Path)
 )
 def test_moves_of_a_start_offset_have_names(before: int | None, after: int | None, change: str | None) -> None:
     assert share_history.moved(before, after) == change
+
+
+def test_the_table_of_the_library_has_these_rows(recorded: Recorded) -> None:
+    copy = recorded("kafka-4.3-one") / "copies" / "running"
+    with ol.open(copy) as opened:
+        table = opened.share_history("s-*")
+        assert as_told(table) == rows("history", str(copy), *HISTORY[1:], "s-*")

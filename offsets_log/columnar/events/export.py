@@ -135,12 +135,10 @@ class Destination:
 
     Attributes:
         write: takes what is made of one part.
-        finish: called in log order with the number of each part once it will not be read again.
         part_bytes: approximate size of the log in a part.
     """
 
     write: Write
-    finish: Callable[[int], None] = lambda number: None
     part_bytes: int = PART_BYTES
 
 
@@ -173,9 +171,11 @@ class Export:
         self.threads = threads
         self._chunks: list[Chunk] = []
 
-    def run(self, logs: Sequence[PartitionLog]) -> int:
-        """Export the logs; return how many rows there were."""
-        rows = 0
+    def parts(self, logs: Sequence[PartitionLog]) -> Iterator[tuple[int, int]]:
+        """Export the logs; yield the number of each part in log order, once it will not be read again, and its rows.
+
+        Threads read ahead, but no more than two parts each: while nothing is asked for, nothing more is read.
+        """
         waiting: deque[tuple[ScanOrder, Future[_Part]]] = deque()
         cursor: Cursor | None = None
         with ThreadPoolExecutor(self.threads.count) as pool:
@@ -185,12 +185,11 @@ class Export:
                     for order, number, cut, end in islice(parts, 2 * self.threads.count - len(waiting)):
                         waiting.append((order, pool.submit(self._read, order, number, cut, end)))
                     if not waiting:
-                        return rows
+                        return
                     _, future = waiting.popleft()
                     part = future.result()
-                    cursor, more = self._joined(part, None if part.begin == ScanPlace(0, 0) else cursor)
-                    rows += more
-                    self.to.finish(part.number)
+                    cursor, rows = self._joined(part, None if part.begin == ScanPlace(0, 0) else cursor)
+                    yield part.number, rows
             finally:
                 for order, future in waiting:
                     order.is_cancelled.set()

@@ -69,7 +69,8 @@ class Presence:
 
     def texts(self, kind: pa.DataType, ends: Numbers, data: a.Bytes) -> pa.Array:
         """Return consecutive texts or bytes as a column, given where each ends."""
-        return self.column(kind, np.concatenate([np.zeros(1, np.int32), ends]), data)
+        bounds = np.concatenate([np.zeros(1, np.int32), ends])
+        return self.column(kind, bounds, data[: bounds[-1]])
 
     def flags(self, is_true: Mask) -> pa.Array:
         """Return truth values as a column."""
@@ -94,10 +95,17 @@ def _type_names(types: Numbers, presence: Presence) -> pa.Array:
 
 
 class TableChunk(Chunk):
-    """Rows of one Arrow table with `rows.EVENT_COLUMNS`."""
+    """Rows of one Arrow table with `rows.EVENT_COLUMNS`.
 
-    def __init__(self, release: Release | None = None, room: Room = ROOM) -> None:
+    Args:
+        names: which columns the table has, in this order.
+    """
+
+    def __init__(
+        self, release: Release | None = None, room: Room = ROOM, names: Sequence[str] = tuple(SCHEMA.names)
+    ) -> None:
         super().__init__(release, room)
+        self._schema = pa.schema([SCHEMA.field(name) for name in names])
         self._names: dict[str, tuple[list[str], pa.StringArray]] = {}
 
     def row(self, event: LogEvent, shown: Shown) -> Row | None:
@@ -108,10 +116,10 @@ class TableChunk(Chunk):
         return row if shown.shows(row) else None
 
     def made(self, offsets_partition: int | None, shown: Shown) -> pa.Table:
-        """Return the table."""
+        """Return the table, valid until the next."""
         self.entries.understand(int(self.counts[k.ENTRIES]))
         columns = self._columns(offsets_partition)
-        table = pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+        table = pa.Table.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
         places = self._places
         if not shown.is_all:
             mask = self._shown(shown)
@@ -120,7 +128,8 @@ class TableChunk(Chunk):
         if not self._slow_path:
             return table
         order = np.insert(np.arange(len(table)), places, len(table) + np.arange(len(places)))
-        both = pa.concat_tables([table, table_of_events(self._slow_path)]).unify_dictionaries()
+        others = table_of_events(self._slow_path).select(self._schema.names)
+        both = pa.concat_tables([table, others]).unify_dictionaries()
         return both.take(numbers(order))
 
     def _columns(self, offsets_partition: int | None) -> dict[str, pa.Array]:
@@ -211,6 +220,12 @@ class TableChunk(Chunk):
                 "topic_id", self.entries.topic_ids, ints[k.TOPIC_ID], Presence(ints[k.TOPIC_ID] >= 0)
             ),
         }
+
+
+def owned(table: pa.Table) -> pa.Table:
+    """Return a table of `TableChunk` that stays valid: its columns are copied."""
+    memory = pa.default_cpu_memory_manager()
+    return pa.Table.from_batches([batch.copy_to(memory) for batch in table.to_batches()], table.schema)
 
 
 def table_of_events(rows: Sequence[Row]) -> pa.Table:

@@ -31,6 +31,9 @@ TYPES = {
 }
 """SQL type without parts → Arrow type."""
 
+MOST_MS = ((1 << 63) - 1) // 1000
+"""Milliseconds that microseconds in 64 bits hold, before and after 1970: many programs have no others."""
+
 SORTED_BY = [
     ("group", "ascending"),
     ("topic", "ascending"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
@@ -19,10 +20,10 @@ from offsets_log.columnar.events.rows import event_row
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.materialize.arrow import schema_of
+from offsets_log.columnar.materialize.arrow import MOST_MS, numbers, schema_of
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Cursor, Note, Reading, ScanOrder, ScanPlace
+from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace
 from offsets_log.columnar.shuffle.pieces import Bounds, check_reach
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
@@ -31,7 +32,6 @@ from offsets_log.errors import Damage
 from offsets_log.events import Event, Until
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import as_int64
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.rows.tables import Column, Row
 
@@ -42,7 +42,7 @@ KAFKA_COLUMNS = (
     Column("topic", "string", OFFSETS_TOPIC),
     Column("partition", "int", "partition of __consumer_offsets"),
     Column("offset", "bigint", "the record's offset"),
-    Column("timestamp", "timestamp", "the record's timestamp"),
+    Column("timestamp", "timestamp", "the record's timestamp; null if microseconds cannot hold it"),
     Column("timestampType", "int", "0 create, 1 log append, -1 none (magic 0)"),
 )
 """Columns that Spark's Kafka source has too."""
@@ -213,6 +213,17 @@ def iter_record_tables(
     check_reach(log, bounds, cursor)
 
 
+def iter_tables_of_log(order: ScanOrder, note: Note, advance: Advance) -> Iterator[pa.Table]:
+    """Yield all records of a log as `SCHEMA`, each table when it is asked for; what is missing is noted too."""
+    cursor = order.begin(ScanPlace(0, 0))
+    assert cursor is not None
+    order.note_begin(note)
+    with Scanner() as scanner:
+        yield from _RecordReading(order, cursor, scanner, note, ROOM).tables(order.end, advance)
+    for _ in order.note_end(cursor, note):
+        pass
+
+
 class _RecordReading(Reading):
     """A reading that turns batches to tables, with room for the rows of one table."""
 
@@ -232,9 +243,9 @@ class _RecordReading(Reading):
         self.longs = np.zeros((LONGS, rows), np.int64)
         self.keys, self.values = np.zeros(size_bytes, np.uint8), np.zeros(size_bytes, np.uint8)
 
-    def tables(self, end: ScanPlace) -> Iterator[pa.Table]:
+    def tables(self, end: ScanPlace, advance: Advance = lambda size_bytes: None) -> Iterator[pa.Table]:
         """Yield tables up to the end of the piece."""
-        for outcome in self.steps(end, lambda size_bytes: None):
+        for outcome in self.steps(end, advance):
             if outcome == oc.FULL and not self.counts[ROWS]:
                 self._make_room(max(self.longs.shape[1], int(self.scan_state.needed)), 2 * len(self.keys))
             elif outcome in (oc.FULL, oc.FINISHED, oc.NOT_PLAIN, oc.STOPPED):
@@ -273,7 +284,9 @@ class _RecordReading(Reading):
             "topic": pa.repeat(pa.scalar(OFFSETS_TOPIC), n),
             "partition": pa.repeat(pa.scalar(self.order.log.offsets_partition, pa.int32()), n),
             "offset": pa.array(longs[OFFSET]),
-            "timestamp": pa.array(longs[TIMESTAMP] * 1000).cast(SCHEMA.field("timestamp").type),
+            "timestamp": numbers(longs[TIMESTAMP] * 1000, _are_told(longs[TIMESTAMP])).cast(
+                SCHEMA.field("timestamp").type
+            ),
             "timestampType": pa.array(_TYPE_NUMBERS[bt.timestamp_types(attributes)]),
             "headers": pa.nulls(n, SCHEMA.field("headers").type),
             "producerId": pa.array(longs[PRODUCER_ID]),
@@ -285,6 +298,11 @@ class _RecordReading(Reading):
             "position": pa.array(longs[POSITION]),
         }
         return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _are_told(times_ms: a.Int64s) -> npt.NDArray[np.bool_]:
+    """Return which times microseconds can hold."""
+    return (times_ms <= MOST_MS) & (times_ms >= -MOST_MS)
 
 
 def _bytes_column(data: a.Bytes, sizes: a.Int64s) -> pa.Array:
@@ -309,7 +327,7 @@ def record_row(event: Event) -> Row:
         "topic": OFFSETS_TOPIC,
         "partition": event.offsets_partition,
         "offset": row["record_offset"],
-        "timestamp": as_int64(record.timestamp_ms * 1000),
+        "timestamp": record.timestamp_ms * 1000 if abs(record.timestamp_ms) <= MOST_MS else None,
         "timestampType": TIMESTAMP_TYPES[row["timestamp_type"]],
         "headers": [{"key": key, "value": value} for key, value in record.headers] or None,
         "producerId": row["producer_id"],

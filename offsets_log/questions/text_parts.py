@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -20,14 +20,9 @@ class _Part:
 
 
 class Parts:
-    """Takes the lines of parts, and writes them in the order of the parts; a context manager.
+    """Takes the lines of parts, and hands them out in the order of the parts; a context manager."""
 
-    Args:
-        write: takes the text.
-    """
-
-    def __init__(self, write: Callable[[bytes | memoryview], object]) -> None:
-        self._write = write
+    def __init__(self) -> None:
         self._spool = Spool()
         self._parts: dict[int, _Part] = {}
         self._log: PartitionLog | None = None
@@ -51,28 +46,24 @@ class Parts:
         self._spool.write(number, pieces())
         return records
 
-    def release(self, number: int) -> None:
-        """Write a part, with the heading of its first file unless that file had one before."""
+    def take(self, number: int) -> Iterator[bytes | memoryview]:
+        """Yield the text of a part, with the heading of its first file unless that file had one before."""
         part = self._parts.pop(number)
         headings = part.headings
         if part.log is not self._log:
             self._log, self._heading = part.log, None
         if headings is None or headings.first is None:
-            self._spool.release(number, self._write)
+            yield from self._spool.take(number)
             return
         heading = b"" if headings.first == self._heading else headings.first
         self._heading = headings.last
         left = part.heading_at
-
-        def write(piece: bytes | memoryview) -> None:
-            nonlocal left, heading
+        for piece in self._spool.take(number):
             if heading and len(piece) > left:
-                self._write(bytes(piece[:left]) + heading)
+                yield bytes(piece[:left]) + heading
                 piece, heading = piece[left:], b""
             left -= len(piece)
-            self._write(piece)
-
-        self._spool.release(number, write)
+            yield piece
 
     def __enter__(self) -> Self:
         self._spool.__enter__()
