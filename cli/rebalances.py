@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from cli.follow_options import follow_options, is_followed
-from cli.options import TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from cli.options import FORMATS, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
 from offsets_log.actions.follow_asked import FollowAsked
-from offsets_log.words import UNITS_MS, counted
+from offsets_log.words import UNITS_MS
 
 
 class Storm(click.ParamType):  # type: ignore[type-arg]
@@ -53,7 +53,7 @@ class Storm(click.ParamType):  # type: ignore[type-arg]
     help="How many partitions topics have, for --verify; by default what assignments in the log show. Repeatable.",
 )
 @follow_options("rebalance-storm")
-@output_option("table", "jsonl", "json", "csv", "parquet")
+@output_option(*FORMATS)
 def command(
     reading: ReadOptions,
     output: Output,
@@ -77,46 +77,31 @@ def command(
 
         follow_rebalances(reading, output, follow, storm, topic_ids)
         return
-    from collections import Counter
-
-    from cli.output import chosen_format
-    from cli.rebalance_output import write_timelines
+    from cli.answers import write_answer, write_many
+    from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from cli.terminal import as_usage
-    from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.questions.rebalances import Rebalances, RebalancesAsked
     from offsets_log.rebalance.named import parsed_topics
-    from offsets_log.rebalance.storms import Limits, mark_storms
-    from offsets_log.rebalance.timeline import Timelines
-    from offsets_log.rebalance.verify import verify_all
-    from offsets_log.replay.groups import GROUP_METADATA
-    from offsets_log.rows.asked_names import AskedNames
-    from offsets_log.session.inputs import read_topic_ids
 
     with as_usage():
         counts = parsed_topics(topic_partitions)
+    asked = RebalancesAsked(topic_ids=topic_ids, storm=storm, verify=verifies, topic_partitions=counts)
     with open_session(reading, output) as session:
-        if reading.topic:
-            session.account.say("-t has no effect: a rebalance is of the whole group")
-        shows_group = session.inputs.shows_group if not verifies else AskedNames(())
-        timelines = Timelines(shows_group)
-        selection = Selection(shows_group, record_types=frozenset({GROUP_METADATA}), with_names=True, is_bare=True)
-        for log in session.inputs.logs:
-            timelines.read(session.engine.selected(log, selection, timelines.wants), session.account.on_damage)
-        timelines.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
-        for entries in timelines.generations.values():
-            mark_storms(entries, Limits(storm[0], window_ms=storm[1]))
-        entries = [entry for entry in timelines if session.inputs.shows_group(entry.group_id)]
-        found = {id(entry): each for entry, each in verify_all(timelines, counts)} if verifies else None
-        write_timelines(session, output, entries, found, chosen_format(output))
-        if found is not None:
-            verdicts = Counter(str(found[id(entry)].verdict) for entry in entries if id(entry) in found)
-            session.account.say(
-                "assignments: " + (", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()) or "none")
-            )
-        session.account.finish(
-            f"{counted(len(entries), 'generation')} of {counted(len({entry.group_id for entry in entries}), 'group')}, "
-            f"{session.inputs.partitions_read}; "
-            f"{sum(entry.is_storm for entry in entries)} in storms, "
-            f"{sum(bool(entry.flapping) for entry in entries)} with flapping members",
-            found=len(entries),
-        )
+        question = Rebalances(session, asked)
+        match chosen_format(output):
+            case "table":
+                rows = [*question.short_rows()]
+                with destination(output, session.inputs.files) as stream:
+                    write_rows(stream, rows, question.short_names, "table")
+            case "parquet":
+                from cli.parquet import write_table_of
+
+                write_table_of(session, output, [*question.rows()], question.flat_columns)
+            case "arrow":
+                write_answer(session, output, question)
+                return
+            case format_name:
+                names = [column.name for column in question.columns]
+                write_many(session, output, question, [*names, *question.raw_names], format_name)
+        question.tell()

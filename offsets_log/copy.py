@@ -135,6 +135,18 @@ class Copy:
             lambda session: Records(session, wanted), needs=NEEDS, group=group, topic=topic, columns=names
         )
 
+    def rebalances(self, group: Names = None, **asked: Any) -> Table:
+        """Return the timeline of every group: generations, members that join and leave, partitions that move.
+
+        Args:
+            group: only these groups; globs, or names as they are.
+            asked: more, as of `questions.rebalances.RebalancesAsked`.
+        """
+        from offsets_log.questions.rebalances import Rebalances, RebalancesAsked
+
+        question = RebalancesAsked(**asked)
+        return self._table(lambda session: Rebalances(session, question), group=group)
+
     def raw_records(self, columns: Iterable[str] | None = None) -> Table:
         """Return every record in log order as Kafka's clients see it, with raw keys and values.
 

@@ -10,6 +10,8 @@ from offsets_log.rebalance.generation import Generation, GenerationMember
 from offsets_log.rebalance.verify import Verification
 from offsets_log.rows.tables import Column, Row, to_base64
 
+_MEMBERS = "array<struct<member_id:string,client_id:string,host:string,group_instance_id:string>>"
+
 REBALANCE_COLUMNS = (
     Column("group", "string", "group id"),
     Column("type", "string", "classic, consumer, share or streams"),
@@ -22,28 +24,32 @@ REBALANCE_COLUMNS = (
     Column("protocol", "string", "protocol that the members voted for, or the broker's assignor"),
     Column("leader", "string", "member id of the leader"),
     Column("members", "int", "how many members there are"),
-    Column("joined", "json", "members that were not there before"),
-    Column("left", "json", "members that are no longer there"),
+    Column("joined", _MEMBERS, "members that were not there before"),
+    Column("left", _MEMBERS, "members that are no longer there"),
     Column("assigned", "int", "how many partitions are assigned"),
     Column("kept", "int", "how many of these stay with their owners"),
     Column("stickiness", "double", "share of the previous assignment that is kept; null if there was none"),
-    Column("moved", "json", "partitions that moved from one member to another"),
+    Column(
+        "moved",
+        "array<struct<topic:string,partition:int,from:string,to:string>>",
+        "partitions that moved from one member to another",
+    ),
     Column("duration_ms", "bigint", "time until the next generation; null for the last"),
-    Column("skipped", "json", "generations before this one that are not in the log"),
+    Column("skipped", "array<int>", "generations before this one that are not in the log"),
     Column(
         "skipped_because",
         "string",
         "why: never synced; or, if that is not certain, never synced or removed by the cleaner",
     ),
     Column("is_storm", "boolean", "whether this generation is part of a storm, as --storm defines it"),
-    Column("flapping", "json", "members that returned twice within the storm's time"),
+    Column("flapping", "array<string>", "members that returned twice within the storm's time"),
 )
 
 VERIFIED_COLUMNS = (
     Column("verdict", "string", "same, same as sets, differs, not reproducible; null if nothing was assigned"),
     Column("rules", "string", "the rules that give this assignment, named by the first release that has them"),
     Column("reason", "string", "how the assignment differs, or why it cannot be computed"),
-    Column("broken", "json", "guarantees of the assignor that the assignment breaks"),
+    Column("broken", "array<string>", "guarantees of the assignor that the assignment breaks"),
 )
 """Additional columns of ``--verify``."""
 

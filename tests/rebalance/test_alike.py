@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.alike import AlikeLines
 from cli.output import TEXT_FORMATS
+from offsets_log.rows.alike import AlikeLines
 from tests.sizes import examples
 
 NAMES = ("name", "first", "other", "second")
