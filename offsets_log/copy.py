@@ -265,11 +265,11 @@ class Copy:
             "pending": self.pending,
             "groups": self.groups,
             "members": self.members,
-            "transactions": self.transactions,
-            "partitions": self.info,
-            "checks": self.check,
-            "history": self.history,
             "records": self.records,
+            "history": self.history,
+            "transactions": self.transactions,
+            "checks": self.check,
+            "partitions": self.info,
             "problems": lambda: self.problems,
         }
 

@@ -17,7 +17,14 @@ from cli.main import main
 from tests.cli.runs import run
 from tests.conftest import json_lines
 
-EMPTY: frozenset[str] = frozenset()
+EMPTY = {
+    "Topics that nobody has committed to for a day, before the newest commit of all.",
+    "Members that have nothing to do.",
+    "Offsets that cannot be trusted, and why.",
+    "Groups that commit the same offset again and again.",
+    "Which groups an offset of the past may have skipped: commits that jump forward by more than a million.",
+    "What is wrong with the files, in one list.",
+}
 COUNTED = "select topic, count(*) as n, sum(committed_offset) as s from offsets group by 1 order by 1"
 
 
