@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from offsets_log.columnar.choose.selection import Selection
+from offsets_log.questions.question import FewRows
 from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.rows import (
     REBALANCE_COLUMNS,
@@ -32,8 +33,6 @@ from offsets_log.session.inputs import read_topic_ids
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from offsets_log.session.session import Session
 
 
@@ -55,7 +54,7 @@ class RebalancesAsked:
     topic_partitions: Mapping[str, int] = field(default_factory=dict)
 
 
-class Rebalances:
+class Rebalances(FewRows):
     """The question, as `questions.question.Lines`; rows are those of groups in turn, in the order of their records."""
 
     is_bulk = False
@@ -105,12 +104,6 @@ class Rebalances:
         alike = AlikeLines(line)
         for entry in self._entries:
             yield alike.of(kind_of_row(entry), partial(rebalance_row, entry), numbers_of_row(entry))
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
-        from offsets_log.columnar.materialize.arrow import table_of_rows
-
-        yield table_of_rows(list(self.rows()), self.columns)
 
     def tell(self) -> None:
         """Remark what is to be known of the answer."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.share_groups import ShareStates
 from offsets_log.data_directory.share_history import REWOUND, SHARE_HISTORY_COLUMNS, iter_share_history
 from offsets_log.disk.reader import open_partitions
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
+from offsets_log.questions.question import FewRows
 from offsets_log.rows.tables import Column, Row
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from offsets_log.session.session import Session
 
 
-class ShareHistory:
+class ShareHistory(FewRows):
     """The question, as `questions.question.Question`; rows are sorted by group, topic, partition and record offset.
 
     Args:
@@ -47,12 +46,6 @@ class ShareHistory:
             session.account.on_damage(damage)
         self._rows.sort(key=lambda row: (row["group"], row["topic"] or "", row["partition"], row["record_offset"]))
         return self._rows
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the answer as one Arrow table. Raises OffsetsLogError."""
-        from offsets_log.columnar.materialize.arrow import table_of_rows
-
-        yield table_of_rows(self.rows(), self.columns)
 
     def tell(self) -> None:
         """Remark what is to be known of the answer."""
