@@ -1,4 +1,7 @@
-"""The library's face: a copy that is open, and the questions to it."""
+"""The library's face: a copy that is open, and the questions to it.
+
+Over 400 lines: it is the list of all questions, one method each, as those who use the library look them up.
+"""
 
 from __future__ import annotations
 
