@@ -19,7 +19,7 @@ from offsets_log.errors import InputError, OutputError
 from offsets_log.words import counted
 from spark_jobs.account import DAMAGE_SHOWN, damage_error
 from spark_jobs.options import SourceOptions, as_options
-from spark_jobs.run import own_error
+from spark_jobs.session import own_error
 from spark_jobs.source import FORMAT
 from spark_jobs.stateful import CHANGES, GROUPS, OFFSETS, STATE, keeper
 from spark_jobs.upsert import ABOUT, TablePlace, Upsert

@@ -7,14 +7,11 @@ be read is counted on standard error, kept in ``--quarantine``, and shown by the
 from __future__ import annotations
 
 import os
-import re
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from offsets_log.data_directory.decisions import BOUNDED, NO_STATES
@@ -40,22 +37,11 @@ from spark_jobs.files import is_parquet
 from spark_jobs.fold import memory
 from spark_jobs.options import SourceOptions
 from spark_jobs.records import partials_of
-from spark_jobs.source import register
+from spark_jobs.session import GATEWAY, Opening, session
 from spark_jobs.writing import write_parquet
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """Setting of the number of shuffle partitions; by default a few for each core, since little is shuffled."""
-JVM_OPTIONS, SHORT_LIVED = "spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1"
-"""Setting of options that users' own come after; and the option not to optimize what will not run for long."""
-DAEMON = "spark.python.daemon.module"
-"""Setting of the module that starts Python workers."""
-HERE = "local"
-"""A master on this machine, where workers import what this process can: such sessions start faster."""
-PATIENCE: dict[str, bool | float | int | str | None] = {"spark.python.authenticate.socketTimeout": "300s"}
-"""How long Java and Python wait for each other's connections: after Spark's 15 s a busy machine would end a stream."""
-GATEWAY = "PYSPARK_GATEWAY_PORT"
-"""Environment variable that is set for programs run by spark-submit."""
-_OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
 
 
 @contextmanager
@@ -71,34 +57,11 @@ def open_spark(
     Raises:
         OffsetsLogError: what the data source raised, without Spark's text around it.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    was_active = SparkSession.getActiveSession()
-    builder = SparkSession.builder.appName("offsets-log")
-    if GATEWAY not in os.environ and (master := master or default) is not None and master.split("[")[0] == HERE:
-        builder = builder.config(JVM_OPTIONS, SHORT_LIVED).config(DAEMON, "spark_jobs.daemon").config(map=PATIENCE)
-    builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
-    spark = was_active or (builder if master is None else builder.master(master)).getOrCreate()
-    try:
-        if was_active is None:
-            spark.sparkContext.setLogLevel("ERROR")
-        if registers:
-            register(spark)
-        if was_active is None and SHUFFLE_PARTITIONS not in dict(spark.sparkContext.getConf().getAll()):
+    opening = Opening(master if GATEWAY in os.environ else master or default)
+    with session(opening, registers=registers) as spark:
+        if opening.was_active is None and SHUFFLE_PARTITIONS not in dict(spark.sparkContext.getConf().getAll()):
             spark.conf.set(SHUFFLE_PARTITIONS, str(jobs.PIECES_PER_CORE * spark.sparkContext.defaultParallelism))
         yield spark
-    except PySparkException as error:
-        if (own := own_error(error)) is None:
-            raise
-        raise own from None
-    finally:
-        if was_active is None:
-            spark.stop()
-
-
-def own_error(error: PySparkException) -> InputError | None:
-    """Return what code of this package raised, without Spark's text around it; None if Spark itself has raised."""
-    found = _OWN_ERROR.findall(str(error))
-    return InputError(found[-1]) if found else None
 
 
 # ------------------------------------------------------------------------------------------------ the jobs

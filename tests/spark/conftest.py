@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 
 from tests.coordinator.broker import QUICK
+from tests.shared_files import one_at_a_time
+from tests.waiting import PATIENCE_S
 
 HERE = Path(__file__).parent
 NO_JAVA = "there is no java on this machine: Spark is not tested"
@@ -43,11 +46,27 @@ def submit_args(settings: Mapping[str, str]) -> str:
 @pytest.fixture(scope="session", autouse=True)
 def environment() -> None:
     """Workers run this interpreter, everything stays on this machine, and Java does not compile for hours to come."""
-    options = " ".join(QUICK)
+    from spark_jobs.session import archive_options
+
+    if shutil.which("java") is not None:
+        _keep_classes()
+    options = " ".join((*QUICK, archive_options(None)))
     os.environ["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_DAEMON_JAVA_OPTS"] = options
     os.environ["PYSPARK_SUBMIT_ARGS"] = submit_args({"spark.executor.extraJavaOptions": options})
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+
+
+def _keep_classes() -> None:
+    """Let a first program keep the classes of Spark for all sessions to come."""
+    from spark_jobs.session import class_archive
+
+    archive = class_archive()
+    with one_at_a_time(archive) as folder:
+        if not archive.exists():
+            sample = str(HERE.parent.parent / "samples" / "kafka-4.3-mixed" / "log")
+            words = ["compact", "--input", sample, "--output", f"{folder}/offsets", "--master", "local[2]", "-q"]
+            subprocess.run([sys.executable, "-m", "spark_jobs", *words], check=True, timeout=2 * PATIENCE_S)
 
 
 @pytest.fixture(scope="session")
@@ -55,10 +74,10 @@ def spark(environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A session of two threads."""
     from pyspark.sql import SparkSession
 
-    from spark_jobs.run import DAEMON, PATIENCE
+    from spark_jobs.session import DAEMON, SETTINGS as OWN
 
     builder = SparkSession.builder.master("local[2]").appName("tests")
-    for name, value in (SETTINGS | PATIENCE | {DAEMON: "spark_jobs.daemon"}).items():
+    for name, value in (SETTINGS | OWN | {DAEMON: "spark_jobs.daemon"}).items():
         builder = builder.config(name, value)
     session = builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark"))).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

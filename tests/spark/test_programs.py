@@ -20,7 +20,7 @@ from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
 from spark_jobs.options import SourceOptions, as_options, parse
-from spark_jobs.run import DAEMON
+from spark_jobs.session import DAEMON
 from tests.conftest import BulkFrom
 from tests.spark.conftest import submit_args
 from tests.stores.servers import s3_server
