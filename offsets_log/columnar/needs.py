@@ -44,7 +44,7 @@ WITH = {
         "history.lines.find_odd",
     ),
     "scan.batch_rows._note": (),
-    "shuffle.records.copy_records": (),
+    "shuffle.records.copy_records": ("scan.reading._step_to",),
     "texts.kernels.read_batches": (),
 }
 """The largest kernel of a question → those that go with it on nearly every large log; others are rarer, or small."""

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import chain
 from operator import attrgetter
 
-from offsets_log.replay.group import Group
-from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.live import LiveState, Touched
 from offsets_log.replay.partial import (
     GroupTopicPartition,
-    KeyState,
     OffsetAndMetadata,
     PartialState,
-    ProducerState,
 )
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 
 RECORD_OFFSET = attrgetter("record_offset")
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """All of a state that later records can change, or be changed by: to be kept elsewhere, and continued.
-
-    Attributes:
-        committed: also of groups that do not exist.
-        pending: by producer id.
-    """
-
-    committed: tuple[OffsetAndMetadata, ...] = ()
-    pending: Mapping[int, Mapping[GroupTopicPartition, OffsetAndMetadata]] = field(default_factory=dict)
-    groups: tuple[Group, ...] = ()
 
 
 class KeptPartition(LiveState):
@@ -84,24 +65,3 @@ class KeptPartition(LiveState):
     def served(self) -> Iterator[OffsetAndMetadata]:
         """Yield all offsets that are answered."""
         return (value for value in self._offsets.iter_committed() if self.fold(value.group).is_answered)
-
-    # ------------------------------------------------------------------------------------ kept elsewhere
-
-    def held(self) -> Held:
-        """Return what is held now; its groups change with the state."""
-        return Held(
-            tuple(self._offsets.iter_committed()),
-            {producer_id: producer.open for producer_id, producer in self._offsets.producers.items()},
-            tuple(fold.group for fold in self._folds.values() if fold.group is not None),
-        )
-
-    def go_on_from(self, held: Held) -> None:
-        """Take what was held, into a state that is empty."""
-        for value in held.committed:
-            self._offsets.keys[value.key] = KeyState(value)
-            self._note(value.key)
-        for producer_id, pending in held.pending.items():
-            self._offsets.producers[producer_id] = ProducerState(open=dict(pending))
-        for group in held.groups:
-            fold = self._folds[group.group_id] = GroupFold(group.group_id, self.profile)
-            fold.group = group

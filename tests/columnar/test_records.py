@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from offsets_log.columnar.scan.reading import ScanPlace
+from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
 from offsets_log.columnar.shuffle import records as rc
-from offsets_log.columnar.shuffle.pieces import Bounds
 from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events
@@ -27,15 +26,15 @@ def check(log: PartitionLog, until: Until = EVERYTHING, room: rc.Room = rc.ROOM)
     events = [event for event in iter_events(log, until=until) if isinstance(event, Event)]
     expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
     cuts = places(log)
-    middle = cuts[len(cuts) // 2] if cuts else (ScanPlace(0, 0), -1)
-    end = ScanPlace(len(log.segments), 0)
-    whole = [Bounds(ScanPlace(0, 0), -1, end, None)]
-    halves = [Bounds(ScanPlace(0, 0), -1, middle[0], None), Bounds(*middle, end, None)]
-    for pieces in (whole, halves) if until is EVERYTHING else (whole,):
+    middle, last = cuts[len(cuts) // 2] if cuts else (ScanPlace(0, 0), -1)
+    end, begin = ScanPlace(len(log.segments), 0), (ScanPlace(0, 0), -1)
+    for pieces in ([(begin, end)], [(begin, middle), ((middle, last), end)])[: 2 if until is EVERYTHING else 1]:
         tables = [
             table
-            for piece in pieces
-            for table in rc.iter_record_tables(log, piece, until, None, lambda _: None, room=room)
+            for (place, before), stop in pieces
+            for table in rc.iter_record_tables(
+                ScanOrder(log, until, None), Cursor(place, before, before + 1), stop, lambda _: None, room=room
+            )
         ]
         got = [row for table in tables for row in table.to_pylist()]
         assert [
@@ -64,8 +63,8 @@ def test_hostile_segments() -> None:
         log = PartitionLog(0, (Segment("fuzz.log", 0, data),))
         events = [event for event in iter_events(log) if isinstance(event, Event)]
         expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
-        bounds = Bounds(ScanPlace(0, 0), -1, ScanPlace(1, 0), None)
-        tables = rc.iter_record_tables(log, bounds, EVERYTHING, None, lambda _: None)
+        order = ScanOrder(log, EVERYTHING, None)
+        tables = rc.iter_record_tables(order, Cursor(ScanPlace(0, 0), -1, 0), order.end, lambda _: None)
         got = [row for table in tables for row in table.to_pylist()]
         assert [
             {k: (a[k], b[k]) for k in a if a[k] != b[k]} for a, b in zip(got, expected, strict=True) if a != b

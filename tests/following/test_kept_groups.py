@@ -62,19 +62,6 @@ def test_groups_and_their_offsets(name: str, profile: Profile) -> None:
     assert {value.group for value in (*one.committed, *one.pending)} <= {"h"}
 
 
-@pytest.mark.parametrize("name", LOGS)
-def test_what_was_kept_elsewhere_between_all_batches_is_as_if_it_had_not_been(name: str) -> None:
-    kept, moved = KeptPartition(MODERN, 0), KeptPartition(MODERN, 0)
-    for raw in LOGS[name].batches:
-        held = pickle.loads(pickle.dumps(moved.held()))
-        moved = KeptPartition(MODERN, 0)
-        moved.go_on_from(held)
-        for each in (kept, moved):
-            each.add(loaded(raw, MODERN))
-    assert moved.held() == kept.held()
-    assert moved.names() == kept.names()
-
-
 @pytest.mark.parametrize("profile", [MODERN, CLASSIC], ids=lambda profile: profile.name)
 def test_of_what_is_gone_nothing_is_kept(profile: Profile) -> None:
     """Offsets, groups, transactions and records that end a load are as if they had never been, but for the first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,19 +15,6 @@ from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, size_of
 from offsets_log.columnar.wire.primitives import hash_bytes
-
-
-class PackedKeys(NamedTuple):
-    """Keys and the offset at which each stands last, to be handed over.
-
-    Attributes:
-        arena: the keys behind each other, before each its size in `SIZE_BYTES` bytes, the least significant first.
-        begins: where each begins with its size, and behind them where the last one ends.
-    """
-
-    arena: a.Bytes
-    begins: a.Int64s
-    last_offsets: a.Int64s
 
 
 @part

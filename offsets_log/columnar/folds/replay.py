@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice, pairwise
-from typing import Any
+from itertools import islice
+from typing import Any, Protocol
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
@@ -143,10 +143,10 @@ class Replay:
         total = sum(self.order.layout.sizes)
         self.cuts = cuts_at(self.order.layout, [total * i // pieces for i in range(1, pieces)])
 
-    def start(self, pool: ThreadPoolExecutor, advance: Advance) -> list[Future[_Part]]:
+    def start(self, pool: ThreadPoolExecutor, advance: Advance) -> list[Future[Part]]:
         """Begin with all pieces."""
         return [
-            pool.submit(self._replay_piece, cut, end, advance) for cut, end in pairwise([*self.cuts, self.order.end])
+            pool.submit(self.replay_piece, cut, end, advance) for cut, end in zip(self.cuts, self.ends, strict=True)
         ]
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
@@ -163,24 +163,30 @@ class Replay:
         """Have the state of a piece know what it must of those before it; return whether it can."""
         return True
 
-    def _replay_piece(self, cut: ScanPlace, end: ScanPlace, advance: Advance) -> _Part:
+    @property
+    def ends(self) -> list[ScanPlace]:
+        """Where each piece should end."""
+        return [*self.cuts[1:], self.order.end]
+
+    def replay_piece(self, cut: ScanPlace, end: ScanPlace, advance: Advance) -> Part:
+        """Return what becomes of one piece, whatever was before it."""
         cursor = self.order.begin(cut)
         if cursor is None:
-            return _Part(end)
+            return Part(end)
         begin, notes, state = cursor.place, list[Seen](), self.new_state()
         with Scanner() as scanner:
             if not self.prepare(state, begin, scanner):
-                return _Part(end)
+                return Part(end)
             self.piece(self.order, cursor, scanner, notes.append, state).run(end, advance)
-        return _Part(end, begin, cursor, state, notes)
+        return Part(end, begin, cursor, state, notes)
 
-    def cancel(self, parts: Sequence[Future[_Part]]) -> None:
+    def cancel(self, parts: Sequence[Future[Part]]) -> None:
         """End the work on pieces nobody waits for."""
         self.order.is_cancelled.set()
         for part in parts:
             part.cancel()
 
-    def join(self, parts: Sequence[Future[_Part]], note: Note) -> ColumnarState:
+    def join(self, parts: Sequence[Waited], note: Note) -> ColumnarState:
         """Wait for the pieces and put them together, telling what was seen in log order."""
         order = self.order
         first, *others = parts
@@ -212,8 +218,15 @@ class Replay:
         return whole
 
 
+class Waited(Protocol):
+    """A piece that is on its way."""
+
+    def result(self) -> Part:
+        """Return what became of it."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """The result of a piece: where it should end and where it began, where it ended, what was seen."""
 
     end: ScanPlace
@@ -292,7 +305,7 @@ class _Queue:
         self.replays = replays
         self.pool = pool
         self.threads = threads
-        self.working: deque[tuple[Replay, list[Future[_Part]]]] = deque()
+        self.working: deque[tuple[Replay, list[Future[Part]]]] = deque()
 
     def fill(self) -> None:
         while sum(len(parts) for _, parts in self.working) <= self.threads.count:
@@ -315,7 +328,7 @@ def _results(queue: _Queue, pool: ThreadPoolExecutor, note: Callable[[PartitionL
                 replay.cancel(parts)
 
 
-def _joined(replay: Replay, parts: list[Future[_Part]], note: Callable[[PartitionLog], Note]) -> Replayed:
+def _joined(replay: Replay, parts: list[Future[Part]], note: Callable[[PartitionLog], Note]) -> Replayed:
     try:
         return Replayed(replay.order.log, replay.order.layout, replay.join(parts, note(replay.order.log)))
     finally:

@@ -24,14 +24,12 @@ from offsets_log.columnar.materialize.arrow import MOST_MS, numbers, schema_of
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace
-from offsets_log.columnar.shuffle.pieces import Bounds, check_reach
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16
 from offsets_log.errors import Damage
-from offsets_log.events import Event, Until
+from offsets_log.events import Event
 from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.rows.tables import Column, Row
 
@@ -194,23 +192,11 @@ def copy_records(scan_state: a.ScanState, buffers: a.Buffers, data: Bytes, colum
 
 
 def iter_record_tables(
-    log: PartitionLog,
-    bounds: Bounds,
-    until: Until,
-    release: tuple[int, int] | None,
-    note: Note,
-    *,
-    room: Room = ROOM,
+    order: ScanOrder, cursor: Cursor, end: ScanPlace, note: Note, *, room: Room = ROOM
 ) -> Iterator[pa.Table]:
-    """Yield the records of a piece as `SCHEMA`, in log order.
-
-    Raises:
-        InputError: the next piece does not fit after it.
-    """
-    cursor = bounds.cursor
+    """Yield records from a cursor on as `SCHEMA`, in log order, up to the first batch at or after ``end``."""
     with Scanner() as scanner:
-        yield from _RecordReading(ScanOrder(log, until, release), cursor, scanner, note, room).tables(bounds.end)
-    check_reach(log, bounds, cursor)
+        yield from _RecordReading(order, cursor, scanner, note, room).tables(end)
 
 
 def iter_tables_of_log(order: ScanOrder, note: Note, advance: Advance) -> Iterator[pa.Table]:
