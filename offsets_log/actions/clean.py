@@ -7,23 +7,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from offsets_log.actions.clean_rounds import Rounds
 from offsets_log.actions.partition_folders import PartitionFolders, partition_of
 from offsets_log.broker.shutdowns import SHUTDOWNS
-from offsets_log.cleaner.bounds import bounds_of
-from offsets_log.cleaner.checkpoints import checkpoints_after
-from offsets_log.cleaner.opening import check_is_left, missing_in, recovered
-from offsets_log.cleaner.result import refused_row, result_row
-from offsets_log.cleaner.round import FAILED, OUTCOMES
-from offsets_log.errors import OffsetsLogError, OutputError
+from offsets_log.cleaner.partition import CleanOrder
+from offsets_log.cleaner.round import OUTCOMES
 from offsets_log.words import counted, shown_time
 
 if TYPE_CHECKING:
     from offsets_log.actions.clean_changes import Changes
-    from offsets_log.actions.clean_rounds import Machine, Rounds
-    from offsets_log.broker.recovery import OpenLog
-    from offsets_log.cleaner.bounds import Bounds
-    from offsets_log.cleaner.kept import Kept
-    from offsets_log.cleaner.round import Round
+    from offsets_log.actions.clean_rounds import Machine
     from offsets_log.cleaner.settings import Settings
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
     from offsets_log.rows.tables import Row
@@ -65,8 +58,23 @@ def clean(session: Session, machine: Machine, asked: CleanAsked) -> list[Row]:
     with ExitStack() as stack:
         place = None if asked.to is None else machine.place(session, asked.to, stack)
         folders = PartitionFolders(place, asked.topic_id)
-        cleaning = _Cleaning(session, machine.rounds(session, asked.settings), asked, stack, folders)
-        rows = [cleaning.clean(folders.of_topic(log, session)) for log in session.inputs.logs]
+        in_bulk = machine.begin(session)
+        is_clean = None if asked.shutdown is None else SHUTDOWNS[asked.shutdown]
+        works = [
+            (
+                log,
+                CleanOrder(
+                    asked.settings, is_clean, folders.topic_id_of(log, session), _checkpoints(log, asked.given), in_bulk
+                ),
+            )
+            for log in session.inputs.logs
+        ]
+        rows = []
+        rounds = machine.clean(Rounds(session, folders, asked.changes, works), stack)
+        for (log, _), cleaned in zip(works, rounds, strict=True):
+            rows.append(cleaned.row)
+            if cleaned.checkpoints is not None:
+                folders.end(partition_of(log), cleaned.checkpoints, has_metadata=cleaned.has_metadata)
         asked.changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})
         folders.write_beside(session.account)
     return rows
@@ -80,89 +88,16 @@ def finish(session: Session, rows: list[Row]) -> None:
     session.account.finish(f"{counted(len(rows), 'partition')}: {told}; {_sizes(rows)}")
 
 
-class _Cleaning:
-    """The rounds of a run."""
-
-    def __init__(
-        self, session: Session, rounds: Rounds, asked: CleanAsked, stack: ExitStack, folders: PartitionFolders
-    ) -> None:
-        self._session, self._rounds, self._stack, self._folders = session, rounds, stack, folders
-        self._settings, self._given, self._changes = asked.settings, asked.given, asked.changes
-        self._stopped_cleanly = None if asked.shutdown is None else SHUTDOWNS[asked.shutdown]
-
-    def clean(self, log: PartitionLog) -> Row:
-        """Clean one partition, and make its folder in the directory."""
-        partition = partition_of(log)
-        given = log = replace(log, checkpoints=self._checkpoints(log))
-        before = opened = self._rounds.open(log, self._stopped_cleanly)
-        self._tell_of_start(log, opened)
-        done: Round | None = None
-        refused = "a broker does not open this log"
-        try:
-            if opened.refusal is not None:
-                raise opened.refusal
-            check_is_left(log, opened)
-            if self._rounds.reads_here(log):
-                self._tell_of_recovery(log, opened, in_bulk=self._rounds.in_bulk)
-            refused = "what is asked for cannot be done"
-            if self._changes.are_some:
-                log, opened, done = self._changes.apply(self._session, log, opened, self._settings, self._stack)
-            bounds = bounds_of(opened, log.checkpoints, self._settings)
-        except OutputError:
-            raise
-        except OffsetsLogError as error:
-            self._session.account.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
-            return refused_row(log, FAILED, error)
-        done, kept = self._written(partition, log, opened, bounds, done)
-        changed_from = before if self._changes.are_some else None
-        return result_row(given, done, kept, changed_from, in_bulk=self._rounds.in_bulk)
-
-    def _tell_of_start(self, log: PartitionLog, opened: OpenLog) -> None:
-        """Report what a broker's start cuts away, and what is missing: after a round both look cleaned."""
-        for cut in opened.cuts:
-            self._session.account.is_wrong = True
-            self._session.account.say(
-                f"{cut.file}: at its start a broker cuts {counted(cut.size_bytes, 'byte')} away, from position "
-                f"{cut.position} on; repair keeps what can be read of them"
-            )
-        for missing in missing_in(log, opened):
-            self._session.account.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
-
-    def _tell_of_recovery(self, log: PartitionLog, opened: OpenLog, *, in_bulk: bool) -> None:
-        """Report what a recovery does to a log that was opened without one, as README.txt has the broker recover it."""
-        found = recovered(log, opened, self._settings, in_bulk=in_bulk)
-        problem: object = None if found is None else found.refusal
-        if found is not None and problem is None and found.cuts:
-            cut = found.cuts[0]
-            problem = f"{cut.file}: it cuts all away from position {cut.position} on, and all segments behind"
-        if problem is not None:
-            self._session.account.say(
-                f"offsets partition {log.offsets_partition}: a round copies it, but no broker that recovers it takes "
-                f"all of it: {problem}; repair leaves out what it does not take"
-            )
-
-    def _written(
-        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, done: Round | None
-    ) -> tuple[Round, Kept]:
-        """Write a partition's folder, after a round if there is still one to do."""
-        if done is None:
-            done, kept = self._rounds.clean(partition, log, opened, bounds, self._folders)
-        else:
-            kept = done.kept
-            self._folders.write_others(partition, log, done)
-        self._folders.end(partition, checkpoints_after(log.checkpoints, done), log)
-        return done, kept
-
-    def _checkpoints(self, log: PartitionLog) -> Checkpoints:
-        """Return a partition's checkpoints: as options say, else as the data directory says."""
-        dirty, watermark, start = (_given_for(log.offsets_partition, self._given.get(name, ())) for name in OFFSETS)
-        told = log.checkpoints
-        return replace(
-            told,
-            cleaned_until=told.cleaned_until if dirty is None else dirty,
-            high_watermark=told.high_watermark if watermark is None else watermark,
-            log_start_offset=told.log_start_offset if start is None else start,
-        )
+def _checkpoints(log: PartitionLog, given: Mapping[str, Given]) -> Checkpoints:
+    """Return a partition's checkpoints: as asked, else as the data directory says."""
+    dirty, watermark, start = (_given_for(log.offsets_partition, given.get(name, ())) for name in OFFSETS)
+    told = log.checkpoints
+    return replace(
+        told,
+        cleaned_until=told.cleaned_until if dirty is None else dirty,
+        high_watermark=told.high_watermark if watermark is None else watermark,
+        log_start_offset=told.log_start_offset if start is None else start,
+    )
 
 
 def tell_of_others(session: Session, given: Mapping[str, Given]) -> None:

@@ -1,26 +1,21 @@
-"""Rounds of the cleaner in this process; `spark_jobs.clean` runs them on a cluster."""
+"""Rounds of the cleaner in this process; `spark_jobs.clean` has tasks of a cluster do them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from offsets_log.actions.partition_folders import place_here
-from offsets_log.cleaner.folder import new_files
-from offsets_log.cleaner.opening import open_for_cleaning
-from offsets_log.cleaner.result import kept_after
-from offsets_log.cleaner.round import clean
+from offsets_log.actions.partition_folders import partition_of, place_here
+from offsets_log.cleaner.partition import clean_partition
 from offsets_log.columnar.processors import processors
 
 if TYPE_CHECKING:
+    from offsets_log.actions.clean_changes import Changes
     from offsets_log.actions.partition_folders import PartitionFolders
-    from offsets_log.broker.recovery import OpenLog
-    from offsets_log.cleaner.bounds import Bounds
-    from offsets_log.cleaner.group_cleaning import NewSegment
-    from offsets_log.cleaner.kept import Kept
-    from offsets_log.cleaner.round import Round
-    from offsets_log.cleaner.settings import Settings
+    from offsets_log.cleaner.partition import Cleaned, CleanOrder
     from offsets_log.disk.folders import Place
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.session.session import Session
@@ -30,51 +25,46 @@ SIFT = "cleaning.sifting.sift"
 """The largest kernel of a round."""
 
 
+@dataclass(frozen=True, slots=True)
 class Rounds:
-    """Opens and cleans partitions.
+    """The rounds of a run, which are done one after the other, and what is to be done before each."""
 
-    Args:
-        advance: takes numbers of bytes that were read.
-        in_bulk: whether kernels do it.
-    """
+    session: Session
+    folders: PartitionFolders
+    changes: Changes
+    works: Sequence[tuple[PartitionLog, CleanOrder]]
 
-    def __init__(self, settings: Settings, advance: Callable[[int], None], *, in_bulk: bool) -> None:
-        self._settings, self._advance, self.in_bulk = settings, advance, in_bulk
-
-    def reads_here(self, log: PartitionLog) -> bool:
-        """Whether this process reads all of a log in any case."""
-        return True
-
-    def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
-        """Open a log as `open_for_cleaning` does."""
-        return open_for_cleaning(log, self._settings, stopped_cleanly=stopped_cleanly, in_bulk=self.in_bulk)
-
-    def clean(
-        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
-    ) -> tuple[Round, Kept]:
-        """Run a round and write the partition's folder; return the round, and why each byte in it is kept."""
-        write = folders.begin(partition)
-
-        def emit(new: NewSegment) -> None:
-            for file in new_files(new):
-                write(file)
-
-        done = clean(opened, bounds, self._settings, emit, self._advance, in_bulk=self.in_bulk, threads=processors())
-        folders.write_others(partition, log, done)
-        return done, kept_after(done, in_bulk=self.in_bulk)
+    def say(self, words: str, *, is_wrong: bool = False) -> None:
+        """Say something of a partition."""
+        self.session.account.is_wrong |= is_wrong
+        self.session.account.say(words)
 
 
 class Machine:
     """Where partitions are cleaned, and their folders written: this machine."""
 
-    def rounds(self, session: Session, settings: Settings) -> Rounds:
-        """Return what opens and cleans partitions."""
-        engine = session.engine
-        is_large = engine.is_large_for(SIFT)
+    def begin(self, session: Session) -> bool:
+        """Get ready; return whether kernels do it."""
+        is_large = session.engine.is_large_for(SIFT)
         if is_large:
-            engine.compile_first(SIFT)
-        return Rounds(settings, session.account.advance, in_bulk=is_large)
+            session.engine.compile_first(SIFT)
+        return is_large
 
     def place(self, session: Session, to: str, stack: ExitStack) -> Place:
         """Make the new directory, as `place_here`."""
         return place_here(session, to, stack)
+
+    def clean(self, rounds: Rounds, stack: ExitStack) -> Iterator[Cleaned]:
+        """Clean the partitions and write their folders."""
+        session, changes = rounds.session, rounds.changes
+        for log, order in rounds.works:
+            change = partial(changes.apply, session, settings=order.settings, stack=stack)
+            yield clean_partition(
+                log,
+                order,
+                rounds.folders.begin(partition_of(log)),
+                rounds.say,
+                change=change if changes.are_some else None,
+                advance=session.account.advance,
+                threads=processors(),
+            )

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from offsets_log.broker.hand_over import README, hand_over, of_topic
 from offsets_log.cleaner.checkpoints import checkpoint_texts
-from offsets_log.cleaner.folder import other_files
 from offsets_log.data_directory.identity import topic_id_of
 from offsets_log.disk.folder import CHECKPOINTS
 from offsets_log.disk.folders import DiskPlace, refuse_inside_inputs
 from offsets_log.disk.writer import atomic_directory, left_beside
 from offsets_log.errors import InputError
-from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from offsets_log.cleaner.folder import FolderFile
-    from offsets_log.cleaner.round import Round
     from offsets_log.disk.folders import Place
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
     from offsets_log.session.account import Account
@@ -71,14 +68,18 @@ class PartitionFolders:
         self._told: list[tuple[int, Checkpoints]] = []
         self._without_id: list[int] = []
 
-    def of_topic(self, log: PartitionLog, session: Session) -> PartitionLog:
-        """Return a log whose ``partition.metadata`` has the asked topic id, else that of the metadata beside it."""
+    def topic_id_of(self, log: PartitionLog, session: Session) -> str | None:
+        """Return the topic id that a folder gets: the asked one, else that of the metadata beside; None for its own."""
         known = session.inputs.offsets_topic_id
         if self._topic_id is not None or known in (None, topic_id_of(log.beside)):
-            return of_topic(log, self._topic_id)
+            return self._topic_id
         name = partition_name(log.offsets_partition)
         session.account.say(f"offsets partition {name} gets the topic id that the cluster's metadata has, {known}")
-        return of_topic(log, str(known))
+        return str(known)
+
+    def of_topic(self, log: PartitionLog, session: Session) -> PartitionLog:
+        """Return a log whose ``partition.metadata`` has that topic id."""
+        return of_topic(log, self.topic_id_of(log, session))
 
     def folder(self, partition: int) -> Path | None:
         """Return where a partition's folder is made; None if nothing is written."""
@@ -92,21 +93,14 @@ class PartitionFolders:
         name = folder_name(partition)
         return lambda file: place.write(f"{name}/{file.name}", file.pieces, file.modified_ms)
 
-    def write_others(self, partition: int, log: PartitionLog, done: Round) -> None:
-        """Write all files of a folder except a round's new segments."""
-        if self.place is not None:
-            write = self.begin(partition)
-            for file in other_files(log, done):
-                write(file)
-
-    def end(self, partition: int, checkpoints: Checkpoints, log: PartitionLog) -> None:
+    def end(self, partition: int, checkpoints: Checkpoints, *, has_metadata: bool) -> None:
         """Note that a partition's folder is complete, and its lines for the checkpoints.
 
         Args:
-            log: what it was made of.
+            has_metadata: whether ``partition.metadata`` is in it.
         """
         self._told.append((partition, checkpoints))
-        if PARTITION_METADATA not in log.beside:
+        if not has_metadata:
             self._without_id.append(partition)
 
     def write_beside(self, account: Account) -> None:

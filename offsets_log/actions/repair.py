@@ -20,7 +20,8 @@ from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.disk.complete import Completing, FromOthers
-    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.log_format.file_names import PARTITION_METADATA
+from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.repairing.comparing import Compared
     from offsets_log.repairing.left_out import LeftOut
     from offsets_log.repairing.unloadable import Unloadable
@@ -90,7 +91,7 @@ class _Repairing:
                 advance=self._session.account.advance,
                 in_bulk=in_bulk,
             )
-            self._folders.end(partition, done.checkpoints(), log)
+            self._folders.end(partition, done.checkpoints(), has_metadata=PARTITION_METADATA in log.beside)
             self._tell_of_undecodable(partition, done.undecodable)
             compared = None
             if self._release is not None and made is not None:

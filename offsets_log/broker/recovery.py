@@ -113,7 +113,6 @@ def open_log(
     reads_txnindex_as_message: bool = False,
     index_interval_bytes: int = INDEX_INTERVAL_BYTES,
     in_bulk: bool = False,
-    kind: Callable[..., Start] | None = None,
 ) -> OpenLog:
     """Start a broker over a partition's files, which are not changed.
 
@@ -124,9 +123,8 @@ def open_log(
             take (``K44-21``).
         index_interval_bytes: interval of the indexes that it rebuilds.
         in_bulk: whether a kernel reads the plain batches that are recovered.
-        kind: makes another kind of `Start`, for files that are not here.
     """
-    start = (kind or Start)(
+    start = Start(
         log,
         stopped_cleanly=stopped_cleanly,
         finds_by_base_offset=finds_by_base_offset,

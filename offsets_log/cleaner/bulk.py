@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +29,6 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import entering, sifting, table
 from offsets_log.columnar.cleaning import round_state as d
-from offsets_log.columnar.cleaning.table import PackedKeys
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.scan.layout import Scanner
 
@@ -55,26 +53,6 @@ def takes_bulk(settings: Settings) -> bool:
         and settings.rules.indexes_each_batch
         and 0 <= settings.now_ms + settings.delete_retention_ms < d.NO_HORIZON
     )
-
-
-def packed(offset_map: OffsetMap) -> PackedKeys:
-    """Return all keys of either kind of map."""
-    if isinstance(offset_map, KeyTable):
-        return offset_map.packed()
-    keys = [len(key).to_bytes(a.SIZE_BYTES, "little") + key for key in offset_map.offsets]
-    begins = np.cumsum([0, *map(len, keys)], dtype=np.int64)
-    offsets = np.array([*offset_map.offsets.values()], np.int64)
-    return PackedKeys(np.frombuffer(b"".join(keys), np.uint8), begins, offsets)
-
-
-def fill(offset_map: OffsetMap, packed: PackedKeys) -> None:
-    """Put packed keys, which are all different, into an empty map of either kind."""
-    if isinstance(offset_map, KeyTable):
-        offset_map.fill(packed)
-        return
-    arena, begins = packed.arena.tobytes(), packed.begins.tolist()
-    keys = (arena[begin + a.SIZE_BYTES : end] for begin, end in pairwise(begins))
-    offset_map.offsets.update(zip(keys, packed.last_offsets.tolist(), strict=True))
 
 
 @dataclass(slots=True)
@@ -125,24 +103,6 @@ class KeyTable(OffsetMap):
         self.round_state.notes = d.NOTES_ALL
         self.open.lend(Transactions())
         return self._run(file, position, 0)
-
-    def packed(self) -> PackedKeys:
-        """Return all keys, in the memory of this table."""
-        round_state = self.round_state
-        keys = self._keys.up_to(round_state.keys)
-        begins = np.append(keys.column(d.Key.key_at) - a.SIZE_BYTES, round_state.arena_used)
-        return PackedKeys(self._arena[: int(round_state.arena_used)], begins, keys.column(d.Key.last_offset))
-
-    def fill(self, packed: PackedKeys) -> None:
-        """Take in keys that are all different; nothing was put before."""
-        count = len(packed.last_offsets)
-        self._keys = Table(d.Key, max(count, len(self._keys)))
-        self._keys.column(d.Key.key_at)[:count] = packed.begins[:-1] + a.SIZE_BYTES
-        self._keys.column(d.Key.last_offset)[:count] = packed.last_offsets
-        self._arena = np.concatenate([packed.arena, np.zeros(1 << 21, np.uint8)])
-        self._slots = np.zeros(max(1 << (2 * count).bit_length(), len(self._slots)), np.int64)
-        self.round_state.keys, self.round_state.arena_used = count, len(packed.arena)
-        table.rehash(self.arrays)
 
     def beside(self, begin: int) -> KeyTable:
         """Return an empty table for what begins at an offset, behind what is entered here; see `take_in`."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import OffsetIndex
-from offsets_log.broker.recovery import OpenLog, Start, open_log
+from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.cleaner.failures import CleaningError
 from offsets_log.cleaner.settings import Settings
 from offsets_log.log_format.completeness import Missing, missing_before, missing_between
@@ -22,13 +22,12 @@ def open_for_cleaning(
     *,
     stopped_cleanly: bool | None = None,
     in_bulk: bool = False,
-    kind: Callable[..., Start] | None = None,
 ) -> OpenLog:
     """Start a broker over the files: what it cuts after an unclean stop is not there to be cleaned.
 
     Args:
         stopped_cleanly: None for what the files tell.
-        in_bulk, kind: see `open_log`.
+        in_bulk: see `open_log`.
     """
     return open_log(
         log,
@@ -37,7 +36,6 @@ def open_for_cleaning(
         reads_txnindex_as_message=settings.rules.reads_txnindex_as_message,
         index_interval_bytes=settings.index_interval_bytes,
         in_bulk=in_bulk,
-        kind=kind,
     )
 
 
