@@ -1,4 +1,4 @@
-"""compact and clean on Spark over a generated log, in a session that is warm: time, what they shuffle, how both grow.
+"""The level offsets and the program clean on Spark over a generated log, in a session that is warm.
 
 ``python -m benchmarks --only spark --bytes 2GB``. Beside them the same commands on this machine, whole processes, and a
 straightforward PySpark job: one task a segment, aiokafka's parser and struct for each record, the newest of each key.
@@ -22,16 +22,12 @@ from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import run_process, seconds_of
 
 NAIVE_BYTES = 50 * 10**6
-FEWER = 5
 WRONG = " (WRONG)"
 CLEANED_AT = "2100-01-01T00:00:00Z"
-NAMES = (
-    "spark compact", "spark compact, a quarter", "spark compact, fewer keys", "spark, straightforward job",
-    "spark clean",
-)  # fmt: skip
+NAMES = ("spark offsets", "spark offsets, a quarter", "spark, straightforward job", "spark clean")
 HEAD = (
-    "| on Spark, warm, local[2] | bytes | keys | s | s per GB | of local | shuffled bytes | a key and piece |",
-    "|---|--:|--:|--:|--:|--:|--:|--:|",
+    "| on Spark, warm, local[2] | bytes | keys | s | s per GB | of local |",
+    "|---|--:|--:|--:|--:|--:|",
 )
 
 
@@ -42,24 +38,23 @@ def iter_lines(only: re.Pattern[str], work: Path, size_bytes: int, repeat: int) 
         return
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    from spark_jobs.run import open_spark
+    from spark_jobs.session import Opening, session
 
     logs = {
         NAMES[0]: generated_log(work, "none", size_bytes),
         NAMES[1]: generated_log(work, "none", size_bytes // 4),
-        NAMES[2]: generated_log(work, "none", size_bytes, groups=500 // FEWER),
-        NAMES[3]: generated_log(work, "none", min(size_bytes, NAIVE_BYTES)),
-        NAMES[4]: generated_log(work, "none", size_bytes),
+        NAMES[2]: generated_log(work, "none", min(size_bytes, NAIVE_BYTES)),
+        NAMES[3]: generated_log(work, "none", size_bytes),
     }
     yield from HEAD
-    with open_spark("local[2]") as spark:
+    with session(Opening("local[2]")) as spark:
         for name in chosen:
             log = logs[name]
-            if name == NAMES[4]:
-                yield _clean_line(name, log, spark, repeat, work)
+            if name == NAMES[3]:
+                yield _clean_line(name, log, repeat, work)
             else:
-                job = _straightforward if name == NAMES[3] else _compact
-                yield _job_line(name, log, spark, job, repeat, work)
+                job = _straightforward if name == NAMES[2] else _offsets
+                yield _job_line(name, log, spark(), job, repeat, work)
 
 
 def _job_line(
@@ -71,19 +66,16 @@ def _job_line(
         return seconds_of(lambda: answers.append(job(spark, log)))
 
     run()
-    before = shuffled_bytes(spark)
     seconds = [run() for _ in range(repeat)]
-    shuffled = (shuffled_bytes(spark) - before) / repeat
     expected = log.truth["in_record_order" if job is _straightforward else "served"]
     local = _local_seconds(log, repeat, work)
     name += "" if answers[-1] == expected else WRONG
-    return _line(name, log, statistics.median(seconds), local, shuffled, expected["keys"], _pieces(spark, log))
+    return _line(name, log, statistics.median(seconds), local, expected["keys"])
 
 
-def _clean_line(name: str, log: Log, spark: Any, repeat: int, work: Path) -> str:
+def _clean_line(name: str, log: Log, repeat: int, work: Path) -> str:
     """Both in turn, on the log as a broker finds it that has not stopped cleanly."""
     from spark_jobs.__main__ import main as command
-    from spark_jobs.clean_cluster import SparkCluster
 
     there, here = work / "cleaned-on-spark", work / "cleaned-here"
     words = ["clean", str(log.folder), "--now", CLEANED_AT, "-o", "jsonl", "--quiet", "--to"]
@@ -92,32 +84,26 @@ def _clean_line(name: str, log: Log, spark: Any, repeat: int, work: Path) -> str
         result = CliRunner().invoke(command, [*words, str(there)])
         assert result.exit_code == 0, result.output
 
-    times, shuffled = [], 0
+    times = []
     for _ in range(repeat + 1):
         for folder in (there, here):
             shutil.rmtree(folder, ignore_errors=True)
-        before = shuffled_bytes(spark)
-        pair = seconds_of(on_spark), seconds_of(lambda: run_process(["offsets-log", *words, str(here)]))
-        times.append(pair)
-        shuffled = shuffled_bytes(spark) - before
+        times.append((seconds_of(on_spark), seconds_of(lambda: run_process(["offsets-log", *words, str(here)]))))
     same = [_files_in(folder) for folder in (there, here)]
     for folder in (there, here):
         shutil.rmtree(folder)
     seconds, local = (statistics.median(each) for each in zip(*times[1:], strict=True))
     name += "" if same[0] == same[1] else WRONG
-    return _line(name, log, seconds, local, shuffled, log.truth["served"]["keys"], SparkCluster(spark).pieces)
+    return _line(name, log, seconds, local, log.truth["served"]["keys"])
 
 
 def _files_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def _line(name: str, log: Log, seconds: float, local: float, shuffled: float, keys: int, pieces: int) -> str:
+def _line(name: str, log: Log, seconds: float, local: float, keys: int) -> str:
     size = log.truth["uncompressed_bytes"]
-    return (
-        f"| {name} | {size:,} | {keys:,} | {seconds:.2f} | {seconds / size * 1e9:.2f} | {seconds / local:.1f} x | "
-        f"{shuffled:,.0f} | {shuffled / keys / pieces:.0f} |"
-    )
+    return f"| {name} | {size:,} | {keys:,} | {seconds:.2f} | {seconds / size * 1e9:.2f} | {seconds / local:.1f} x |"
 
 
 def _local_seconds(log: Log, repeat: int, work: Path) -> float:
@@ -130,22 +116,9 @@ def _local_seconds(log: Log, repeat: int, work: Path) -> float:
     return statistics.median(times[1:])
 
 
-def _reading(log: Log) -> Any:
-    from spark_jobs.options import SourceOptions
-
-    return SourceOptions(paths=(str(log.folder),), level="partials", members=False)
-
-
-def _pieces(spark: Any, log: Log) -> int:
-    from spark_jobs.jobs import read_partials
-
-    return int(read_partials(spark, _reading(log)).rdd.getNumPartitions())
-
-
-def _compact(spark: Any, log: Log) -> dict[str, int]:
-    from spark_jobs.jobs import compact, read_partials
-
-    return _answer(compact(read_partials(spark, _reading(log))).toArrow()["committed_offset"].to_pylist())
+def _offsets(spark: Any, log: Log) -> dict[str, int]:
+    found = spark.read.format("offsets_log").load(str(log.folder))
+    return _answer(found.select("committed_offset").toArrow()["committed_offset"].to_pylist())
 
 
 def _answer(offsets: list[int]) -> dict[str, int]:
@@ -171,13 +144,3 @@ def _commits(path: str) -> Iterator[tuple[Any, tuple[int, int | None]]]:
             if INT16.unpack_from(record.key)[0] == OFFSET_COMMIT:
                 value = None if record.value is None else commit_value(record.value)[0]
                 yield commit_key(record.key), (record.offset, value)
-
-
-def shuffled_bytes(spark: Any) -> int:
-    """Bytes that all stages so far have written for others, by Spark's own count."""
-    context = spark.sparkContext
-    context._jsc.sc().listenerBus().waitUntilEmpty()
-    no_quantiles = context._gateway.new_array(context._jvm.double, 0)
-    empty = context._jvm.java.util.ArrayList()
-    stages = context._jsc.sc().statusStore().stageList(empty, False, False, no_quantiles, empty)
-    return sum(stages.apply(i).shuffleWriteBytes() for i in range(stages.size()))

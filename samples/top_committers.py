@@ -8,24 +8,19 @@ import sys
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-import spark_jobs
-
 
 def main(path: str) -> None:
     """Print three tables."""
     spark = SparkSession.builder.appName("top committers").getOrCreate()
-    spark_jobs.register(spark)
-    files = spark.read.format("offsets_log")
 
-    events = files.option("level", "events").load(path)
-    commits = events.where("name = 'OffsetCommit' and not is_tombstone")
+    records = spark.read.format("offsets_log").option("level", "records").load(path)
+    commits = records.where("name = 'OffsetCommit' and not is_tombstone")
     commits.groupBy("group").count().orderBy(f.desc("count"), "group").show(5)
 
-    at_a_time = spark.read.format("offsets_log").option("level", "partials").option("until_time", 1795239370000)
-    spark_jobs.compact(at_a_time.load(path)).orderBy("group", "topic", "partition").show(5)
+    at_a_time = spark.read.format("offsets_log").option("until_time", "2026-11-21T05:36:10Z")
+    at_a_time.load(path).select("group", "topic", "partition", "committed_offset").show(5)
 
-    partials = spark.read.format("offsets_log").option("level", "partials").load(path).persist()
-    groups = spark_jobs.rebuild(partials).groups
+    groups = spark.read.format("offsets_log").option("level", "groups").load(path)
     groups.groupBy("type", "state").count().orderBy("type", "state").show()
 
 

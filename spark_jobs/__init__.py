@@ -1,23 +1,23 @@
-"""Provide Spark's data source ``offsets_log``, and the jobs `replay`, `compact` and `rebuild` over DataFrames.
+"""Provide Spark's data source ``offsets_log``, programs over it, and the same tables of DataFrames of records.
 
-Importing this package registers the data source with the active session; if there is none yet, call `register` later.
+Nothing is imported here: each of Spark's processes takes what it needs.
 """
 
-from pyspark.sql import SparkSession
+from __future__ import annotations
 
-from spark_jobs.jobs import Rebuilt, UndecidedWarning, compact, rebuild, replay
-from spark_jobs.options import SourceOptions
-from spark_jobs.source import register
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Rebuilt",
-    "SourceOptions",
-    "UndecidedWarning",
-    "compact",
-    "rebuild",
-    "register",
-    "replay",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from spark_jobs.records import UndecidedWarning, table_of
+    from spark_jobs.source import register
 
-if SparkSession.getActiveSession() is not None:
-    register()
+__all__ = ["UndecidedWarning", "register", "table_of"]
+_PLACES = {"register": "source", "table_of": "records", "UndecidedWarning": "records"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(name)
+    from importlib import import_module
+
+    return getattr(import_module(f"spark_jobs.{_PLACES[name]}"), name)

@@ -6,22 +6,17 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from offsets_log.cluster.properties import doubtful
-from offsets_log.disk.local import input_errors
 from offsets_log.errors import InputError, OffsetsLogError
-from offsets_log.java_properties import parse_properties
-from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.profile import PROFILES
-from spark_jobs.options import CLUSTER, SourceOptions, parse
-from spark_jobs.run import JOBS, JobOptions, open_spark
-from spark_jobs.writing import check_free
+from spark_jobs.options import SourceOptions, parse
+from spark_jobs.session import Opening, session
 
 EXIT_ERROR, EXIT_DAMAGED = 1, 3
 
@@ -43,7 +38,7 @@ COMMON = (
     QUIET,
 )  # fmt: skip
 FOLLOWING = (
-    click.argument("paths", metavar="INPUT", nargs=-1),
+    click.argument("paths", metavar="INPUT", nargs=-1, required=True),
     click.option("--to", required=True, metavar="DIR",
                  help="The tables, a directory each: offsets and groups. A path, or a URL such as s3://…"),
     click.option("--checkpoint", required=True, metavar="DIR",
@@ -51,12 +46,8 @@ FOLLOWING = (
     click.option("--available-now", is_flag=True, help="End with what is there now."),
     click.option("--trigger", "every_s", type=click.FloatRange(0), metavar="SECONDS", default=10, show_default=True,
                  help="How often to look for what is new."),
-    click.option("--max-bytes-per-trigger", metavar="SIZE", default="1g", show_default=True,
-                 help="Take about so much of the logs at a time, such as 100m."),
     click.option("--changes", "with_changes", is_flag=True,
                  help="Also keep what changed in each batch: the tables offset_changes and group_changes."),
-    click.option("--bootstrap-server", metavar="HOST:PORT", help="Follow a cluster instead of files."),
-    click.option("--command-config", metavar="FILE", help="Properties of its client, as Kafka's tools take them."),
     *SHARED,
     QUIET,
 )  # fmt: skip
@@ -130,9 +121,9 @@ def main() -> None:
 @_options(BESIDE)
 @click.option("--orphans", is_flag=True, help="Also offsets whose group does not exist.")
 @click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
-def compact(lag: bool | None, decide: bool, now_ms: int | None, orphans: bool, unstable: bool, **common: Any) -> None:
+def compact(orphans: bool, unstable: bool, **given: Any) -> None:
     """Write the latest served offset of every group, topic and partition."""
-    run("compact", common, lag=lag, decide=decide, now_ms=now_ms, orphans=orphans, unstable=unstable)
+    run("compact", given, orphans=str(orphans), unstable=str(unstable))
 
 
 @main.command(epilog="Example: python -m spark_jobs rebuild --input backup/ --output memory --master 'local[4]'")
@@ -145,12 +136,11 @@ def compact(lag: bool | None, decide: bool, now_ms: int | None, orphans: bool, u
     help="Leave out partitions whose load a record would end. What a broker does with damaged files is not told here: "
     "offsets-log does.",
 )
-def rebuild(topic_ids: str | None, as_broker: bool, **options: Any) -> None:
+def rebuild(topic_ids: str | None, **given: Any) -> None:
     """Write groups, members, offsets, pending and share groups' offsets after loading, as a table each."""
-    if as_broker and options["decide"]:
+    if given["as_broker"] and given["decide"]:
         raise click.UsageError("--decide and --as-broker exclude each other: a broker that starts decides nothing")
-    beside = {name: options.pop(name) for name in ("lag", "decide", "now_ms")}
-    run("rebuild", options, topic_ids=topic_ids, as_broker=as_broker, **beside)
+    run("rebuild", given, **({} if topic_ids is None else {"topic_ids": Path(topic_ids)}))
 
 
 @main.command(epilog="Example: python -m spark_jobs replay --input backup/ --output events --master 'local[4]'")
@@ -170,28 +160,37 @@ def follow(**given: Any) -> None:
     INPUT are data directories, partitions of one, or URLs of stores. Records are taken in batches, each exactly once,
     whatever is killed in between: the same command goes on from the checkpoint. SIGTERM ends it whole.
     """
-    from spark_jobs.following import FollowOrder
-    from spark_jobs.following import run as run_following
 
     def tell(words: str) -> None:
         if not given["quiet"]:
             click.echo(words, err=True)
 
-    try:
-        order = FollowOrder(
-            reading=_reading(given, _client(given["bootstrap_server"], given["command_config"], tell)),
-            every_s=None if given["available_now"] else given["every_s"],
-            **{name: given[name] for name in ("to", "checkpoint", "with_changes")},
-        )
-        with open_spark(given["master"]) as spark, _stopping() as stop:
-            spark.sparkContext.setLogLevel("OFF")  # what ends the stream is told below
-            found = run_following(spark, order, stop, tell)
-    except OffsetsLogError as error:
-        click.echo(f"spark_jobs: error: {error}", err=True)
-        sys.exit(EXIT_ERROR)
+    with _errors_told():
+        reading = _reading(given, level="growth")
+        opening = Opening(given["master"], is_quiet=given["quiet"])
+        with session(opening) as spark, _stopping() as stop:
+            from spark_jobs.following import FollowOrder
+            from spark_jobs.following import run as run_following
+
+            order = FollowOrder(
+                reading=reading,
+                every_s=None if given["available_now"] else given["every_s"],
+                **{name: given[name] for name in ("to", "checkpoint", "with_changes")},
+            )
+            found = run_following(spark(), order, stop, tell)
     for line in (*found.words, found.summary):
         tell(line)
     sys.exit(EXIT_DAMAGED if found.is_damaged else 0)
+
+
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    """End with an error's sentence and exit status 1."""
+    try:
+        yield
+    except OffsetsLogError as error:
+        click.echo(f"spark_jobs: error: {error}", err=True)
+        sys.exit(EXIT_ERROR)
 
 
 @contextmanager
@@ -207,70 +206,47 @@ def _stopping() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _client(server: str | None, file: str | None, tell: Callable[[str], None]) -> dict[str, str]:
-    """Return the options of a cluster. Raises UsageError, InputError."""
-    if server is None:
-        if file is not None:
-            raise click.UsageError("--command-config is of --bootstrap-server")
-        return {}
-    properties: dict[str, str] = {}
-    if file is not None:
-        with input_errors(file):
-            properties |= parse_properties(Path(file).read_text("utf-8", "replace"), file)
-        for words in doubtful(properties):
-            tell(f"{file}: {words}")
-    return {f"{CLUSTER}{name}": value for name, value in {**properties, "bootstrap.servers": server}.items()}
-
-
-def run(job: str, common: dict[str, Any], topic_ids: str | None = None, **more: Any) -> None:
+def run(job: str, given: dict[str, Any], **options: str | Path) -> None:
     """Run a job and exit."""
-    try:
-        order = JobOptions(
-            reading=_reading(common),
-            output=common["output"],
-            quarantine=common["quarantine"],
-            strict=common["strict"],
-            topic_ids=read_topic_ids(topic_ids),
-            **more,
-        )
-        with open_spark(common["master"]) as spark:
-            for path in filter(None, (order.output, order.quarantine)):
-                check_free(spark, path)
-            words, account = JOBS[job](spark, order)
-    except OffsetsLogError as error:
-        click.echo(f"spark_jobs: error: {error}", err=True)
-        sys.exit(EXIT_ERROR)
-    if not common["quiet"]:
-        for line in (*account.lines(), words):
+    with _errors_told():
+        told = {name: _text_of(value) if isinstance(value, Path) else value for name, value in options.items()}
+        reading = _reading(given, **told)
+        opening = Opening(given["master"], is_quiet=given["quiet"])
+        with session(opening) as spark:
+            from spark_jobs.beside import BesideOptions
+            from spark_jobs.jobs import JOBS, JobOptions
+
+            beside = BesideOptions(
+                **{name: given.get(name) for name in ("lag", "now_ms")}, decide=bool(given.get("decide"))
+            )
+            order = JobOptions(
+                reading=reading,
+                beside=beside,
+                as_broker=bool(given.get("as_broker")),
+                **{name: given[name] for name in ("output", "quarantine", "strict")},
+            )
+            ended = JOBS[job](spark, order)
+    if not given["quiet"]:
+        for line in (*ended.account.lines(), ended.summary):
             click.echo(line, err=True)
-    sys.exit(EXIT_DAMAGED if account.is_damaged or account.lost or account.is_wrong else 0)
+    sys.exit(EXIT_DAMAGED if ended.account.has_harm else 0)
 
 
-def _reading(given: dict[str, Any], client: Mapping[str, str] | None = None) -> SourceOptions:
-    options = {"profile": given["profile"], "level": "partials" if client is None else "effects", **(client or {})}
-    if given["paths"]:
-        options["paths"] = json.dumps(given["paths"])
-    elif client is not None and not client:
-        raise click.UsageError("what is to be followed: INPUT, or --bootstrap-server?")
-    if given.get("max_bytes_per_trigger"):
-        options["maxBytesPerTrigger"] = given["max_bytes_per_trigger"]
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"it cannot be read: {error}", file=str(file)) from None
+
+
+def _reading(given: dict[str, Any], **options: str) -> SourceOptions:
+    told = {"profile": given["profile"], "paths": json.dumps(given["paths"]), **options}
     for text in given["more"]:
         name, sign, value = text.partition("=")
         if not sign:
             raise click.UsageError(f"--option {text!r} is not NAME=VALUE")
-        options[name] = value
-    return parse(options)
-
-
-def read_topic_ids(file: str | None) -> dict[bytes, str]:
-    """Read a JSON object topic id → name. Raises InputError."""
-    if file is None:
-        return {}
-    try:
-        names = json.loads(Path(file).read_bytes())
-        return {bytes(Uuid.from_text(topic_id)): str(name) for topic_id, name in names.items()}
-    except (OSError, ValueError, AttributeError) as error:
-        raise InputError(f"it is not a JSON object topic id -> name: {error}", file=file) from None
+        told[name] = value
+    return parse(told)
 
 
 if __name__ == "__main__":

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
-
-from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
 from offsets_log.log_format.completeness import Missing
-from offsets_log.rows.survey import describe_tail
-from offsets_log.rows.tables import damage_row
-from spark_jobs.pieces import tail_of
+from offsets_log.replay.problem import Problem
+from offsets_log.rows.tables import Row, damage_row, partition_name
+from offsets_log.words import counted
 
 DAMAGE_SHOWN = 5
-QUARANTINE = "file string, position bigint, record_offset bigint, field string, kind string, problem string"
 
 
 @dataclass(slots=True)
@@ -25,11 +20,11 @@ class Account:
     """The report about a run, besides its answer.
 
     Attributes:
+        records, partitions: how many were read.
         words: notes and tails, one sentence each.
         lost: log that is missing without explanation.
-        damages: facts of the first few pieces that could not be read.
+        damages: what could not be read, as rows of the quarantine.
         is_wrong: whether the data directories are of several clusters, or files of theirs are broken.
-        beside: what could not be read of what lies beside the logs.
     """
 
     records: int = 0
@@ -38,20 +33,51 @@ class Account:
     unsupported: int = 0
     words: list[str] = field(default_factory=list)
     lost: list[Missing] = field(default_factory=list)
-    damages: list[dict[str, Any]] = field(default_factory=list)
+    damages: list[Row] = field(default_factory=list)
     is_wrong: bool = False
-    beside: list[Damage] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, facts: Iterable[Row], notes: Sequence[str], absent: Sequence[Missing]) -> Account:
+        """Return the account of logs from their `Answers.facts`, in their order."""
+        account = cls(words=[*notes], lost=[one for one in absent if one.is_lost])
+        for one in facts:
+            account.partitions += 1
+            for name in ("records", "corrupt", "unsupported"):
+                setattr(account, name, getattr(account, name) + one[name])
+            account.words += [*(words for words in one["notes"] if words not in notes), *one["tails"]]
+            account.lost += [Missing(**missing) for missing in one["lost"]]
+            account.damages += one["damages"]
+            if one["strays"]:
+                account.is_wrong = True
+                account.words.append(
+                    f"offsets partition {partition_name(one['offsets_partition'])}: left out "
+                    f"{counted(len(one['strays']), 'group')} ({', '.join(one['strays'][:DAMAGE_SHOWN])} …) that "
+                    "another partition answers for"
+                )
+        return account
 
     def on_damage(self, damage: Damage) -> None:
         """Count and keep a piece beside the logs that could not be read."""
-        self.beside.append(damage)
+        self.damages.append(damage_row(damage))
         self.unsupported += damage.is_unsupported
         self.corrupt += not damage.is_unsupported
+
+    def refuse(self) -> None:
+        """Raise OffsetsLogError for what could not be read, or is missing."""
+        if self.damages:
+            raise damage_error(self.damages[0])
+        if self.lost:
+            raise MissingLogError(self.lost[0].in_words())
 
     @property
     def is_damaged(self) -> bool:
         """Whether something could not be read."""
         return bool(self.corrupt or self.unsupported)
+
+    @property
+    def has_harm(self) -> bool:
+        """Whether something decides the exit status."""
+        return bool(self.is_damaged or self.lost or self.is_wrong)
 
     def lines(self) -> Iterator[str]:
         """Yield the lines for standard error."""
@@ -59,50 +85,17 @@ class Account:
         yield from (f"missing: {missing.in_words()}" for missing in self.lost)
         for facts in self.damages[:DAMAGE_SHOWN]:
             yield f"{facts['kind']}: {damage_error(facts)}"
-        for damage in self.beside[:DAMAGE_SHOWN]:
-            yield f"{'unsupported' if damage.is_unsupported else 'corrupt'}: {damage.error}"
         if self.is_damaged:
             yield f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
 
 
 def damage_error(facts: dict[str, Any]) -> OffsetsLogError:
-    """Return the error of a damaged piece from its facts."""
+    """Return the error of a damaged piece from its row."""
     place = {name: facts[name] for name in ("file", "position", "record_offset", "field")}
     return OffsetsLogError(facts["problem"], **place)
 
 
-def account_of(rows: DataFrame) -> Account:
-    """Return the account of `fold.memory`'s rows, which should be persisted."""
-    found = rows.where(f.col("kind").isin("piece", "tail", "missing")).select("kind", "log", "piece", "facts").collect()
-    account = Account(partitions=len({row["log"] for row in found}))
-    for row in sorted(found, key=lambda row: (row["log"] or 0, row["piece"] or 0)):
-        facts = json.loads(row["facts"])
-        match row["kind"]:
-            case "piece":
-                account.records += facts["records"]
-                account.corrupt += facts["corrupt"]
-                account.unsupported += facts["unsupported"]
-                account.words += facts["notes"]
-            case "tail":
-                account.words.append(f"{facts['file']}: {describe_tail(tail_of(facts))}")
-            case "missing":
-                account.lost += (missing for missing in (Missing(**facts),) if missing.is_lost)
-    if account.is_damaged:
-        shown = rows.where(f.col("kind") == "damage").select("facts").limit(DAMAGE_SHOWN).collect()
-        account.damages = [json.loads(row["facts"]) for row in shown]
-    return account
-
-
-def quarantine_of(spark: SparkSession, rows: DataFrame, beside: Sequence[Damage]) -> DataFrame:
-    """Return pieces that could not be read, in the form of the command line's quarantine.
-
-    Args:
-        beside: those that are no rows.
-    """
-    damaged = rows.where(f.col("kind") == "damage")
-    raw = f.regexp_replace(f.base64("value"), r"\s", "").alias("raw_base64")  # Spark breaks it into lines
-    kept = damaged.select(f.from_json("facts", QUARANTINE).alias("facts"), raw).select("facts.*", "raw_base64")
-    if not beside:
-        return kept
-    more = [tuple(damage_row(damage)[name] for name in kept.columns) for damage in beside]
-    return kept.unionByName(spark.createDataFrame(more, kept.schema))
+def load_in_words(facts: Row, profile: str) -> Iterator[str]:
+    """Yield a sentence if a coordinator would not load a log."""
+    if facts["load"] is not None:
+        yield Problem(**facts["load"]).in_words(profile, partition_name(facts["offsets_partition"]))

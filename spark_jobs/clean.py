@@ -1,84 +1,90 @@
-"""``python -m spark_jobs clean``: the command ``clean`` of offsets-log, whose rounds are tasks of a cluster."""
+"""``python -m spark_jobs clean``: the command ``clean`` of offsets-log, a partition a task.
+
+A task does the round of this machine, and writes the partition's folder into a place that all machines see, or a store.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
-from pyspark.sql import SparkSession
+import pyarrow as pa
 
 import cli.clean
 from cli.clean_options import changes_of
 from cli.options import gather
 from cli.partition_folders import FolderOptions
 from cli.terminal import fail
-from offsets_log.actions.clean_rounds import SIFT, Machine, Rounds
-from offsets_log.actions.partition_folders import folder_name, place_here
+from offsets_log.actions.clean_rounds import Machine
+from offsets_log.actions.partition_folders import folder_name, partition_of, place_here
+from offsets_log.cleaner.partition import Cleaned, CleanOrder, clean_partition
 from offsets_log.disk.folders import DiskPlace
 from offsets_log.errors import OffsetsLogError
-from offsets_log.session.session import Session
-from spark_jobs import cleaning
-from spark_jobs.clean_cluster import SparkCluster
-from spark_jobs.clean_tasks import Folder
-from spark_jobs.files import path_here
-from spark_jobs.places import SharedPlace, TaskPlace, new_in_store
-from spark_jobs.run import open_spark
+from offsets_log.log_format.partition_log import Checkpoints
+from spark_jobs.files import LogFiles
+from spark_jobs.jobs import TOLD, in_tasks, told_batch
+from spark_jobs.places import OutputPlace, path_here
+from spark_jobs.session import Opening, session
 
 if TYPE_CHECKING:
-    from offsets_log.actions.partition_folders import PartitionFolders
-    from offsets_log.broker.recovery import OpenLog
-    from offsets_log.cleaner.bounds import Bounds
-    from offsets_log.cleaner.kept import Kept
-    from offsets_log.cleaner.round import Round
-    from offsets_log.cleaner.settings import Settings
+    from offsets_log.actions.clean_rounds import Rounds
     from offsets_log.disk.folders import Place
-    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.session.session import Session
 
-
-class RoundsOnCluster(Rounds):
-    """Opens and cleans partitions by tasks."""
-
-    def __init__(self, settings: Settings, rounds: cleaning.Rounds, *, in_bulk: bool) -> None:
-        super().__init__(settings, lambda count: None, in_bulk=in_bulk)
-        self._rounds = rounds
-
-    def reads_here(self, log: PartitionLog) -> bool:
-        """Implement `Rounds.reads_here`: what lies in a store is read by tasks alone."""
-        return not any(segment.is_fetched for segment in log.segments)
-
-    def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
-        """Implement `Rounds.open`."""
-        return self._rounds.open(log, stopped_cleanly, in_bulk=self.in_bulk)
-
-    def clean(
-        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
-    ) -> tuple[Round, Kept]:
-        """Implement `Rounds.clean`."""
-        place = folders.place
-        folder = Folder(place, folder_name(partition)) if isinstance(place, TaskPlace) else None
-        return self._rounds.clean(log, opened, bounds, folder, in_bulk=self.in_bulk)
+Work = tuple[LogFiles, CleanOrder, str]
+"""The files of a partition, what is asked, and the folder's name."""
 
 
 class Cluster(Machine):
     """A cluster, which cleans partitions of its stores and of a disk that all of it sees."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._cluster = SparkCluster(spark)
-
-    def rounds(self, session: Session, settings: Settings) -> Rounds:
-        """Implement `Machine.rounds`."""
-        rounds = cleaning.Rounds(self._cluster, settings)
-        return RoundsOnCluster(settings, rounds, in_bulk=session.engine.is_large_for(SIFT))
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
 
     def place(self, session: Session, to: str, stack: ExitStack) -> Place:
         """Implement `Machine.place`; in a store files appear one by one, README.txt last."""
         here = path_here(to)
         if here is None:
-            return stack.enter_context(new_in_store(to, session.inputs.scope.paths))
+            return stack.enter_context(OutputPlace(to).appearing(session.inputs.scope.paths))
         made = place_here(session, here, stack)
         assert isinstance(made, DiskPlace)
-        return SharedPlace(made.path)
+        return OutputPlace(made.path)
+
+    def clean(self, rounds: Rounds, stack: ExitStack) -> Iterator[Cleaned]:
+        """Implement `Machine.clean`."""
+        place = rounds.folders.place
+        assert place is None or isinstance(place, OutputPlace)
+        works = [(LogFiles.of(log), order, folder_name(partition_of(log))) for log, order in rounds.works]
+        frame = in_tasks(self._opening.result(), len(works), partial(_clean, works, place), TOLD)
+        found = sorted((json.loads(row["told"]) for row in frame.collect()), key=lambda one: int(one["number"]))
+        for one in found:
+            for words, is_wrong in one["said"]:
+                rounds.say(words, is_wrong=is_wrong)
+            checkpoints = None if one["checkpoints"] is None else Checkpoints(**one["checkpoints"])
+            yield Cleaned(one["row"], checkpoints, one["has_metadata"])
+        if place is not None:
+            place.tidy()
+
+
+def _clean(works: Sequence[Work], place: OutputPlace | None, number: int) -> Iterator[pa.RecordBatch]:
+    files, order, name = works[number]
+    said: list[tuple[str, bool]] = []
+
+    def say(words: str, *, is_wrong: bool = False) -> None:
+        said.append((words, is_wrong))
+
+    def write(file: Any) -> None:
+        if place is not None:
+            place.write(f"{name}/{file.name}", file.pieces, file.modified_ms)
+
+    with ExitStack() as stack:
+        done = clean_partition(files.open(stack), order, write, say)
+    yield told_batch(asdict(done) | {"said": said, "number": number})
 
 
 def run(master: str | None, **given: Any) -> None:
@@ -89,8 +95,9 @@ def run(master: str | None, **given: Any) -> None:
             "(--deep, --drop-…, --keep-group, --until-…)"
         )
     try:
-        with open_spark(master, default="local[*]", registers=False) as spark:
-            cli.clean.run(Cluster(spark), **given)
+        opening = Opening(master or "local[*]", is_quiet=given["asked"].quiet)
+        with session(opening):
+            cli.clean.run(Cluster(opening), **given)
     except OffsetsLogError as error:
         fail(error)
 

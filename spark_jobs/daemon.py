@@ -15,9 +15,9 @@ from pyspark import worker
 from pyspark.daemon import manager
 from pyspark.sql.worker import plan_data_source_read
 
-from spark_jobs import clean_tasks, fold, source
+from spark_jobs import jobs, source
 
-__all__ = ["clean_tasks", "fold", "llvmlite", "pandas", "plan_data_source_read", "pyarrow", "source", "worker"]
+__all__ = ["jobs", "llvmlite", "pandas", "plan_data_source_read", "pyarrow", "source", "worker"]
 
 if __name__ == "__main__":
     gc.freeze()  # workers search for cycles after each task, and find none in what was imported

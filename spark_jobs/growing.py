@@ -20,21 +20,23 @@ from offsets_log.columnar.choose.selected import items_of_piece
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
+from offsets_log.disk.segments import next_offset
 from offsets_log.errors import Damage, InputError
 from offsets_log.events import EVERYTHING
 from offsets_log.following.growth import Bookmark, GrowingLog, GrownPiece, Replaced, SegmentFile
 from offsets_log.following.pieces import BULK_FROM_BYTES
 from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import LogWalk, PartitionLog, Segment
+from offsets_log.log_format.segment import PLAUSIBLE, Buffer
 from offsets_log.rows.tables import partition_name
 from spark_jobs.growing_folders import Folder, Folders
-from spark_jobs.planning import TAIL_BYTES, last_offset_in
 
 PIECE_BYTES = 1 << 21
 """How much the driver reads at a time."""
 SLICE_BYTES = 1 << 25
 """About how much a task reads at a time, but for whole segments."""
+TAIL_BYTES = 1 << 18
+MOST_TRIES = 1 << 10
 SECOND_LOOK_S = 0.3
 """Files come and go in several steps: what looks like another log is looked at again after so long."""
 
@@ -94,13 +96,11 @@ class Advance:
 
     Attributes:
         place: where to go on.
-        lost: how many offsets no segment holds, with nothing that explains it.
     """
 
     place: Bookmark | None
     slices: list[Slice] = field(default_factory=list)
     size_bytes: int = 0
-    lost: int = 0
 
 
 Seen = Callable[[Sequence[SegmentFile]], list[SegmentFile]]
@@ -178,9 +178,7 @@ class Stepping:
             made.place = copy(growing.place)
             if most_bytes is not None and made.size_bytes >= most_bytes:
                 return False
-            if isinstance(found, Missing):
-                made.lost += found.count if found.is_lost else 0
-            elif isinstance(found, GrownPiece):
+            if isinstance(found, GrownPiece):
                 left = None if most_bytes is None else most_bytes - made.size_bytes
                 if found.position == 0 and self._pass_segment(made, files, left):
                     return True
@@ -324,12 +322,11 @@ class GrowingFiles:
         for number, one in stepping.items():
             name = partition_name(number)
             part = None if most_bytes is None else max(most_bytes * new[number] // max(sum(new.values()), 1), 1)
-            before = place_of(_without_lost(start.get(name)))
+            before = place_of(start.get(name))
             made = one.advance(before, partial(self._seen, number), part)
             slices += made.slices
             if made.place is not None:
-                lost = made.lost + start.get(name, {}).get("lost", 0)
-                end[name] = told_of(made.place) | ({"lost": lost} if lost else {})
+                end[name] = told_of(made.place)
         self._planned = (start, end, slices)
         return end
 
@@ -355,14 +352,10 @@ class GrowingFiles:
         for number, one in self._stepping(end).items():
             name = partition_name(number)
             if name in end and start.get(name) != end[name]:
-                upto = place_of(_without_lost(end[name]))
+                upto = place_of(end[name])
                 assert upto is not None
-                slices += one.advance(place_of(_without_lost(start.get(name))), partial(one.upto, upto)).slices
+                slices += one.advance(place_of(start.get(name)), partial(one.upto, upto)).slices
         return slices
-
-
-def _without_lost(told: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    return None if told is None else {name: value for name, value in told.items() if name != "lost"}
 
 
 def _read_before(start: Offsets, number: int | None, looks: Mapping[int | None, Sequence[SegmentFile]]) -> int:
@@ -372,3 +365,15 @@ def _read_before(start: Offsets, number: int | None, looks: Mapping[int | None, 
         return 0
     before = (file.size_bytes for file in looks[number] if file.base_offset < told["base_offset"])
     return sum(before) + int(told["position"])
+
+
+def last_offset_in(tail: Buffer) -> int | None:
+    """Return the last offset in the end of a segment; None if no whole batches lead to its last byte."""
+    view = memoryview(tail)
+    for tried, match in enumerate(PLAUSIBLE.finditer(view)):
+        if tried == MOST_TRIES:
+            return None
+        found = next_offset(view[match.start() :], -1)
+        if found is not None and found > 0:
+            return found - 1
+    return None

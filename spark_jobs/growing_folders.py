@@ -27,7 +27,8 @@ from offsets_log.disk.reader import open_logs
 from offsets_log.errors import InputError
 from offsets_log.following.growth import SegmentFile
 from offsets_log.rows.tables import partition_name
-from spark_jobs.files import Options, path_here
+from spark_jobs.files import Options
+from spark_jobs.places import path_here
 
 
 @dataclass(frozen=True, slots=True)

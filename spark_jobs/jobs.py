@@ -1,246 +1,343 @@
-"""Provide the jobs as functions from DataFrames to DataFrames: `compact`, `rebuild`, `replay`.
+"""The programs compact, rebuild and replay: tasks read logs and write Parquet, the driver puts it into its place.
 
-They take the partial states of the data source (level ``partials``), or a DataFrame of records: from Spark's Kafka
-source, from the levels ``records`` and ``events``, from Parquet written by ``decode -o parquet``. Nothing runs before
-an action, except where `rebuild` has to know the names of topic ids.
+A task has an offsets partition, and writes its file of each table. A log above ``cut_bytes`` is read in pieces by the
+whole cluster; their states meet packed in one task (`columnar.shuffle.packed`), which joins them as threads do. Files
+stand in a folder beside the output until all is written and told; then this gets the output's name.
 """
 
 from __future__ import annotations
 
 import json
-import pickle
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from offsets_log.columnar.events.rows import EVENT_COLUMNS
+from offsets_log.columnar.folds.replay import Replay, Replayed
 from offsets_log.columnar.materialize.arrow import schema_of
+from offsets_log.columnar.scan.reading import Seen
+from offsets_log.columnar.shuffle.packed import join, pack
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.replay.profile import PROFILES, Profile
-from offsets_log.replay.topic_names import TopicNames
-from offsets_log.rows.groups import GROUP_NAMES, MEMBER_NAMES, group_row
-from offsets_log.rows.tables import COMPACT_COLUMNS, PENDING_NAMES, Column, Row
-from spark_jobs.fold import memory
-from spark_jobs.options import SourceOptions, as_options
-from spark_jobs.records import knows_transactions, partials_of
-from spark_jobs.source import FORMAT, schema_text
+from offsets_log.rows.tables import Row, partition_name
+from offsets_log.words import counted
+from spark_jobs.account import Account, load_in_words
+from spark_jobs.answers import Answers, Told, add_outcomes
+from spark_jobs.beside import BesideOptions, Directories
+from spark_jobs.days import write_days
+from spark_jobs.files import LogFiles, is_parquet, no_logs
+from spark_jobs.options import SourceOptions
+from spark_jobs.places import OutputPlace
+from spark_jobs.planning import Plan, open_found, pieces_of, plan
+from spark_jobs.records import by_partition
+from spark_jobs.rows import WITH_MEMBERS, Piece, rows
 
-UNDECIDED = (
-    "this DataFrame has no isTransactional column, as Kafka's source has none: whether an offset was committed in a "
-    "transaction, and whether that ended, cannot be told; all commits are taken as plain ones"
-)
-PIECES_PER_CORE = 2
-
-
-class UndecidedWarning(UserWarning):
-    """Warns that transactions cannot be resolved."""
-
-
-def read_partials(spark: SparkSession, reading: SourceOptions) -> DataFrame:
-    """Return the partial states of files, in a few pieces for each core."""
-    return read_evenly(spark, replace(reading, level="partials"))
+TOLD = "told string"
+PACKED = "log int, piece int, part int, data binary"
+PART_BYTES = 64 << 20
+"""A row that carries a piece's state has so much of it at most."""
 
 
-def read_evenly(spark: SparkSession, reading: SourceOptions) -> DataFrame:
-    """Return any level of files, in a few pieces for each core unless the reading says otherwise."""
-    return read(spark, evenly(spark, reading))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """The options of a job, the same for all jobs.
 
-
-def evenly(spark: SparkSession, reading: SourceOptions) -> SourceOptions:
-    """Return the reading with a few pieces for each core unless it says otherwise."""
-    if reading.pieces is not None or reading.piece_bytes is not None or not reading.split:
-        return reading
-    return replace(reading, pieces=PIECES_PER_CORE * spark.sparkContext.defaultParallelism)
-
-
-def read(spark: SparkSession, reading: SourceOptions) -> DataFrame:
-    """Return any level of files."""
-    return spark.read.format(FORMAT).options(**as_options(reading)).load()
-
-
-# ------------------------------------------------------------------------------------------------ compact
-
-
-def compact(frame: DataFrame, *, profile: str = "modern", orphans: bool = False, unstable: bool = False) -> DataFrame:
-    """Return the latest served offset of every GroupTopicPartition, as `tables.COMPACT_COLUMNS`, in no order.
-
-    For a DataFrame of records there is one more column, ``undecided``: true for a pending offset of a transaction
-    without a marker, null where transactions cannot be distinguished from other commits (`UndecidedWarning`).
-
-    Args:
-        frame: partials, read with the same profile; or records.
-        orphans: include offsets whose group does not exist.
-        unstable: add a column that marks offsets under an open transaction.
+    Attributes:
+        output, quarantine: directories to make.
+        strict: write nothing if something could not be read.
+        as_broker: leave out partitions whose load would fail.
     """
-    known = knows_transactions(frame)
-    if not known:
-        warnings.warn(UNDECIDED, UndecidedWarning, stacklevel=2)
-    rows = memory(partials_of(frame, profile), profile)
-    is_raw = "offset" in frame.columns
-    return compact_rows(rows, orphans=orphans, unstable=unstable, undecided=known if is_raw else None)
 
+    reading: SourceOptions
+    output: str
+    quarantine: str | None = None
+    strict: bool = False
+    as_broker: bool = False
+    beside: BesideOptions = field(default_factory=BesideOptions)
 
-def compact_rows(
-    rows: DataFrame, *, orphans: bool = False, unstable: bool = False, undecided: bool | None = None
-) -> DataFrame:
-    """Return `compact` of what `fold.memory` returned.
-
-    Args:
-        undecided: None for no such column; else whether transactions are known.
-    """
-    kinds = ["served"] + ["orphan"] * orphans + ["open"] * bool(undecided)
-    more: list[Expression] = [f.col("unstable")] if unstable else []
-    if undecided is not None:
-        flag = f.col("kind") == "open" if undecided else f.lit(None).cast("boolean")
-        more.append(flag.alias("undecided"))
-    return rows.where(f.col("kind").isin(kinds)).select(*(f.col(column.name) for column in COMPACT_COLUMNS), *more)
-
-
-# ------------------------------------------------------------------------------------------------ rebuild
-
-LISTS = ("subscribed_topics", "assignment", "target_assignment", "unresolved")
-_TYPES = {
-    **dict.fromkeys(LISTS, "json"),
-    **dict.fromkeys(
-        ("generation", "group_epoch", "assignment_epoch", "topology_epoch", "offsets_partition", "member_epoch",
-         "session_timeout_ms", "rebalance_timeout_ms"), "int",
-    ),
-    "current_state_timestamp_ms": "bigint",
-}  # fmt: skip
-DOCUMENT = Column("document", "json", "all that `rebuild` tells about it")
-GROUPS = (
-    *(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in GROUP_NAMES),
-    Column("members", "int", "how many members it has"),
-    DOCUMENT,
-)
-MEMBERS = (*(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in MEMBER_NAMES), DOCUMENT)
+    @property
+    def store_options(self) -> tuple[tuple[str, Any], ...]:
+        """Options of the outputs' store."""
+        return tuple(sorted(self.reading.storage_options.items()))
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """A coordinator's memory as DataFrames.
+class Work:
+    """What all tasks of a program have.
 
     Attributes:
-        groups, members: rows with typed columns, and each row as JSON in ``document``.
-        loads: for each offsets partition whether a broker would load it, or else the record and the rule that prevent
-            it.
+        tables: folder → the table that is written there; "" for the place itself.
     """
 
-    groups: DataFrame
-    members: DataFrame
-    offsets: DataFrame
-    pending: DataFrame
-    orphans: DataFrame
-    loads: DataFrame
+    place: OutputPlace
+    reading: SourceOptions
+    told: Told
+    tables: Mapping[str, str]
+    as_broker: bool = False
 
-    def tables(self) -> dict[str, DataFrame]:
-        """Return the DataFrames by name."""
-        return {name: getattr(self, name) for name in ("groups", "members", "offsets", "pending", "orphans", "loads")}
+    @property
+    def is_whole(self) -> bool:
+        """Whether members of groups are read."""
+        return any(table in WITH_MEMBERS for table in self.tables.values())
 
-
-def rebuild(
-    frame: DataFrame, *, profile: str = "modern", topic_ids: Mapping[bytes, str] | None = None, as_broker: bool = False
-) -> Rebuilt:
-    """Return the groups, members, committed and pending offsets after loading.
-
-    This runs a job to learn the names of topic ids in the records; persist ``frame`` before.
-
-    Args:
-        frame: partials with members, read with the same profile; or records.
-        topic_ids: topic id → name; these names take precedence over those in the records.
-        as_broker: leave out partitions whose load would fail.
-    """
-    return rebuilt(memory(partials_of(frame, profile), profile), profile, topic_ids or {}, as_broker=as_broker)
+    def write(self, number: int, answers: Answers) -> Row:
+        """Write the tables of a log, and return its facts."""
+        name = f"part-{number:05}-partition-{partition_name(answers.log.offsets_partition)}.parquet"
+        failure = answers.held.failure
+        is_left_out = self.as_broker and failure is not None and not failure.is_served
+        counts = {}
+        for folder, kind in self.tables.items():
+            table = answers.table(kind)
+            table = table[:0] if is_left_out and kind != "loads" else table
+            self.place.put_table(f"{folder}/{name}".lstrip("/"), table)
+            counts[folder] = len(table)
+        return answers.facts() | {"counts": counts, "number": number}
 
 
-def rebuilt(rows: DataFrame, profile: str, topic_ids: Mapping[bytes, str], *, as_broker: bool = False) -> Rebuilt:
-    """Return `rebuild` of what `fold.memory` returned."""
-    names = TopicNames(topic_ids, *_topic_names(rows))
-    loads = _loads(rows)
-    if as_broker:
-        empty = loads.where(~f.col("ok") & ~f.col("is_served")).select("log")
-        rows = rows.join(f.broadcast(empty), "log", "left_anti")
-    groups = rows.where(f.col("kind") == "group")
-    told = groups.mapInArrow(_teller(PROFILES[profile], names, GROUPS, _group_rows), schema_text(GROUPS))
-    members = groups.mapInArrow(_teller(PROFILES[profile], names, MEMBERS, _member_rows), schema_text(MEMBERS))
-    return Rebuilt(
-        groups=told,
-        members=members,
-        offsets=compact_rows(rows),
-        pending=rows.where(f.col("kind") == "open").select(*PENDING_NAMES),
-        orphans=rows.where(f.col("kind") == "orphan").select(*(column.name for column in COMPACT_COLUMNS)),
-        loads=loads.drop("log"),
-    )
+# ------------------------------------------------------------------------------------------------ tasks
 
 
-def _topic_names(rows: DataFrame) -> list[dict[bytes, str]]:
-    """Return topic id → name for each log; the name in the last piece wins."""
-    found = rows.where(f.col("kind") == "topic_name").select("log", "piece", "topic_id", "topic").collect()
-    logs: dict[int, dict[bytes, str]] = {}
-    for row in sorted(found, key=lambda row: (row["log"], row["piece"])):
-        logs.setdefault(row["log"], {})[bytes(Uuid.from_text(row["topic_id"]))] = row["topic"]
-    return list(logs.values())
+def in_tasks(
+    spark: SparkSession, count: int, work: Callable[[int], Iterator[pa.RecordBatch]], schema: str
+) -> DataFrame:
+    """Return what becomes of so many numbers, each in a task of its own."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from work(number)
+
+    return spark.range(0, count, 1, max(count, 1)).mapInArrow(run, schema)
 
 
-def _loads(rows: DataFrame) -> DataFrame:
-    """Return the first problem of each log."""
-    facts = "record_offset bigint, rule string, problem string, is_served boolean"
-    problems = rows.where(f.col("kind") == "problem").select("log", f.from_json("facts", facts).alias("facts"))
-    first = problems.groupBy("log").agg(f.min_by("facts", f.col("facts.record_offset")).alias("facts"))
-    logs = rows.where(f.col("kind") == "piece").select("log", "offsets_partition").distinct()
-    return logs.join(first, "log", "left").select(
-        "log", "offsets_partition", f.col("facts").isNull().alias("ok"), "facts.record_offset", "facts.rule",
-        "facts.problem", f.coalesce(f.col("facts.is_served"), f.lit(False)).alias("is_served"),
+def told_batch(facts: Any) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([json.dumps(facts)], pa.string())], ["told"])
+
+
+def run_tasks(spark: SparkSession, logs: Mapping[int, LogFiles], work: Work) -> list[Row]:
+    """Have tasks write the tables of all logs, which have numbers; return the facts of each, in their order."""
+    in_pieces = {number: pieces_of(files, work.reading, is_cut=True) for number, files in logs.items()}
+    whole = [(number, logs[number]) for number, pieces in in_pieces.items() if len(pieces) == 1]
+    cut = [(number, piece) for number, pieces in in_pieces.items() if len(pieces) > 1 for piece in pieces]
+    frames = []
+    if whole:
+        frames.append(in_tasks(spark, len(whole), partial(_write_log, whole, work), TOLD))
+    if cut:
+        packed = in_tasks(spark, len(cut), partial(_pack_piece, cut, work), PACKED)
+        frames.append(
+            packed.groupBy("log").applyInArrow(_joiner({number: logs[number] for number, _ in cut}, work), TOLD)
+        )
+    facts: list[Row] = [json.loads(row["told"]) for frame in frames for row in frame.collect()]
+    return sorted(facts, key=lambda one: int(one["number"]))
+
+
+def _write_log(logs: Sequence[tuple[int, LogFiles]], work: Work, at: int) -> Iterator[pa.RecordBatch]:
+    number, files = logs[at]
+    with ExitStack() as stack:
+        answers = Answers(files.open(stack), work.reading, work.told, stack, whole=work.is_whole)
+        yield told_batch(work.write(number, answers))
+
+
+def _replay(files: LogFiles, work: Work, count: int, stack: ExitStack) -> Replay:
+    log, reading = files.open(stack), work.reading
+    return Replay(
+        log, reading.rules, until=reading.until(log.offsets_partition), release=reading.kafka, pieces=count,
+        notes_activity=work.is_whole,
     )  # fmt: skip
 
 
-def _teller(
-    profile: Profile, names: TopicNames, columns: Sequence[Column], rows_of: Callable[[Row], list[Row]]
-) -> Callable[..., Iterator[pa.RecordBatch]]:
-    """Return a function from pickled groups to rows."""
-
-    def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows: list[Row] = []
-            for row in batch.select(["value", "offsets_partition"]).to_pylist():
-                rows += rows_of(group_row(pickle.loads(row["value"]), profile, names, row["offsets_partition"]))
-            yield from pa.Table.from_pylist(rows, schema_of(columns)).to_batches()
-
-    return tell
-
-
-def _group_rows(row: Row) -> list[Row]:
-    known = {name: row[name] for name in GROUP_NAMES}
-    return [known | {"members": len(row["members"]), "document": _json(row)}]
+def _pack_piece(pieces: Sequence[tuple[int, Piece]], work: Work, at: int) -> Iterator[pa.RecordBatch]:
+    """Yield what became of a piece; nothing where the log has no such cut."""
+    number, piece = pieces[at]
+    with ExitStack() as stack:
+        replay = _replay(piece.files, work, piece.count, stack)
+        if piece.number >= len(replay.cuts):
+            return
+        part = replay.replay_piece(replay.cuts[piece.number], replay.ends[piece.number], lambda size_bytes: None)
+        data = pack(part, replay.order.layout)
+        for i, begin in enumerate(range(0, len(data), PART_BYTES)):
+            columns = [[number], [piece.number], [i], [data[begin : begin + PART_BYTES]]]
+            kinds = (pa.int32(), pa.int32(), pa.int32(), pa.binary())
+            arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+            yield pa.record_batch(arrays, ["log", "piece", "part", "data"])
 
 
-def _member_rows(row: Row) -> list[Row]:
-    rows = []
-    for member in ({"group": row["group"]} | member for member in row["members"]):
-        known = {name: member.get(name) for name in MEMBER_NAMES}
-        lists = {name: None if known[name] is None else _json(known[name]) for name in LISTS}
-        rows.append(known | lists | {"document": _json(member)})
-    return rows
+def _joiner(logs: Mapping[int, LogFiles], work: Work) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
+    """Return the function that joins the pieces of a log, writes its tables and tells its facts."""
+
+    def join_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+        number = key[0].as_py()
+        parts: dict[int, list[bytes]] = {}
+        for row in table.sort_by([("piece", "ascending"), ("part", "ascending")]).to_pylist():
+            parts.setdefault(row["piece"], []).append(row["data"])
+        count = len(pieces_of(logs[number], work.reading, is_cut=True))
+        with ExitStack() as stack:
+            replay = _replay(logs[number], work, count, stack)
+            seen: list[Seen] = []
+            state, carried = join([b"".join(data) for data in parts.values()], replay, seen.append)
+            replayed = Replayed(replay.order.log, replay.order.layout, state)
+            done = (replayed, stack.enter_context(carried), seen)
+            answers = Answers(replayed.log, work.reading, work.told, stack, replayed=done, whole=work.is_whole)
+            return pa.Table.from_batches([told_batch(work.write(number, answers))])
+
+    return join_one
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+# ------------------------------------------------------------------------------------------------ programs
 
 
-# ------------------------------------------------------------------------------------------------ replay
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What is said of a run at its end."""
+
+    summary: str
+    account: Account
 
 
-def replay(frame: DataFrame) -> DataFrame:
-    """Return events with the day they were written, by which they are partitioned into files.
+def _run(
+    spark: Callable[[], SparkSession], order: JobOptions, tables: Mapping[str, str], finish: Callable[..., str]
+) -> Ended:
+    """Write tables by tasks, then what the driver knows, then tell; put all into its place last.
 
     Args:
-        frame: level ``events``.
+        spark: waits for the session, which may still begin while logs are found.
+        finish: does what is left, and returns the summary.
     """
-    day = f.to_date(f.timestamp_millis(f.when(f.col("timestamp_ms") >= 0, f.col("timestamp_ms"))))
-    return frame.select(*(column.name for column in EVENT_COLUMNS), day.alias("day"))
+    output = OutputPlace(order.output, order.store_options)
+    reading = order.reading
+    with ExitStack() as stack:
+        is_parquet_given = is_parquet(reading.paths, reading.storage_options)
+        opened = no_logs(stack) if is_parquet_given else open_found(reading, stack)
+        for place in (output, *([OutputPlace(order.quarantine, order.store_options)] if order.quarantine else [])):
+            place.check_free(reading.paths)
+        directories = Directories(opened, reading, order.beside)
+        found = plan(opened)
+        told = directories.told(found.told)
+        staged = stack.enter_context(output.staged())
+        work = Work(staged, reading, told, tables, order.as_broker)
+        run = partial(write_frame, spark()) if is_parquet_given else partial(run_tasks, spark())
+        facts = run(dict(enumerate(found.logs)), work)
+        for one in facts:
+            if one["decided"] is not None and told.outcomes is not None:
+                add_outcomes(told.outcomes, one["decided"])
+        account = Account.of(facts, found.notes, found.absent)
+        summary = finish(spark(), found, work, facts, directories, account)
+        directories.tell(account)
+        if order.strict:
+            account.refuse()
+        if order.quarantine is not None:
+            keep_quarantine(order, account)
+    return Ended(f"{summary}, {counted(account.partitions, 'partition')}; profile {reading.profile}", account)
+
+
+def write_frame(spark: SparkSession, logs: Mapping[int, LogFiles], work: Work) -> list[Row]:
+    """Have tasks write the tables of records in Parquet, as `run_tasks`."""
+
+    def make(answers: Answers) -> pa.Table:
+        return pa.Table.from_batches([told_batch(work.write(answers.log.offsets_partition or 0, answers))])
+
+    frame = by_partition(spark.read.parquet(*work.reading.paths), work.reading, work.told, make, TOLD)
+    facts: list[Row] = [json.loads(row["told"]) for row in frame.collect()]
+    return sorted(facts, key=lambda one: int(one["number"]))
+
+
+QUARANTINE = pa.schema(
+    [("file", pa.string()), ("position", pa.int64()), ("record_offset", pa.int64()), ("field", pa.string()),
+     ("kind", pa.string()), ("problem", pa.string()), ("raw_base64", pa.string())]
+)  # fmt: skip
+
+
+def keep_quarantine(order: JobOptions, account: Account) -> None:
+    """Write pieces that could not be read, in the form of the command line's quarantine."""
+    assert order.quarantine is not None
+    with OutputPlace(order.quarantine, order.store_options).staged() as place:
+        place.put_table("part-00000.parquet", pa.Table.from_pylist(account.damages, QUARANTINE))
+
+
+def _add_lag(directories: Directories, place: OutputPlace, folder: str) -> None:
+    """Append the columns of lag to offsets that are written, if they are told."""
+    if directories.logs is not None:
+        for name in place.names(folder):
+            place.put_table(name, directories.with_lag(place.table(name)))
+
+
+def compact(spark: Callable[[], SparkSession], order: JobOptions) -> Ended:
+    """Write the latest served offset of every group, topic and partition."""
+
+    def finish(
+        spark: SparkSession, found: Plan, work: Work, facts: list[Row], directories: Directories, account: Account
+    ) -> str:
+        _add_lag(directories, work.place, "")
+        return counted(sum(one["counts"][""] for one in facts), "offset")
+
+    return _run(spark, order, {"": "committed"}, finish)
+
+
+REBUILT = {name: name for name in ("pending", "orphans", "members", "loads")} | {
+    "offsets": "committed", "groups": "documents",
+}  # fmt: skip
+
+
+def rebuild(spark: Callable[[], SparkSession], order: JobOptions) -> Ended:
+    """Write groups, members, offsets, pending and share groups' offsets after loading, as a table each."""
+
+    def finish(
+        spark: SparkSession, found: Plan, work: Work, facts: list[Row], directories: Directories, account: Account
+    ) -> str:
+        _name_again(spark, found, work, facts)
+        _add_lag(directories, work.place, "offsets")
+        if (share_offsets := directories.share_offsets()) is not None:
+            work.place.put_table("share_offsets/part-00000.parquet", share_offsets)
+        for one in facts:
+            account.words += load_in_words(one, work.reading.profile)
+        counts = {name: sum(one["counts"][name] for one in facts) for name in REBUILT}
+        return ", ".join(f"{counts[name]} {name}" for name in ("groups", "offsets", "pending"))
+
+    return _run(spark, order, REBUILT, finish)
+
+
+def _name_again(spark: SparkSession, found: Plan, work: Work, facts: list[Row]) -> None:
+    """Write again the groups of logs whose members' topics only records of other logs name."""
+    names: dict[str, str] = {}
+    for one in reversed(facts):
+        names |= one["names"]
+    lacking = [
+        one["number"] for one in facts if any(names.get(topic_id) != name for topic_id, name in one["asked"].items())
+    ]
+    if lacking:
+        known = {bytes(Uuid.from_text(topic_id)): name for topic_id, name in names.items()}
+        told = replace(work.told, topic_ids=known | dict(work.told.topic_ids))
+        tables = {name: kind for name, kind in work.tables.items() if kind in WITH_MEMBERS}
+        run_tasks(spark, {number: found.logs[number] for number in lacking}, replace(work, told=told, tables=tables))
+
+
+def replay(spark: Callable[[], SparkSession], order: JobOptions) -> Ended:
+    """Write all records as a table by offsets partition and day."""
+    reading = replace(order.reading, level="records")
+
+    def finish(
+        spark: SparkSession, found: Plan, work: Work, facts: list[Row], directories: Directories, account: Account
+    ) -> str:
+        pieces = [piece for files in found.logs for piece in pieces_of(files, reading, is_cut=True)]
+        frame = in_tasks(spark, len(pieces), partial(_write_records, pieces, reading, work.place), TOLD)
+        written = sum(json.loads(row["told"])["rows"] for row in frame.collect())
+        if not written:
+            work.place.put_table("part-00000.parquet", schema_of(EVENT_COLUMNS).empty_table())
+        return counted(account.records, "record")
+
+    return _run(spark, order, {}, finish)
+
+
+def _write_records(
+    pieces: Sequence[Piece], reading: SourceOptions, place: OutputPlace, at: int
+) -> Iterator[pa.RecordBatch]:
+    piece = pieces[at]
+    written = write_days(place, rows(piece, reading), piece.files.offsets_partition, f"{at:05}")
+    yield told_batch({"rows": written})
+
+
+JOBS = {"compact": compact, "rebuild": rebuild, "replay": replay}

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from offsets_log.errors import InputError
@@ -14,11 +15,12 @@ from offsets_log.release_names import release_asked
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.rows.asked_names import AskedNames
 
-LEVELS = ("records", "events", "partials", "effects")
-STREAMED = ("records", "events", "effects")
-"""The levels of a stream; the last is for `stateful` only."""
-CLUSTER = "kafka."
-"""What the options of a cluster begin with: its ``bootstrap.servers``, and properties of a client."""
+LEVELS = (
+    "offsets", "pending", "groups", "members", "transactions", "history", "problems", "records", "raw_records",
+)  # fmt: skip
+"""What a row is; `levels.LEVELS` has their columns."""
+STREAMED = ("records", "raw_records", "growth")
+"""The levels of a stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,23 +28,23 @@ class SourceOptions:
     """The options of a read; all values of a list are alternatives.
 
     Attributes:
-        level: what a row is: a record as in Kafka's source, a decoded record, or a key of a piece's state.
         columns: which of the level's columns; empty for all.
-        group, topic: globs. The state of a group does not depend on other groups; ``topic`` does not reduce partials.
+        group, topic: globs. What became of a group does not depend on other groups.
         until_offset: (offsets partition or None for all, record offset).
-        members: whether partials include the members of classic groups.
+        until_time: epoch milliseconds.
+        orphans: whether offsets of groups that do not exist are among ``offsets``.
+        unstable: whether ``offsets`` has a column that marks those under an open transaction.
+        topic_ids: topic id → name, for members that are told by ids.
         push_filters: whether to take over filters where Spark's setting allows it. Spark 4.3 keeps what was taken over
             with the DataFrame: a later query of the same one without filters would get the narrowed rows. Read anew for
             each.
-        split, piece_bytes: see `planning.plan`.
-        pieces: approximate number of pieces in all, instead of ``piece_bytes``.
+        cut_bytes: logs above this size are cut: of records by every read, of states by programs.
         storage_options: options of a remote store, for fsspec.
         max_bytes: about how many bytes of a log a stream takes at a time; None for all there are.
-        client: properties of a Kafka client, if a cluster is read instead of files.
     """
 
     paths: tuple[str, ...]
-    level: str = "records"
+    level: str = "offsets"
     columns: tuple[str, ...] = ()
     group: tuple[str, ...] = ()
     topic: tuple[str, ...] = ()
@@ -52,15 +54,14 @@ class SourceOptions:
     until_time: int | None = None
     profile: str = "modern"
     kafka: tuple[int, int] | None = None
+    orphans: bool = False
+    unstable: bool = False
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     include_headers: bool = False
-    members: bool = True
     push_filters: bool = False
-    split: bool = True
-    piece_bytes: int | None = None
-    pieces: int | None = None
+    cut_bytes: int = 8 << 30
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     max_bytes: int | None = None
-    client: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rules(self) -> Profile:
@@ -127,27 +128,45 @@ def _one_of(*known: str) -> Callable[[str], str]:
     return parse
 
 
+def _time(text: str) -> int:
+    """Return epoch milliseconds from these or from ISO 8601; of a time without a zone it is UTC."""
+    if re.fullmatch(r"-?\d+", text.strip()):
+        return int(text)
+    moment = datetime.fromisoformat(text.strip())
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
 PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "level": ("level", _one_of(*LEVELS)),
+    "level": ("level", _one_of(*LEVELS, STREAMED[-1])),
     "columns": ("columns", lambda text: tuple(word.strip() for part in _words(text) for word in part.split(","))),
     "group": ("group", _words),
     "topic": ("topic", _words),
     "offsets_partition": ("offsets_partition", _numbers),
     "as_partition": ("as_partition", int),
     "until_offset": ("until_offset", _until_offset),
-    "until_time": ("until_time", int),
+    "until_time": ("until_time", _time),
     "profile": ("profile", _one_of(*PROFILES)),
     "kafka": ("kafka", _release),
+    "orphans": ("orphans", _flag),
+    "unstable": ("unstable", _flag),
+    "topic_ids": ("topic_ids", json.loads),
     "includeheaders": ("include_headers", _flag),
-    "members": ("members", _flag),
     "push_filters": ("push_filters", _flag),
-    "split": ("split", _flag),
-    "piece_bytes": ("piece_bytes", int),
-    "pieces": ("pieces", int),
+    "cut_bytes": ("cut_bytes", _size),
     "storage_options": ("storage_options", json.loads),
     "maxbytespertrigger": ("max_bytes", _size),
 }
 """Option, in lower case → attribute of `SourceOptions`, and how its text is read."""
+PATHS = ("path", "paths", "location")
+"""What names the input: ``location`` is what Spark makes of the path of a table."""
+OF_TABLES = (
+    "serialization.format", "owner", "provider", "comment", "external", "is_managed_location", "collation",
+    "table_type", "transient_lastddltime",
+)  # fmt: skip
+"""What options begin with that Spark gives to each table beside those of its own."""
+OF_TABLE = "option."
+"""What the table's own may begin with."""
 
 
 def parse(options: Mapping[str, str]) -> SourceOptions:
@@ -159,32 +178,27 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
     values: dict[str, Any] = {}
     paths: tuple[str, ...] = ()
     for name, text in options.items():
-        known = name.lower()
-        if known in ("path", "paths"):
+        known = name.lower().removeprefix(OF_TABLE)
+        if known in PATHS:
             paths += _words(text)
-            continue
-        if known.startswith(CLUSTER):
-            values.setdefault("client", {})[name[len(CLUSTER) :]] = text
-            continue
-        if known not in PARSERS:
+        elif known in PARSERS:
+            attribute, read = PARSERS[known]
+            try:
+                values[attribute] = read(text)
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(f"the option {name} cannot be {text!r}: {error}") from None
+        elif not known.startswith(OF_TABLES):
             raise InputError(f"there is no option {name!r}; there are {', '.join(PARSERS)}")
-        attribute, read = PARSERS[known]
-        try:
-            values[attribute] = read(text)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"the option {name} cannot be {text!r}: {error}") from None
-    if not paths and "client" not in values:
+    if not options:
+        raise InputError("Spark tells a table's options to no reader: use CREATE TEMPORARY VIEW … USING offsets_log")
+    if not paths:
         raise InputError("no path: load(PATH) wants a data directory, a partition directory or segments")
-    if paths and "client" in values:
-        raise InputError("a path and kafka.… options do not go together: files are read, or a cluster")
-    return SourceOptions(paths=paths, **values)
+    return SourceOptions(paths=tuple(dict.fromkeys(paths)), **values)
 
 
 def as_options(reading: SourceOptions) -> dict[str, str]:
     """Return the options that `parse` reads back."""
-    options = {f"{CLUSTER}{name}": value for name, value in reading.client.items()}
-    if reading.paths:
-        options["paths"] = json.dumps(reading.paths)
+    options = {"paths": json.dumps(reading.paths)}
     for name, (attribute, _) in PARSERS.items():
         value = getattr(reading, attribute)
         if value is None or value == () or value == {}:

@@ -1,8 +1,7 @@
-"""Turn DataFrames of records to partial states: from Kafka's source, the levels ``records`` and ``events``, Parquet.
+"""Tables of DataFrames of records: from Kafka's source, the levels ``records`` and ``raw_records``, Parquet of decode.
 
-The columns tell which it is. Records are sorted to log order by ranges of (offsets partition, offset), and each range
-is replayed as a piece, record by record, by `offsets_log.pipeline`. Files are read much faster at the level
-``partials`` of the data source.
+The columns tell which it is. A task has the records of an offsets partition, and replays them record by record with
+`offsets_log.pipeline`: files are read much faster.
 
 Kafka's source shows neither producer ids nor transaction markers: commits in a transaction, ended or not, cannot be
 distinguished from other commits.
@@ -10,31 +9,29 @@ distinguished from other commits.
 
 from __future__ import annotations
 
-import json
+import warnings
 from collections.abc import Callable, Iterator
-from itertools import groupby
+from contextlib import ExitStack
+from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from offsets_log.columnar.events.rows import TOLD
 from offsets_log.columnar.materialize.arrow import schema_of
-from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of, table_of_partial
 from offsets_log.dumps.events_parquet import offset_commit_of
-from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.events import Event, LogEvent
-from offsets_log.log_format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, RecordBatch
+from offsets_log.log_format.batch import CONTROL_MASK, NO_TIMESTAMP, TRANSACTIONAL_MASK, RecordBatch
 from offsets_log.log_format.control_record import ControlRecord, decode_control_record
-from offsets_log.log_format.partition_log import Segment
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record, encode_coordinator_record
-from offsets_log.replay.fold import replay_into
-from offsets_log.replay.partial import PartialState
-from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.rows.tables import Row
-from spark_jobs.pieces import seen_row
+from spark_jobs.answers import NOTHING_TOLD, Answers, Told
+from spark_jobs.levels import as_read, columns_of
+from spark_jobs.options import LEVELS, SourceOptions
 from spark_jobs.source import schema_text
 
 KAFKA_COLUMNS = frozenset({"key", "value", "partition", "offset"})
@@ -47,103 +44,98 @@ OF_TAGS = frozenset(column for field, column in TOLD.items() if field.tag is not
 RECORD_NAMES = tuple(
     dict.fromkeys(
         (*sorted(EVENT_COLUMNS), *OFFSET_FIELDS, "producer_id", "producer_epoch", "is_transactional", "is_control",
-         "value_version", "is_tombstone", "key", "value", "file")
+         "value_version", "is_tombstone", "key", "value", "file", "timestamp_ms")
     )
 )  # fmt: skip
 """Columns of the level ``events`` from which a record and its batch are rebuilt."""
+
+
 RUN = 10_000
+OF_STATES = tuple(level for level in LEVELS if level not in ("history", "records", "raw_records"))
+UNDECIDED = (
+    "this DataFrame has no isTransactional column, as Kafka's source has none: whether an offset was committed in a "
+    "transaction, and whether that ended, cannot be told; all commits are taken as plain ones"
+)
+
+
+class UndecidedWarning(UserWarning):
+    """Warns that transactions cannot be resolved."""
 
 
 class UnknownColumnsError(ValueError):
-    """A DataFrame whose columns are not those of any kind that the jobs take."""
+    """A DataFrame whose columns are not those of any kind that is taken."""
+
+
+def table_of(frame: DataFrame, level: str = "offsets", *, profile: str = "modern", **options: Any) -> DataFrame:
+    """Return a level of a DataFrame of records, as `format("offsets_log")` has it of files.
+
+    Of ``offsets`` there is the column ``unstable`` too: null where the records do not tell transactions.
+
+    Args:
+        options: further attributes of `SourceOptions`, such as ``group=("billing-*",)``.
+
+    Raises:
+        UnknownColumnsError: it has other columns.
+        InputError: there is no such level of records.
+    """
+    if level not in OF_STATES:
+        raise InputError(f"records lead to the levels {', '.join(OF_STATES)}, not {level}")
+    reading = SourceOptions(paths=(), level=level, profile=profile, unstable=level == "offsets", **options)
+    columns = columns_of(reading)
+    names, schema = [column.name for column in columns], schema_of(columns)
+
+    def make(answers: Answers) -> pa.Table:
+        return as_read(answers.table(level), names, schema)
+
+    return by_partition(frame, reading, NOTHING_TOLD, make, schema_text(columns))
+
+
+def by_partition(
+    frame: DataFrame, reading: SourceOptions, told: Told, make: Callable[[Answers], pa.Table], schema: str
+) -> DataFrame:
+    """Return what is made of the answers of each offsets partition, of which one task has all records."""
+    names = set(frame.columns)
+    if names >= EVENT_COLUMNS:
+        records = frame.select(*(name for name in RECORD_NAMES if name in names or name not in OF_TAGS))
+        partition, offset, read = "offsets_partition", "record_offset", _event_record
+        tells_transactions = True
+    elif names >= KAFKA_COLUMNS:
+        facts = [f.col(name) if name in names else f.lit(default).alias(name) for name, default in BATCH_FACTS.items()]
+        time_ms = f.unix_millis("timestamp") if "timestamp" in names else f.lit(NO_TIMESTAMP)
+        records = frame.select("key", "value", "partition", "offset", time_ms.alias("timestamp_ms"), *facts)
+        partition, offset, read = "partition", "offset", _kafka_record
+        tells_transactions = "isTransactional" in names
+    else:
+        raise UnknownColumnsError(
+            "the DataFrame has none of the columns that are read: those of Kafka's source (key, value, partition, "
+            "offset), or of the levels records and raw_records of format offsets_log"
+        )
+    if not tells_transactions:
+        warnings.warn(UNDECIDED, UndecidedWarning, stacklevel=3)
+
+    def replay_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+        ordered = table.sort_by(offset)
+        rows = (row for batch in ordered.to_batches(max_chunksize=RUN) for row in batch.to_pylist())
+        segment = Segment("", None, b"", missing_columns=frozenset() if tells_transactions else UNTOLD)
+        log = PartitionLog(key[0].as_py(), (segment,), selection=SELECTION)
+        with ExitStack() as stack:
+            return make(Answers(log, reading, told, stack, events=_each_once(map(read, rows))))
+
+    return records.groupBy(partition).applyInArrow(replay_one, schema)
 
 
 SELECTION = "records hold what was put into them"
 """Why nothing is reported missing around them."""
+UNTOLD = frozenset({"is_transactional"})
 
 
-def is_partials(frame: DataFrame) -> bool:
-    """Return whether a DataFrame has the columns of partials."""
-    return {"kind", "piece", "facts"} <= set(frame.columns)
-
-
-def knows_transactions(frame: DataFrame) -> bool:
-    """Return whether a DataFrame shows which offsets were committed in a transaction."""
-    return is_partials(frame) or set(frame.columns) >= EVENT_COLUMNS or "isTransactional" in frame.columns
-
-
-def partials_of(frame: DataFrame, profile: str) -> DataFrame:
-    """Return the partial states of a DataFrame of records; a DataFrame of partials is returned as it is.
-
-    Raises:
-        UnknownColumnsError: it is neither.
-    """
-    names = set(frame.columns)
-    if is_partials(frame):
-        return frame
-    if names >= EVENT_COLUMNS:
-        records = frame.select(*(name for name in RECORD_NAMES if name in names or name not in OF_TAGS))
-        order = ["offsets_partition", "record_offset"]
-    elif names >= KAFKA_COLUMNS:
-        facts = [f.col(name) if name in names else f.lit(default).alias(name) for name, default in BATCH_FACTS.items()]
-        records = frame.select("key", "value", "partition", "offset", *facts)
-        order = ["partition", "offset"]
-    else:
-        raise UnknownColumnsError(
-            "the DataFrame has none of the columns that are read: those of Kafka's source (key, value, partition, "
-            "offset), or of the levels records, events and partials of format offsets_log"
-        )
-    ranges = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
-    ordered = records.repartitionByRange(ranges, *order).sortWithinPartitions(*order)
-    return ordered.mapInArrow(_replayer(profile, ranges, order[0]), schema_text(PARTIAL_COLUMNS))
-
-
-def _replayer(profile: str, ranges: int, partition_column: str) -> Callable[..., Iterator[pa.RecordBatch]]:
-    read = _event_record if partition_column == "offsets_partition" else _kafka_record
-
-    def replay_range(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        number = context.partitionId() if context is not None else 0
-        rows = (row for batch in batches for part in _parts(batch) for row in part.to_pylist())
-        for partition, of_partition in groupby(rows, lambda row: row[partition_column]):
-            facts = {"log": partition, "offsets_partition": partition, "piece": number, "pieces": ranges}
-            table = replay_rows(map(read, of_partition), PROFILES[profile])
-            filled = pa.Table.from_pylist([row | facts for row in table.to_pylist()], schema_of(PARTIAL_COLUMNS))
-            yield from filled.to_batches()
-
-    return replay_range
-
-
-def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    return (batch.slice(at, RUN) for at in range(0, batch.num_rows, RUN))
-
-
-def replay_rows(records: Iterator[tuple[Record, RecordBatch]], profile: Profile) -> pa.Table:
-    """Return the partial state of records in log order, as rows; a record that comes twice counts once."""
-    state = PartialState(profile)
-    seen: list[Damage] = []
+def _each_once(records: Iterator[tuple[Record, RecordBatch]]) -> Iterator[LogEvent]:
+    """Yield records in log order as events; one that comes twice counts once."""
     last = -1
-    count = 0
-
-    def events() -> Iterator[LogEvent]:
-        nonlocal last, count
-        for record, batch in records:
-            if record.offset > last:
-                last = record.offset
-                count += 1
-                yield _event(record, batch)
-
-    replay_into(state, events(), on_damage=seen.append)
-    unsupported = sum(damage.is_unsupported for damage in seen)
-    facts: Row = {
-        "first_file": "", "first_base_offset": 0, "begins_a_file": False, "next_offset": last + 1,
-        "end_offset": last + 1, "log_end": None, "is_stopped": False, "batches": 0, "records": count,
-        "corrupt": len(seen) - unsupported, "unsupported": unsupported, "kafka": None, "notes": [],
-        "absent": [], "checkpoints": {}, "selection": SELECTION, "until_offset": None, "is_broken": False,
-        "last_file": None, "base_of_last": None, "shows_cleaning": False,
-    }  # fmt: skip
-    rows = [{"kind": "piece", "facts": json.dumps(facts)}, *(seen_row(item, i) for i, item in enumerate(seen))]
-    return pa.concat_tables([table_of(rows), table_of_partial(state)])
+    for record, batch in records:
+        if record.offset > last:
+            last = record.offset
+            yield _event(record, batch)
 
 
 _SEGMENT = Segment("", None, b"")
@@ -178,7 +170,7 @@ def _batch(offset: int, producer_id: int, producer_epoch: int, transactional: bo
 
 def _kafka_record(row: Row) -> tuple[Record, RecordBatch]:
     batch = _batch(row["offset"], *(row[name] for name in BATCH_FACTS))
-    return Record(offset=row["offset"], key=row["key"], value=row["value"]), batch
+    return Record(offset=row["offset"], key=row["key"], value=row["value"], timestamp_ms=row["timestamp_ms"]), batch
 
 
 def _event_record(row: Row) -> tuple[Record, RecordBatch]:
@@ -188,4 +180,4 @@ def _event_record(row: Row) -> tuple[Record, RecordBatch]:
     key, value = row["key"], row["value"]
     if key is None and row["record_type"] in (0, 1) and row["group"] is not None:
         key, value = encode_coordinator_record(offset_commit_of(row))
-    return Record(offset=offset, key=key, value=value), batch
+    return Record(offset=offset, key=key, value=value, timestamp_ms=row.get("timestamp_ms", NO_TIMESTAMP)), batch

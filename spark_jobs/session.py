@@ -12,7 +12,7 @@ import secrets
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -46,6 +46,12 @@ QUIET_LOG = Path(__file__).with_name("log4j2.properties")
 WAIT_S = 120
 _OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
 _JAVA_ERROR = re.compile(r"^(?:Caused by: )?[\w.$]*(?:Error|Exception): (.+)$", re.MULTILINE)
+
+
+def with_retries(master: str) -> str:
+    """Return a master that tries a task again where a worker is lost."""
+    here = HERE.fullmatch(master)
+    return master if here is None else f"local[{here[1] or 1},{RETRIES}]"
 
 
 def class_archive() -> Path:
@@ -89,9 +95,8 @@ class Opening:
     def _of_master(self, builder: SparkSession.Builder, master: str | None) -> SparkSession.Builder:
         if master is not None and master.startswith(REMOTE):
             return builder.remote(master)
-        here = None if master is None else HERE.fullmatch(master)
-        if master is not None and here is not None:
-            master = f"local[{here[1] or 1},{RETRIES}]"
+        here = master is not None and HERE.fullmatch(master) is not None
+        if here:
             builder = builder.config(DAEMON, "spark_jobs.daemon")
         if GATEWAY not in os.environ:
             archive = class_archive()
@@ -99,7 +104,7 @@ class Opening:
             own = archive_options(self._made)
             options = [QUICK if here else "", own, f"-Dlog4j2.configurationFile={shlex.quote(str(QUIET_LOG))}"]
             builder = builder.config(JVM_OPTIONS, " ".join(filter(None, options)))
-        return builder if master is None else builder.master(master)
+        return builder if master is None else builder.master(with_retries(master))
 
     def result(self) -> SparkSession:
         """Return the session. Raises InputError: Spark did not start."""
@@ -138,7 +143,7 @@ def _silently(builder: SparkSession.Builder) -> SparkSession:
 
 def _end_java() -> None:
     """Have Java end, which writes the archive, and wait for it."""
-    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    gateway, SparkContext._gateway = SparkContext._gateway, None
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None:
         return
@@ -149,26 +154,20 @@ def _end_java() -> None:
 
 
 @contextmanager
-def session(opening: Opening, *, registers: bool = True) -> Iterator[SparkSession]:
-    """Wait for a session that knows the data source; stop it at the end if it began here.
+def session(opening: Opening) -> Iterator[Callable[[], SparkSession]]:
+    """Yield what waits for a session; stop it at the end if it began here.
 
     Raises:
         OffsetsLogError: what this package raised in tasks, or Spark, in one sentence.
     """
-    from spark_jobs.source import register
-
     try:
-        spark = opening.result()
-        try:
-            if registers:
-                register(spark)
-            yield spark
-        except PySparkException as error:
-            raise own_error(error) or InputError(f"Spark: {cause_of(error)}") from None
-        except Exception as error:
-            if type(error).__module__.partition(".")[0] != "py4j":
-                raise
-            raise InputError(f"Spark: {cause_of(error)}") from None
+        yield opening.result
+    except PySparkException as error:
+        raise own_error(error) or InputError(f"Spark: {cause_of(error)}") from None
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "py4j":
+            raise
+        raise own_error(error) or InputError(f"Spark: {cause_of(error)}") from None
     finally:
         opening.close()
 

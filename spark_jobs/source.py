@@ -1,4 +1,4 @@
-"""Provide the Python data source ``offsets_log``: files of ``__consumer_offsets`` as DataFrames.
+"""Provide the Python data source ``offsets_log``: files of ``__consumer_offsets`` as tables.
 
 ``spark.read.format("offsets_log").option("level", …).load(path)``; `options.SourceOptions` describes the options.
 """
@@ -6,28 +6,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from offsets_log.columnar.materialize.arrow import arrow_type
 from offsets_log.errors import InputError
 from offsets_log.rows.asked_names import literal
 from offsets_log.rows.tables import Column
-from spark_jobs.files import find_logs
+from spark_jobs.answers import Told
+from spark_jobs.levels import as_read, columns_of
+from spark_jobs.moved import EqualTo, Filter, In
 from spark_jobs.options import SourceOptions, parse
-from spark_jobs.pieces import LEVELS, columns_of, iter_tables
-from spark_jobs.planning import FoundLog, PieceFiles, plan
+from spark_jobs.planning import pieces_to_read, plan_reading
+from spark_jobs.rows import Piece, rows
 from spark_jobs.streaming import LogStreamReader
 
 FORMAT = "offsets_log"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 ROWS_IN_BATCH = 1 << 16
-MOST_PIECE_BYTES = 1 << 30
-"""Approximate maximum size of a piece, if the reading gives the number of pieces."""
 
 
 def schema_text(columns: Sequence[Column]) -> str:
@@ -35,6 +35,18 @@ def schema_text(columns: Sequence[Column]) -> str:
     return ", ".join(
         f"`{column.name}` {'string' if column.sql_type == 'json' else column.sql_type}" for column in columns
     )
+
+
+def arrow_schema(schema: Any) -> pa.Schema:
+    """Return the Arrow schema of Spark's schema, a user's or a level's. Raises InputError: rows have no such type."""
+    fields = []
+    for field in schema.fields:
+        kind = field.dataType.simpleString()
+        try:
+            fields.append(pa.field(field.name, arrow_type(kind)))
+        except KeyError:
+            raise InputError(f"the column {field.name} cannot be read as {kind}") from None
+    return pa.schema(fields)
 
 
 class OffsetsLogSource(DataSource):
@@ -50,12 +62,12 @@ class OffsetsLogSource(DataSource):
         return schema_text(columns_of(parse(self.options)))
 
     def reader(self, schema: Any) -> OffsetsLogReader:
-        """Return a reader that takes no filters."""
-        return OffsetsLogReader(parse(self.options))
+        """Return a reader that takes no filters, for the columns of a schema, a user's or the level's."""
+        return OffsetsLogReader(parse(self.options), arrow_schema(schema))
 
     def streamReader(self, schema: Any) -> LogStreamReader:
         """Return a reader of what is yet to come, too."""
-        return LogStreamReader(parse(self.options))
+        return LogStreamReader(parse(self.options), arrow_schema(schema))
 
 
 class FilteringOffsetsLogSource(OffsetsLogSource):
@@ -64,32 +76,40 @@ class FilteringOffsetsLogSource(OffsetsLogSource):
     def reader(self, schema: Any) -> OffsetsLogReader:
         """Return a reader that takes filters, if the options ask for one."""
         reading = parse(self.options)
-        return (FilteringOffsetsLogReader if reading.push_filters else OffsetsLogReader)(reading)
+        kind = FilteringOffsetsLogReader if reading.push_filters else OffsetsLogReader
+        return kind(reading, arrow_schema(schema))
 
 
 @dataclass
 class PiecePartition(InputPartition):
-    """One piece of a log; None where there is none to read."""
+    """A piece of a log, and what its task is told; nothing where there is none to read."""
 
-    piece: PieceFiles | None
+    piece: Piece | None
+    told: Told
 
 
 class OffsetsLogReader(DataSourceReader):
-    """Plans pieces at the driver, reads them in tasks."""
+    """Plans at the driver, reads in tasks."""
 
-    def __init__(self, reading: SourceOptions) -> None:
-        self.reading = reading
+    def __init__(self, reading: SourceOptions, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.reading = replace(reading, columns=tuple(schema.names))
+        columns_of(self.reading)
 
     def partitions(self) -> list[InputPartition]:
-        """Return one partition for each piece."""
-        return [PiecePartition(piece) for piece in plan_reading(self.reading)] or [PiecePartition(None)]
+        """Return a partition for each offsets partition, for several pieces of it if it is large."""
+        found = plan_reading(self.reading)
+        return [PiecePartition(piece, found.told) for piece in pieces_to_read(found, self.reading)] or [
+            PiecePartition(None, found.told)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece."""
         assert isinstance(partition, PiecePartition)
         if partition.piece is not None:
-            for table in iter_tables(partition.piece, self.reading):
-                yield from table.combine_chunks().to_batches(max_chunksize=ROWS_IN_BATCH)
+            for table in rows(partition.piece, self.reading, partition.told):
+                shown = as_read(table, self.reading.columns, self.schema)
+                yield from shown.combine_chunks().to_batches(max_chunksize=ROWS_IN_BATCH)
 
 
 class FilteringOffsetsLogReader(OffsetsLogReader):
@@ -98,9 +118,7 @@ class FilteringOffsetsLogReader(OffsetsLogReader):
     It returns all filters: Spark applies them too, to the remaining rows.
     """
 
-    def __init__(self, reading: SourceOptions) -> None:
-        super().__init__(reading)
-        self.wanted: set[Any] | None = None
+    wanted: set[Any] | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
         """Narrow the reading by filters, and yield all of them."""
@@ -113,56 +131,33 @@ class FilteringOffsetsLogReader(OffsetsLogReader):
             yield given
 
     def _narrow(self, name: str, values: tuple[Any, ...]) -> None:
-        option = PUSHED[self.reading.level].get(name)
-        if option == "offsets_partition":
+        if name == PARTITION_COLUMN.get(self.reading.level, "offsets_partition"):
             self.wanted = set(values) if self.wanted is None else self.wanted & set(values)
-        elif option == "group" and not self.reading.group:
+        elif name == "group" and self.reading.level in BY_GROUP and not self.reading.group:
             self.reading = replace(self.reading, group=tuple(map(literal, values)))
 
     def partitions(self) -> list[InputPartition]:
         """Return one partition for each piece of a wanted offsets partition."""
-        pieces = plan_reading(self.reading)
-        chosen = [piece for piece in pieces if self.wanted is None or piece.offsets_partition in self.wanted]
-        return [PiecePartition(piece) for piece in chosen] or [PiecePartition(None)]
+        chosen = [
+            one
+            for one in super().partitions()
+            if isinstance(one, PiecePartition)
+            and (self.wanted is None or (one.piece is not None and one.piece.files.offsets_partition in self.wanted))
+        ]
+        return [*chosen] or [PiecePartition(None, Told())]
 
 
-PUSHED = {
-    "records": {"partition": "offsets_partition"},
-    "events": {"offsets_partition": "offsets_partition", "group": "group"},
-    "partials": {"offsets_partition": "offsets_partition"},
-}
-"""Level → column → the option that does the same. Rows of partials without a group belong to every group."""
-
-
-def plan_reading(reading: SourceOptions) -> list[PieceFiles]:
-    """Return the pieces of what was asked for.
-
-    Raises:
-        InputError: nothing was found, or something cannot be read.
-    """
-    if reading.client or reading.level not in LEVELS:
-        raise InputError("this is for readStream")
-    with ExitStack() as stack:
-        found = find_logs(
-            reading.paths,
-            stack,
-            as_partition=reading.as_partition,
-            partitions=reading.offsets_partition,
-            options=reading.storage_options,
-        )
-        logs = [replace(log, notes=(*found.notes, *log.notes)) if i == 0 else log for i, log in enumerate(found.logs)]
-        piece_bytes = reading.piece_bytes
-        if reading.pieces is not None:
-            total = sum(log.size_bytes for log in logs)
-            piece_bytes = min(max(total // reading.pieces, 1), MOST_PIECE_BYTES)
-        pieces = plan([*map(FoundLog.of, logs)], piece_bytes=piece_bytes, split=reading.split)
-        return [replace(piece, absent=tuple(found.absent)) if i == 0 else piece for i, piece in enumerate(pieces)]
+PARTITION_COLUMN = {"raw_records": "partition"}
+"""Level → the column that is the offsets partition, if it is not called so."""
+BY_GROUP = ("offsets", "pending", "groups", "members", "history", "records")
+"""Levels of which all rows are of a group."""
 
 
 def register(spark: SparkSession | None = None) -> None:
     """Make ``format("offsets_log")`` known to a session; by default to the active one.
 
-    Call it again after `PUSHDOWN` was changed: Spark refuses readers that take filters where it is off.
+    Call it again after `PUSHDOWN` was changed: Spark refuses readers that take filters where it is off. Spark finds the
+    format without it, but where packages are not searched.
 
     Raises:
         RuntimeError: there is no session.

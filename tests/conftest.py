@@ -55,8 +55,8 @@ TOGETHER = tuple(
     f"tests/spark/test_{name}.py"
     for name in (
         "following",
-        "equality",
         "programs",
+        "source",
         "data_directories",
         "clean",
         "missing_log",
@@ -115,6 +115,7 @@ SLOW = (
     "tests/columnar/test_lines.py",
     "tests/columnar/test_lines_commands.py",
     "tests/columnar/test_modes.py",
+    "tests/columnar/test_packed.py",
     "tests/columnar/test_partials.py",
     "tests/columnar/test_records.py::test_hostile_segments",
     "tests/columnar/test_selection.py",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 ROOT = Path(__file__).parent.parent
-ALL = ("offsets_log", "cli", "spark_jobs", "benchmarks", "tools", "tests")
+ALL = ("offsets_log", "cli", "spark_jobs", "pyspark_offsets_log", "benchmarks", "tools", "tests")
 MOST_LINES = 400
 REASON = f"Over {MOST_LINES} lines: "
 """Begins the sentence of a module's docstring that says why it is one."""

@@ -148,6 +148,8 @@ def test_the_source_distribution_can_be_tested(made: Path) -> None:
         "\n"
     )
     needed = {
-        name for name in tracked if name.startswith(("offsets_log/", "cli/", "spark_jobs/", "tests/", "samples/"))
+        name
+        for name in tracked
+        if name.startswith(("offsets_log/", "cli/", "spark_jobs/", "pyspark_offsets_log/", "tests/", "samples/"))
     }
     assert needed - names == set()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from offsets_log.actions.partition_folders import PartitionFolders, folder_name, partition_of, place_here
 from offsets_log.actions.written_segments import WrittenSegments
 from offsets_log.disk.scratch import mapped
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.repairing.comparing import compare
 from offsets_log.repairing.refusals import find_unloadable
 from offsets_log.repairing.result import repair_row
@@ -20,8 +21,7 @@ from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.disk.complete import Completing, FromOthers
-    from offsets_log.log_format.file_names import PARTITION_METADATA
-from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.repairing.comparing import Compared
     from offsets_log.repairing.left_out import LeftOut
     from offsets_log.repairing.unloadable import Unloadable

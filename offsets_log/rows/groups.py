@@ -96,8 +96,6 @@ EXPANDED_COLUMNS = (
     Column("expanded_assignment", "json", "what else its assignment contains"),
 )
 """Columns that follow where these are asked for."""
-GROUP_NAMES = tuple(column.name for column in GROUP_COLUMNS)
-MEMBER_NAMES = tuple(column.name for column in MEMBER_COLUMNS)
 
 
 def group_row(

@@ -74,7 +74,8 @@ def spark(environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A session of two threads."""
     from pyspark.sql import SparkSession
 
-    from spark_jobs.session import DAEMON, SETTINGS as OWN
+    from spark_jobs.session import DAEMON
+    from spark_jobs.session import SETTINGS as OWN
 
     builder = SparkSession.builder.master("local[2]").appName("tests")
     for name, value in (SETTINGS | OWN | {DAEMON: "spark_jobs.daemon"}).items():

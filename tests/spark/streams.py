@@ -1,11 +1,10 @@
-"""A stream without Spark: what its driver, its tasks, its state and its checkpoint do, in this process."""
+"""A stream without Spark: what its driver, its tasks and its checkpoint do, in this process."""
 
 from __future__ import annotations
 
 import json
 import pickle
 import random
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -16,33 +15,38 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 
 from cli.main import main as offsets_log
-from offsets_log.replay.profile import PROFILES
-from spark_jobs.effects import DAMAGE, UNKNOWN
+from offsets_log.columnar.materialize.arrow import schema_of
+from spark_jobs.following import STAGED, TABLES, FollowOrder, _replace_log
+from spark_jobs.levels import LEVELS, columns_of
 from spark_jobs.options import parse
-from spark_jobs.stateful import COLUMNS, DAMAGED, OFFSETS, changed
+from spark_jobs.planning import plan_reading
 from spark_jobs.streaming import LogStreamReader
-from spark_jobs.upsert import TablePlace, Upsert
 from tests.following.grown import growing, rolled
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
+def reader_of(**options: str) -> LogStreamReader:
+    """The reader of a stream, with all columns of its level."""
+    reading = parse(options)
+    return LogStreamReader(reading, schema_of(columns_of(reading)))
+
+
 class Stream:
-    """One stream; `restart` forgets what its processes held."""
+    """`follow`; `restart` forgets what its processes held."""
 
     def __init__(self, to: str, rng: random.Random, **options: str) -> None:
-        self.options = {"level": "effects", **options}
-        self.upsert = Upsert(TablePlace(to), with_changes=True)
+        self.options = {"level": "growth", **options}
+        self.order = FollowOrder(
+            reading=parse(options | {"level": "offsets"}), to=to, checkpoint="", with_changes=True
+        )  # fmt: skip
         self.rng = rng
         self.batches: list[dict[str, Any]] = [{}]
-        self.states: dict[tuple[int, int], bytes] = {}
-        self.reader = LogStreamReader(parse(self.options))
-        self.upsert.begin()
+        self.restart()
 
     def restart(self) -> None:
-        self.reader.stop()
-        self.reader = LogStreamReader(parse(self.options))
-        self.upsert.begin()
+        self.reader = reader_of(**self.options)
+        self.order.tables.remove(STAGED)
 
     def step(self, most_bytes: int | None = None) -> bool:
         """Do a batch, often with a death before its end; return whether there was anything new."""
@@ -53,35 +57,23 @@ class Stream:
         self.batches.append(end)
         while self.rng.random() < 0.4:
             self._run(start, end, dies=True)
+            self.reader.stop()
             self.restart()
-        self.states = self._run(start, end, dies=False)
+        self._run(start, end, dies=False)
         return True
 
-    def _run(self, start: Any, end: Any, *, dies: bool) -> dict[tuple[int, int], bytes]:
-        effects: dict[tuple[int, int], list[tuple[int, bytes]]] = defaultdict(list)
-        for partition in pickle.loads(pickle.dumps(self.reader.partitions(start, end))):
-            for batch in self.reader.read(partition):
-                for row in batch.to_pylist():
-                    effects[row["offsets_partition"], row["bucket"]].append((row["begin"], row["held"]))
-        states, tables = dict(self.states), defaultdict(list)
-        for (number, bucket), some in effects.items():
-            self.rng.shuffle(some)
-            if bucket == DAMAGE:
-                tables[number] += [(DAMAGED, held) for _, held in some]
-                continue
-            profile = PROFILES[self.options.get("profile", "modern")]
-            told = None if number == UNKNOWN else number
-            states[number, bucket], found = changed(profile, told, self.states.get((number, bucket)), sorted(some))
-            tables[number] += found
-        moves = []
-        for number, found in tables.items():
-            columns = [[number] * len(found), [kind for kind, _ in found], [held for _, held in found]]
-            table = pa.table(dict(zip(("offsets_partition", "kind", "held"), columns, strict=True)))
-            if len(table):
-                moves += self.upsert.writer(len(self.batches) - 2)(table).to_pylist()
-        for move in moves[: self.rng.randrange(len(moves) + 1) if dies else None]:
-            self.upsert.place.move(move["staged"], move["place"])
-        return states
+    def _run(self, start: Any, end: Any, *, dies: bool) -> None:
+        parts = pickle.loads(pickle.dumps(self.reader.partitions(start, end)))
+        rows = [row for part in parts for batch in self.reader.read(part) for row in batch.to_pylist()]
+        grown = {row["offsets_partition"] for row in rows}
+        found = plan_reading(self.order.reading)
+        logs = [files for files in found.logs if files.offsets_partition in grown]
+        moves: list[tuple[str, str]] = []
+        for number in range(len(logs)):
+            for batch in _replace_log(logs, self.order, found.told, len(self.batches) - 2, number):
+                moves += json.loads(pa.Table.from_batches([batch])["told"][0].as_py())
+        for staged, place in moves[: self.rng.randrange(len(moves) + 1) if dies else None]:
+            self.order.tables.move(staged, place)
 
 
 def table(to: Path | str, kind: str) -> Rows:
@@ -98,7 +90,9 @@ def keyed(rows: list[dict[str, Any]]) -> Rows:
 def answer(command: str, place: Path | str, profile: str) -> Rows:
     """What a command says of the same bytes; a broker's directory tells lag, too."""
     found = CliRunner().invoke(offsets_log, [command, str(place), "--profile", profile, "-o", "jsonl", "-q"])
-    names = [column.name for column in COLUMNS[{"compact": OFFSETS}.get(command, command)]]
+    table = {"compact": "offsets"}.get(command, command)
+    names = [column.name for column in LEVELS[table] if column.name != "unstable"]
+    assert table in TABLES
     return keyed([{name: row[name] for name in names} for row in map(json.loads, found.stdout.splitlines())])
 
 

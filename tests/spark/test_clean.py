@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import pickle
-import random
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,68 +12,25 @@ import pytest
 from click import Command
 from click.testing import CliRunner
 
-import spark_jobs.clean
 from benchmarks.generate import Options, generate
 from cli.main import main
 from offsets_log.actions.partition_folders import PartitionFolders
 from offsets_log.errors import OutputError
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record
-from spark_jobs import cleaning
 from spark_jobs.__main__ import main as spark_jobs_main
-from spark_jobs.clean_cluster import SparkCluster, in_order
-from spark_jobs.clean_tasks import GroupMade, GroupsWork, KeysWork, clean_groups, keys_of, standing
-from spark_jobs.cleaning import Work
 from tests.builders import TIME
 from tests.cleaner.cases import all_cases
 from tests.cli.test_clean import options, written
 from tests.conftest import BulkFrom
+from tests.spark.tasks import in_process
 from tests.stores.servers import s3_server
+
+__all__ = ["in_process"]
 
 Answer = tuple[int, str, str, dict[str, tuple[bytes, int]]]
 CASES = sorted(all_cases())
 SHARES = 4
-BUCKETS = 3
-
-
-class InProcess:
-    """A cluster without Spark: tasks in any order, with nothing but what can be pickled."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    @property
-    def pieces(self) -> int:
-        return self._random.randint(1, 9)
-
-    def run(self, works: Sequence[Work]) -> list[Any]:
-        raw = [(number, pickle.dumps(work)) for number, work in enumerate(works)]
-        self._random.shuffle(raw)
-        made = {number: pickle.dumps(pickle.loads(work).run()) for number, work in raw}
-        return [pickle.loads(made[number]) for number in range(len(works))]
-
-    def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupsWork]) -> list[GroupMade]:
-        raw = [pickle.dumps(work) for work in keys]
-        self._random.shuffle(raw)
-        buckets: dict[int, list[Any]] = {}
-        for bucket, found in (item for one in raw for item in keys_of(one, BUCKETS)):
-            buckets.setdefault(bucket, []).append(pickle.loads(pickle.dumps(found)))
-        units: dict[int, list[Any]] = {unit: [pickle.dumps(work)] for unit, work in enumerate(groups)}
-        for unit, keys_found in (item for shares in buckets.values() for item in standing(shares)):
-            units[unit].append(pickle.loads(pickle.dumps(keys_found)))
-        made = {}
-        for unit in self._random.sample(range(len(groups)), len(groups)):
-            self._random.shuffle(units[unit])
-            made[unit] = pickle.loads(pickle.dumps(clean_groups(units[unit])))
-        return in_order([each for unit in range(len(groups)) for each in made[unit]])
-
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's place is taken, and no log is too small for many tasks."""
-    monkeypatch.setattr(spark_jobs.clean, "SparkCluster", lambda spark: InProcess(1))
-    monkeypatch.setattr(spark_jobs.clean, "open_spark", lambda *words, **how: nullcontext())
-    monkeypatch.setattr(cleaning, "ONE_TASK_BELOW_BYTES", 0)
 
 
 def cleaned(paths: Sequence[str | Path], to: str | Path, *words: str, program: Command = main) -> Answer:
@@ -90,7 +44,8 @@ def cleaned(paths: Sequence[str | Path], to: str | Path, *words: str, program: C
             at = path.stat().st_mtime_ns // 1_000_000 if path.suffix == ".log" else 0
             files[str(path.relative_to(to))] = path.read_bytes(), at
     shutil.rmtree(to, ignore_errors=True)
-    return result.exit_code, result.stdout, result.stderr.replace(str(to), ""), files
+    said = [line for line in result.stderr.splitlines() if not line.startswith("compiling ")]
+    return result.exit_code, result.stdout, "\n".join(said).replace(str(to), ""), files
 
 
 def same(paths: Sequence[str | Path], folder: Path, *words: str) -> Answer:
@@ -111,8 +66,8 @@ ONE_OF = 3
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-def test_recorded_rounds_in_many_tasks(in_process: None, share: int, tmp_path: Path) -> None:
-    """CL-9, CL-14, CL-37: pieces know transactions and keys of those before and behind them."""
+def test_recorded_rounds_in_tasks(in_process: None, share: int, tmp_path: Path) -> None:
+    """A task has the files and their names, and writes the same bytes."""
     for name in CASES[share :: ONE_OF * SHARES]:
         partition = written(all_cases()[name], tmp_path / name)
         same([partition.parent], tmp_path, *case_words(name, is_limited=False))
@@ -183,22 +138,13 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 NOW = ("--now", "1800000000000", "--segment-bytes", "1000000")
 
 
-def test_a_generated_log_in_many_tasks(in_process: None, log: Path, tmp_path: Path) -> None:
+def test_a_generated_log_in_tasks(in_process: None, log: Path, tmp_path: Path) -> None:
     same([log], tmp_path, *NOW)
     same([log], tmp_path, *NOW, "--first-dirty-offset", "15000", "--broker", "3.9")
 
 
-@pytest.mark.parametrize("pieces", [1, 2, 7])
-def test_any_number_of_pieces(spark: Any, log: Path, tmp_path: Path, pieces: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(SparkCluster, "pieces", pieces)
-    first_dirty = ("--first-dirty-offset", "15000") if pieces == 2 else ()
-    same([log], tmp_path, *NOW, *first_dirty)
-
-
-def test_a_small_log_is_one_task(spark: Any, tmp_path: Path) -> None:
-    for name in ("transactions-mixed-r2", "overflowed-segment", "map-full-1"):
-        partition = written(all_cases()[name], tmp_path / name)
-        same([partition.parent], tmp_path, *case_words(name, is_limited=True))
+def test_on_spark(spark: Any, log: Path, tmp_path: Path) -> None:
+    same([log], tmp_path, *NOW)
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -162,11 +162,11 @@ def answer(output: Path) -> dict[str, int]:
 
 
 def test_an_executor_killed_and_a_worker_lost(cluster: Cluster, package: Path, log: Path, tmp_path: Path) -> None:
-    """The job finishes with the answer all the same."""
+    """The job finishes with the answer all the same, of a log that both workers read in pieces."""
     expected = json.loads((log / "truth.json").read_bytes())["served"]
     words = tmp_path / "words"
     with words.open("wb") as stream:
-        job = submit(cluster, package, log, tmp_path / "offsets", stream, "--option", "pieces=16")
+        job = submit(cluster, package, log, tmp_path / "offsets", stream, "--option", "cut_bytes=2m")
         try:
             wait_for(
                 "both workers are at work",

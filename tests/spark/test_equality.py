@@ -1,41 +1,48 @@
-"""Spark's answers are the local engine's and the brokers': every recording, both coordinators, any cutting."""
+"""What tasks answer is the local engine's answer and the brokers': every recording, both coordinators, any cutting.
+
+These are the functions that tasks run, in this process; `test_source.py` and `test_programs.py` have Spark run them.
+"""
 
 from __future__ import annotations
 
 import json
-import pickle
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from benchmarks.generate import Options, generate
+from cli.main import main as offsets_log
+from offsets_log.columnar.folds.replay import Replay, Replayed
+from offsets_log.columnar.scan.reading import Seen
+from offsets_log.columnar.shuffle.packed import join, pack
 from offsets_log.coordinator_document import Memory
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, MODERN, PROFILES
-from offsets_log.replay.topic_names import TopicNames
-from offsets_log.rows.groups import group_row
+from offsets_log.rows.groups import nested_member
 from offsets_log.rows.survey import Survey
-from offsets_log.rows.tables import COMPACT_COLUMNS
-from offsets_log.rows.tables import PENDING_NAMES as PENDING
-from spark_jobs.fold import memory
-from spark_jobs.jobs import compact, compact_rows, read, rebuilt
+from spark_jobs.answers import Answers, Told
+from spark_jobs.levels import LEVELS
 from spark_jobs.options import SourceOptions
-from tests.conftest import RECORDINGS, log_directories, read_json
+from spark_jobs.planning import pieces_to_read, plan_reading
+from spark_jobs.rows import rows
+from tests.conftest import RECORDINGS, BulkFrom, log_directories, read_json
 from tests.replay.test_compact_recordings import LOADED, answered, profile_of, without_unanswered_topics
 from tests.replay.test_rebuild_recordings import TYPE_OF_EMPTY_GROUP_IS_LOST, differences
 
 Json = dict[str, Any]
 Recording = Callable[[str], Path]
-WITH_ALL_TABLES = ("kafka-4.3-mixed", "kafka-4.3-modern-groups")
-"""Recordings of which every DataFrame is asked for; the others' rows are taken in one job."""
 OF_THE_SAME_BYTES = ("random-java", "random-scala")
 """Recordings of the same log by both coordinators: each by its own rules."""
 TABLES = ("groups", "offsets", "pending", "orphans")
+PIECES = 3
 
 
 def local(folder: Path, profile: str, names: dict[bytes, str]) -> Json:
@@ -49,76 +56,70 @@ def local(folder: Path, profile: str, names: dict[bytes, str]) -> Json:
         return found.document([])
 
 
-def by_spark(spark: Any, folder: Path, profile: str, names: dict[bytes, str], **options: Any) -> Json:
-    """The same by Spark's tables."""
-    reading = SourceOptions(paths=(str(folder),), level="partials", profile=profile, **options)
-    rows = memory(read(spark, reading), profile).persist()
-    tables = rebuilt(rows, profile, names).tables()
-    document = {name: [row.asDict() for row in tables[name].collect()] for name in TABLES}
-    document["groups"] = [json.loads(row["document"]) for row in document["groups"]]
-    document["loads"] = {
+@contextmanager
+def answers_of(folder: Path, profile: str, names: dict[bytes, str], *, pieces: int) -> Iterator[list[Answers]]:
+    """The answers of each log, which has so many pieces; 0 for none, as tasks read small logs."""
+    reading = SourceOptions(paths=(str(folder),), profile=profile)
+    found = plan_reading(reading)
+    with ExitStack() as stack:
+        made = [
+            Answers(files.open(stack), reading, Told(), stack, replayed=joined(files, reading, pieces, stack))
+            for files in found.logs
+        ]
+        known = [one.held.topic_names for one in made]
+        told = Told(names | {key: name for some in reversed(known) for key, name in some.items() if key not in names})
+        for one in made:
+            one.told = told
+        yield made
+
+
+def joined(files: Any, reading: SourceOptions, pieces: int, stack: ExitStack) -> Any:
+    """The log replayed in pieces, each by a replay of its own, and joined by another."""
+    if not pieces:
+        return None
+    how = {"pieces": pieces, "notes_activity": True}
+    packed = []
+    for number in range(len(Replay(files.open(stack), reading.rules, **how).cuts)):
+        alone = Replay(files.open(stack), reading.rules, **how)
+        packed.append(pack(alone.replay_piece(alone.cuts[number], alone.ends[number], repr), alone.order.layout))
+    whole, seen = Replay(files.open(stack), reading.rules, **how), list[Seen]()
+    state, carried = join(packed, whole, seen.append)
+    return Replayed(whole.order.log, whole.order.layout, state), stack.enter_context(carried), seen
+
+
+def document_of(made: list[Answers]) -> Json:
+    tables: Json = {
+        name: [row for one in made for row in one.table(kind).to_pylist()]
+        for name, kind in {**dict.fromkeys(TABLES), **{name: name for name in TABLES}, "groups": "documents"}.items()
+    }
+    tables["offsets"] = [{name: row[name] for name in row if name != "unstable"} for row in tables["offsets"]]
+    tables["groups"] = [json.loads(row["document"]) for row in tables["groups"]]
+    loads = [row for one in made for row in one.table("loads").to_pylist()]
+    tables["loads"] = {
         str(row["offsets_partition"]): {name: row[name] for name in ("ok", "record_offset", "rule", "problem")}
-        for row in tables["loads"].collect()
+        for row in loads
     }
-    assert sorted_rows(row.asDict() for row in compact_rows(rows).collect()) == sorted_rows(document["offsets"])
-    rows.unpersist()
-    return document
+    return tables
 
 
-def at_once(spark: Any, folder: Path, profile: str, names: dict[bytes, str], **options: Any) -> Json:
-    """The same in one job, from the joined rows themselves."""
-    reading = SourceOptions(paths=(str(folder),), level="partials", profile=profile, **options)
-    rows = memory(read(spark, reading), profile).toArrow()
-    of_kind: dict[str, list[Json]] = {}
-    for row in rows.to_pylist():
-        of_kind.setdefault(row["kind"], []).append(row)
-    compact_names = [column.name for column in COMPACT_COLUMNS]
-    chosen = {"offsets": ("served", compact_names), "orphans": ("orphan", compact_names), "pending": ("open", PENDING)}
-    document: Json = {
-        name: [{column: row[column] for column in columns} for row in of_kind.get(kind, ())]
-        for name, (kind, columns) in chosen.items()
-    }
-    logs: dict[int, dict[bytes, str]] = {}
-    for row in of_kind.get("topic_name", ()):
-        logs.setdefault(row["log"], {})[bytes(Uuid.from_text(row["topic_id"]))] = row["topic"]
-    known = TopicNames(names, *(logs[number] for number in sorted(logs)))
-    document["groups"] = [
-        group_row(pickle.loads(row["value"]), PROFILES[profile], known, row["offsets_partition"])
-        for row in of_kind.get("group", ())
-    ]
-    problems = sorted(
-        ((row["offsets_partition"], json.loads(row["facts"])) for row in of_kind.get("problem", ())),
-        key=lambda item: -item[1]["record_offset"],
-    )
-    document["loads"] = {
-        str(row["offsets_partition"]): {"ok": True, "record_offset": None, "rule": None, "problem": None}
-        for row in of_kind["piece"]
-    } | {
-        str(partition): {"ok": False} | {name: facts[name] for name in ("record_offset", "rule", "problem")}
-        for partition, facts in problems
-    }
-    return document
+def sorted_rows(found: Any) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in found)
 
 
-def sorted_rows(rows: Any) -> list[str]:
-    return sorted(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows)
-
-
-def without_raw_names(rows: list[Json]) -> list[Json]:
+def without_raw_names(found: list[Json]) -> list[Json]:
     """Tables of fixed columns have no room for the raw bytes of a name that is not UTF-8."""
-    return [{name: value for name, value in row.items() if not name.endswith("_base64")} for row in rows]
+    return [{name: value for name, value in row.items() if not name.endswith("_base64")} for row in found]
 
 
 def assert_same(ours: Json, expected: Json) -> None:
     for name in TABLES:
-        rows = expected[name] if name == "groups" else without_raw_names(expected[name])
-        assert sorted_rows(ours[name]) == sorted_rows(rows), name
-    expected_loads = {name: load for name, load in expected["loads"].items() if name != "unknown"}
-    assert ours["loads"] == expected_loads
+        wanted = expected[name] if name == "groups" else without_raw_names(expected[name])
+        assert sorted_rows(ours[name]) == sorted_rows(wanted), name
+    assert ours["loads"] == {name: load for name, load in expected["loads"].items() if name != "unknown"}
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_recordings(name: str, recording: Recording, spark: Any) -> None:
+def test_recordings(name: str, recording: Recording) -> None:
     folder = recording(name)
     facts = read_json(folder / "recording.json")
     names = {Uuid.from_text(topic["id"]): name for name, topic in facts.get("topics", {}).items() if "id" in topic}
@@ -126,9 +127,11 @@ def test_recordings(name: str, recording: Recording, spark: Any) -> None:
     others = {CLASSIC.name if own != CLASSIC.name else MODERN.name} if name not in OF_THE_SAME_BYTES else set()
     for directory in log_directories(folder):
         for profile in sorted({own, *others}):
-            answer = by_spark if name in WITH_ALL_TABLES else at_once
-            ours = answer(spark, directory, profile, names)
-            assert_same(ours, local(directory, profile, names))
+            expected = local(directory, profile, names)
+            for pieces in (0, PIECES):
+                with answers_of(directory, profile, names, pieces=pieces) as made:
+                    ours = document_of(made)
+                assert_same(ours, expected)
             if name in LOADED and profile == profile_of(facts).name:
                 assert_answered(name, ours, folder / "answers" / f"restart{directory.name.removeprefix('log')}.json")
         others = set()
@@ -148,6 +151,66 @@ def assert_answered(name: str, ours: Json, answers: Path) -> None:
     assert differences(ours, answer) == []
 
 
+def level(folder: Path, name: str, **more: Any) -> list[Json]:
+    """The rows of a level as tasks read them."""
+    reading = SourceOptions(paths=(str(folder),), level=name, **more)
+    found = plan_reading(reading)
+    pieces = pieces_to_read(found, reading)
+    return [row for piece in pieces for table in rows(piece, reading, found.told) for row in table.to_pylist()]
+
+
+def command(*words: str) -> list[Json]:
+    done = CliRunner().invoke(offsets_log, [*words, "-o", "jsonl", "-q"], catch_exceptions=False)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+QUESTIONS = {
+    "offsets": ("compact",),
+    "groups": ("groups", "--now", "0"),
+    "history": ("history", "-g", "*"),
+    "pending": ("rebuild", "--table", "pending"),
+    "members": ("rebuild", "--table", "members"),
+}
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-modern-groups", "kafka-1.1"])
+def test_levels_are_commands(name: str, bulk: bool, recording: Recording, bulk_from: BulkFrom) -> None:
+    """By kernels, and as small logs are read, with what each of them leaves out."""
+    if bulk:
+        bulk_from(0)
+    folder = recording(name) / "log"
+    profile = "classic" if name == "kafka-1.1" else "modern"
+    for each, question in QUESTIONS.items():
+        expected = command(question[0], str(folder), "--profile", profile, *question[1:])
+        expected = [*map(flat, map(nested_member, expected) if each == "members" else expected)]
+        columns = [column.name for column in LEVELS[each]]
+        found = level(folder, each, profile=profile)
+        shown = [{column: row[column] for column in columns if column in expected[0]} for row in found]
+        wanted = [{column: row[column] for column in shown[0]} for row in expected]
+        assert sorted_rows(map(flat, shown)) == sorted_rows(wanted), each
+
+
+def flat(row: Json) -> Json:
+    """Lists as text, whichever way they are told; fields that are null are not told."""
+    texts = {name: json.loads(value) if _is_json(value) else value for name, value in row.items()}
+    return {
+        name: json.dumps(_told(value)) if isinstance(value, list | dict) else value for name, value in texts.items()
+    }
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, list):
+        return [*map(_told, value)]
+    if isinstance(value, dict):
+        return {name: _told(value[name]) for name in sorted(value) if value[name] is not None}
+    return value
+
+
+def _is_json(value: Any) -> bool:
+    return isinstance(value, str) and value[:1] in ("[", "{") and value[-1:] in ("]", "}")
+
+
 @pytest.fixture(scope="session")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log of two offsets partitions in many small segments, with transactions across them."""
@@ -160,71 +223,30 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "log"
 
 
-@pytest.mark.parametrize(
-    ("profile", "plans"),
-    [
-        ("modern", ((None, "2", "true"), (5, "7", "false"))),
-        ("classic", ((1, "1", "false"), (40, "3", "true"))),
-    ],
-)
-def test_any_cutting_partitioning_and_planning(profile: str, plans: Any, generated: Path, spark: Any) -> None:
-    expected = local(generated, profile, {})
-    for pieces, shuffled, adaptive in plans:
-        spark.conf.set("spark.sql.shuffle.partitions", shuffled)
-        spark.conf.set("spark.sql.adaptive.enabled", adaptive)
-        try:
-            assert_same(by_spark(spark, generated, profile, {}, pieces=pieces), expected)
-        finally:
-            spark.conf.set("spark.sql.shuffle.partitions", "2")
-            spark.conf.set("spark.sql.adaptive.enabled", "true")
-    assert_same(at_once(spark, generated, profile, {}, split=False), expected)
+@pytest.mark.parametrize("profile", ["modern", "classic"])
+@pytest.mark.parametrize("pieces", [1, 2, 7, 40])
+def test_any_cutting(profile: str, pieces: int, generated: Path) -> None:
+    with answers_of(generated, profile, {}, pieces=pieces) as made:
+        assert_same(document_of(made), local(generated, profile, {}))
 
 
-def test_large_segments_are_cut_at_batches(tmp_path: Path, spark: Any) -> None:
-    generate(tmp_path / "log", Options(bytes=3 << 20, groups=20, transactions=0.3, tombstones=0.05))
-    reading = SourceOptions(paths=(str(tmp_path / "log"),), level="partials", piece_bytes=300_000)
-    pieces = read(spark, reading).where("kind = 'piece'").count()
-    assert pieces >= 8
-    ours = by_spark(spark, tmp_path / "log", "modern", {}, piece_bytes=300_000)
-    assert_same(ours, local(tmp_path / "log", "modern", {}))
+@pytest.mark.parametrize("name", ["records", "raw_records"])
+def test_records_of_pieces_are_those_of_the_log(name: str, generated: Path, bulk_from: BulkFrom) -> None:
+    whole = level(generated, name)
+    assert len(whole) > 1000
+    assert level(generated, name, cut_bytes=100_000) == whole
+    bulk_from(0)
+    assert level(generated, name) == whole
+    decoded = level(generated, "records")
+    group = next(row["group"] for row in decoded if row["group"])
+    some = level(generated, "records", group=(group,), cut_bytes=100_000)
+    assert some == [row for row in decoded if row["group"] == group]
 
 
-@pytest.mark.parametrize("level", ["records", "events"])
-def test_dataframes_of_records_go_through_the_same_functions(level: str, recording: Recording, spark: Any) -> None:
-    folder = recording("kafka-4.3-mixed")
-    frame = read(spark, SourceOptions(paths=(str(folder / "log"),), level=level))
-    for profile in ("modern", "classic"):
-        rows = memory(spark_partials(frame, profile), profile)
-        offsets = [row.asDict() for row in compact_rows(rows).collect()]
-        assert sorted_rows(offsets) == sorted_rows(without_raw_names(local(folder / "log", profile, {})["offsets"]))
-    undecided = compact(frame).where("undecided").count() if level == "records" else 3
-    assert undecided == 3
-
-
-def test_a_table_older_than_a_tagged_field_is_read_with_its_default(recording: Recording, spark: Any) -> None:
-    frame = read(spark, SourceOptions(paths=(str(recording("kafka-1.1") / "log"),), level="events"))
-    found, expected = (
-        sorted_rows(
-            [row.asDict() for row in compact_rows(memory(spark_partials(table, "classic"), "classic")).collect()]
-        )
-        for table in (frame.drop("topic_id"), frame)
-    )
-    assert found == expected
-    assert found
-
-
-def spark_partials(frame: Any, profile: str) -> Any:
-    from spark_jobs.records import partials_of
-
-    return partials_of(frame, profile)
-
-
-def test_the_kafka_sources_columns_cannot_tell_transactions(recording: Recording, spark: Any) -> None:
-    from spark_jobs import UndecidedWarning
-
-    folder = recording("kafka-1.1")
-    frame = read(spark, SourceOptions(paths=(str(folder / "log"),), level="records"))
-    live = frame.where("not isControl").select("key", "value", "topic", "partition", "offset", "timestamp")
-    with pytest.warns(UndecidedWarning, match="cannot be told"):
-        offsets = compact(live, profile="classic")
-    assert offsets.where("undecided is null").count() == offsets.count() > 0
+def test_transactions_are_those_of_what_is_pending(recording: Recording) -> None:
+    folder = recording("kafka-4.3-mixed") / "log"
+    pending = level(folder, "pending")
+    found = level(folder, "transactions")
+    keys = Counter((row["producer_id"], row["offsets_partition"]) for row in pending)
+    assert {(row["producer_id"], row["offsets_partition"]): row["offsets"] for row in found} == keys
+    assert sum(keys.values()) == 3

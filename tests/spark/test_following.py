@@ -56,7 +56,7 @@ def test_the_documented_stream_has_the_rows_of_a_read(
     _, program = blocks(ROOT / "docs" / "spark.md", "py")
     exec(program.replace('"stream/', f'"{tmp_path}/'), {"spark": spark})
     found = spark.read.parquet(f"{tmp_path}/events")
-    expected = spark.read.format("offsets_log").option("level", "events").load(SAMPLE)
+    expected = spark.read.format("offsets_log").option("level", "records").load(SAMPLE)
     assert found.columns == expected.columns
     assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
 
@@ -66,7 +66,7 @@ def test_tables_of_a_log_that_grows_is_damaged_and_cut_off(spark: Any, mixed: Pa
     data = tmp_path / "data"
     growing = grow(mixed, data, rng, steps=1, rolls=1)
     next(growing)
-    result = follow(data, tmp_path, "--max-bytes-per-trigger", "40k")
+    result = follow(data, tmp_path)
     assert result.exit_code == 0, result.stderr
     for _ in growing:
         pass
@@ -77,7 +77,7 @@ def test_tables_of_a_log_that_grows_is_damaged_and_cut_off(spark: Any, mixed: Pa
     result = follow(data, tmp_path)
     assert result.exit_code == 3, result.stderr
     assert f"corrupt: {log}" in result.stderr
-    assert "not everything could be read: 1 piece" in result.stderr
+    assert "not everything could be read: 1 problem" in result.stderr
     assert "130 offsets, 35 groups; profile modern\n" in result.stderr
     check(data, tmp_path)
     log.write_bytes(content[:100])
@@ -106,7 +106,7 @@ def test_workers_that_are_killed(spark: Any, mixed: Path, tmp_path: Path) -> Non
     rng = random.Random(12)
     data = tmp_path / "data"
     order = FollowOrder(
-        reading=parse({"path": str(data), "level": "effects", "maxBytesPerTrigger": "20k"}),
+        reading=parse({"path": str(data), "maxBytesPerTrigger": "20k"}),
         to=f"{tmp_path}/to", checkpoint=f"{tmp_path}/checkpoint", every_s=0, with_changes=True,
     )  # fmt: skip
     for _ in grow(mixed, data, rng, steps=1, rolls=1):
@@ -129,7 +129,7 @@ def test_a_driver_that_is_killed(mixed: Path, spark: Any, tmp_path: Path) -> Non
     command = [
         sys.executable, "-m", "spark_jobs", "follow", str(mixed), "--to", f"{tmp_path}/to", "--checkpoint",
         f"{tmp_path}/checkpoint", "--changes",
-        "--trigger", "0", "--max-bytes-per-trigger", "20k", "--master", "local[2]",
+        "--trigger", "0", "--option", "maxBytesPerTrigger=20k", "--master", "local[2]",
     ]  # fmt: skip
     words = tmp_path / "words"
     with words.open("wb") as stream:

@@ -13,16 +13,19 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes
 
+from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.errors import InputError
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.segment import iter_batches
 from spark_jobs import growing
+from spark_jobs.levels import columns_of
 from spark_jobs.options import parse
 from spark_jobs.source import OffsetsLogReader
 from spark_jobs.streaming import LogStreamReader
 from tests.builders import LogBuilder
 from tests.following.grown import rolled
 from tests.spark.streams import Stream, answer, grow, replayed, table
+from tests.spark.streams import reader_of as reader_with
 from tests.stores.servers import s3_server
 
 OFFSETS = "__consumer_offsets-0"
@@ -74,7 +77,7 @@ def data(recording: Callable[[str], Path], tmp_path: Path) -> Path:
 
 
 def reader_of(data: Path | str, **options: str) -> LogStreamReader:
-    return LogStreamReader(parse({"path": str(data), "level": "records", **options}))
+    return reader_with(**{"path": str(data), "level": "raw_records", **options})
 
 
 def rows(reader: LogStreamReader, start: Any, end: Any) -> list[dict[str, Any]]:
@@ -90,10 +93,11 @@ def batches(reader: LogStreamReader, limit: ReadLimit) -> list[Any]:
     return offsets
 
 
-@pytest.mark.parametrize("level", ["records", "events"])
+@pytest.mark.parametrize("level", ["records", "raw_records"])
 def test_rows_are_those_of_a_read_at_once_and_the_same_when_planned_anew(data: Path, level: str) -> None:
     """In batches of few bytes; files, positions and all."""
-    source = OffsetsLogReader(parse({"path": str(data), "level": level}))
+    reading = parse({"path": str(data), "level": level})
+    source = OffsetsLogReader(reading, schema_of(columns_of(reading)))
     expected = [row for part in source.partitions() for batch in source.read(part) for row in batch.to_pylist()]
     found: list[dict[str, Any]] = []
     offsets = batches(reader_of(data, level=level), ReadMaxBytes(3000))
@@ -187,10 +191,10 @@ def test_what_comes_after_the_beginning_of_a_run_waits_for_the_next(data: Path) 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"level": "partials"}, "a stream has the levels records and events"),
+        ({"level": "offsets"}, "a stream has the levels records and raw_records"),
         ({"until_offset": "5"}, "until_offset does not go with a stream"),
         ({"maxBytesPerTrigger": "0"}, "a number of bytes above 0"),
-        ({"kafka.bootstrap.servers": "h:1"}, "do not go together"),
+        ({"kafka.bootstrap.servers": "h:1"}, "there is no option 'kafka.bootstrap.servers'"),
     ],
 )
 def test_options_that_make_no_sense(data: Path, options: dict[str, str], words: str) -> None:

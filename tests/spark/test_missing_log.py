@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click import Command
@@ -14,6 +13,9 @@ from click.testing import CliRunner, Result
 from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from tests.cli.test_missing_log import CLEANED, DAMAGES, MIXED, OLD, active_cut, segment
+from tests.spark.tasks import in_process
+
+__all__ = ["in_process"]
 
 Recording = Callable[[str], Path]
 
@@ -29,7 +31,7 @@ def missing(result: Result) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_lost_log_is_told_as_on_this_machine(name: str, spark: Any, recording: Recording, tmp_path: Path) -> None:
+def test_lost_log_is_told_as_on_this_machine(name: str, in_process: None, recording: Recording, tmp_path: Path) -> None:
     harm, source, folder, _, expected = DAMAGES[name]
     data, to = str(tmp_path / "data"), str(tmp_path / "offsets")
     shutil.copytree(recording(source) / folder, data)
@@ -40,7 +42,7 @@ def test_lost_log_is_told_as_on_this_machine(name: str, spark: Any, recording: R
     assert len(missing(there)) == len(expected)
 
 
-def test_what_the_cleaner_took_is_explained(spark: Any, recording: Recording, tmp_path: Path) -> None:
+def test_what_the_cleaner_took_is_explained(in_process: None, recording: Recording, tmp_path: Path) -> None:
     """By its checkpoint, and without one by a cleaned file beside the gap."""
     lone = tmp_path / "__consumer_offsets-3"
     shutil.copytree(recording(OLD) / "log" / lone.name, lone)
@@ -49,7 +51,7 @@ def test_what_the_cleaner_took_is_explained(spark: Any, recording: Recording, tm
         assert (result.exit_code, missing(result)) == (0, [])
 
 
-def test_jobs_end_with_status_3_or_under_strict_with_1(spark: Any, recording: Recording, tmp_path: Path) -> None:
+def test_jobs_end_with_status_3_or_under_strict_with_1(in_process: None, recording: Recording, tmp_path: Path) -> None:
     data = tmp_path / "data"
     shutil.copytree(recording(MIXED) / "log", data)
     active_cut(data)
@@ -63,15 +65,14 @@ def test_jobs_end_with_status_3_or_under_strict_with_1(spark: Any, recording: Re
     assert not (tmp_path / "strict").exists()
 
 
-def test_in_a_store_in_the_network_too(spark: Any, recording: Recording, tmp_path: Path) -> None:
+def test_in_a_store_in_the_network_too(in_process: None, recording: Recording, tmp_path: Path) -> None:
     from spark_jobs.options import SourceOptions
-    from spark_jobs.source import plan_reading
+    from spark_jobs.planning import plan_reading
 
     data = tmp_path / "data"
     shutil.copytree(recording(CLEANED) / "log-before", data)
     (data / segment(1, 1249)).unlink()
     shutil.rmtree(data / "__consumer_offsets-2")
-    paths = (f"local://{data}",)
-    pieces = plan_reading(SourceOptions(paths=paths, level="partials", storage_options={"auto_mkdir": False}))
-    assert [(one.offsets_partition, one.last_offset) for one in pieces[0].absent] == [(2, 520)]
-    assert {piece.checkpoints.high_watermark for piece in pieces if piece.offsets_partition == 1} == {1291}
+    found = plan_reading(SourceOptions(paths=(f"local://{data}",), storage_options={"auto_mkdir": False}))
+    assert [(one.offsets_partition, one.last_offset) for one in found.absent] == [(2, 520)]
+    assert {files.checkpoints.high_watermark for files in found.logs if files.offsets_partition == 1} == {1291}

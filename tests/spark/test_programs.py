@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,15 @@ from click.testing import CliRunner, Result
 from benchmarks.generate import Options, generate
 from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
-from spark_jobs.jobs import read
 from spark_jobs.options import SourceOptions, as_options, parse
 from spark_jobs.session import DAEMON
 from tests.conftest import BulkFrom
 from tests.spark.conftest import submit_args
+from tests.spark.tasks import in_process
 from tests.stores.servers import s3_server
 from tools.sessions import blocks
+
+__all__ = ["in_process"]
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = ROOT / "samples" / "kafka-4.3-mixed" / "log"
@@ -40,19 +42,24 @@ def local_compact(folder: Path, to: Path) -> pa.Table:
     return pq.read_table(to)
 
 
+def in_order(table: pa.Table) -> pa.Table:
+    """A file for each partition is in the order of its keys; all of them together are in no order."""
+    return table.sort_by([(name, "ascending") for name in ("group", "topic", "partition", "offsets_partition")])
+
+
 def test_compact_writes_its_rows_and_nothing_else(spark: Any, tmp_path: Path) -> None:
     result = run("compact", "--input", str(SAMPLE), "--output", str(tmp_path / "offsets"))
     assert result.exit_code == 0, result.output
     assert "129 offsets, 4 partitions; profile modern" in result.output
     assert all(path.suffix == ".parquet" for path in (tmp_path / "offsets").glob("[!.]*"))
-    assert pq.read_table(tmp_path / "offsets").equals(local_compact(SAMPLE, tmp_path / "local.parquet"))
+    assert in_order(pq.read_table(tmp_path / "offsets")).equals(local_compact(SAMPLE, tmp_path / "local.parquet"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["local.parquet", "offsets"]
     again = run("compact", "--input", str(SAMPLE), "--output", str(tmp_path / "offsets"))
     assert again.exit_code == 1
     assert "exists and is not an empty directory" in again.output
 
 
-def test_rebuild_and_replay_write_tables(spark: Any, tmp_path: Path) -> None:
+def test_rebuild_and_replay_write_tables(in_process: None, tmp_path: Path) -> None:
     assert run("rebuild", "--input", str(SAMPLE), "--output", str(tmp_path / "memory")).exit_code == 0
     names = {path.name for path in (tmp_path / "memory").iterdir()}
     assert names == {"groups", "members", "offsets", "pending", "orphans", "loads"}
@@ -73,12 +80,12 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_corrupt_segment_among_many(damaged: Path, spark: Any, tmp_path: Path) -> None:
+def test_a_corrupt_segment_among_many(damaged: Path, in_process: None, tmp_path: Path) -> None:
     to, quarantine = tmp_path / "offsets", tmp_path / "quarantine"
     result = run("compact", "--input", str(damaged), "--output", str(to), "--quarantine", str(quarantine))
     assert result.exit_code == 3, result.output
     assert "not everything could be read: 1 corrupt, 0 unsupported" in result.output
-    assert pq.read_table(to).equals(local_compact(damaged, tmp_path / "local.parquet"))
+    assert in_order(pq.read_table(to)).equals(local_compact(damaged, tmp_path / "local.parquet"))
     (kept,) = pq.read_table(quarantine).to_pylist()
     path = tmp_path / "quarantine.jsonl"
     CliRunner().invoke(offsets_log, ["compact", str(damaged), "--quarantine", str(path), "-q"])
@@ -106,6 +113,12 @@ def test_errors_are_one_line(spark: Any, tmp_path: Path) -> None:
     assert option.exit_code == 1
     assert "there is no option 'colour'" in option.output
     assert run("compact", "--input", str(SAMPLE)).exit_code == 2
+
+
+def test_a_log_that_is_cut_on_spark(spark: Any, damaged: Path, tmp_path: Path) -> None:
+    words = ["--input", str(damaged), "--option", "cut_bytes=500k", "--output", str(tmp_path / "offsets")]
+    assert run("compact", *words).exit_code == 3
+    assert in_order(pq.read_table(tmp_path / "offsets")).equals(local_compact(damaged, tmp_path / "local.parquet"))
 
 
 @pytest.mark.parametrize("is_vectorized", ["true", "false"])
@@ -141,72 +154,49 @@ def test_parquet_of_decode_is_an_input(spark: Any, tmp_path: Path) -> None:
     ).exit_code == 0  # fmt: skip
     result = run("compact", "--input", str(tmp_path / "events"), "--output", str(tmp_path / "offsets"))
     assert result.exit_code == 0, result.output
-    assert pq.read_table(tmp_path / "offsets").equals(local_compact(SAMPLE, tmp_path / "local.parquet"))
+    assert in_order(pq.read_table(tmp_path / "offsets")).equals(local_compact(SAMPLE, tmp_path / "local.parquet"))
+
+
+def test_a_log_that_is_cut_is_joined_from_its_pieces(in_process: None, damaged: Path, tmp_path: Path) -> None:
+    """Damage, tails and all are told as of one that is not."""
+    words = ["--input", str(damaged), "--option", "cut_bytes=300k"]
+    result = run("compact", *words, "--output", str(tmp_path / "offsets"))
+    assert result.exit_code == 3, result.output
+    assert "not everything could be read: 1 corrupt, 0 unsupported" in result.output
+    assert in_order(pq.read_table(tmp_path / "offsets")).equals(local_compact(damaged, tmp_path / "local.parquet"))
+    for more, to in ((words, "cut"), (words[:2], "whole")):
+        assert run("rebuild", *more, "--output", str(tmp_path / to)).exit_code == 3
+    tables = ("groups", "members", "offsets", "pending", "orphans", "loads")
+    cut, whole = ({name: pq.read_table(tmp_path / to / name).to_pylist() for name in tables} for to in ("cut", "whole"))
+    assert cut == whole
+    assert whole["groups"]
 
 
 def test_options_are_read_back() -> None:
     reading = SourceOptions(
-        paths=("a b", "c"), level="events", columns=("group", "topic"), group=("x*", "[y]"), offsets_partition=(3, 4),
-        until_offset=((None, 7), (3, 8)), until_time=9, kafka=(3, 7), split=False, pieces=5,
-        storage_options={"anon": True}, include_headers=True, members=False, as_partition=2,
+        paths=("a b", "c"), level="records", columns=("group", "topic"), group=("x*", "[y]"), offsets_partition=(3, 4),
+        until_offset=((None, 7), (3, 8)), until_time=9, kafka=(3, 7), cut_bytes=5, orphans=True, unstable=True,
+        storage_options={"anon": True}, include_headers=True, as_partition=2, topic_ids={"a": "b"},
     )  # fmt: skip
     assert parse(as_options(reading)) == reading
 
 
-def test_levels_columns_and_filters(recording: Callable[[str], Path], spark: Any) -> None:
-    frame = read(spark, SourceOptions(paths=(str(SAMPLE),), level="events", columns=("group", "record_offset")))
-    assert frame.columns == ["group", "record_offset"]
-    whole = read(spark, SourceOptions(paths=(str(SAMPLE),), level="events"))
-    some = read(
-        spark, SourceOptions(paths=(str(SAMPLE),), level="events", offsets_partition=(1, 3), group=("metrics-*",))
-    )
-    expected = whole.where("offsets_partition in (1, 3) and `group` like 'metrics-%'")
-    assert sorted(some.collect()) == sorted(expected.collect()) != []
-    records = spark.read.format("offsets_log").option("includeHeaders", "true").load(str(SAMPLE))
-    assert records.columns[:8] == [
-        "key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"
-    ]  # fmt: skip
-    assert records.count() == whole.count() == 599
-    lifetime = read(spark, SourceOptions(paths=(str(recording("kafka-lifetime") / "log"),), level="records"))
-    pairs = lifetime.select("partition", "offset").distinct().count()
-    assert pairs == lifetime.count()
+def test_times_of_options() -> None:
+    expected = 1_795_239_380_000
+    for text in (str(expected), "2026-11-21T05:36:20Z", "2026-11-21 05:36:20", "2026-11-21T06:36:20+01:00"):
+        assert parse({"path": "a", "until_time": text}).until_time == expected, text
 
 
-def test_filters_are_pushed_where_spark_allows_it(spark: Any) -> None:
-    import spark_jobs
-    from spark_jobs.source import PUSHDOWN
-
-    def events(push: bool) -> Any:
-        return read(spark, SourceOptions(paths=(str(SAMPLE),), level="events", push_filters=push))
-
-    whole = events(push=True).collect()
-    assert events(push=True).where("offsets_partition = 3").rdd.getNumPartitions() == 4  # the setting is off
-    spark.conf.set(PUSHDOWN, "true")
-    try:
-        spark_jobs.register(spark)
-        one = events(push=True).where("offsets_partition = 3")
-        assert one.rdd.getNumPartitions() == 1
-        assert one.count() == sum(row["offsets_partition"] == 3 for row in whole)
-        assert events(push=True).where("offsets_partition = 77").count() == 0
-        group = events(push=True).where("`group` in ('a*b', 'tx-del-metrics')").collect()
-        assert group == [row for row in whole if row["group"] == "tx-del-metrics"] != []
-        kept = events(push=False)
-        assert kept.where("offsets_partition = 3").count() < kept.count() == 599
-    finally:
-        spark.conf.set(PUSHDOWN, "false")
-        spark_jobs.register(spark)
-
-
-def test_the_readme_on_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documentation_on_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     program, _ = blocks(ROOT / "docs" / "spark.md", "py")
     exec(program, {})
     queries = blocks(ROOT / "docs" / "spark.md", "sql")
-    assert len(queries) == 3
-    busiest, _, states = (spark.sql(query).collect() for query in queries)
-    assert busiest[0]["commits"] >= busiest[-1]["commits"] > 0
-    assert sum(row["many"] for row in states) == 34
-    assert spark.table("offsets_then").count() > 0
+    furthest, _, history = (spark.sql(query).collect() for query in queries)
+    assert {row["topic"] for row in furthest} >= {"metrics-events"}
+    assert {row["group"] for row in history} == {row["group"] for row in history if row["group"].startswith("tx-")}
+    assert any(row["change"] == "new" for row in history)
+    spark.catalog.dropTempView("history")
 
 
 def test_the_sample_runs(spark: Any) -> None:
@@ -235,7 +225,7 @@ def bucket() -> Iterator[dict[str, str]]:
         yield options
 
 
-def test_a_store_in_the_network(bucket: dict[str, str], spark: Any, tmp_path: Path) -> None:
+def test_a_store_in_the_network(bucket: dict[str, str], in_process: None, tmp_path: Path) -> None:
     expected = local_compact(SAMPLE, tmp_path / "local.parquet")
     by_fsspec = ["s3://backup", "--option", f"storage_options={json.dumps(bucket)}"]
     endpoint = bucket["endpoint_url"].removeprefix("http://")
@@ -243,4 +233,4 @@ def test_a_store_in_the_network(bucket: dict[str, str], spark: Any, tmp_path: Pa
     for number, given in enumerate((by_fsspec, by_pyarrow)):
         result = run("compact", "--output", str(tmp_path / str(number)), "--input", *given)
         assert result.exit_code == 0, result.output
-        assert pq.read_table(tmp_path / str(number)).equals(expected)
+        assert in_order(pq.read_table(tmp_path / str(number))).equals(expected)

@@ -1,0 +1,162 @@
+"""The tables of what a coordinator holds after loading one offsets partition, and of what was seen on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+import pyarrow as pa
+
+from offsets_log.columnar.materialize.arrow import schema_of
+from offsets_log.columnar.scan.reading import Seen
+from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
+from offsets_log.errors import Damage
+from offsets_log.events import TailFound
+from offsets_log.investigate.groups import GROUPS_COLUMNS, groups_rows
+from offsets_log.log_format.completeness import Missing
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.partial import OffsetAndMetadata
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.topic_names import TopicNames
+from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, group_row, nested_member
+from offsets_log.rows.survey import describe_tail
+from offsets_log.rows.tables import (
+    COMPACT_COLUMNS,
+    OFFSETS_PARTITION_COLUMN,
+    PENDING_COLUMNS,
+    Column,
+    Row,
+    offset_row,
+    partition_name,
+    pending_row,
+    problem_row,
+    to_json,
+)
+
+TRANSACTION_COLUMNS = (
+    Column("producer_id", "bigint", "producer whose transaction is open"),
+    Column("producer_epoch", "int", "epoch of that producer"),
+    Column("groups", "int", "groups of which it commits offsets"),
+    Column("offsets", "bigint", "offsets that it commits"),
+    Column("first_record_offset", "bigint", "offset of the first of these records, as far as it counts"),
+    Column("first_commit_timestamp_ms", "bigint", "when the first was committed"),
+    Column("last_commit_timestamp_ms", "bigint", "when the last was committed"),
+    OFFSETS_PARTITION_COLUMN,
+)
+LOAD_COLUMNS = (
+    OFFSETS_PARTITION_COLUMN,
+    Column("ok", "boolean", "whether a coordinator would load it"),
+    Column("record_offset", "bigint", "the record that prevents it"),
+    Column("rule", "string", "the rule by which it does"),
+    Column("problem", "string", "what is wrong, in words"),
+    Column("is_served", "boolean", "whether the partition is served all the same"),
+)
+DOCUMENT_COLUMNS = (
+    *GROUP_COLUMNS,
+    Column("members", "int", "how many members it has"),
+    Column("document", "json", "all that `rebuild` tells about it"),
+)
+"""Groups with all that `rebuild` tells."""
+TIME_CHANGES_IT = "commit_age_ms"
+AGELESS_COLUMNS = tuple(column for column in GROUPS_COLUMNS if column.name != TIME_CHANGES_IT)
+"""Groups as `groups` has them, but for the age, which time alone changes."""
+
+
+def table_of(rows: Sequence[Row], columns: Sequence[Column]) -> pa.Table:
+    """Return rows as a table of these columns alone: there is no room for raw bytes of names that are not UTF-8."""
+    schema = schema_of(columns)
+    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def orphans_table(state: CoordinatorState, number: int | None) -> pa.Table:
+    """Return committed offsets whose group does not exist; ``number`` is the offsets partition, here as below."""
+    rows = [offset_row(value, number, state.missing_columns) for value in state.iter_orphans()]
+    return table_of(rows, COMPACT_COLUMNS)
+
+
+def pending_table(
+    state: CoordinatorState,
+    number: int | None,
+    cells: Callable[[Iterable[OffsetAndMetadata]], Mapping[int, Row]] | None,
+) -> pa.Table:
+    """Return the offsets of open transactions.
+
+    Args:
+        cells: returns producer id → `OUTCOME_COLUMNS` of all that is pending; None where nothing tells.
+    """
+    rows = [pending_row(value, number, state.missing_columns) for value in state.pending]
+    if cells is None:
+        return table_of(rows, PENDING_COLUMNS)
+    told = cells((*state.pending, *state.hidden_pending))
+    return table_of([row | told[row["producer_id"]] for row in rows], (*PENDING_COLUMNS, *OUTCOME_COLUMNS))
+
+
+def groups_table(state: CoordinatorState, number: int | None, last_ms: Mapping[str, int]) -> pa.Table:
+    """Return groups as `AGELESS_COLUMNS`; ``last_ms`` as of `groups_rows`."""
+    return table_of(groups_rows(state, number, last_ms, 0), AGELESS_COLUMNS)
+
+
+def group_documents(state: CoordinatorState, number: int | None, names: TopicNames) -> list[Row]:
+    """Return groups with their members as `rebuild` has them."""
+    return [group_row(one, state.profile, names, number, state.missing_columns) for one in state.groups.values()]
+
+
+def documents_table(groups: Sequence[Row]) -> pa.Table:
+    """Return what `group_documents` returned as `DOCUMENT_COLUMNS`."""
+    rows = [row | {"members": len(row["members"]), "document": to_json(row)} for row in groups]
+    return table_of(rows, DOCUMENT_COLUMNS)
+
+
+def members_table(groups: Sequence[Row]) -> pa.Table:
+    """Return the members of what `group_documents` returned."""
+    rows = [{"group": row["group"]} | member for row in groups for member in row["members"]]
+    return table_of([*map(nested_member, rows)], MEMBER_COLUMNS)
+
+
+def transactions_table(state: CoordinatorState, number: int | None) -> pa.Table:
+    """Return the transactions that are open and commit offsets of what is shown."""
+    of_each: dict[int, list[OffsetAndMetadata]] = {}
+    for value in state.pending:
+        of_each.setdefault(value.producer_id, []).append(value)
+    rows = [
+        {
+            "producer_id": producer_id,
+            "producer_epoch": max(values, key=lambda value: value.record_offset).producer_epoch,
+            "groups": len({value.group for value in values}),
+            "offsets": len(values),
+            "first_record_offset": min(value.record_offset for value in values),
+            "first_commit_timestamp_ms": min(value.commit_timestamp_ms for value in values),
+            "last_commit_timestamp_ms": max(value.commit_timestamp_ms for value in values),
+            "offsets_partition": number,
+        }
+        for producer_id, values in of_each.items()
+    ]
+    return table_of(rows, TRANSACTION_COLUMNS)
+
+
+def problem_rows(seen: Iterable[Seen], failure: Problem | None, profile_name: str, number: int | None) -> Iterator[Row]:
+    """Yield what was seen in a log, and what would end its load by the rules of a profile."""
+    for one in seen:
+        yield problem_of(one) | {"offsets_partition": number}
+    if failure is not None:
+        words = failure.in_words(profile_name, partition_name(number))
+        place = {"record_offset": failure.record_offset, "offsets_partition": number}
+        yield {"kind": "load", "problem": words} | place
+
+
+def problem_of(seen: Seen) -> Row:
+    """Return what was seen as a row of problems, without its offsets partition."""
+    match seen:
+        case Damage():
+            return problem_row(seen) | {"kind": "unsupported" if seen.is_unsupported else "corrupt"}
+        case TailFound(segment, tail):
+            return {"kind": "tail", "problem": describe_tail(seen), "file": segment.file, "position": tail.position}
+        case Missing(first_offset=first_offset, file=file):
+            return {"kind": "missing", "problem": seen.in_words(), "file": file, "record_offset": first_offset}
+
+
+def loads_table(failure: Problem | None, number: int | None) -> pa.Table:
+    """Return whether a coordinator would load a log, or else the record and the rule that prevent it."""
+    why = {"is_served": False} if failure is None else asdict(failure)
+    return table_of([why | {"offsets_partition": number, "ok": failure is None}], LOAD_COLUMNS)
