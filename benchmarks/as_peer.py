@@ -16,7 +16,7 @@ from pathlib import Path
 def main(segments: list[str]) -> None:
     """Compact into a file that is read once and left."""
     begin = time.perf_counter()
-    from cli.main import main as offsets_log
+    from offsets_log_cli.main import main as offsets_log
 
     with tempfile.TemporaryDirectory() as folder:
         to = Path(folder) / "offsets.parquet"

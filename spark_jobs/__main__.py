@@ -88,7 +88,9 @@ class Programs(click.Group):
         """Return a job."""
         if cmd_name != CLEAN:
             return self.commands.get(cmd_name)
-        from spark_jobs.clean import command  # needs `cli`, which is not there where only the jobs' packages were sent
+        from spark_jobs.clean import (
+            command,  # needs `offsets_log_cli`, which is not there where only the jobs' packages were sent
+        )
 
         return command
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow as pa
 
-import cli.clean
-from cli.clean_options import changes_of
-from cli.options import gather
-from cli.partition_folders import FolderOptions
-from cli.terminal import fail
+import offsets_log_cli.clean
+from offsets_log_cli.clean_options import changes_of
+from offsets_log_cli.options import gather
+from offsets_log_cli.partition_folders import FolderOptions
+from offsets_log_cli.terminal import fail
 from offsets_log.actions.clean_rounds import Machine
 from offsets_log.actions.partition_folders import folder_name, partition_of, place_here
 from offsets_log.cleaner.partition import Cleaned, CleanOrder, clean_partition
@@ -97,7 +97,7 @@ def run(master: str | None, **given: Any) -> None:
     try:
         opening = Opening(master or "local[*]", is_quiet=given["asked"].quiet)
         with session(opening):
-            cli.clean.run(Cluster(opening), **given)
+            offsets_log_cli.clean.run(Cluster(opening), **given)
     except OffsetsLogError as error:
         fail(error)
 
@@ -106,8 +106,8 @@ MASTER = click.Option(["--master"], metavar="URL", help="Where Spark runs; by de
 
 command = click.Command(
     "clean",
-    params=[*cli.clean.command.params, MASTER],
+    params=[*offsets_log_cli.clean.command.params, MASTER],
     callback=gather("asked", FolderOptions, ())(run),
-    help=f"{cli.clean.command.help}\n\nDIR may also be a URL of a store. Tasks do a round and no more.",
+    help=f"{offsets_log_cli.clean.command.help}\n\nDIR may also be a URL of a store. Tasks do a round and no more.",
     epilog="Example: python -m spark_jobs clean s3://backup/kafka --to s3://backup/cleaned --master yarn",
 )

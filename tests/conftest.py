@@ -266,14 +266,14 @@ def _is_of_slow_recording(item: pytest.Item) -> bool:
 @pytest.fixture(autouse=True)
 def no_word_of_how_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands say no more on standard error where the machine is slow."""
-    monkeypatch.setattr("cli.progress.LINE_EVERY_S", math.inf)
+    monkeypatch.setattr("offsets_log_cli.progress.LINE_EVERY_S", math.inf)
 
 
 @pytest.fixture(autouse=True)
 def whatever_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands choose kernels by the size of logs alone, and none has others compiled."""
     monkeypatch.setattr("offsets_log.columnar.large.PLAIN_BYTES_PER_S", 0)
-    monkeypatch.setattr("cli.session._compile_rest", lambda: None)
+    monkeypatch.setattr("offsets_log_cli.session._compile_rest", lambda: None)
 
 
 BulkFrom = Callable[[int], None]

@@ -20,7 +20,7 @@ OTHERS = ("tests", "tools", "benchmarks", "docs")
 REGISTER = "offsets_log/rules/"
 ABOUT_RULES = (
     REGISTER,
-    "cli/explain.py",
+    "cli/offsets_log_cli/explain.py",
     "tests/rule_register.py",
     "tests/test_rule_register.py",
     "tests/cli/test_explain.py",

@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cli.main import COMMANDS, main
+from offsets_log_cli.main import COMMANDS, main
 from tests.cli.runs import words_of
 from tools import column_reference, format_reference, release_reference
 from tools.sessions import ACCEPTED, ROOT, blocks, name_of, pages, run, see_samples, sessions

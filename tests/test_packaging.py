@@ -23,7 +23,7 @@ from tools.shipped_kernels import FOLDER, ship
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = str(ROOT / "samples" / "kafka-4.3-mixed" / "log")
-PROGRAM = "from cli.main import run; run()"
+PROGRAM = "from offsets_log_cli.main import run; run()"
 IN_BULK = f"""
 from offsets_log.columnar import large
 from offsets_log.columnar.jit import making

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.main import COMMANDS, main
+from offsets_log_cli.main import COMMANDS, main
 
 PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 WIDTH = 100

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.broker.outcome import on_brokers
 from offsets_log.broker.shutdowns import outcomes_by_shutdown
 from offsets_log.checking.bulk_loads import BulkLoad, replay_loads
@@ -22,6 +21,7 @@ from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.profile import PROFILES as PROFILES_OF_OPTIONS
 from offsets_log.replay.profile import RELEASES
 from offsets_log.replay.releases import release_named
+from offsets_log_cli.main import main
 from tests.conftest import read_json_lines, unpack_once
 
 HERE = Path(__file__).parent

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.broker import reading
 from offsets_log.broker.outcome import NOT_COORDINATOR, UNKNOWN_SERVER_ERROR, Outcome, on_brokers
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format import batch as b
 from offsets_log.replay.profile import CLASSIC, MODERN, Profile
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 
 Files = dict[str, bytes]

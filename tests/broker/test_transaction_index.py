@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.cleaner.cases import all_cases
 from tests.cli.test_clean import written
 

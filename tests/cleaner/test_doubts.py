@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.log_format.building import encode_legacy_message
 from offsets_log.log_format.compression import codec_of
+from offsets_log_cli.main import main
 from tests.builders import TIME, LogBuilder, record_bytes
 
 GZIP = 1

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record
 from offsets_log.replay.profile import MODERN
+from offsets_log_cli.main import main
 from tests.builders import TIME
 from tests.cleaner.deep import load
 from tests.conftest import read_partitions

@@ -9,7 +9,6 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import (
@@ -18,6 +17,7 @@ from offsets_log.messages.registry import (
     encode_coordinator_record,
 )
 from offsets_log.replay.partition_for import partition_for
+from offsets_log_cli.main import main
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = ROOT / "samples" / "kafka-4.3-mixed" / "log"

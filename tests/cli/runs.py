@@ -10,12 +10,12 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.primitives import ZERO_UUID
 from offsets_log.log_format.record import Record
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from offsets_log_cli.main import main
 from tests.conftest import json_lines
 
 ROOT = Path(__file__).parent.parent.parent

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.assign import ASSIGNOR_NAMES
-from cli.main import main
 from offsets_log.rebalance.assignors import ASSIGNORS
+from offsets_log_cli.assign import ASSIGNOR_NAMES
+from offsets_log_cli.main import main
 from tests.conftest import json_lines
 from tests.rebalance.cases import vectors
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log import events
 from offsets_log.checking.findings import CHECK_NAMES
 from offsets_log.checking.partition_check import PartitionCheck
@@ -21,6 +20,7 @@ from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
 from offsets_log.replay.releases import known_releases, release_named
+from offsets_log_cli.main import main
 from tests.cli.checked import (
     ANSWERS,
     FIRST_FILE,

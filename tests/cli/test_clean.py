@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.broker.hand_over import README
 from offsets_log.disk.folder import CHECKPOINTS
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 from tests.cleaner.cases import Case, Files, all_cases
 
@@ -202,7 +202,7 @@ def test_wrong_usage(words: list[str], says: str, tmp_path: Path) -> None:
     ("text", "ms"), [("PT1H", 3_600_000), ("P1DT2M", 86_520_000), ("90s", 90_000), ("60000", 60_000)]
 )
 def test_durations(text: str, ms: int) -> None:
-    from cli.options import Duration
+    from offsets_log_cli.options import Duration
 
     assert Duration().convert(text, None, None) == ms
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
-from cli.options import ERA_NAMES
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.log_format.record import Record
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
 from offsets_log.replay.expiry import ERAS
+from offsets_log_cli.main import main
+from offsets_log_cli.options import ERA_NAMES
 from tests.conftest import json_lines, read_json, read_json_lines
 
 COLUMNS = (

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import ArrayOf, Field, Struct
 from offsets_log.rules import rules
+from offsets_log_cli.main import main
 
 
 def run(*arguments: str) -> Result:
@@ -43,7 +43,7 @@ def test_rules_fit_a_terminal() -> None:
     """All but what cannot be broken: names of tests."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "COLUMNS": "80"}
-    command = [sys.executable, "-c", "from cli.main import main; main()", "explain", "E-1", "B-9"]
+    command = [sys.executable, "-c", "from offsets_log_cli.main import main; main()", "explain", "E-1", "B-9"]
     with os.fdopen(theirs, "wb") as terminal:
         subprocess.run(command, stdout=terminal, env=environment, check=True)
     with os.fdopen(ours, "rb") as terminal:

@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "clean --deep": ("clean", "--deep", *NOW),
     "repair": ("repair",),
 }
-RUN = "from cli.main import run; run()"
+RUN = "from offsets_log_cli.main import run; run()"
 MOMENTS = (
     (None, 0.3),
     (None, 0.6),

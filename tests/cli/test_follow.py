@@ -18,13 +18,13 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from rich.live import Live
 
-from cli.follow_output import LiveTable
-from cli.main import main
 from offsets_log.actions import follow
 from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.following import pieces
 from offsets_log.following.alerts import alert_row
 from offsets_log.investigate.growing_history import GrowingHistory
+from offsets_log_cli.follow_output import LiveTable
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder, member
 from tests.conftest import json_lines
 from tests.waiting import PATIENCE_S
@@ -52,7 +52,7 @@ def run(*arguments: object, idle: str = "0ms") -> Result:
 
 @contextmanager
 def started(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-c", "from cli.main import run; run()", *map(str, arguments), "--follow"]
+    command = [sys.executable, "-c", "from offsets_log_cli.main import run; run()", *map(str, arguments), "--follow"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             yield process

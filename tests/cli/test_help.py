@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cli.main import COMMANDS, main
+from offsets_log_cli.main import COMMANDS, main
 from tests.cli.runs import words_of
 from tools.cli_reference import PAGE, reference
 

@@ -98,7 +98,7 @@ def test_a_record_that_comes_later_ends_a_load_too(tmp_path: Path) -> None:
     log = LogBuilder().commit(1)
     log.group(member("m", group_instance_id="i"), member("n", group_instance_id="i"))
     path.write_bytes(log.batches[0])
-    command = [sys.executable, "-c", "from cli.main import run; run()", "compact", str(folder), "--follow"]
+    command = [sys.executable, "-c", "from offsets_log_cli.main import run; run()", "compact", str(folder), "--follow"]
     fails = "a modern coordinator would not load offsets partition 3 (record offset 1, L-31)"
     words = tmp_path / "words"
     with words.open("wb") as stream, subprocess.Popen(command, stderr=stream, stdout=subprocess.PIPE) as process:

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli.main import main
 from offsets_log.following.metrics import METRICS
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder, member
 from tests.cli.test_follow import append, next_row, started
 from tests.pulling.brokers import Brokers, Log

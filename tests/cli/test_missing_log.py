@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.conftest import BulkFrom, json_lines, log_directories, read_json
 
 Recording = Callable[[str], Path]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.log_format.building import build_batch, build_marker
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.state_topics import STATE_RECORD_TYPES
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder, record_bytes
 
 FILE = "00000000000000000000.log"

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from cli import where
 from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
+from offsets_log_cli import where
 from tests.cli.runs import ROOT, SAMPLE, rows, run
 from tests.conftest import json_lines, log_directories
 from tests.waiting import PATIENCE_S
 
 
 def start(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    code = f"from cli.main import main; main({list(arguments)!r})"
+    code = f"from offsets_log_cli.main import main; main({list(arguments)!r})"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=ROOT, timeout=PATIENCE_S)
 
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys\nfrom cli.main import main\n"
+        "import sys\nfrom offsets_log_cli.main import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
         "heavy = {'construct', 'cramjam', 'rich', 'numba', 'pyarrow'} & set(sys.modules)\n"
         "print(sorted(heavy), sorted(name for name in sys.modules if name.startswith('offsets_log.')))"
@@ -45,7 +45,7 @@ def test_what_help_states_without_the_library_is_what_the_library_has() -> None:
 
 
 def test_a_reader_that_goes_away_is_quiet() -> None:
-    code = f"from cli.main import main; main(['decode', {SAMPLE!r}, '-q'])"
+    code = f"from offsets_log_cli.main import main; main(['decode', {SAMPLE!r}, '-q'])"
     done = subprocess.run(
         ["bash", "-c", f'"{sys.executable}" -c "{code}" | head -c 100 >/dev/null; echo "${{PIPESTATUS[0]}}"'],
         capture_output=True, text=True, check=True, cwd=ROOT, timeout=PATIENCE_S,
@@ -76,7 +76,7 @@ def test_a_pipe_is_read_with_the_partition_it_is_given() -> None:
 
 def shell(command: str) -> subprocess.CompletedProcess[str]:
     """A command line with ``offsets-log`` as this interpreter's."""
-    script = f'offsets-log() {{ "{sys.executable}" -c "from cli.main import run; run()" "$@"; }}; {command}'
+    script = f'offsets-log() {{ "{sys.executable}" -c "from offsets_log_cli.main import run; run()" "$@"; }}; {command}'
     return subprocess.run(
         ["bash", "-c", script],
         capture_output=True,

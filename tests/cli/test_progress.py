@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli import progress
-from cli.main import main
+from offsets_log_cli import progress
+from offsets_log_cli.main import main
 from tests.conftest import NEVER, BulkFrom
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log"
@@ -92,7 +92,10 @@ def test_the_comparing_of_copies_is_work_too(
 @pytest.mark.parametrize("options", [("--progress",), ()], ids=["bar", "small"])
 def test_on_a_terminal_there_is_no_line(options: tuple[str, ...]) -> None:
     ours, theirs = pty.openpty()
-    script = "from cli import progress; progress.LINE_EVERY_S = 0.0; from cli.main import main; main()"
+    script = (
+        "from offsets_log_cli import progress; progress.LINE_EVERY_S = 0.0; "
+        "from offsets_log_cli.main import main; main()"
+    )
     command = [sys.executable, "-c", script, "compact", str(SAMPLE), *options]
     with os.fdopen(ours, "rb", buffering=0) as screen:
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=theirs, check=True)

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import encode_coordinator_record
 from offsets_log.rebalance.rows import REBALANCE_COLUMNS, VERIFIED_COLUMNS
+from offsets_log_cli.main import main
 from tests.conftest import json_lines, read_json
 from tests.coordinator.caches import classic_group, member_row
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.topic_names import TopicNames
+from offsets_log_cli.main import main
 from tests.conftest import json_lines, read_json
 
 Recording = Callable[[str], Path]

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.broker.hand_over import README
 from offsets_log.disk.folder import CHECKPOINTS
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 
 TOPIC_ID = "HCJdBQf7Qv-GGlbH64RFkg"
@@ -214,7 +214,8 @@ def test_a_run_that_is_ended_leaves_no_output(number: int, recording: Callable[[
     data, kept = recording("kafka-4.3-mixed") / "log", tmp_path / "kept.jsonl"
     shutil.copytree(data, tmp_path / "data")
     wait = (
-        "import time; from offsets_log.actions.partition_folders import PartitionFolders; from cli.main import run; "
+        "import time; from offsets_log.actions.partition_folders import PartitionFolders; "
+        "from offsets_log_cli.main import run; "
         "PartitionFolders.write_beside = lambda self, account: (print('made', flush=True), time.sleep(60)); run()"
     )
     words = ("repair", tmp_path / "data", "--to", tmp_path / "out", "--quarantine", kept, "-o", "csv")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.broker.hand_over import README
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 from tests.disk.logs import batch, damaged, name, partition, segment
 

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from cli import signals
 from offsets_log.pulling import run
+from offsets_log_cli import signals
 from tests.builders import LogBuilder
 from tests.pulling.brokers import Brokers
 from tests.pulling.copies import offsets_log, pull

@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli import text_table
-from cli.output import write_rows
 from offsets_log.disk import spool
 from offsets_log.rows.tables import TIME_SUFFIXES
 from offsets_log.words import shown_time, visible, with_edges
+from offsets_log_cli import text_table
+from offsets_log_cli.output import write_rows
 from tests.sizes import examples
 
 Row = dict[str, Any]

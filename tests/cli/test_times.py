@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.investigate.writers import WRITER_COLUMNS
+from offsets_log_cli.main import main
 from tests.builders import TIME, LogBuilder, member
 from tests.cli.runs import write_partition
 from tests.columnar.test_equal_engines import ODD_TIMES, odd_times

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore.plan import decode_plan
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 from tests.translation.logs import Said, log_of, with_header
 

@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.main import main
 from offsets_log.columnar.events import export
 from offsets_log.columnar.events.chunk import Room
 from offsets_log.columnar.events.rows import BOUNDED, RISING
@@ -24,6 +23,7 @@ from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.tables import DECODE_COLUMNS
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder, member
 from tests.columnar.engines import EVENT_NAMES, columnar_rows, construct_rows
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build

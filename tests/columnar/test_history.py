@@ -16,11 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from cli.answers import values_of
-from cli.history import NOT_IN_TABLES
-from cli.main import main
-from cli.output import TEXT_FORMATS
-from cli.text_table import TextTable
 from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.disk.scratch import Scratch
 from offsets_log.errors import Damage
@@ -36,6 +31,11 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, Embedded, encode_embedded
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.profile import PROFILES
+from offsets_log_cli.answers import values_of
+from offsets_log_cli.history import NOT_IN_TABLES
+from offsets_log_cli.main import main
+from offsets_log_cli.output import TEXT_FORMATS
+from offsets_log_cli.text_table import TextTable
 from tests.builders import LogBuilder, member
 from tests.columnar import test_newer
 from tests.columnar.engines import what

@@ -11,9 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli import decode as cli_decode
-from cli.output import TEXT_FORMATS
-from cli.text_table import fields_of
 from offsets_log.columnar.events.chunk import Room
 from offsets_log.columnar.events.export import Destination, Export
 from offsets_log.columnar.scan.reading import Threads
@@ -30,6 +27,9 @@ from offsets_log.questions.text_parts import Parts
 from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.tables import DECODE_COLUMNS
+from offsets_log_cli import decode as cli_decode
+from offsets_log_cli.output import TEXT_FORMATS
+from offsets_log_cli.text_table import fields_of
 from tests.builders import LogBuilder, member
 from tests.columnar.test_equal_engines import STEPS, build
 from tests.conftest import PACKED

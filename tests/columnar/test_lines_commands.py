@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli import decode as cli_decode
-from cli.main import main
+from offsets_log_cli import decode as cli_decode
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder, record_bytes
 from tests.columnar.test_lines import ALL_FORMATS, BROKERS, DAMAGED, EXPANDED, FORMATS
 from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories, unpack_once
@@ -146,7 +146,16 @@ def test_reader_that_goes(tmp_path: Path) -> None:
     for _ in range(300):
         log.add(*[record] * 99)
     (partition / f"{0:020}.log").write_bytes(b"".join(log.batches))
-    command = [sys.executable, "-c", "from cli.main import run; run()", "decode", str(partition), "-o", "jsonl", "-q"]
+    command = [
+        sys.executable,
+        "-c",
+        "from offsets_log_cli.main import run; run()",
+        "decode",
+        str(partition),
+        "-o",
+        "jsonl",
+        "-q",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -21,7 +21,7 @@ from tests.cli.runs import SAMPLE
 ROOT = Path(__file__).parents[2]
 MB = 1_000_000
 COMMAND = """
-from cli.main import run
+from offsets_log_cli.main import run
 from offsets_log.columnar import large
 large.BULK_FROM_BYTES = large.PLAIN_BYTES_PER_S = 0
 run()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.broker.test_damaged import FOLDERS
 from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories, unpack_once
 

@@ -34,7 +34,7 @@ def start(command: str, log: Path, to: Path, **more: object) -> subprocess.Popen
     arguments = [
         sys.executable,
         "-c",
-        "from cli.main import run; run()",
+        "from offsets_log_cli.main import run; run()",
         name,
         log,
         "-o",
@@ -100,7 +100,7 @@ def test_a_file_cut_off_while_it_is_read_is_one_error(tmp_path: Path) -> None:
         f"    os.truncate({str(segment)!r}, {size // 10})\n"
         "    return begin(self, *arguments)\n"
         "engine.Engine.replay_in_bulk = cut\n"
-        "from cli.main import run\n"
+        "from offsets_log_cli.main import run\n"
         "run()\n"
     )
     arguments = [sys.executable, "-c", program, "compact", tmp_path / "log", "-o", "jsonl", "--to", tmp_path / "out"]

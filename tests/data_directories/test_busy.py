@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.decisions import Outcomes
 from offsets_log.data_directory.transactions import DECIDED, HANGING, replay_transaction_log
@@ -23,6 +22,7 @@ from offsets_log.log_format.record import Record, iter_records
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.profile import PROFILES
+from offsets_log_cli.main import main
 from tests.conftest import read_json
 from tests.data_directories.copies import Recorded
 from tests.data_directories.test_lag_words import described

@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.main import main
 from offsets_log.data_directory.card import METADATA_VERSIONS, metadata_version_name
 from offsets_log.data_directory.directory import DataDirectory, identify, iter_mixed_up
 from offsets_log.disk.reader import open_logs
+from offsets_log_cli.main import main
 from tests.conftest import json_lines
 from tests.data_directories.copies import COPIES, Recorded, data_directories, words
 

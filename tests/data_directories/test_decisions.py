@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.data_directory import transactions as t
 from offsets_log.data_directory.decisions import Outcomes, PendingTransaction, first_offsets, pending_transactions
 from offsets_log.disk.reader import open_logs
@@ -21,6 +20,7 @@ from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.profile import PROFILES
+from offsets_log_cli.main import main
 from tests.conftest import NEVER, BulkFrom
 from tests.data_directories.copies import Recorded, data_directories
 

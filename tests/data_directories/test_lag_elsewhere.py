@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.data_directory.lag import LAG_COLUMNS
+from offsets_log_cli.main import main
 from tests.conftest import read_json
 from tests.data_directories.copies import Recorded, data_directories
 from tests.data_directories.test_lag_words import described, told

@@ -16,10 +16,10 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.main import main
 from offsets_log.disk.tails import TAIL_BYTES, read_tail
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record
+from offsets_log_cli.main import main
 from tests.data_directories.copies import Recorded, data_directories
 
 NOW = ("--now", "2026-11-23T00:00:00Z")

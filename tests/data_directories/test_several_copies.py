@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.data_directory.cluster_image import TopicImage
 from offsets_log.data_directory.copied_logs import CopiedLogs, LeaderCopies, Opener
 from offsets_log.data_directory.log_ends import LogEnds
@@ -20,6 +19,7 @@ from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.internal_topics import CLUSTER_METADATA
+from offsets_log_cli.main import main
 from tests.data_directories.copies import Recorded, data_directories, partition_folders
 from tests.data_directories.test_log_ends import Files, answers, record
 

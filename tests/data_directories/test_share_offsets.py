@@ -16,7 +16,6 @@ import pytest
 from click.testing import CliRunner
 
 import offsets_log as ol
-from cli.main import main
 from offsets_log.data_directory.share_groups import SharePartition
 from offsets_log.data_directory.share_offsets import (
     STATE_PARTITION_METADATA,
@@ -26,6 +25,7 @@ from offsets_log.data_directory.share_offsets import (
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.transaction_log import TRANSACTION_STATES
 from offsets_log.restore import share_groups
+from offsets_log_cli.main import main
 from tests.conftest import BulkFrom
 from tests.data_directories.copies import Recorded, data_directories, dumps
 from tests.data_directories.test_decisions import rows, run

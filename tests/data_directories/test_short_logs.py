@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.data_directories.copies import Recorded, data_directories
 
 LOG = "00000000000000000000.log"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.broker.shutdowns import outcomes_by_shutdown
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import InputError
 from offsets_log.replay.releases import release_named
+from offsets_log_cli.main import main
 from tests.conftest import json_lines
 from tests.data_directories.starts import SECOND, VARIANTS, made
 from tests.shared_files import unpacked

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.checking.stranded import IDLE_MS, stranded_findings
 from offsets_log.columnar.materialize.arrow import table_of_rows
 from offsets_log.data_directory.cluster_image import TopicImage
@@ -26,6 +25,7 @@ from offsets_log.disk.reader import open_logs
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.rows.tables import COMPACT_COLUMNS
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 from tests.data_directories.copies import WORDS, Recorded, data_directories, words
 from tests.data_directories.test_lag_words import described

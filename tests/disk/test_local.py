@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.disk import local
 from offsets_log.disk.local import map_data, map_file
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format.partition_log import iter_log
 from offsets_log.log_format.segment import Tail
 from offsets_log.replay.profile import MODERN
+from offsets_log_cli.main import main
 from tests.columnar.engines import columnar_answer, construct_answer
 from tests.conftest import NEVER, BulkFrom
 from tests.disk.logs import name, partition, segment

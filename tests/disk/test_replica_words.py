@@ -5,11 +5,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.disk.alike import TOLD
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 from tests.conftest import NEVER
 from tests.disk.logs import NEW, OLD, b_beside, batch, damaged, name, offsets, partition, parts_of, replicas, segment

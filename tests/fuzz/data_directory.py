@@ -25,9 +25,9 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.segment import iter_batches
+from offsets_log_cli.main import main
 from tests.data_directories.copies import COPIES, PACKED
 from tests.fuzz.mutation import mutate, mutate_records, with_right_checksum
 

@@ -20,8 +20,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from cli.options import ReadOptions
-from cli.session import open_session
 from offsets_log.cluster.server import Server
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.primitives import Uuid
@@ -32,6 +30,8 @@ from offsets_log.protocol.registry import APIS
 from offsets_log.serving.answers import ANSWERS, API_VERSIONS, respond, versions_of
 from offsets_log.serving.state import Served
 from offsets_log.session.moments import Moments
+from offsets_log_cli.options import ReadOptions
+from offsets_log_cli.session import open_session
 from tests.data_directories.copies import PACKED
 from tests.fuzz.mutation import FORGED, mutate
 

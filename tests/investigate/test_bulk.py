@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.main import main
 from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.disk.reader import open_logs
@@ -24,6 +23,7 @@ from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.expiry import ERAS
 from offsets_log.replay.profile import PROFILES
+from offsets_log_cli.main import main
 from tests.builders import TIME, LogBuilder
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build
 from tests.conftest import NEVER, PACKED, BulkFrom

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.builders import TIME, LogBuilder, member
 from tests.conftest import json_lines, read_json
 from tests.replay.test_compact_recordings import WITH_STEPS, Recording, profile_of, steps

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.investigate.groups import bash_word
+from offsets_log_cli.main import main
 from tests.builders import TIME, LogBuilder, member
 from tests.conftest import json_lines, read_json
 from tests.dump_log import DumpedRecord, read_dump

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder, member
 from tests.conftest import NEVER, BulkFrom, json_lines, read_json, read_json_lines
 from tests.investigate.test_groups import folder_of

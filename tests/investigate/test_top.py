@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder, member, record_bytes
 from tests.conftest import NEVER, BulkFrom, json_lines, read_json, read_json_lines
 from tests.dump_log import DumpedBatch, DumpedRecord, read_dump

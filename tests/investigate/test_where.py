@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.replay.partition_for import partition_for
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 from tests.conftest import VECTORS, json_lines, read_json
 from tests.investigate.test_groups import folder_of
@@ -138,7 +138,7 @@ def test_what_is_asked_without_a_group_is_wrong_usage() -> None:
 def test_no_kernel_and_no_arrow_is_loaded_for_it() -> None:
     script = (
         "import sys; sys.argv = ['offsets-log', 'where', 'g']\n"
-        "from cli.main import main\n"
+        "from offsets_log_cli.main import main\n"
         "main(standalone_mode=False)\n"
         "assert not {'numba', 'numpy', 'pyarrow', 'rich'} & set(sys.modules)"
     )

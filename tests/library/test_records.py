@@ -72,7 +72,7 @@ def milliseconds(moment: datetime) -> int:
 def test_a_stream_of_arrow_goes_to_a_pipe(recording: Callable[[str], Path]) -> None:
     log = recording("kafka-4.3-mixed") / "log"
     streamed = subprocess.run(
-        [sys.executable, "-m", "cli.main", "decode", log, "-o", "arrow"], check=True, capture_output=True
+        [sys.executable, "-m", "offsets_log_cli.main", "decode", log, "-o", "arrow"], check=True, capture_output=True
     ).stdout
     with ol.open(log) as copy:
         assert pa.ipc.open_stream(streamed).read_all().to_pylist() == copy.records().rows()

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import offsets_log as ol
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.cli.runs import run
 from tests.conftest import json_lines
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.main import main
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.messages import commit_metadata
 from offsets_log.messages.commit_metadata import decode_commit_metadata
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 from tests.conftest import json_lines
 from tests.investigate.test_groups import folder_of

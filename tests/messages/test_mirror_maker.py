@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.errors import CorruptRecordError, OffsetsLogError, UnsupportedVersionError
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.java_text import MalformedString
@@ -24,6 +23,7 @@ from offsets_log.messages.mirror_maker import (
     encode_mirror_maker_record,
     mirror_maker_topic,
 )
+from offsets_log_cli.main import main
 from tests.conftest import VECTORS, json_lines
 
 BY_NAME = {topic.name: topic for topic in MIRROR_MAKER_TOPICS}

@@ -13,9 +13,9 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.protocol.api import Header
 from offsets_log.pulling import run
+from offsets_log_cli.main import main
 from tests.pulling.brokers import OFFSETS, Brokers, Log
 
 FETCH, METADATA, EPOCHS = 1, 3, 23

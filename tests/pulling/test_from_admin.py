@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.restore.plan import decode_plan
+from offsets_log_cli.main import main
 from tests.pulling.brokers import OFFSETS, Brokers, Log
 
 LIST, DESCRIBE, FETCH_OFFSETS, CONSUMER, SHARE, SHARE_OFFSETS = 16, 15, 9, 69, 77, 90

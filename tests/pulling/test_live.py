@@ -22,7 +22,7 @@ from kafka.admin import (
 )
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.coordinator.broker import Broker
 from tests.restore import live
 from tests.restore.secure_broker import USER, USER_PASSWORD, make_certificates, secure

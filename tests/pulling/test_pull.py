@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.protocol.api import Header
 from offsets_log.protocol.registry import APIS
 from offsets_log.pulling import run
 from offsets_log.pulling.partition import PulledPartition
+from offsets_log_cli.main import main
 from tests.coordinator.broker import free_port
 from tests.pulling.brokers import OFFSETS, Brokers, Log
 from tests.pulling.copies import FETCH, METADATA, READS, copied, offsets_log, problem, pull, pull_beside, rows

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.output import TEXT_FORMATS
 from offsets_log.rows.alike import AlikeLines
+from offsets_log_cli.output import TEXT_FORMATS
 from tests.sizes import examples
 
 NAMES = ("name", "first", "other", "second")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.rebalance.java_order import JavaHashSet, hash_order, java_hash_order, java_string_order
 from offsets_log.rebalance.vote import JAVA, SCALA, HashOrders, select_protocol
+from offsets_log_cli.main import main
 from tests.rebalance.cases import vectors
 
 

@@ -29,7 +29,6 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.broker.outcome import EMPTY, UNKNOWN_SERVER_ERROR, on_brokers
 from offsets_log.events import Event
 from offsets_log.log_format.batch import RecordBatch
@@ -39,6 +38,7 @@ from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.replay.releases import release_named
+from offsets_log_cli.main import main
 from tests.conftest import json_lines
 from tests.coordinator import broker
 from tests.fuzz.cleaned import cut_at_batches, hostile_logs

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.replay.partition_for import partition_for
+from offsets_log_cli.main import main
 from tests.conftest import json_lines
 from tests.coordinator import broker
 from tests.repairing.repaired import batches_of

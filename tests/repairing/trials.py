@@ -30,10 +30,10 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from cli.main import main
 from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.replay.partition_for import partition_for
+from offsets_log_cli.main import main
 from tests.conftest import json_lines
 from tests.coordinator.broker import compiled, format_data, free_port, quick
 from tests.repairing.trial_cases import Case, Difference, Given, Made, answers_of, ends_of_load, states_of

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.report.page import embedded_json
+from offsets_log_cli.main import main
 from tests.builders import TIME, LogBuilder, member
 from tests.conftest import NEVER, BulkFrom, read_json
 from tests.investigate.test_groups import folder_of

@@ -108,7 +108,7 @@ def write_plan(file: Path, rows: Sequence[Row]) -> Path:
 
 def start(*arguments: object) -> subprocess.Popen[str]:
     """``offsets-log restore`` as a process of its own."""
-    code = "from cli.main import run; run()"
+    code = "from offsets_log_cli.main import run; run()"
     words = [sys.executable, "-c", code, "restore", *map(str, arguments)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 from tests.conftest import read_json
 

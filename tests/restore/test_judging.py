@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.data_directory.log_ends import LogEnds
 from offsets_log.data_directory.stranded import Topics
 from offsets_log.disk.beside import Beside
@@ -26,6 +25,7 @@ from offsets_log.restore.plan import as_offset
 from offsets_log.restore.policy import Policy
 from offsets_log.restore.target import Committed, PartitionNow
 from offsets_log.rows.tables import Row
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder, member
 from tests.conftest import read_json, read_json_lines
 from tests.data_directories.copies import Recorded, data_directories, recorded

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 from tests.coordinator.broker import Broker
 from tests.restore import live
@@ -63,9 +63,7 @@ def tools(folder: Path, real: Broker) -> str:
     folder.mkdir()
     consumer_groups_tool(real.libs, folder)
     tool = folder / "offsets-log"
-    tool.write_text(
-        f'#!/bin/sh\nPYTHONPATH={Path.cwd()} exec {sys.executable} -c "from cli.main import run; run()" "$@"\n'
-    )
+    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from offsets_log_cli.main import run; run()" "$@"\n')
     tool.chmod(0o755)
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 

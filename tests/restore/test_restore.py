@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import restore
-from cli.main import main
 from offsets_log.disk.journal import growing_file
 from offsets_log.restore import policy
 from offsets_log.restore.target import Committed
+from offsets_log_cli import restore
+from offsets_log_cli.main import main
 from tests.conftest import json_lines
 from tests.restore.fake_cluster import LOG, FakeCluster
 from tests.restore.plans import plan_of, row

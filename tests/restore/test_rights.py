@@ -28,12 +28,12 @@ from kafka.admin import (
 )
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from cli.main import main
 from offsets_log.cluster.admin import Cluster
 from offsets_log.java_properties import parse_properties
 from offsets_log.restore.judging import judge
 from offsets_log.restore.target import Committed
 from offsets_log.rows.tables import Row
+from offsets_log_cli.main import main
 from tests.cli.test_translate import write_log, write_source
 from tests.coordinator.broker import Broker
 from tests.restore import live

@@ -18,8 +18,8 @@ import pytest
 from click.testing import CliRunner
 from kafka import KafkaConsumer
 
-from cli.main import main
 from offsets_log.restore import kafka_consumer_groups
+from offsets_log_cli.main import main
 from tests.conftest import json_lines, read_json
 from tests.coordinator import broker
 from tests.restore import plans

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.restore import live
 from tests.restore.plans import row
 from tests.restore.secure_broker import PASSWORD, USER_PASSWORD, make_certificates, secure

@@ -14,8 +14,6 @@ from kio.index import UnknownEntity, api_key_map, load_entity_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from cli.options import ReadOptions
-from cli.session import open_session
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.consumer_protocol import decode_assignment
 from offsets_log.protocol.api import SIZE_BYTES, Header
@@ -25,6 +23,8 @@ from offsets_log.serving.answers import respond, versions_of
 from offsets_log.serving.state import Served
 from offsets_log.session.moments import Moments
 from offsets_log.session.session import Session
+from offsets_log_cli.options import ReadOptions
+from offsets_log_cli.session import open_session
 
 Json = dict[str, Any]
 ADDRESS = ("127.0.0.1", 9092)

@@ -16,7 +16,6 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.main import main
 from offsets_log.cluster.server import Server
 from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format.batch import RecordBatch
@@ -31,6 +30,7 @@ from offsets_log.serving.fetch import MOST_BYTES, MOST_WAIT_MS
 from offsets_log.serving.log_reader import LogReader, ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
 from offsets_log.serving.state import Ends, Served, Topic
+from offsets_log_cli.main import main
 from tests.conftest import read_json
 from tests.coordinator.broker import NotAvailableError, jars, quick
 from tests.data_directories.copies import Recorded, data_directories

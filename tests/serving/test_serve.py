@@ -15,11 +15,11 @@ from typing import IO, Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from cli.serve import END_OFFSETS
 from offsets_log.protocol.api import SIZE_BYTES
 from offsets_log.protocol.registry import APIS
 from offsets_log.serving import topics
+from offsets_log_cli.main import main
+from offsets_log_cli.serve import END_OFFSETS
 from tests.builders import TIME, LogBuilder, record_bytes
 from tests.serving.client import LIST_GROUPS, OFFSET_FETCH, frame_of
 from tests.waiting import PATIENCE_S, wait_for
@@ -73,7 +73,7 @@ class Serving:
 
 @contextmanager
 def serving(*arguments: object) -> Iterator[Serving]:
-    command = [sys.executable, "-c", "from cli.main import run; run()", "serve", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-c", "from offsets_log_cli.main import run; run()", "serve", "--listen", "127.0.0.1:0"]
     command += map(str, arguments)
     with (
         NamedTemporaryFile() as words,

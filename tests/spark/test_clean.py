@@ -13,7 +13,6 @@ from click import Command
 from click.testing import CliRunner
 
 from benchmarks.generate import Options, generate
-from cli.main import main
 from offsets_log.actions.partition_folders import PartitionFolders
 from offsets_log.errors import OutputError
 from offsets_log.log_format.building import build_batch

@@ -193,7 +193,7 @@ def test_a_round_with_an_executor_killed(cluster: Cluster, log: Path, tmp_path: 
     """
     now = ["--now", "2100-01-01T00:00:00Z", "--segment-bytes", "1500000", "--quiet", "-o", "jsonl"]
     words = ["clean", str(log), *now, "--to"]
-    here = [sys.executable, "-c", "from cli.main import run; run()", *words, str(tmp_path / "here")]
+    here = [sys.executable, "-c", "from offsets_log_cli.main import run; run()", *words, str(tmp_path / "here")]
     environment = {**cluster.environment, "PYTHONPATH": str(ROOT)}
     rows = subprocess.run(here, env=environment, capture_output=True, check=True).stdout
     there = [sys.executable, "-m", "spark_jobs", *words, str(tmp_path / "there"), "--master", cluster.master]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main as offsets_log
+from offsets_log_cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.spark.tasks import in_process

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.generate import Options, generate
-from cli.main import main as offsets_log
+from offsets_log_cli.main import main as offsets_log
 from offsets_log.columnar.folds.replay import Replay, Replayed
 from offsets_log.columnar.scan.reading import Seen
 from offsets_log.columnar.shuffle.packed import join, pack

@@ -10,7 +10,7 @@ import pytest
 from click import Command
 from click.testing import CliRunner, Result
 
-from cli.main import main as offsets_log
+from offsets_log_cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from tests.cli.test_missing_log import CLEANED, DAMAGES, MIXED, OLD, active_cut, segment
 from tests.spark.tasks import in_process

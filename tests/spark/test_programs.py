@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks.generate import Options, generate
-from cli.main import main as offsets_log
+from offsets_log_cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.options import SourceOptions, as_options, parse
 from spark_jobs.session import DAEMON

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main as offsets_log
+from offsets_log_cli.main import main as offsets_log
 from offsets_log.errors import InputError
 from spark_jobs import UndecidedWarning, register, table_of
 from spark_jobs.levels import LEVELS

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.generate import Options, generate
-from cli.main import COMMANDS, main
+from offsets_log_cli.main import COMMANDS, main
 from tests.conftest import BulkFrom
 from tests.data_directories.copies import Recorded, data_directories, recorded
 

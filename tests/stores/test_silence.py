@@ -33,7 +33,7 @@ def silent_server() -> Iterator[tuple[socket.socket, str, int]]:
 
 
 def started(place: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "cli.main", "info", place]
+    command = [sys.executable, "-m", "offsets_log_cli.main", "info", place]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 

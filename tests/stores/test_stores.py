@@ -19,13 +19,13 @@ from click.testing import CliRunner, Result
 from fsspec.implementations.memory import MemoryFileSystem
 
 from benchmarks.generate import Options, generate
-from cli.main import main
 from offsets_log.disk import asking, stored, stores
 from offsets_log.disk.asking import WAITS_S
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.stored import CHANGED, StorePath
 from offsets_log.disk.stores import Store
 from offsets_log.errors import InputError
+from offsets_log_cli.main import main
 from tests.conftest import BulkFrom
 from tests.stores.servers import s3_server, s3_url
 

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cli.main import main
 from offsets_log.disk.stores import _by_pyarrow, open_store
 from offsets_log.disk.urls import ESCAPES, is_url, masked, without_secrets
 from offsets_log.errors import InputError
+from offsets_log_cli.main import main
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from kafka import KafkaProducer
 from kafka.admin import NewTopic
 
-from cli.main import main
+from offsets_log_cli.main import main
 from tests.coordinator.broker import Broker
 from tests.restore import live
 from tests.restore.plans import row

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
 from offsets_log.cluster.admin import Cluster
 from offsets_log.restore.plan import decode_plan
 from offsets_log.restore.target import Committed
 from offsets_log.translation.answers import AT_LEAST, EXACT, Answer, Untold
 from offsets_log.translation.share_starts import asked_of
 from offsets_log.translation.translated_plan import PlacedOffset, translated_plan
+from offsets_log_cli.main import main
 from tests.coordinator.broker import Broker, jars, quick
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.restore import live

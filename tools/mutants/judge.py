@@ -94,7 +94,11 @@ class Judge:
     def _start(
         self, subject: Subject, options: Sequence[str] = (), *, keep: Sequence[int] = (), bound_s: float = LONGEST_S
     ) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{self.folder}{os.pathsep}{self.folder / 'cli'}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         environment |= {"NUMBA_DISABLE_JIT": "1", "OFFSETS_LOG_EXAMPLES": "0.2"} if subject.plain_python else {}
         command = [sys.executable, "-m", "pytest", *PYTEST]
         with self.words.open("wb") as words:

@@ -1,0 +1,52 @@
+"""``offsets-log info``: one page about what is there."""
+
+from __future__ import annotations
+
+import click
+
+from offsets_log_cli.decide import TIMED_OUT_BY
+from offsets_log_cli.options import FORMATS, PROFILE, Output, ReadOptions, output_option, reading_options
+
+
+@click.command("info", epilog="Example: offsets-log info /var/lib/kafka/data")
+@reading_options
+@PROFILE
+@click.option(
+    "--card",
+    is_flag=True,
+    help="Show only which cluster and broker the data directories are from and how the broker was stopped; as JSON "
+    "Lines one object for each.",
+)
+@TIMED_OUT_BY
+@output_option(*FORMATS)
+def command(reading: ReadOptions, output: Output, profile: str | None, now: int | None, card: bool) -> None:
+    """Describe a log on one page: partitions and segments, spans of offsets and time, gaps, damage, records and groups.
+
+    The page begins with a card for each data directory that has a meta.properties: cluster, broker and directory;
+    whether the broker was stopped cleanly; the cluster's feature levels; times of the newest records. JSON Lines have
+    one object for each offsets partition, or with --card one for each card.
+
+    -g and -t choose which groups and offsets are counted; records and everything else are those of whole logs.
+    """
+    from offsets_log.data_directory.card import given_in_words
+    from offsets_log.questions.info import Cards, Info, cards_of
+    from offsets_log_cli.answers import write_answer
+    from offsets_log_cli.info_card import write_cards
+    from offsets_log_cli.info_page import write_page
+    from offsets_log_cli.output import chosen_format, destination
+    from offsets_log_cli.session import open_session
+
+    with open_session(reading, output) as session:
+        question = Cards(session) if card else Info(session, profile, now)
+        if chosen_format(output) != "table":
+            write_answer(session, output, question)
+            return
+        with destination(output, session.inputs.files) as stream:
+            if isinstance(question, Cards):
+                write_cards(stream, question.rows(), question.given)
+            else:
+                rows, identities = question.rows(), session.inputs.clusters.identities
+                if any(identity.meta or identity.damage for identity in identities):
+                    write_cards(stream, cards_of(session), given_in_words(identities))
+                write_page(stream, rows, session.inputs.absent, question.hidden_groups)
+        question.tell()
