@@ -1,72 +1,28 @@
-"""The library's face: a copy that is open, and the questions to it.
-
-Over 400 lines: it is the list of all questions, one method each, as those who use the library look them up.
-"""
+"""The library's face: a copy that is open, and the questions to it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
-from dataclasses import replace
-from datetime import UTC, datetime
-from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from offsets_log.asked_time import OfLog
+from offsets_log.opened import Moment, Names, OpenedCopy, moment_of, names_of
 from offsets_log.session.decide import DecideOptions
-from offsets_log.session.inputs import Inputs
 from offsets_log.session.listener import Remarks
 from offsets_log.session.scope import Scope
-from offsets_log.session.session import Session, begun_session, opened_inputs
+from offsets_log.session.session import Session
 
 if TYPE_CHECKING:
-    from offsets_log.questions.question import Question
     from offsets_log.table import Table
 
-Names = str | Iterable[str] | None
-"""A name or glob, several, or None for those that the copy was opened for, which are all by default."""
-Moment = str | int | datetime
-"""ISO 8601 (UTC unless it says otherwise), epoch milliseconds, or a datetime."""
 
-
-class Copy:
+class Copy(OpenedCopy):
     """A copy of ``__consumer_offsets``: files of a broker, an archive, a dump, or a store. Nothing is written to it.
 
     It is opened when the first question is read, and closed at the end of a with statement. Each method is a question
     that the command line has too, by the same name, and returns a `Table` with the same rows.
     """
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-        self._stack = ExitStack()
-        self._files: Callable[[], Inputs] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the files."""
-        self._stack.close()
-
-    @cached_property
-    def _inputs(self) -> Inputs:
-        return opened_inputs(self._scope, Remarks(), self._stack) if self._files is None else self._files()
-
-    def at(self, until: Moment) -> Copy:
-        """Return the same files read up to another moment: from the first later batch on, nothing is read.
-
-        Raises:
-            ValueError: it is no time.
-        """
-        other = Copy(replace(self._scope, until_time=moment_ms(until)))
-        other._files = lambda: self._inputs
-        return other
 
     def offsets(self, *, group: Names = None, topic: Names = None, **asked: Any) -> Table:
         """Return the latest committed offset of every group, topic and partition.
@@ -98,7 +54,7 @@ class Copy:
         """
         from offsets_log.questions.history import NEEDS, HistoryAsked, OffsetHistory
 
-        question = HistoryAsked(from_time=None if from_time is None else moment_ms(from_time), **asked)
+        question = HistoryAsked(from_time=None if from_time is None else self._ms(from_time), **asked)
         return self._table(lambda session: OffsetHistory(session, question), needs=NEEDS, group=group, topic=topic)
 
     def share_history(
@@ -357,7 +313,7 @@ class Copy:
         from offsets_log.questions.since import Since
 
         from_offset = () if since_offset is None else ((None, since_offset),)
-        earlier = Since(from_time=None if since is None else moment_ms(since), from_offset=from_offset)
+        earlier = Since(from_time=None if since is None else self._ms(since), from_offset=from_offset)
         if earlier.is_given == (after is not None):
             raise ValueError("give a later copy, or since or since_offset for two moments of this one")
         question, decide = DiffAsked(**asked), DecideOptions()
@@ -379,37 +335,6 @@ class Copy:
 
         question = StateAsked(**asked)
         return self._table(lambda session: State(session, question, table), group=group, topic=topic)
-
-    def _asking(self, group: Names, topic: Names) -> Scope:
-        return replace(
-            self._scope,
-            group=self._scope.group if group is None else _names(group),
-            topic=self._scope.topic if topic is None else _names(topic),
-        )
-
-    def _begun(self, scope: Scope, remarks: Remarks, needs: frozenset[str] = frozenset()) -> Session:
-        return begun_session(self._inputs.asking(scope), remarks, self._stack, needs)
-
-    def _table(
-        self,
-        question: Callable[[Session], Question],
-        *,
-        needs: frozenset[str] = frozenset(),
-        group: Names = None,
-        topic: Names = None,
-        columns: Iterable[str] | None = None,
-    ) -> Table:
-        """Return the table of a question that is begun whenever it is read."""
-        from offsets_log.table import Asked, Table
-
-        scope = self._asking(group, topic)
-
-        def ask() -> Asked:
-            remarks = Remarks()
-            session = self._begun(scope, remarks, needs)
-            return Asked(question(session), lambda: remarks, lambda: session.account.exit_status == 0)
-
-        return Table(ask, None if columns is None else tuple(columns))
 
 
 def open(
@@ -437,25 +362,14 @@ def open(
     if not paths:
         raise ValueError("give the path of a copy: a broker's data directory, an archive, or a URL")
     partitions = (offsets_partition,) if isinstance(offsets_partition, int) else tuple(offsets_partition)
+    moment = None if until is None else moment_of(until)
     scope = Scope(
         paths=tuple(os.fspath(path) for path in paths),
-        until_time=None if until is None else moment_ms(until),
+        until_time=None if isinstance(moment, OfLog) else moment,
         until_offset=() if until_offset is None else ((None, until_offset),),
-        group=_names(group),
-        topic=_names(topic),
+        group=names_of(group),
+        topic=names_of(topic),
         offsets_partition=partitions,
         **more,
     )
-    return Copy(scope)
-
-
-def moment_ms(moment: Moment) -> int:
-    """Return a moment in epoch milliseconds. Raises ValueError: it is no time."""
-    if isinstance(moment, int):
-        return moment
-    told = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-    return round((told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def _names(names: Names) -> tuple[str, ...]:
-    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    return Copy(scope, moment if isinstance(moment, OfLog) else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -49,6 +50,19 @@ def test_an_answer_says_what_is_to_be_known_of_it(recording: Callable[[str], Pat
         before = copy.at("2026-11-20T00:00Z").offsets()
         assert before.rows() == []
         assert any("before the logs begin" in words for words in before.notes)
+
+
+def test_moments_are_those_of_the_command_line(recording: Callable[[str], Path]) -> None:
+    log = recording("kafka-4.3-mixed") / "log"
+    with ol.open(log) as copy:
+        for moment in ("end-30s", "05:37", "2026-11-21 05:37"):
+            expected = told("compact", log, "--until-time", moment)
+            assert as_told(copy.at(moment).offsets()) == expected
+            with ol.open(log, until=moment) as bounded:
+                assert as_told(bounded.offsets()) == expected
+        assert copy.at(datetime(2026, 11, 21, 5, 37, tzinfo=UTC)).offsets().rows() == copy.at("05:37").offsets().rows()
+        with pytest.raises(ValueError, match="no time"):
+            copy.at("soon")
 
 
 def test_what_is_wrong_is_an_error_that_a_program_can_catch(tmp_path: Path) -> None:
