@@ -11,6 +11,7 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY offsets_log offsets_log
 COPY spark_jobs spark_jobs
+COPY pyspark_offsets_log pyspark_offsets_log
 COPY cli cli
 COPY tools/shipped_kernels.py tools/
 RUN pip install --no-cache-dir . && python -m tools.shipped_kernels

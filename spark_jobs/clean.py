@@ -16,16 +16,16 @@ import click
 import pyarrow as pa
 
 import offsets_log_cli.clean
-from offsets_log_cli.clean_options import changes_of
-from offsets_log_cli.options import gather
-from offsets_log_cli.partition_folders import FolderOptions
-from offsets_log_cli.terminal import fail
 from offsets_log.actions.clean_rounds import Machine
 from offsets_log.actions.partition_folders import folder_name, partition_of, place_here
 from offsets_log.cleaner.partition import Cleaned, CleanOrder, clean_partition
 from offsets_log.disk.folders import DiskPlace
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import Checkpoints
+from offsets_log_cli.clean_options import changes_of
+from offsets_log_cli.options import gather
+from offsets_log_cli.partition_folders import FolderOptions
+from offsets_log_cli.terminal import fail
 from spark_jobs.files import LogFiles
 from spark_jobs.jobs import TOLD, in_tasks, told_batch
 from spark_jobs.places import OutputPlace, path_here

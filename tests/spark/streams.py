@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 
-from offsets_log_cli.main import main as offsets_log
 from offsets_log.columnar.materialize.arrow import schema_of
+from offsets_log_cli.main import main as offsets_log
 from spark_jobs.following import STAGED, TABLES, FollowOrder, _replace_log
 from spark_jobs.levels import LEVELS, columns_of
 from spark_jobs.options import parse

@@ -17,6 +17,7 @@ from offsets_log.actions.partition_folders import PartitionFolders
 from offsets_log.errors import OutputError
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.record import Record
+from offsets_log_cli.main import main
 from spark_jobs.__main__ import main as spark_jobs_main
 from tests.builders import TIME
 from tests.cleaner.cases import all_cases

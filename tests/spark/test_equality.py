@@ -16,7 +16,6 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.generate import Options, generate
-from offsets_log_cli.main import main as offsets_log
 from offsets_log.columnar.folds.replay import Replay, Replayed
 from offsets_log.columnar.scan.reading import Seen
 from offsets_log.columnar.shuffle.packed import join, pack
@@ -28,6 +27,7 @@ from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, MODERN, PROFILES
 from offsets_log.rows.groups import nested_member
 from offsets_log.rows.survey import Survey
+from offsets_log_cli.main import main as offsets_log
 from spark_jobs.answers import Answers, Told
 from spark_jobs.levels import LEVELS
 from spark_jobs.options import SourceOptions

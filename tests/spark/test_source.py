@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from offsets_log_cli.main import main as offsets_log
 from offsets_log.errors import InputError
+from offsets_log_cli.main import main as offsets_log
 from spark_jobs import UndecidedWarning, register, table_of
 from spark_jobs.levels import LEVELS
 from spark_jobs.options import LEVELS as NAMES
