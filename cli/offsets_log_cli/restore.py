@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,6 +17,7 @@ from offsets_log_cli.command_config import BOOTSTRAP_SERVER, COMMAND_CONFIG
 from offsets_log_cli.options import GROUP, QUIET, TOPIC, Output, output_option
 
 LEADER_EPOCHS = ("drop", "keep", "if-valid")
+INTERRUPTED = "interrupted"
 OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
 
 
@@ -107,36 +110,55 @@ def command(output: Output, **options: Any) -> None:
     listener = Terminal(is_quiet=options.pop("quiet"))
     asked = RestoreAsked(**options)
     run = Restore(asked, listener.say)
+
+    def tell() -> None:
+        run.tell(run.lost)
+        if run.lost:
+            say(run.in_words(run.lost))
+
+    def give_up() -> NoReturn:
+        run.lost = INTERRUPTED
+        tell()
+        os._exit(run.exit_status)
+
     try:
         inputs = [file for file in (asked.plan, str(asked.journal_path)) if file is not None]
-        with destination(output, inputs) as stream, _stopping():
+        with destination(output, inputs) as stream, _stopping(give_up):
             run.run()
             names = [column.name for column in RESTORE_COLUMNS]
             write_rows(stream, (change.row() for change in run.changes), names, chosen_format(output))
-        ended_by = run.lost
     except OffsetsLogError as error:
         fail(error)
     except KeyboardInterrupt:
-        ended_by = "interrupted"
-    run.tell(ended_by)
-    if ended_by:
-        say(run.in_words(ended_by))
+        run.lost = INTERRUPTED
+    tell()
     sys.exit(run.exit_status)
 
 
+PATIENCE_S = 5.0
+"""How long a run may take to end: an interrupt can leave a lock of the client's that it then waits for."""
+
+
 @contextmanager
-def _stopping() -> Iterator[None]:
-    """Turn a request to end to Ctrl-C, which reports how far the run came."""
+def _stopping(give_up: Callable[[], NoReturn]) -> Iterator[None]:
+    """Turn a request to end to an exception, which reports how far the run came.
+
+    Args:
+        give_up: reports it and ends the process, where the exception does not lead there in time.
+    """
 
     def stop(*_: object) -> NoReturn:
+        late = threading.Timer(PATIENCE_S, give_up)
+        late.daemon = True
+        late.start()
         raise KeyboardInterrupt
 
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
+    before = [(number, signal.signal(number, stop)) for number in (signal.SIGTERM, signal.SIGINT)]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before:
+            signal.signal(number, handler)

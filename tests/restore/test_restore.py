@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import builtins
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -234,6 +237,37 @@ def test_the_journal_is_of_one_cluster_and_one_run_at_a_time(plan: Path, tmp_pat
     notes.write_text("mine, without a line break")
     assert run(plan, "-g", "idle", "--execute", "--journal", notes).exit_code == 1
     assert notes.read_text() == "mine, without a line break"
+
+
+SWALLOWED = """
+import threading
+from offsets_log.actions.restore import Restore
+from offsets_log_cli import restore
+from offsets_log_cli.main import run
+
+def waits(self):
+    print("waits", flush=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        threading.Event().wait()
+
+Restore.run, restore.PATIENCE_S = waits, 0.1
+run()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_end_that_is_swallowed_comes_all_the_same(plan: Path, number: signal.Signals) -> None:
+    """As where the interrupted client waits for a lock that it holds itself."""
+    command = [sys.executable, "-c", SWALLOWED, "restore", str(plan), "--bootstrap-server", "localhost:1", "--execute"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waits\n"
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert said.startswith("interrupted: ")
 
 
 def test_what_cannot_be_noted_is_not_done(plan: Path, tmp_path: Path, cluster: FakeCluster) -> None:
