@@ -35,6 +35,7 @@ from offsets_log.log_format.segment import Buffer
 
 PACKED_SUFFIXES = (".gz", ".tgz", ".zst", ".tzst", ".zip", ".tar", ".bz2", ".xz", ".7z", ".lz4")
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
+ARCHIVE_SUFFIXES = (*TAR_SUFFIXES, ".tar.bz2", ".tar.xz", ".zip", ".7z")
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from offsets_log.data_directory.directory import LOCK, DataDirectory, Opener, identify
 from offsets_log.data_directory.metadata_copies import Clusters
-from offsets_log.disk.archives import unpack, unpack_one
+from offsets_log.disk.archives import ARCHIVE_SUFFIXES, unpack, unpack_one
 from offsets_log.disk.folder import (
     IN_DATA_DIRECTORY,
     SEGMENT,
@@ -335,7 +335,8 @@ class Finder:
 
     def _is_wanted(self, directory: str, name: str) -> bool:
         """Return whether to read a member of an archive."""
-        parsed = DirectoryName.parse(directory)
+        parsed, words = DirectoryName.parse(directory), f"{name} is an archive in an archive: unpack it, and give it"
+        self.notes += [words] * (name.endswith(ARCHIVE_SUFFIXES) and words not in self.notes)
         return matters_in(directory, name) and (not parsed.is_offsets or self._passes_filter(parsed))
 
     def _passes_filter(self, parsed: DirectoryName) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator
 
 from offsets_log.dumps.source import CHUNK_BYTES, SourceBatch, SourcePiece, damaged_line
@@ -15,6 +17,26 @@ ENDS = "the text ends within this line: it was cut there, as by head -c; what st
 BEGINS = "the text begins within this line: it was cut there, as by tail -c; what stands behind is read"
 MAY_BEGIN = "; a text that was cut, as by tail -c, begins so"
 FIRST_LINE = 1
+STRING = r'"(?:[^"\\]|\\.)*"'
+KEYS_OF_OFFSETS = (
+    re.compile(r"\[(?P<group>[^\n]*?),(?P<topic>[^,\n]*),(?P<partition>-?\d{1,10})\]::"),
+    re.compile(
+        rf'"group"\s*:\s*(?P<group>{STRING})\s*,\s*"topic"\s*:\s*(?P<topic>{STRING})'
+        r'\s*,\s*"partition"\s*:\s*(?P<partition>-?\d{1,10})'
+    ),
+)
+"""Keys of offsets, as the console formatters and kafka-dump-log print them."""
+
+
+def lost_of(piece: str) -> str:
+    """Return whose an offset was that cannot be read, to be said after what is wrong; "" if the text does not tell."""
+    found = next((match for form in KEYS_OF_OFFSETS if (match := form.search(piece))), None)
+    if found is None:
+        return ""
+    group, topic = (name if name[:1] == '"' else json.dumps(name, ensure_ascii=False) for name in found.group(1, 2))
+    return (
+        f"; it may be of group {group}, topic {topic}, partition {found['partition']}, whose offset may be a later one"
+    )
 
 
 def with_cuts(pieces: Iterable[SourcePiece], text: Buffer) -> Iterator[SourcePiece]:
@@ -27,11 +49,14 @@ def with_cuts(pieces: Iterable[SourcePiece], text: Buffer) -> Iterator[SourcePie
     for piece in pieces:
         line = _damaged(piece)
         if isinstance(piece, Damage) and line is not None and line == last and _is_end(piece.raw, text):
-            yield Damage(CorruptRecordError(ENDS, position=last, record_offset=piece.error.record_offset), piece.raw)
+            words = ENDS + lost_of(piece.raw.decode(errors="replace"))
+            yield Damage(CorruptRecordError(words, position=last, record_offset=piece.error.record_offset), piece.raw)
         elif isinstance(piece, Damage) and line == FIRST_LINE and may_begin_late:
             problem = piece.error.problem
             if not is_told:
-                yield damaged_line(FIRST_LINE, piece.raw, BEGINS if "JSON" in problem else problem + MAY_BEGIN)
+                is_begun = "JSON" in problem
+                words = BEGINS + lost_of(piece.raw.decode(errors="replace")) if is_begun else problem + MAY_BEGIN
+                yield damaged_line(FIRST_LINE, piece.raw, words)
             is_told = True
         elif last is not None and isinstance(piece, SourceBatch) and any(map(_is_cut, _on(piece, last))):
             yield damaged_line(last, b"", ENDS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from offsets_log.dumps import client_records, dump_log, events_json, events_parquet, formatter, kcat
 from offsets_log.dumps.cut_text import with_cuts
+from offsets_log.dumps.formatter_text import is_formatter_within
 from offsets_log.dumps.source import InMemory, SegmentBuilder, SourcePiece, Store
 from offsets_log.dumps.wrapping import TEXT_BYTES, as_utf8
 from offsets_log.log_format.batch import MAGIC_POSITION, SUPPORTED_MAGICS
@@ -43,8 +44,10 @@ FORMATS = {
 
 
 def guess_format(buffer: Buffer) -> str:
-    """Return the format that a file begins like; ``segments`` if there is none."""
-    return known_format(buffer) or SEGMENTS
+    """Return the format that a file begins like, or a formatter's line is in it; ``segments`` if there is none."""
+    head = memoryview(as_utf8(memoryview(buffer)[:HEAD_BYTES])).tobytes()
+    is_within = not head.translate(None, TEXT_BYTES) and is_formatter_within(head.decode(errors="replace"))
+    return known_format(head) or ("formatter" if is_within else SEGMENTS)
 
 
 def known_format(buffer: Buffer) -> str | None:

@@ -19,10 +19,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from offsets_log.dumps.json_items import iter_items
-from offsets_log.dumps.json_text import DECODER
+from offsets_log.dumps.formatter_text import Entry, iter_parts
 from offsets_log.dumps.kafka_json import UnknownFields, record_bytes
-from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, Untold, damaged_line, header
+from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, Untold, header
+from offsets_log.dumps.untold import untold_batch
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
@@ -31,29 +31,6 @@ from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_
 
 OBJECT = re.compile(r'^[\s,\[]*\{\s*"key"\s*:\s*(?:\{|null)', re.MULTILINE)
 LINE_OF_JSON = re.compile(r'\s*\{"key":')
-OFFSET_LINE = re.compile(r"\[(?P<group>[^\n]*),(?P<topic>[^,\n]*),(?P<partition>-?\d{1,10})\]::", re.DOTALL)
-GROUP_LINE = re.compile(r"(?P<group>[^\n]*?)::(?=GroupMetadata\(|\[|NULL\r?$)", re.MULTILINE)
-NO_OFFSET = re.compile(r"\[.*,.*,.*\]")
-"""A key that is taken for a damaged key of an offset, although a group may have such a name."""
-OFFSET_VALUES = tuple(
-    re.compile(form, re.DOTALL)
-    for form in (
-        r"OffsetAndMetadata\(offset=(?P<offset>-?\d+), leaderEpoch=Optional(?:\.empty|\[(?P<epoch>\d+)\]),"
-        r" metadata=(?P<metadata>.*), commitTimestamp=(?P<commit>-?\d+),"
-        r" expireTimestamp=(?:None|Some\((?P<expire>-?\d+)\))\)",
-        r"\[OffsetMetadata\[(?P<offset>-?\d+),(?P<metadata>.*)\],"
-        r"CommitTime (?P<commit>-?\d+),ExpirationTime (?P<expire>-?\d+)\]",
-        r"OffsetAndMetadata\[(?P<offset>-?\d+),(?P<metadata>.*),(?P<commit>-?\d+)\]",
-    )
-)
-GROUP_VALUES = (
-    re.compile(
-        r"GroupMetadata\(groupId=.*?, generation=(?P<generation>-?\d{1,10}), "
-        r"protocolType=(?:None|Some\((?P<type>.*?)\)), currentState=\w+, members=(?:\w*Map)\((?P<members>.*)\)\)",
-        re.DOTALL,
-    ),
-    re.compile(r"\[.*?,(?:None|Some\((?P<type>[^)]*)\)),\w+,(?:\w*Map)\((?P<members>.*)\)\]", re.DOTALL),
-)
 MEMBERS = (
     re.compile(
         r"MemberMetadata\(memberId=(?P<member>.*?), (?:groupInstanceId=(?:None|Some\((?P<instance>.*?)\)), )?"
@@ -68,10 +45,6 @@ ANY_LINE = re.compile(
 )
 OFFSET_TYPES = (b"\x00\x00", b"\x00\x01")
 NO_METADATA = "NO_METADATA"
-RECORD_SEPARATOR = "\x1e"
-"""What ``jq --seq`` prints before each object."""
-SUMMARY = "Processed a total of "
-
 UNTOLD = frozenset(
     {
         "record_offset", "batch_base_offset", "timestamp_ms",
@@ -107,32 +80,28 @@ def is_formatter(text: str) -> bool:
     return bool(LINE_OF_JSON.match(text) or OBJECT.search(text) or ANY_LINE.search(text))
 
 
-def _entries(text: str) -> Iterator[tuple[int, Any]]:
-    """Yield JSON objects, and lines with those that continue them, each with its line number."""
-    is_other_json = not text.lstrip().startswith("{") and OBJECT.search(text) and not ANY_LINE.search(text)
-    yield from iter_items(text) if is_other_json else _lines(text)
-
-
 def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield one batch for each record: its real batch is not known."""
     text = bytes(buffer).decode(errors="replace")
     yield REMARK
     record_offset = 0
     tells_offsets = tells_groups = False
-    for line, item in _entries(text):
-        if isinstance(item, Damage):
+    for line, item in iter_parts(text):
+        if isinstance(item, Damage | Remark):
             yield item
             continue
         try:
             key, value, missing_columns = _told(item)
         except OffsetsLogError as error:
-            shown = item if isinstance(item, str) else json.dumps(item)
-            yield Damage(error.at(position=line), shown.encode(errors="replace"))
+            yield Damage(error.at(position=line), json.dumps(item, default=str).encode(errors="replace"))
             if not isinstance(error, UnknownFields):
                 continue
             key, value, missing_columns = error.key, error.value, UNTOLD
         record = Record(offset=record_offset, position=line, key=key, value=value)
-        yield SourceBatch(SegmentPlace(), header((record,), line=line), (record,), missing_columns)
+        if isinstance(item, Entry) and item.is_doubtful:
+            yield untold_batch(SegmentPlace(), record, missing_columns)
+        else:
+            yield SourceBatch(SegmentPlace(), header((record,), line=line), (record,), missing_columns)
         record_offset += 1
         is_offset = key[:2] in OFFSET_TYPES
         tells_offsets, tells_groups = tells_offsets or is_offset, tells_groups or not is_offset
@@ -142,62 +111,14 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
         yield Untold(SegmentPlace(), UNTOLD_WITHOUT_OFFSETS)
 
 
-def _lines(text: str) -> Iterator[tuple[int, Any]]:
-    at, line, counted = 0, 1, 0
-    while at < len(text):
-        if text[at].isspace() or text[at] == RECORD_SEPARATOR:
-            at += 1
-            continue
-        line, counted = line + text.count("\n", counted, at), at
-        if text[at] == "{":
-            try:
-                item, at = DECODER.raw_decode(text, at)
-            except (ValueError, RecursionError) as error:
-                end = _next_object(text, at)
-                yield line, damaged_line(line, text[at:end].encode(errors="replace"), f"it is no JSON: {error}")
-                at = end
-                continue
-            yield line, item
-            continue
-        end = _end_of_entry(text, at)
-        if not text.startswith(SUMMARY, at):
-            yield line, text[at:end].rstrip("\r\n")
-        at = end
-
-
-def _next_object(text: str, at: int) -> int:
-    found = re.compile(r'\{"key":|\n').search(text, at + 1)
-    return found.start() if found else len(text)
-
-
-def _end_of_entry(text: str, at: int) -> int:
-    """Return the end of an entry: a line and the lines after it that begin nothing (metadata may hold line breaks)."""
-    is_entry = _begins(text, at)
-    while True:
-        newline = text.find("\n", at)
-        if newline < 0:
-            return len(text)
-        at = newline + 1
-        if not is_entry or at == len(text) or _begins(text, at) or text.startswith((SUMMARY, '{"key":'), at):
-            return at
-
-
-def _begins(text: str, at: int) -> bool:
-    return bool(OFFSET_LINE.match(text, at) or GROUP_LINE.match(text, at))
-
-
-def _told(item: Any) -> Told:
-    if not isinstance(item, str):
+def _told(item: dict[str, Any] | Entry) -> Told:
+    if not isinstance(item, Entry):
         return _from_json(item)
-    if found := OFFSET_LINE.match(item):
-        return _offset(found, item[found.end() :])
-    if (found := GROUP_LINE.match(item)) and not NO_OFFSET.fullmatch(found["group"]):
-        return _group(found["group"], item[found.end() :])
-    raise CorruptRecordError("it is no formatter's line")
+    return _group(item) if item.topic is None else _offset(item)
 
 
-def _from_json(item: Any) -> Told:
-    key, value = (item.get("key"), item.get("value", ...)) if isinstance(item, dict) else (None, ...)
+def _from_json(item: dict[str, Any]) -> Told:
+    key, value = item.get("key"), item.get("value", ...)
     if not isinstance(key, dict) or not isinstance(value, dict | None):
         raise CorruptRecordError("it has no key and value")
     number = key.get("type", key.get("version"))
@@ -209,14 +130,10 @@ def _from_json(item: Any) -> Told:
     return *record_bytes(number, key.get("data"), version, data), UNTOLD
 
 
-def _offset(found: re.Match[str], text: str) -> Told:
-    key = {"group": found["group"], "topic": found["topic"], "partition": int(found["partition"])}
-    if text.strip() == "NULL":
+def _offset(entry: Entry) -> Told:
+    key = {"group": entry.group, "topic": entry.topic, "partition": entry.partition}
+    if (facts := entry.facts) is None:
         return *encode_coordinator_record(CoordinatorRecord(record_type=1, key=key)), UNTOLD
-    told = next((match for form in OFFSET_VALUES if (match := form.fullmatch(text))), None)
-    if told is None:
-        raise CorruptRecordError("no formatter prints an offset so", field="value")
-    facts = told.groupdict()
     expire = facts.get("expire")
     value = {
         "offset": _int(facts["offset"]),
@@ -236,13 +153,10 @@ def _int(text: str) -> int:
     return int(text)
 
 
-def _group(group: str, text: str) -> Told:
-    if text.strip() == "NULL":
-        return *encode_coordinator_record(CoordinatorRecord(record_type=2, key={"group": group})), UNTOLD
-    told = next((match for form in GROUP_VALUES if (match := form.fullmatch(text))), None)
-    if told is None:
-        raise CorruptRecordError("no formatter prints a group so", field="value")
-    facts = told.groupdict()
+def _group(entry: Entry) -> Told:
+    key = {"group": entry.group}
+    if (facts := entry.facts) is None:
+        return *encode_coordinator_record(CoordinatorRecord(record_type=2, key=key)), UNTOLD
     members = [_member(match) for form in MEMBERS for match in form.finditer(facts["members"])]
     if len(members) < (facts["members"] != ""):
         raise CorruptRecordError("its members are not readable", field="value")
@@ -254,7 +168,7 @@ def _group(group: str, text: str) -> Told:
         "current_state_timestamp": -1,
         "members": members,
     }
-    made = CoordinatorRecord(record_type=2, key={"group": group}, value_version=3, value=value)
+    made = CoordinatorRecord(record_type=2, key=key, value_version=3, value=value)
     missing_columns = UNTOLD_OF_GROUPS if "generation" in facts else UNTOLD_UP_TO_0_10
     return *encode_coordinator_record(made), missing_columns
 

@@ -124,6 +124,9 @@ class Check(FewRows):
         for words in _of_nothing_served(found.loads, judged):
             session.account.is_wrong = True
             session.account.say(words)
+        if not checks:
+            session.account.finish("nothing could be read here, so no load was tried and nothing checked", found=0)
+            return
         session.account.finish(
             f"{session.inputs.partitions_read}, {counted(len(self._releases), 'release')}; "
             f"{counted(len(failing), 'load fails', 'loads fail')}"

@@ -70,8 +70,9 @@ def test_a_text_that_ends_within_a_line_is_told_as_cut(field: Path, name: str) -
         assert found == whole[: len(found)]
         lacks = any(words.startswith(UNREADABLE_ANYHOW) for words in told)
         is_between = text[:end].rstrip(b", \n[").endswith((b"}", b")")) or text[end : end + 1] == b"\n"
-        assert told == {ENDS} or lacks or is_between, text[:end][-80:]
-        cuts += told == {ENDS}
+        is_cut = bool(told) and all(words.startswith(ENDS) for words in told)
+        assert is_cut or lacks or is_between, text[:end][-80:]
+        cuts += is_cut
     assert cuts > 30
 
 
@@ -80,7 +81,7 @@ def test_a_text_that_begins_within_a_line_is_told_once_as_cut(field: Path) -> No
     result = run("compact", "-", "-o", "jsonl", stdin=text[-1500:])
     assert [line for line in result.stderr.splitlines() if line.startswith("corrupt")] == [
         "corrupt: -: position 1: the text begins within this line: it was cut there, as by tail -c; what stands behind "
-        "is read"
+        r'is read; it may be of group "say \\"hi\\"", topic "T", partition 2, whose offset may be a later one'
     ]
     text = (field / OTHER_SHAPES / "bytes-deserializer.txt").read_bytes()
     result = run("compact", "-", "-o", "jsonl", stdin=text[-900:])

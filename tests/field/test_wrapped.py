@@ -318,3 +318,11 @@ def test_folders_in_an_archive_can_be_named(field: Path, tmp_path: Path) -> None
     assert answer(*tmp_path.iterdir()) == everything
     rescued = run("rescue", f"{archive}!*-delete", "--to", tmp_path / "rescued")
     assert "12 offsets of 6 groups" in rescued.stderr
+
+
+def test_an_archive_in_an_archive_is_told(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "outer.zip", "w") as outer:
+        outer.writestr("broker/inner.tar.gz", gzip.compress(a_tar("log")))
+    result = run("compact", tmp_path / "outer.zip")
+    assert result.exit_code == 1
+    assert "inner.tar.gz is an archive in an archive: unpack it, and give it" in result.stderr
