@@ -19,7 +19,7 @@ MAY_BEGIN = "; a text that was cut, as by tail -c, begins so"
 FIRST_LINE = 1
 STRING = r'"(?:[^"\\]|\\.)*"'
 KEYS_OF_OFFSETS = (
-    re.compile(r"\[(?P<group>[^\n]*?),(?P<topic>[^,\n]*),(?P<partition>-?\d{1,10})\]::"),
+    re.compile(r"\[(?P<group>[^\n]{0,999}?),(?P<topic>[^,\n]{0,249}),(?P<partition>-?\d{1,10})\]::"),
     re.compile(
         rf'"group"\s*:\s*(?P<group>{STRING})\s*,\s*"topic"\s*:\s*(?P<topic>{STRING})'
         r'\s*,\s*"partition"\s*:\s*(?P<partition>-?\d{1,10})'
