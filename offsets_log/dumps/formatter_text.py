@@ -80,8 +80,8 @@ CUT_END = re.compile(r"\[(?!.*\] ).*\w.*|\{(?!.*\}\Z).*", re.DOTALL)
 CUT_GROUP = re.compile(r"[^\s^]*\w[^\s^]*")
 """The beginning of an offset's entry or an object, and that of a group's."""
 PROMPT = re.compile(r".*[#$%>]")
-BRACKETS_OF_OTHERS = re.compile(r"\[\d{4}-\d\d-\d\d[^\[\]]*\]|\[[^\[\]]*\][#$%>]")
-"""A time of log4j and a shell's prompt."""
+BRACKETS_OF_OTHERS = re.compile(r"\[\d{4}-\d\d-\d\d[^\[\]]*\]|\[[^\[\]]*\][#$%>]|\[[^\[\]\s]+/[^\[\]\s]+\] ")
+"""A time of log4j, a shell's prompt and a pod's name."""
 MOST_SHOWN, SHOWN_LENGTH = 4, 40
 MOST_TRIED = 8
 """How many keys on a line may be that of an entry."""
