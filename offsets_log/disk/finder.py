@@ -45,6 +45,7 @@ from offsets_log.disk.local import (
     stored,
 )
 from offsets_log.disk.packed_partitions import PackedPartition
+from offsets_log.disk.renamed import iter_renamed
 from offsets_log.disk.stored import StorePath
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.disk.wrapped import FROM_TERMINAL, named_in, unwrapped
@@ -76,7 +77,6 @@ class Finder:
         user_partitions: directories of other topics' partitions in data directories.
         topic_files: topics other than ``__consumer_offsets``, each with how to read its ``partition.metadata``.
         partitions_seen: partitions of ``__consumer_offsets``, whether asked for or not.
-        leftovers: partitions of directories that a broker deletes or moves, which are not read.
         data_directories: those given, or below one given.
         foreign: directories named like another topic's partition, each with its topic.
     """
@@ -89,7 +89,6 @@ class Finder:
         self.topic_files: list[tuple[str, Opener]] = []
         self.user_partitions: list[UserPartition | PackedPartition] = []
         self.partitions_seen: set[int] = set()
-        self.leftovers: set[int] = set()
         self.data_directories: list[DataDirectory] = []
         self.foreign: list[tuple[Place | Folder, str]] = []
         self._partitions = frozenset(partitions)
@@ -103,11 +102,13 @@ class Finder:
         """The clusters of the data directories that were found, with what their metadata says."""
         return Clusters([identify(directory) for directory in self.data_directories], self.user_partitions)
 
-    def folders(self) -> list[Folder]:
-        """Return the folders that were found.
+    def folders(self, as_partition: int | None = None) -> list[Folder]:
+        """Return the folders that were found; those named like another topic's partition if there is nothing else.
 
-        A directory named like another topic's partition counts only if there is nothing else.
+        Args:
+            as_partition: offsets partition of folders whose name has none, or another's.
         """
+        self.notes += iter_renamed(self._folders, as_partition)
         for path, folder in self._folders.items():
             folder.is_choice = bool(folder.named) and self._is_choice(path, folder)
         found = [folder for folder in self._folders.values() if folder.files]
@@ -129,7 +130,7 @@ class Finder:
         without = [(folder, name) for folder, name in parsed if name.is_offsets and name.partition not in known]
         emptied = [folder for folder, name in without if not name.leftover]
         above = [one.files for one in self.data_directories]
-        return absent_partitions(above, emptied, self.leftovers.union(known), self._partitions)
+        return absent_partitions(above, emptied, known, self._partitions)
 
     def _is_choice(self, path: Place | str, folder: Folder) -> bool:
         if isinstance(path, str) or not DirectoryName.parse(folder.name).is_offsets:
@@ -168,7 +169,7 @@ class Finder:
             folder.files[path.name] = self._opener(path, folder)
             folder.named.add(path.name)
             metadata = path.parent / PARTITION_METADATA
-            if DirectoryName.parse(folder.name).is_offsets and is_file(metadata):
+            if lies_in(folder.name, PARTITION_METADATA) and is_file(metadata):
                 folder.beside[PARTITION_METADATA] = self._opener(metadata)
         else:
             self._openers[real] = lambda: b""
@@ -212,14 +213,14 @@ class Finder:
                 self._note_data_directory(folder.shown_path, folder.own, list(folder.files), named)
         for folder in folders:
             parsed = DirectoryName.parse(folder.name)
-            if PARTITION_METADATA in folder.files:
-                self._add_metadata(parsed, folder.files[PARTITION_METADATA])
+            if told := folder.files.get(PARTITION_METADATA) or folder.beside.get(PARTITION_METADATA):
+                self._add_metadata(parsed, told)
             is_in_data_directory = bool(folder.above) or folder_above(folder.prefix) in data_directories
             if parsed.topic and not parsed.leftover and is_in_data_directory:
                 self.user_partitions.append(PackedPartition(parsed.topic, parsed.partition, folder))
             if parsed.leftover and not are_named and PARTITION_METADATA not in folder.files:
-                self._note_leftover(parsed, folder.shown_path, f"{NAME_IT}: {shlex.quote(folder.shown_path)}")
-            elif not parsed.is_foreign:
+                self._note_leftover(folder.shown_path, f"{NAME_IT}: {shlex.quote(folder.shown_path)}")
+            elif not parsed.is_foreign or (are_named and parsed.is_renamed):
                 self._folders[folder.prefix] = folder
             else:
                 self.foreign.append((folder, parsed.topic))
@@ -286,10 +287,9 @@ class Finder:
                 self.user_partitions.append(UserPartition(name.topic, name.partition, child, own))
             if name.is_offsets or (not is_data_directory and depth < MAX_DEPTH):
                 self._walk(child, depth + 1)
-            elif not name.topic and child.name.startswith(OFFSETS_TOPIC):
-                self.notes.append(f"{child} is left out: no name of a partition's directory; name it to read it")
-            elif name.is_foreign and is_file(child / PARTITION_METADATA):
-                # few are read, of thousands
+            elif not name.is_foreign and OFFSETS_TOPIC in child.name:
+                self.notes.append(f"{child} is left out: no name of a partition's directory{NAME_IT}")
+            elif name.is_foreign and is_file(child / PARTITION_METADATA):  # few are read, of thousands
                 self._add_metadata(name, partial(self._read_once, child / PARTITION_METADATA))
 
     def _note_data_directory(
@@ -329,7 +329,7 @@ class Finder:
 
     def _is_asked_for(self, parsed: DirectoryName, shown_path: str, is_named: bool) -> bool:
         if parsed.leftover and not is_named:
-            self._note_leftover(parsed, shown_path, NAME_IT)
+            self._note_leftover(shown_path, NAME_IT)
             return False
         return self._passes_filter(parsed)
 
@@ -343,9 +343,7 @@ class Finder:
         self.partitions_seen.add(parsed.partition)
         return not self._partitions or parsed.partition in self._partitions
 
-    def _note_leftover(self, parsed: DirectoryName, shown_path: str, how: str = "") -> None:
-        if parsed.is_offsets:
-            self.leftovers.add(parsed.partition)
+    def _note_leftover(self, shown_path: str, how: str) -> None:
         self.notes.append(f"{shown_path} is left out: a partition being deleted or moved, or a stray one{how}")
 
     def _add_metadata(self, parsed: DirectoryName, read: Opener) -> None:

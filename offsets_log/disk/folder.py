@@ -47,6 +47,7 @@ IN_DATA_DIRECTORY = frozenset({*CHECKPOINTS.values(), CLEAN_SHUTDOWN, LOG_ENDS, 
 SEGMENT = re.compile(r"([0-9]{20})\.log(\.deleted|\.cleaned|\.swap)?(\.gz|\.zst)?")
 CLEANED = re.compile(r"([0-9]{20})\..*\.cleaned")
 _DIRECTORY = re.compile(r"(.+)-([0-9]+)(\.[^.]*-(?:delete|future|stray))?")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _NEVER_A_SEGMENT = re.compile(
     r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
     r"|.*-checkpoint|partition\.metadata|meta\.properties|\.lock|\.kafka_cleanshutdown"
@@ -125,8 +126,18 @@ class DirectoryName:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is another topic's partition."""
-        return self.topic not in ("", OFFSETS_TOPIC)
+        """Whether it is another topic's partition; a topic's name has no blank."""
+        return not self.is_offsets and bool(_TOPIC.fullmatch(self.topic))
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether it ends like an offsets partition's name, after other text."""
+        return not self.is_offsets and self.topic.endswith(OFFSETS_TOPIC)
+
+    @property
+    def may_be_offsets(self) -> bool:
+        """Whether it is a partition of ``__consumer_offsets``, or may be one under another name."""
+        return self.is_offsets or self.is_renamed
 
 
 def folder_above(prefix: str) -> str:
@@ -159,7 +170,7 @@ def lies_beside(name: str) -> bool:
 
 def lies_in(folder: str, name: str) -> bool:
     """Return whether a file is no segment but belongs beside the segments of a partition folder with this name."""
-    return lies_beside(name) or (name == PARTITION_METADATA and DirectoryName.parse(folder).is_offsets)
+    return lies_beside(name) or (name == PARTITION_METADATA and DirectoryName.parse(folder).may_be_offsets)
 
 
 def matters_in(directory: str, name: str) -> bool:
@@ -171,9 +182,9 @@ def matters_in(directory: str, name: str) -> bool:
     parsed = DirectoryName.parse(directory)
     if name in IN_DATA_DIRECTORY:
         return True
-    if parsed.is_foreign:
+    if parsed.is_foreign and not parsed.is_renamed:
         return name == PARTITION_METADATA or (not parsed.leftover and bool(_OF_OTHER_TOPICS.fullmatch(name)))
-    return name == LOCK or matters(name) or (parsed.is_offsets and lies_in(directory, name))
+    return name == LOCK or matters(name) or (parsed.may_be_offsets and lies_in(directory, name))
 
 
 def link_data_directories(folders: Mapping[str, Folder]) -> None:
@@ -193,7 +204,8 @@ def link_data_directories(folders: Mapping[str, Folder]) -> None:
 def is_read_for_its_end(directory: str, name: str) -> bool:
     """Whether a file is a segment of which only the end of its log matters: of a topic that no coordinator writes."""
     parsed = DirectoryName.parse(directory)
-    return parsed.is_foreign and parsed.topic not in INTERNAL_TOPICS and bool(SEGMENT.fullmatch(name))
+    is_other = parsed.is_foreign and not parsed.is_renamed and parsed.topic not in INTERNAL_TOPICS
+    return is_other and bool(SEGMENT.fullmatch(name))
 
 
 def checkpoints(folder: Folder) -> Checkpoints:

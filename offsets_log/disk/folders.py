@@ -71,7 +71,7 @@ def refuse_inside_inputs(target: str, given: Sequence[str], files: Iterable[str]
         raise OutputError("what is written is written on this machine: give a path of it", file=without_secrets(target))
     directories = {Path(path) for path in given if Path(path).is_dir()}
     for parent in {Path(file).parent for file in files}:
-        if DirectoryName.parse(parent.name).is_offsets:
+        if DirectoryName.parse(parent.name).may_be_offsets:
             directories.add(parent)
             if any((parent.parent / name).exists() for name in IN_DATA_DIRECTORY):
                 directories.add(parent.parent)

@@ -111,7 +111,7 @@ def look_for_ends(above: Collection[Path], topics: GrowingTopics) -> KnownEnds:
 def partition_of(path: Path) -> int | None:
     """Return the partition that a directory's name tells."""
     parsed = DirectoryName.parse(path.name if DirectoryName.parse(path.name).topic else real_path(path).name)
-    return parsed.partition if parsed.is_offsets else None
+    return parsed.partition if parsed.may_be_offsets else None
 
 
 def segment_files(directory: Path) -> list[SegmentFile]:

@@ -191,7 +191,7 @@ def open_logs(
             finder.add(path)
         logs: dict[int | None, list[PartitionLog]] = {}
         above: dict[int, Mapping[str, Opener]] = {}
-        folders = finder.folders()
+        folders = finder.folders(as_partition)
         refuse_several_topics(folders)
         for folder in folders:
             dumps.take(folder)
@@ -354,8 +354,9 @@ def _nothing_found(paths: Sequence[str | Place], partitions: Collection[int], fi
     )
     if others := other_topics(finder.foreign):
         named = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        how = "name it to read it, or " if any(topic.endswith(OFFSETS_TOPIC) for topic in others) else ""
         problem += (
-            f"Here are other topics only ({named}): try each directory of the broker's log.dirs, and other brokers"
+            f"Here are other topics only ({named}): {how}try each directory of the broker's log.dirs, and other brokers"
         )
     else:
         problem += (

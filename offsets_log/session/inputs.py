@@ -242,10 +242,12 @@ class Inputs(Beside):
     def _check_topic(self, log: PartitionLog) -> None:
         """Refuse a log of another topic than `__consumer_offsets`, unless a directory's name says that it is one."""
         told = self.scope.as_partition  # by the user, who may have meant another file
-        if log.topic is not None or log.offsets_partition not in (None, told) or log.missing_columns:
-            return
         file = log.segments[0].file
-        topic = DirectoryName.parse(re.split("[/!]", f"/{file}")[-2]).topic
+        name = DirectoryName.parse(re.split("[/!]", f"/{file}")[-2])
+        is_sure = log.offsets_partition not in (None, told) and not name.is_renamed
+        if log.topic is not None or is_sure or log.missing_columns:
+            return
+        topic = name.topic
         is_empty = not any(segment.length for segment in log.segments)
         if is_of_another_topic(log) or (is_empty and topic.startswith("__")):
             raise InputError(
