@@ -39,8 +39,9 @@ class KafkaRelease:
         says: what differs, if nothing in the other columns does.
         scala, java: attributes of the profiles of the two coordinators; None while the release has no such one.
         scala_era, java_era: names in `replay.expiry.ERAS`.
-        load: ``reads_large_batches``: the load buffer grows for them (``L-6``); ``serves_what_it_read``: records before
-            the end of a failed load are served, since they went straight to the cache (``L-10``).
+        load: ``reads_large_batches``: the load buffer grows for them (``L-6``); ``ends_without_data``: a load ends
+            where nothing is read (``L-4``); ``serves_what_it_read``: records before the end of a failed load are
+            served, since they went straight to the cache (``L-10``).
         writes: the layouts that its coordinators write.
         defaults: defaults of the broker's settings, with underscores for dots.
         cleaner: the cleaner's rules; None before 3.1, since when the time of deletion stands in the batch.
@@ -105,7 +106,7 @@ ROWS: tuple[KafkaRelease, ...] = (
             "negative_rebalance_timeout_is_session": False, "reads_zstd": False, "counts_written_offsets": False,
         },
         scala_era="0.8.2",
-        load={"reads_large_batches": False, "serves_what_it_read": True},
+        load={"reads_large_batches": False, "ends_without_data": False, "serves_what_it_read": True},
         writes={"magic": 0, "key_type": 0, "offset_value_version": 0, "always_expires": True},
         defaults={
             "offsets_retention_minutes": 24 * 60, "group_max_session_timeout_ms": 30_000,
@@ -160,7 +161,8 @@ ROWS: tuple[KafkaRelease, ...] = (
         writes={"group_value_version": 3},
         defaults={"group_max_session_timeout_ms": 1_800_000},
     ),
-    _row("2.4", until="2.4.1", scala_era="2.4"),
+    _row("2.4", scala_era="2.4"),
+    _row("2.4.1", load={"ends_without_data": True}),
     _row(
         "2.5", until="2.5.1",
         assignors={

@@ -54,6 +54,16 @@ class Outcome:
         return self.opened.refusal is None and (self.at_start is None or self.at_start.starts)
 
     @property
+    def without_data(self) -> Problem | None:
+        """Where nothing more can be read, though the log goes on (``L-4``); None if the load ends elsewhere."""
+        reading, end_offset = self.loading.reading, self.end_offset
+        is_read = self.starts and self.at_start is None and (self.failure is None or self.failure.is_served)
+        if not (is_read and reading.found_nothing):
+            return None
+        problem = f"the log ends at {end_offset}, and from {reading.next_offset} on nothing can be read"
+        return Problem(reading.next_offset, "L-4", f"{problem}: the load never ends")
+
+    @property
     def end_offset(self) -> int | None:
         """The partition's next offset; None if the broker does not start."""
         return None if not self.starts else 0 if self.at_start is not None else self.opened.end_offset

@@ -31,12 +31,15 @@ class LoadReading:
     Attributes:
         failure: what ended it before the end of the log.
         ends: false if it reads the same place forever.
+        found_nothing: whether the log goes on behind all that can be read: there a load ends, or up to 2.4.0 never does
+            (``L-4``).
         next_offset: the offset where it reads on.
     """
 
     def __init__(self, opened: OpenLog, written: WrittenOffsets | None) -> None:
         self.failure: BrokerError | None = None
         self.ends = True
+        self.found_nothing = False
         self.next_offset = opened.start_offset
         self._opened = opened
         self._written = written
@@ -59,6 +62,7 @@ class LoadReading:
             seen[state] += 1
             found = self._find()
             if found is None:
+                self.found_nothing = True
                 return
             file, first = found
             buffer_bytes = max(buffer_bytes, first.size_bytes)

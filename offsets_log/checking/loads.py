@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from offsets_log.broker.outcome import Outcome, answer_after_failure
+from offsets_log.broker.outcome import LOAD_IN_PROGRESS, Outcome, answer_after_failure
 from offsets_log.broker.reading import LOAD_BUFFER_BYTES
 from offsets_log.checking.findings import CHECK_NAMES, DOUBT, FAILS, NOTE, VERDICT_COLUMNS, Finding
 from offsets_log.checking.places import NOWHERE, FindingPlace, find_places
@@ -38,7 +38,7 @@ class Load:
         served: ``all`` that can be read here, ``some`` of it or other values, or ``nothing``.
         answers: what clients get instead of offsets; None if they get the offsets.
         starts: false if this partition keeps the broker from starting (``D-8``).
-        ends: false if the load never ends and holds up all others (``D-7``, ``L-6``).
+        ends: false if the load never ends and holds up all others (``D-7``, ``L-4``, ``L-6``).
         log_end_offset: where the log continues after recovery; None if the broker does not start.
         shutdown: the kind of shutdown before, ``clean`` or ``unclean``; None if it makes no difference.
         why_short: why the log that is opened ends before what can be read, in words.
@@ -299,6 +299,13 @@ def _differing(outcomes: Mapping[str, Outcome]) -> Iterator[tuple[str | None, Ou
 def _judged(load: Load, outcome: Outcome, read: Held, shutdown: str | None) -> Load:
     if not load.ends:  # a large batch, on a release that never gets past it
         return replace(load, shutdown=shutdown)
+    if (waiting := outcome.without_data) is not None and not load.release.ends_without_data:
+        place = FindingPlace(record_offset=waiting.record_offset)
+        end = outcome.end_offset
+        return replace(
+            load, failure=waiting, place=place, served=NOTHING, answers=LOAD_IN_PROGRESS, ends=False,
+            log_end_offset=end, shutdown=shutdown,
+        )  # fmt: skip
     place = NOWHERE if outcome.file is None else FindingPlace(outcome.file, outcome.position)
     served = _served(outcome, read)
     if outcome.failure is not None and load.release.serves_what_it_read:

@@ -88,7 +88,7 @@ class Names:
         found = self.find([group for group in misplaced if self.groups[group] is None])
         for group in misplaced:
             yield Finding(
-                severity=NOTE if partitions.is_guess else DOUBT,
+                severity=NOTE if partitions.source == "guess" else DOUBT,
                 rule="records:H1",
                 problem=f"the group belongs to partition {expected[group]} of {partitions.number}",
                 place=self.groups[group] or found[group],

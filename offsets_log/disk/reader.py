@@ -30,6 +30,7 @@ from offsets_log.disk.folder import (
     SEGMENT,
     DirectoryName,
     Folder,
+    all_checkpoints,
     checkpoints,
 )
 from offsets_log.disk.local import Place
@@ -85,6 +86,7 @@ class DiskLogs:
         files: real paths of the files that were opened; no output may replace them.
         user_partitions: directories of other topics' partitions in data directories.
         clusters: whose the data directories are, and what the metadata in them says.
+        named_partitions: all partitions that checkpoints of data directories name.
         absent: partitions that a data directory names and that were asked for, but that have no segment.
         has_broken_files: whether a checkpoint, or what tells whose a data directory is, cannot be read; notes say it.
         copies_in_doubt: whether copies of a partition disagree, or one goes on where the one read ends; notes say it.
@@ -110,6 +112,7 @@ class DiskLogs:
         self.files = sorted(finder.files)
         self.user_partitions = finder.user_partitions
         self._data_directories = finder.data_directories
+        self.named_partitions = {number for one in finder.data_directories for number in all_checkpoints(one.files)}
         self._topic_files = finder.topic_files
         self._stack = stack
 

@@ -12,6 +12,7 @@ from offsets_log.checking.findings import CHECK_COLUMNS
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.checking.report import report
 from offsets_log.questions.question import FewRows
+from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
 from offsets_log.replay.releases import Release, known_releases, release_named
 from offsets_log.restore.doubts import of_hanging
 from offsets_log.rows.tables import Column, Row, partition_name
@@ -85,7 +86,7 @@ class Check(FewRows):
         return report(
             checks,
             self._releases,
-            partitions=session.inputs.offsets_partition_count,
+            partitions=session.inputs.count_of_groups((check.log.offsets_partition, check.groups) for check in checks),
             now_ms=asked.now_ms,
             outcomes=told_outcomes(session.inputs, asked.now_ms) if is_told else None,
             keep_group=session.inputs.shows_group,
@@ -264,13 +265,15 @@ def _again(session: Session) -> Session:
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:
+    is_default = partitions.number == DEFAULT_PARTITIONS
     why = {
         "option": "as given",
         "metadata": "as the cluster's metadata says",
         "checkpoints": "as the data directory shows",
         "data": "as the groups found show",
         "default": "the default",
-        "guess": "the default, which these few groups do not confirm",
+        "guess": f"{'the default' if is_default else 'as many as are named'}, which these few groups do not confirm",
+        "outgrown": "the fewest that there can be: the groups are where fewer would put them",
     }[partitions.source]
     otherwise = "" if partitions.source == "option" else "; --partitions N says otherwise"
     return (

@@ -23,7 +23,9 @@ class PartitionCount(NamedTuple):
 
     Attributes:
         source: ``option`` if the user gave it, ``metadata`` if the cluster's metadata log tells it, ``checkpoints`` if
-            those of a data directory do, ``data`` or ``default`` if groups confirm it, ``guess`` if too few do.
+            or folders of a data directory do, ``data`` or ``default`` if groups confirm it, ``guess`` if too few do.
+            ``outgrown`` if there are at least so many, but the groups are where fewer would put them: the topic was
+            given more partitions, and nothing tells how many.
     """
 
     number: int
@@ -32,7 +34,7 @@ class PartitionCount(NamedTuple):
     @property
     def is_guess(self) -> bool:
         """Whether nothing confirms it."""
-        return self.source == "guess"
+        return self.source in ("guess", "outgrown")
 
 
 def partition_count(groups: Mapping[int, Collection[str]]) -> PartitionCount:
@@ -40,7 +42,8 @@ def partition_count(groups: Mapping[int, Collection[str]]) -> PartitionCount:
 
     The answer is 50 unless a higher partition was found, or at least half of the groups contradict it, or one of only a
     few. Then it is the highest partition found plus one, if all groups of several partitions fit that; else the number
-    that most groups fit (the largest of equals).
+    that most groups fit (the largest of equals). Where all fit only a lower number than there are partitions, the topic
+    was given more: all that there are, if there is no gap among them.
 
     Args:
         groups: offsets partition → its groups.
@@ -63,9 +66,16 @@ def partition_count(groups: Mapping[int, Collection[str]]) -> PartitionCount:
         best = max(
             range(found, max(found, MAX_PARTITIONS) + 1), key=lambda partitions: (fitting(partitions), partitions)
         )
+        if fitting(best) < len(sample) and any(fitting(fewer) == len(sample) for fewer in range(_end(groups), found)):
+            return PartitionCount(found, "checkpoints" if len(groups) == found else "outgrown")
         if fitting(best) * 2 > len(sample):
             return PartitionCount(best, "data")
     return PartitionCount(max(found, DEFAULT_PARTITIONS), "guess")
+
+
+def _end(groups: Mapping[int, Collection[str]]) -> int:
+    """Return the highest partition with groups, plus one."""
+    return max((number for number, names in groups.items() if names), default=-1) + 1
 
 
 def count_shown_by(groups: Mapping[int, Collection[str]]) -> PartitionCount:
@@ -74,15 +84,23 @@ def count_shown_by(groups: Mapping[int, Collection[str]]) -> PartitionCount:
     return count if any(groups.values()) else count._replace(source="guess")
 
 
-def count_of(states: Iterable[tuple[int | None, CoordinatorState]], named: Iterable[int | None] = ()) -> PartitionCount:
-    """Return the answer of `count_shown_by` for what was loaded, whatever a filter hides of it.
+def count_of_groups(
+    found: Iterable[tuple[int | None, Iterable[str]]], named: Iterable[int | None] = ()
+) -> PartitionCount:
+    """Return the answer of `count_shown_by`.
 
     Args:
-        states: offsets partition and what was loaded from it; None for one that nobody tells.
+        found: offsets partition and groups in it; None for one that nobody tells.
         named: partitions that there are too, with groups that nobody knows.
     """
     groups: dict[int, set[str]] = {number: set() for number in named if number is not None}
-    for partition, state in states:
+    for partition, names in found:
         if partition is not None:
-            groups.setdefault(partition, set()).update(state.groups, state.hidden_groups)
+            groups.setdefault(partition, set()).update(names)
     return count_shown_by(groups)
+
+
+def count_of(states: Iterable[tuple[int | None, CoordinatorState]], named: Iterable[int | None] = ()) -> PartitionCount:
+    """Return the answer of `count_of_groups` for what was loaded, whatever a filter hides of it."""
+    found = ((partition, (*state.groups, *state.hidden_groups)) for partition, state in states)
+    return count_of_groups(found, named)

@@ -122,7 +122,7 @@ class Profile:
 
 
 def _iter_profiles() -> Iterator[tuple[str, Profile]]:
-    """Yield a release with other rules than before, and its profile: the same where only the load's buffer differs."""
+    """Yield a release with other rules than before, and its profile: the same where only the load's reading differs."""
     scala = None
     for row, whole in zip(ROWS, TABLE, strict=True):
         if row.scala:

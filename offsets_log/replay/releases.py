@@ -65,6 +65,11 @@ class Release:
         return bool(self.row.load["reads_large_batches"])
 
     @property
+    def ends_without_data(self) -> bool:
+        """Whether a load ends where nothing can be read, though the log goes on (``L-4``)."""
+        return bool(self.row.load["ends_without_data"])
+
+    @property
     def serves_what_it_read(self) -> bool:
         """Whether records before the end of a failed load are served: they went straight to the cache (``L-10``)."""
         return bool(self.row.load["serves_what_it_read"])

@@ -139,7 +139,7 @@ def what_was_read(memory: Memory, asked: RescueOptions) -> Row:
         },
         "offsets_partitions": {
             "count": count.number,
-            "source": count.source,
+            "source": "guess" if count.is_guess else count.source,
             "absent": None if None in present else sorted(named.union(range(count.number)) - present),
         },
     }

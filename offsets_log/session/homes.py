@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsets_log.broker.home import Homes
 from offsets_log.replay.coordinator_state import CoordinatorState
-from offsets_log.replay.partition_count import PartitionCount, count_shown_by
+from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.tables import Row
 from offsets_log.session.inputs import SHOWN_BY_GROUPS, TOLD_BY
@@ -81,13 +81,7 @@ class Places:
     @property
     def _count(self) -> PartitionCount:
         inputs = self.session.inputs
-        if not self.of_all or inputs.offsets_partition_count is not None:
-            return inputs.shown_count
-        groups: dict[int, set[str]] = {number: set() for number in inputs.named_partitions}
-        for number, names in self._found:
-            if number is not None:
-                groups.setdefault(number, set()).update(names)
-        return count_shown_by(groups)
+        return inputs.count_of_groups(self._found) if self.of_all else inputs.shown_count
 
     @cached_property
     def left_out(self) -> set[tuple[int, str]]:
@@ -97,7 +91,7 @@ class Places:
     @property
     def has_something(self) -> bool:
         """Whether any group is not where it belongs, or in several logs."""
-        return bool(self.homes.strays or self.homes.doubled)
+        return bool(self.homes.strays or self.homes.doubled or self.homes.count.source == "outgrown")
 
     def settled(self, rows: list[Row]) -> list[Row]:
         """Return the rows that count, and tell of the others."""
@@ -120,8 +114,16 @@ class Places:
 
     def tell(self, kept: Sequence[Row], others: Sequence[Row]) -> None:
         """Tell of rows that were left out, and of those that stay though nobody may be answered with them."""
-        for sentence in (*self._of_left_out(kept, others), *self._of_kept(kept)):
+        for sentence in (*self._of_left_out(kept, others), *self._of_kept(kept), *self._of_outgrown()):
             self._say(sentence)
+
+    def _of_outgrown(self) -> Iterator[str]:
+        if (count := self.homes.count).source == "outgrown":
+            yield (
+                f"the groups here are where fewer offsets partitions would put them than there are, {count.number} at "
+                "least: the topic was given more, and groups were left in partitions where no broker looks for them. "
+                "--partitions N tells how many there are"
+            )
 
     def _of_left_out(self, kept: Sequence[Row], others: Sequence[Row]) -> Iterator[str]:
         groups, superseded = {row["group"] for row in others}, self.homes.superseded()
@@ -175,6 +177,8 @@ class Places:
 
     def tell_of_groups(self, how: str) -> None:
         """Tell of groups that are in several partitions or in one that is not theirs, and how they are shown."""
+        for sentence in self._of_outgrown():
+            self._say(sentence)
         several = Counter(group for _, groups in self._found for group in groups)
         both = {group: None for group, logs in several.items() if logs > 1}
         alone = {group: None for _, group in self.homes.strays if group not in both}

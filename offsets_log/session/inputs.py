@@ -24,7 +24,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.messages.named_groups import names_group
 from offsets_log.messages.other_topic import first_groups, is_of_another_topic
-from offsets_log.replay.partition_count import PartitionCount, count_of, count_shown_by
+from offsets_log.replay.partition_count import PartitionCount, count_of, count_of_groups
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.shown import Shown
@@ -111,10 +111,15 @@ class Inputs(Beside):
         """Return the same; where nothing tells, what was loaded shows it."""
         return self.offsets_partition_count or count_of(states, self.named_partitions)
 
+    def count_of_groups(self, found: Iterable[tuple[int | None, Iterable[str]]]) -> PartitionCount:
+        """Return the same for the groups of each offsets partition."""
+        return self.offsets_partition_count or count_of_groups(found, self.named_partitions)
+
     @property
     def named_partitions(self) -> set[int]:
-        """Partitions that only the data directories name."""
-        return {missing.offsets_partition for missing in self.absent if missing.offsets_partition is not None}
+        """Partitions that the data directories name, whether they were read or not."""
+        absent = (missing.offsets_partition for missing in self.absent)
+        return self._opened.named_partitions.union(number for number in absent if number is not None)
 
     @property
     def idle_filters(self) -> list[str]:
@@ -157,8 +162,7 @@ class Inputs(Beside):
         if (told := self.offsets_partition_count) is not None:
             return told
         logs = (log for log in self.logs if self.are_open and log.offsets_partition is not None)
-        named = {number: set[str]() for number in self.named_partitions}
-        return count_shown_by(named | {log.offsets_partition or 0: first_groups(log) for log in logs})
+        return count_of_groups(((log.offsets_partition, first_groups(log)) for log in logs), self.named_partitions)
 
     @property
     def partitions_read(self) -> str:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from offsets_log.broker import reading
-from offsets_log.broker.outcome import NOT_COORDINATOR, UNKNOWN_SERVER_ERROR, Outcome, on_brokers
+from offsets_log.broker.outcome import LOAD_IN_PROGRESS, NOT_COORDINATOR, UNKNOWN_SERVER_ERROR, Outcome, on_brokers
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format import batch as b
 from offsets_log.replay.profile import CLASSIC, MODERN, Profile
@@ -217,6 +217,41 @@ def test_a_load_that_comes_back_to_where_it_was_never_ends(
     outcome = start({name(0): THREE[name(0)]} | INDEXES | files | {name(8, "index"): b""}, STOPPED, profile)
     assert (outcome.starts, outcome.ends, outcome.ok) == (True, ends, ends)
     assert bool(served(outcome)) == ends
+
+
+OLD_COMMIT = b"".join(LogBuilder().commit(7, version=1).batches)
+NO_DATA = [
+    ({name(0): b"", name(100): b""}, 0, 100),
+    ({name(0): OLD_COMMIT, name(6): b""}, 1, 6),
+]
+"""Files, from where on nothing can be read, and where the log ends."""
+
+
+@pytest.mark.parametrize(("files", "next_offset", "end"), NO_DATA)
+def test_before_2_4_1_a_load_never_ends_where_nothing_can_be_read(
+    files: Files, next_offset: int, end: int, tmp_path: Path
+) -> None:
+    """``L-4``."""
+    put(tmp_path, files, STOPPED)
+    found = {
+        row["releases"][0]: row
+        for row in rows("check", str(tmp_path), "--loads-on", "1.1,2.0.1,2.3.1,2.4.0,2.4.1,3.9.1", "-o", "jsonl")
+        if row["kind"] == "load"
+    }
+    assert {name: (row["ok"], row["ends"]) for name, row in found.items()} == {
+        **dict.fromkeys(("1.1", "2.0.1", "2.3.1", "2.4.0"), (False, False)),
+        **dict.fromkeys(("2.4.1", "3.9.1"), (True, True)),
+    }
+    stuck = found["2.4.0"]
+    assert (stuck["rule"], stuck["record_offset"], stuck["log_end_offset"]) == ("L-4", next_offset, end)
+    assert (stuck["served"], stuck["detail"]) == ("nothing", {"answers": LOAD_IN_PROGRESS})
+    assert run("check", str(tmp_path), "--loads-on", "2.4.0").exit_code == 3
+
+
+def test_an_empty_last_segment_right_behind_the_data_ends_every_load(tmp_path: Path) -> None:
+    """``L-4``."""
+    put(tmp_path, {name(0): OLD_COMMIT, name(1): b""}, STOPPED)
+    assert run("check", str(tmp_path), "--loads-on", "2.0.1,2.4.1").exit_code == 0
 
 
 def test_below_its_high_watermark_a_java_coordinator_answers_what_it_counted_last(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import tarfile
 from pathlib import Path
 
@@ -142,3 +143,68 @@ def test_a_copy_renamed_by_hand_is_told(tmp_path: Path) -> None:
     found = rows("compact", tmp_path, "--partitions", "50", status=3)
     assert {row["committed_offset"] for row in found} == {7}
     assert len(found) == len(groups)
+
+
+NAMES = [f"consumer-{number}" for number in range(40)]
+
+
+@pytest.fixture(params=["folders", "checkpoints"])
+def outgrown(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Groups where 4 partitions would put them, and 8 partitions, the others without a record."""
+    for number in range(4):
+        batches = [
+            batch_of(commit(group), first=at) for at, group in enumerate(NAMES) if partition_for(group, 4) == number
+        ]
+        write_partition(tmp_path, batches, number)
+    if request.param == "folders":
+        for number in range(4, 8):
+            write_partition(tmp_path, [], number)
+    else:
+        lines = [f"__consumer_offsets {number} 0" for number in range(8)]
+        (tmp_path / "replication-offset-checkpoint").write_text("\n".join(["0", "8", *lines, ""]))
+    return tmp_path
+
+
+def test_groups_that_fit_fewer_partitions_than_there_are_are_misplaced_for_every_command(outgrown: Path) -> None:
+    astray = [group for group in NAMES if partition_for(group, 8) != partition_for(group, 4)]
+    assert astray
+    checked = run("check", outgrown, "-o", "json")
+    document = json.loads(checked.stdout)
+    assert (checked.exit_code, document["partitions"]) == (3, {"count": 8, "source": "checkpoints"})
+    assert "against 8 partitions of __consumer_offsets, as the data directory shows" in checked.stderr
+    misplaced = {row["group"] for row in document["findings"] if row["rule"] == "records:H1"}
+    assert misplaced == set(astray)
+    for command in ("compact", "groups", "expire"):
+        result = run(command, outgrown)
+        assert (result.exit_code, result.stderr.count("not their own (of 8")) == (3, 1), command
+    told = rows("compact", outgrown, "--partitions", "8", status=3)
+    assert rows("compact", outgrown, status=3) == told
+    as_broker = rows("compact", outgrown, "--as-broker", status=run("compact", outgrown, "--as-broker").exit_code)
+    assert {row["group"] for row in as_broker} == set(NAMES) - set(astray)
+    where = run("where", *astray[:1], outgrown)
+    assert f'"offsets_partition":{partition_for(astray[0], 8)}' in where.stdout.replace(" ", "")
+
+
+def test_with_a_gap_among_them_the_number_is_not_known_and_a_doubt_says_so_once(outgrown: Path) -> None:
+    for place in (outgrown / "__consumer_offsets-5",):
+        if place.exists():
+            (place / f"{0:020}.log").unlink()
+            place.rmdir()
+    checkpoint = outgrown / "replication-offset-checkpoint"
+    if checkpoint.exists():
+        text = checkpoint.read_text().replace("__consumer_offsets 5 0\n", "")
+        checkpoint.write_text(text.replace("0\n8\n", "0\n7\n", 1))
+    for command in ("compact", "groups", "history"):
+        asked = ("-g", "*") if command == "history" else ()
+        result = run(command, outgrown, *asked)
+        assert (result.exit_code, result.stderr.count("8 at least: the topic was given more")) == (3, 1), command
+    assert {row["group"] for row in rows("compact", outgrown, status=3)} == set(NAMES), "nothing is left out"
+    checked = run("check", outgrown)
+    assert checked.exit_code == 3
+    assert "the fewest that there can be" in checked.stderr
+
+
+def test_a_number_that_nothing_confirms_is_called_the_default_only_if_it_is(tmp_path: Path) -> None:
+    write_partition(tmp_path, [batch_of(commit("g"))], 59)
+    words = run("check", tmp_path).stderr
+    assert "60 partitions of __consumer_offsets, as many as are named, which these few groups do not confirm" in words

@@ -142,13 +142,16 @@ def test_a_value_in_the_layout_of_another_release_ends_the_load(record_type: int
 
 def test_each_release_knows_the_record_types_that_were_there() -> None:
     """Streams groups came with 4.1, when type 9 went."""
-    known = [{0}, *[{0, 1, 2}] * 9, *[{*range(9)}] * 3, *[{*range(17)}] * 2, *[{*RECORD_TYPES} - {9}] * 6]
+    known = [{0}, *[{0, 1, 2}] * 10, *[{*range(9)}] * 3, *[{*range(17)}] * 2, *[{*RECORD_TYPES} - {9}] * 6]
     assert [set(profile.known_types) for profile in RELEASES.values()] == known
 
 
 def test_rules_are_named_by_a_release_that_has_them() -> None:
     """It is the last one of the Scala coordinator, else the first."""
-    names = {name: "0.11" if name == "2.0" else "3.9" if name == "3.4.1" else name for name in RELEASES}
+    names = {
+        name: "0.11" if name == "2.0" else "2.3" if name == "2.4.1" else "3.9" if name == "3.4.1" else name
+        for name in RELEASES
+    }
     numbers = {name: tuple(map(int, like.removesuffix("-java").split(".")[:2])) for name, like in names.items()}
     assert {name: profile.release for name, profile in RELEASES.items()} == numbers
 
