@@ -106,7 +106,7 @@ class Check(FewRows):
         session, found, judged, checks = self._session, self.found, self.judged, self._checks
         failing, wrong = found.failing(judged), found.wrong(judged)
         say_of_lag(session, lag_logs(session, self._how.lag))
-        session.account.is_wrong = bool(failing or wrong)
+        session.account.is_wrong |= bool(failing or wrong)
         for words in self._of_releases():
             session.account.say(words)
         if any(check.log.offsets_partition is not None for check in checks):

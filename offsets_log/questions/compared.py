@@ -54,6 +54,7 @@ def moments_of(session: Session, profile: str | None, since: Since, decide: Deci
     earlier, inputs = session.bounded(since.from_offset, since.from_time), session.inputs
     for words in inputs.iter_idle_offsets("--from-offset", since.from_offset):
         session.account.say(words)
+    session.account.is_wrong |= earlier.inputs.lacks_some_in_time
     if since.from_time is not None:
         told = set(inputs.iter_idle_bounds())
         for words in (*earlier.inputs.iter_unread("--from-offset"), *inputs.iter_beyond(since.from_time)):
@@ -80,7 +81,7 @@ def copies_of(earlier: Session, session: Session, profile: str | None, decide: D
     """
     rules = Rules(session, profile)
     copy_a = _loaded(earlier, rules.profile, decide)
-    session.account.is_wrong = bool(earlier.account.exit_status)
+    session.account.is_wrong |= bool(earlier.account.exit_status)
     copy_b = _loaded(session, rules.profile, decide)
     comparison = Comparison(session, rules, earlier.inputs.topic_ids | session.inputs.topic_ids)
     if (count := _moved(session, rules.profile, copy_a, copy_b, earlier)) is not None:

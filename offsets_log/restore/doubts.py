@@ -193,9 +193,9 @@ def of_stranded(stranded: Iterable[Stranded]) -> Iterator[str]:
 
 
 def _of_groups(plan: Row) -> Iterator[str]:
-    if active := [row["group"] for row in plan["groups"] if is_active(row["state"])]:
+    if active := [*dict.fromkeys(row["group"] for row in plan["groups"] if is_active(row["state"]))]:
         yield f"groups that had members ({len(active)}), to be stopped before their offsets are set: {named(active)}"
-    share = [row["group"] for row in plan["groups"] if row["type"] == SHARE]
+    share = [*dict.fromkeys(row["group"] for row in plan["groups"] if row["type"] == SHARE)]
     if "share_offsets" in plan:
         yield from _of_share_offsets(plan["share_offsets"], share)
     elif share:

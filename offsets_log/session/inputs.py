@@ -278,6 +278,11 @@ class Inputs(Beside):
             self._stops[bounds] = list(find_stops(self, time_ms))
         return self._stops[bounds]
 
+    @property
+    def lacks_some_in_time(self) -> bool:
+        """Whether batches within the bound by time are not read, as `iter_unread` tells."""
+        return any(stop.batches for _, stop in self.stops)
+
     def iter_idle_bounds(self) -> Iterator[str]:
         """Yield a sentence for each bound that leaves out nothing, or all, and for each log that no time can bound."""
         yield from self.iter_idle_offsets("--until-offset", self.scope.until_offset)
@@ -300,7 +305,7 @@ class Inputs(Beside):
     def iter_beyond(self, time_ms: int) -> Iterator[str]:
         """Yield a sentence for each log that no time can bound, and one if the time is before or after all logs."""
         yield from self.iter_timeless()
-        is_clock_wrong = time_ms == self.scope.until_time and any(stop.batches for _, stop in self.stops)
+        is_clock_wrong = time_ms == self.scope.until_time and self.lacks_some_in_time
         if not is_clock_wrong and (words := self.beyond(time_ms)):
             yield words
 

@@ -74,6 +74,7 @@ def begun_session(inputs: Inputs, listener: Listener, stack: ExitStack, needs: S
     inputs.check(needs)
     for words in inputs.notes:
         account.say(words)
+    account.is_wrong = inputs.lacks_some_in_time
     for damage in inputs.damages:
         account.on_damage(damage)
     for absent in inputs.absent:

@@ -56,8 +56,10 @@ def test_every_command_with_the_option_tells_it(
     groups = ["-g", "*"] if command == "history" else []
     result = run(command, data, *groups, "--until-time", BOUND)
     assert {TOLD, INSTEAD.format("--until-offset")} <= {*result.stderr.splitlines()}
-    assert result.exit_code == 0
-    assert "is read only" not in run(command, data, *groups, "--until-time", BOUND, "--until-offset", "3").stderr
+    assert result.exit_code == 3
+    assert run(command, data, *groups, "--until-time", BOUND, "-q").exit_code == 3
+    with_offset = run(command, data, *groups, "--until-time", BOUND, "--until-offset", "3")
+    assert ("is read only" in with_offset.stderr, with_offset.exit_code) == (False, 0)
     assert "is read only" not in run(command, data, *groups, "--until-time", str(TIME + 10**8)).stderr
     assert "is read only" not in run(command, data, *groups).stderr
 
@@ -121,8 +123,9 @@ def test_rescue_has_it_first(bulk_from: int, data: Path, tmp_path: Path, monkeyp
     to = tmp_path / "rescued"
     result = run("rescue", data, "--until-time", BOUND, "--to", to)
     told = [TOLD, INSTEAD.format("--until-offset")]
-    assert (result.exit_code, *map(result.stderr.splitlines().count, told)) == (0, 1, 1)
+    assert (result.exit_code, *map(result.stderr.splitlines().count, told)) == (3, 1, 1)
     assert read_json(to / "plan.json")["doubts"][:2] == told
+    assert run("rescue", data, "--until-time", BOUND, "-q", "--to", tmp_path / "quiet").exit_code == 3
     text = (to / "README.txt").read_text()
     assert f"doubtful\n---------------------------\n\n- {TOLD}\n" in text
     assert f"until 2023-11-14 22:13:25.000Z ({BOUND} ms)." in text
@@ -143,6 +146,8 @@ def test_both_moments_of_diff(data: Path) -> None:
     assert said.count("is read only below") == 2
     assert INSTEAD.format("--from-offset") in said.splitlines()
     assert TOLD in said.splitlines()
+    assert run("diff", data, "--from-time", BOUND).exit_code == 3
+    assert run("diff", data, data, "--until-time", BOUND).exit_code == 3
 
 
 def test_from_time_of_history_ends_nothing(data: Path) -> None:
