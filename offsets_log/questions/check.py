@@ -18,6 +18,7 @@ from offsets_log.restore.doubts import of_hanging
 from offsets_log.rows.tables import Column, Row, partition_name
 from offsets_log.session.decide import told_outcomes
 from offsets_log.session.lag import lag_logs, say_of_lag
+from offsets_log.session.newest import iter_ahead, newest_ms
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ class Check(FewRows):
     def _checks(self) -> list[PartitionCheck]:
         return list(_checks(self._session, self._releases, self._how.shutdown))
 
+    @property
+    def _newest(self) -> dict[int | None, int | None]:
+        return {check.log.offsets_partition: check.newest_ms for check in self._checks}
+
     @cached_property
     def found(self) -> Report:
         """All that was found. Raises OffsetsLogError."""
@@ -87,13 +92,13 @@ class Check(FewRows):
             checks,
             self._releases,
             partitions=session.inputs.count_of_groups((check.log.offsets_partition, check.groups) for check in checks),
-            now_ms=asked.now_ms,
+            now_ms=newest_ms(session.inputs, self._newest) if asked.now_ms is None else asked.now_ms,
             outcomes=told_outcomes(session.inputs, asked.now_ms) if is_told else None,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
             more=chain(
                 _of_older(session, checks, self.asked.values()),
-                _stranded(session, asked.lag, checks, self._releases[-1], asked.now_ms),
+                _stranded(session, asked, checks, self._releases[-1], newest_ms(session.inputs, self._newest)),
             ),
         )
 
@@ -117,6 +122,7 @@ class Check(FewRows):
                 "--as-partition N says which"
             )
         for words in (
+            *(iter_ahead(session.inputs, self._newest) if self._how.now_ms is None else ()),
             *of_hanging((row["detail"] or {}).get("abort_command") for row in found.findings),
             *_of_nothing_left(session, checks),
             *_of_all_served(found.loads, judged),
@@ -228,14 +234,14 @@ def _of_older(session: Session, checks: Sequence[PartitionCheck], asked: Collect
 
 
 def _stranded(
-    session: Session, lag: bool | None, checks: Sequence[PartitionCheck], release: Release, now_ms: int | None
+    session: Session, asked: CheckAsked, checks: Sequence[PartitionCheck], release: Release, end_ms: int
 ) -> Iterator[Row]:
     """Yield rows of offsets that lead to no record, among those that a release serves.
 
     Args:
-        now_ms: the value of ``--now``; by default the newest record's time of all logs.
+        end_ms: the newest record's time of the offsets topic's logs.
     """
-    logs, inputs = lag_logs(session, lag), session.inputs
+    logs, inputs = lag_logs(session, asked.lag), session.inputs
     if not logs:
         return
     from offsets_log.checking.stranded import stranded_findings
@@ -245,8 +251,7 @@ def _stranded(
         values = check.served(release) or _read_again(session, check.log, release)
         shown = (value for value in values if inputs.shows_group(value.group) and inputs.shows_topic(value.topic))
         found.append((check.log.offsets_partition, list(inputs.iter_stranded(shown))))
-    if now_ms is None:
-        now_ms = max([logs.newest_timestamp_ms or -1, *(check.newest_ms for check in checks)])
+    now_ms = max(logs.newest_timestamp_ms or -1, end_ms) if asked.now_ms is None else asked.now_ms
     for offsets_partition, stranded in found:
         for finding in stranded_findings(stranded, now_ms):
             yield finding.row(offsets_partition)

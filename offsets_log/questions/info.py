@@ -14,6 +14,7 @@ from offsets_log.questions.question import FewRows
 from offsets_log.rows.survey import INFO_COLUMNS, Survey, written_by_later
 from offsets_log.rows.tables import Column, Row, without_missing_columns
 from offsets_log.session.decide import outcomes_of
+from offsets_log.session.newest import iter_ahead
 from offsets_log.session.rules import Rules
 from offsets_log.words import counted
 
@@ -64,6 +65,8 @@ class Info(FewRows):
             session.account.say(
                 "only groups and offsets are chosen by -g and -t: records and all else are of whole logs"
             )
+        for words in iter_ahead(session.inputs, {row["offsets_partition"]: row["last_timestamp_ms"] for row in rows}):
+            session.account.say(words)
         session.account.finish(
             f"{session.inputs.partitions_read}, {counted(sum(row['records'] for row in rows), 'record')}",
             found=sum(row[counted_in] for row in rows),

@@ -11,6 +11,7 @@ from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS, tr
 from offsets_log.questions.question import FewRows
 from offsets_log.rows.tables import Column, Row
 from offsets_log.session.decide import outcomes_of
+from offsets_log.session.newest import iter_ahead, newest_ms
 from offsets_log.session.rules import Rules
 from offsets_log.words import counted, shown_span
 
@@ -38,6 +39,7 @@ class Transactions(FewRows):
         self._now_ms = int(time.time() * 1000) if now_ms is None else now_ms
         self._outcomes = outcomes_of(session, self._now_ms)
         self._rules = Rules(session, profile)
+        self._newest: dict[int | None, int | None] = {}
 
     def rows(self) -> list[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""
@@ -59,7 +61,7 @@ class Transactions(FewRows):
                 else "what becomes of them is not told: no __transaction_state lies beside these partitions: give the "
                 "broker's whole data directory"
             )
-        for words in of_hanging(self.commands()):
+        for words in (*iter_ahead(session.inputs, self._newest), *of_hanging(self.commands())):
             session.account.say(words)
         oldest = max((row["log_age_ms"] or 0 for row in rows), default=0)
         session.account.finish(
@@ -71,14 +73,15 @@ class Transactions(FewRows):
 
     @cached_property
     def _found(self) -> list[Row]:
-        inputs, newest_ms = self._session.inputs, -1
+        inputs = self._session.inputs
         is_chosen = bool(inputs.scope.group or inputs.scope.topic)
         rows: list[Row] = []
         for log, found, held in self._session.engine.survey_all(self._rules.profile):
-            newest_ms = max(newest_ms, found.kinds.last_timestamp_ms or -1)
+            self._newest[log.offsets_partition] = found.kinds.last_timestamp_ms
             shown = {
                 one.producer_id for one in held.pending if inputs.shows_group(one.group) & inputs.shows_topic(one.topic)
             }
             found_rows = transaction_rows(log, found, held.pending, self._outcomes, inputs.until(log))
             rows += [row for row in found_rows if row["producer_id"] in shown or not is_chosen]
-        return [with_ages(row, self._now_ms, None if newest_ms < 0 else newest_ms) for row in rows]
+        end_ms = newest_ms(inputs, self._newest)
+        return [with_ages(row, self._now_ms, None if end_ms < 0 else end_ms) for row in rows]
