@@ -73,6 +73,15 @@ def partition_count(groups: Mapping[int, Collection[str]]) -> PartitionCount:
     return PartitionCount(max(found, DEFAULT_PARTITIONS), "guess")
 
 
+def outgrown_in_words(count: PartitionCount) -> str:
+    """Say that the groups are where fewer partitions would put them."""
+    least = " at least" if count.is_guess else ""
+    return (
+        f"the groups here are where fewer offsets partitions would put them than there are, {count.number}{least}: the "
+        "topic was given more, and groups were left in partitions where no broker looks for them"
+    )
+
+
 def _end(groups: Mapping[int, Collection[str]]) -> int:
     """Return the highest partition with groups, plus one."""
     return max((number for number, names in groups.items() if names), default=-1) + 1

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsets_log.broker.home import Homes
 from offsets_log.replay.coordinator_state import CoordinatorState
-from offsets_log.replay.partition_count import PartitionCount
+from offsets_log.replay.partition_count import PartitionCount, outgrown_in_words
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.tables import Row
 from offsets_log.session.inputs import SHOWN_BY_GROUPS, TOLD_BY
@@ -119,11 +119,7 @@ class Places:
 
     def _of_outgrown(self) -> Iterator[str]:
         if (count := self.homes.count).source == "outgrown":
-            yield (
-                f"the groups here are where fewer offsets partitions would put them than there are, {count.number} at "
-                "least: the topic was given more, and groups were left in partitions where no broker looks for them. "
-                "--partitions N tells how many there are"
-            )
+            yield f"{outgrown_in_words(count)}. --partitions N tells how many there are"
 
     def _of_left_out(self, kept: Sequence[Row], others: Sequence[Row]) -> Iterator[str]:
         groups, superseded = {row["group"] for row in others}, self.homes.superseded()
