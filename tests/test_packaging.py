@@ -11,6 +11,7 @@ import sys
 import tarfile
 import tomllib
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,19 @@ def test_kernels_that_the_wheel_brings_are_not_compiled(python: str, tmp_path: P
     assert (there.returncode, there.stdout, there.stderr) == (here.returncode, here.stdout, here.stderr)
     assert there.stdout
     assert list((tmp_path / "offsets-log" / "kernels").iterdir()) == []
+
+
+def test_the_wheel_brings_only_packages_of_its_own_name(made: Path) -> None:
+    (wheel,) = made.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        tops = {name.partition("/")[0] for name in opened.namelist()}
+        assert "offsets_log/py.typed" in opened.namelist()
+    assert {top for top in tops if not top.endswith(".dist-info")} == {
+        "offsets_log",
+        "offsets_log_cli",
+        "pyspark_offsets_log",
+        "spark_jobs",
+    }
 
 
 def test_the_source_distribution_can_be_tested(made: Path) -> None:
