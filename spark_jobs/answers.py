@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from offsets_log.broker.home import strays_of
 from offsets_log.columnar.folds.replay import Replay, Replayed, replay_logs
+from offsets_log.columnar.folds.surveys import SurveyedState, SurveyingReplay
 from offsets_log.columnar.large import is_large
 from offsets_log.columnar.materialize.arrow import SORTED_BY, schema_of, served_table
 from offsets_log.columnar.materialize.values import finish as finish_bulk
@@ -21,6 +22,7 @@ from offsets_log.columnar.materialize.values import open_offsets
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Seen
 from offsets_log.data_directory.decisions import Outcomes
+from offsets_log.data_directory.open_transactions import transaction_rows
 from offsets_log.errors import Damage, InputError
 from offsets_log.events import Event, LogEvent, TailFound
 from offsets_log.investigate import state_tables as st
@@ -28,19 +30,24 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.pipeline import iter_events, replay
+from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE
+from offsets_log.questions.offsets_tables import with_doubts
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.topic_names import Resolved, TopicNames
 from offsets_log.rows.activity import Activity
-from offsets_log.rows.survey import describe_tail
+from offsets_log.rows.lost import lost_until
+from offsets_log.rows.survey import Survey, describe_tail
 from offsets_log.rows.tables import (
+    COMPACT_COLUMNS,
     Column,
     Row,
     committed_rows,
     damage_row,
+    problem_row,
 )
-from spark_jobs.levels import LEVELS
+from spark_jobs.levels import LEVELS, TIMELESS_COLUMNS
 from spark_jobs.options import SourceOptions, matcher
 
 
@@ -75,9 +82,11 @@ class Answers:
         replayed: the log replayed by kernels; None to replay it now, by kernels if it is large.
         events: its events, if it has no bytes.
         whole: whether members of groups are asked for, and when groups last wrote.
+        surveys: whether records are counted, too.
 
     Attributes:
         seen: what could not be read, tails, and what is missing.
+        found: what was counted; None if it is not asked for.
         records: how many were read.
     """
 
@@ -91,8 +100,10 @@ class Answers:
         replayed: tuple[Replayed, Scanner, Sequence[Seen]] | None = None,
         events: Iterator[LogEvent] | None = None,
         whole: bool = True,
+        surveys: bool = False,
     ) -> None:
         self.log, self.reading, self.told, self._whole = log, reading, told, whole
+        self.found = Survey.of(log) if surveys else None
         self.seen: list[Seen] = []
         self.last_ms: Mapping[str, int] = {}
         self._bulk: tuple[Replayed, Scanner] | None = None
@@ -104,7 +115,7 @@ class Answers:
             self._bulk = replayed[:2]
             self.seen += replayed[2]
         elif events is None and is_large(log.bytes_to_read):
-            kind = partial(Replay, notes_activity=whole)
+            kind = SurveyingReplay if surveys else partial(Replay, notes_activity=whole)
             (found,) = replay_logs(
                 [log],
                 reading.rules,
@@ -126,6 +137,9 @@ class Answers:
         if (decide := self._decide) is not None:
             decide(self.log, replayed.state, open_offsets(replayed.layout, replayed.state, scanner))
         self.records = replayed.state.records
+        if self.found is not None:
+            assert isinstance(replayed.state, SurveyedState)
+            replayed.state.tell(self.found)
         self.last_ms = replayed.state.last_activity()
 
     def _replay_plainly(self, events: Iterator[LogEvent]) -> None:
@@ -137,11 +151,15 @@ class Answers:
         self.last_ms = activity.last_ms
 
     def _watched(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        for event in events:
+        for event in events if self.found is None else self.found.watch(events):
             self.records += isinstance(event, Event)
             if isinstance(event, TailFound | Missing):
                 self.seen.append(event)
             yield event
+
+    @property
+    def _missing(self) -> list[Missing]:
+        return [one for one in self.seen if isinstance(one, Missing)]
 
     @property
     def _decide(self) -> Decide | None:
@@ -211,16 +229,18 @@ class Answers:
         if table is None:
             state = self._shown(self._with_offsets)
             rows = committed_rows(state, self.log.offsets_partition, orphans=orphans, unstable=True)
-            table = st.table_of([*rows], LEVELS["offsets"])
+            table = st.table_of([*rows], (*COMPACT_COLUMNS, UNSTABLE))
         elif self.strays:
             table = table.filter(pc.invert(pc.is_in(table["group"].cast(pa.string()), pa.array(self.strays))))
-        table = _cast(table, LEVELS["offsets"])
+        damages = [problem_row(one) for one in self.seen if isinstance(one, Damage)]
+        lost = lost_until([(self.log, self.held.end_offset)], self._missing, damages)
+        table = with_doubts(_cast(table, (*COMPACT_COLUMNS, UNSTABLE)), lost)
         return table.take(pc.sort_indices(table, SORTED_BY))
 
     def committed(self) -> pa.Table:
         """Return the same as programs write it."""
-        table = self.offsets()
-        return table if self.reading.unstable else table.drop_columns(["unstable"])
+        table = self.offsets().drop_columns([DOUBTFUL.name])
+        return table if self.reading.unstable else table.drop_columns([UNSTABLE.name])
 
     def orphans(self) -> pa.Table:
         """Return committed offsets whose group does not exist."""
@@ -250,7 +270,12 @@ class Answers:
 
     def transactions(self) -> pa.Table:
         """Return the level ``transactions``."""
-        return st.transactions_table(self._shown(self.held), self.log.offsets_partition)
+        assert self.found is not None
+        pending = (*self.held.pending, *self.held.hidden_pending)
+        rows = transaction_rows(self.log, self.found, pending, self.told.outcomes, self._until(self.log))
+        shown = {value.producer_id for value in self._shown(self.held).pending}
+        is_chosen = self.reading.group or self.reading.topic
+        return st.table_of([row for row in rows if row["producer_id"] in shown or not is_chosen], TIMELESS_COLUMNS)
 
     def problems(self) -> pa.Table:
         """Return the level ``problems``."""
@@ -273,7 +298,7 @@ class Answers:
             "damages": [damage_row(damage) for damage in damages],
             "notes": list(self.log.notes),
             "tails": [f"{one.segment.file}: {describe_tail(one)}" for one in self.seen if isinstance(one, TailFound)],
-            "lost": [asdict(one) for one in self.seen if isinstance(one, Missing) and one.is_lost],
+            "lost": [asdict(one) for one in self._missing if one.is_lost],
             "load": None if failure is None else asdict(failure),
             "strays": sorted(self.strays),
             "names": {str(Uuid(topic_id)): name for topic_id, name in self.held.topic_names.items()},

@@ -13,9 +13,11 @@ import pyarrow as pa
 from offsets_log.columnar.events.rows import EVENT_COLUMNS
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.shuffle.records import HEADERS, RECORD_COLUMNS
+from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS
 from offsets_log.errors import InputError
 from offsets_log.investigate.history import HISTORY_COLUMNS
-from offsets_log.investigate.state_tables import AGELESS_COLUMNS, TRANSACTION_COLUMNS
+from offsets_log.investigate.state_tables import AGELESS_COLUMNS
+from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE
 from offsets_log.questions.problems import PROBLEM_COLUMNS
 from offsets_log.rows.groups import MEMBER_COLUMNS
 from offsets_log.rows.tables import (
@@ -27,25 +29,27 @@ from offsets_log.rows.tables import (
 from offsets_log.table import is_moment, with_moments
 from spark_jobs.options import SourceOptions
 
-UNSTABLE = Column("unstable", "boolean", "whether an open transaction holds a newer offset of the same key")
 GROWTH_COLUMNS = (
     OFFSETS_PARTITION_COLUMN,
     Column("size_bytes", "bigint", "bytes of whole batches that are new"),
 )
 """Of streams: which partitions grew."""
+AGES = frozenset({"age_ms", "log_age_ms"})
+TIMELESS_COLUMNS = tuple(column for column in TRANSACTION_COLUMNS if column.name not in AGES)
+"""Open transactions as `transactions` has them, but for ages, which the clock and other partitions change."""
 LEVELS = {
-    "offsets": (*COMPACT_COLUMNS, UNSTABLE),
+    "offsets": (*COMPACT_COLUMNS, UNSTABLE, DOUBTFUL),
     "pending": PENDING_COLUMNS,
     "groups": AGELESS_COLUMNS,
     "members": MEMBER_COLUMNS,
-    "transactions": TRANSACTION_COLUMNS,
+    "transactions": TIMELESS_COLUMNS,
     "history": HISTORY_COLUMNS,
     "problems": PROBLEM_COLUMNS,
     "records": EVENT_COLUMNS,
     "raw_records": RECORD_COLUMNS,
     "growth": GROWTH_COLUMNS,
 }
-"""Level → its columns, as commands have them. Of ``groups`` the age is left out, which time alone changes."""
+"""Level → its columns, as the library's tables have them, but for ages, which time alone changes."""
 
 
 def timed(columns: Sequence[Column]) -> Iterator[Column]:

@@ -64,7 +64,8 @@ def rows(piece: Piece, reading: SourceOptions, told: Told = NOTHING_TOLD) -> Ite
         elif level == "history":
             yield from _history(log, reading, told, stack)
         else:
-            yield Answers(log, reading, told, stack, whole=level in WITH_MEMBERS).table(level)
+            surveys = level == "transactions"
+            yield Answers(log, reading, told, stack, whole=level in WITH_MEMBERS, surveys=surveys).table(level)
 
 
 # ------------------------------------------------------------------------------------------------ records

@@ -33,16 +33,6 @@ from offsets_log.rows.tables import (
     to_json,
 )
 
-TRANSACTION_COLUMNS = (
-    Column("producer_id", "bigint", "producer whose transaction is open"),
-    Column("producer_epoch", "int", "epoch of that producer"),
-    Column("groups", "int", "groups of which it commits offsets"),
-    Column("offsets", "bigint", "offsets that it commits"),
-    Column("first_record_offset", "bigint", "offset of the first of these records, as far as it counts"),
-    Column("first_commit_timestamp_ms", "bigint", "when the first was committed"),
-    Column("last_commit_timestamp_ms", "bigint", "when the last was committed"),
-    OFFSETS_PARTITION_COLUMN,
-)
 LOAD_COLUMNS = (
     OFFSETS_PARTITION_COLUMN,
     Column("ok", "boolean", "whether a coordinator would load it"),
@@ -112,27 +102,6 @@ def members_table(groups: Sequence[Row]) -> pa.Table:
     """Return the members of what `group_documents` returned."""
     rows = [{"group": row["group"]} | member for row in groups for member in row["members"]]
     return table_of([*map(nested_member, rows)], MEMBER_COLUMNS)
-
-
-def transactions_table(state: CoordinatorState, number: int | None) -> pa.Table:
-    """Return the transactions that are open and commit offsets of what is shown."""
-    of_each: dict[int, list[OffsetAndMetadata]] = {}
-    for value in state.pending:
-        of_each.setdefault(value.producer_id, []).append(value)
-    rows = [
-        {
-            "producer_id": producer_id,
-            "producer_epoch": max(values, key=lambda value: value.record_offset).producer_epoch,
-            "groups": len({value.group for value in values}),
-            "offsets": len(values),
-            "first_record_offset": min(value.record_offset for value in values),
-            "first_commit_timestamp_ms": min(value.commit_timestamp_ms for value in values),
-            "last_commit_timestamp_ms": max(value.commit_timestamp_ms for value in values),
-            "offsets_partition": number,
-        }
-        for producer_id, values in of_each.items()
-    ]
-    return table_of(rows, TRANSACTION_COLUMNS)
 
 
 def problem_rows(seen: Iterable[Seen], failure: Problem | None, profile_name: str, number: int | None) -> Iterator[Row]:
