@@ -11,7 +11,8 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from offsets_log.asked_time import OfLog, parse_time
+from offsets_log.asked_time import UNDERSTOOD, OfLog, parse_time
+from offsets_log.disk.urls import without_secrets
 from offsets_log.errors import InputError
 from offsets_log.session.inputs import Inputs
 from offsets_log.session.listener import Remarks
@@ -40,6 +41,10 @@ class OpenedCopy:
     def __init__(self, scope: Scope, until: OfLog | None = None, files: Callable[[], Inputs] | None = None) -> None:
         self._scope, self._until, self._files = scope, until, files
         self._stack = ExitStack()
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, map(without_secrets, self._scope.paths)))})"
 
     def __enter__(self) -> Self:
         return self
@@ -50,7 +55,8 @@ class OpenedCopy:
         self.close()
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files; nothing can be asked any more, of copies `at` other moments neither."""
+        self._is_closed = True
         self._stack.close()
 
     def at(self, until: Moment) -> Self:
@@ -61,7 +67,7 @@ class OpenedCopy:
         """
         moment = moment_of(until)
         until_time, of_log = (None, moment) if isinstance(moment, OfLog) else (moment, None)
-        return type(self)(replace(self._scope, until_time=until_time), of_log, lambda: self._inputs)
+        return type(self)(replace(self._scope, until_time=until_time), of_log, self._opened)
 
     @cached_property
     def _inputs(self) -> Inputs:
@@ -74,13 +80,19 @@ class OpenedCopy:
             return inputs
         return inputs.asking(replace(self._scope, until_time=_at_end(self._until, inputs)))
 
+    def _opened(self) -> Inputs:
+        """Return the opened files. Raises OffsetsLogError: they are closed, or cannot be opened."""
+        if self._is_closed:
+            raise InputError("this copy is closed: ask within the with statement, or open it anew")
+        return self._inputs
+
     def _ms(self, moment: Moment) -> int:
         """Return a moment in epoch milliseconds. Raises ValueError: it is no time; InputError: nothing tells it."""
         found = moment_of(moment)
-        return _at_end(found, self._inputs) if isinstance(found, OfLog) else found
+        return _at_end(found, self._opened()) if isinstance(found, OfLog) else found
 
     def _asking(self, group: Names, topic: Names) -> Scope:
-        scope = self._inputs.scope
+        scope = self._opened().scope
         return replace(
             scope,
             group=scope.group if group is None else names_of(group),
@@ -88,7 +100,7 @@ class OpenedCopy:
         )
 
     def _begun(self, scope: Scope, remarks: Remarks, needs: frozenset[str] = frozenset()) -> Session:
-        return begun_session(self._inputs.asking(scope), remarks, self._stack, needs)
+        return begun_session(self._opened().asking(scope), remarks, self._stack, needs)
 
     def _table(
         self,
@@ -123,6 +135,8 @@ def moment_of(moment: Moment) -> int | OfLog:
         return moment
     if isinstance(moment, str):
         return parse_time(moment, int(time.time() * 1000))
+    if not isinstance(moment, datetime):
+        raise ValueError(f"{moment!r} is no time: {UNDERSTOOD}, or a datetime")
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 

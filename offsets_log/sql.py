@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -63,13 +64,14 @@ class Query:
             for name, table in self._named.items():
                 connection.register(name, table)
             try:
-                if any(one.type != duckdb.StatementType.SELECT for one in connection.extract_statements(self._query)):
-                    raise SqlError("only queries are answered, which begin with select, with or from")
-                found = connection.sql(self._query)
-                reader = found.to_arrow_reader()
-                yield reader.schema.empty_table()
+                statements = connection.extract_statements(self._query)
+                if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+                    raise SqlError("one query is answered, which begins with select, with or from")
+                reader = connection.sql(self._query).to_arrow_reader()
+                names = _told_apart(reader.schema.names)
+                yield reader.schema.empty_table().rename_columns(names)
                 for batch in reader:
-                    yield pa.Table.from_batches([batch])
+                    yield pa.Table.from_batches([batch]).rename_columns(names)
             except duckdb.Error as error:
                 hint = "" if self._named else f"; there are {', '.join(self._known)}"
                 raise SqlError(str(error).replace("\n", "; ") + hint) from None
@@ -98,6 +100,16 @@ def answered(tables: Tables, query: str) -> Table:
         return Asked(question, question.notes, question.is_complete)
 
     return Table(ask, shown=lambda table: table)
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Return names of columns of which none stands twice, as after a join."""
+    seen: Counter[str] = Counter()
+    told = []
+    for name in names:
+        seen[name] += 1
+        told.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return told
 
 
 def _duckdb() -> ModuleType:

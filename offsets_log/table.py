@@ -107,15 +107,15 @@ class Table:
 
     def _check(self, question: Question) -> None:
         """Refuse to read what has no column that is wanted. Raises KeyError: names those that there are."""
-        if self._columns is None:
+        if self._columns is None or not question.columns:
             return
         known = self._with_more(schema_of(question.columns).empty_table()).schema.names
         if unknown := [name for name in self._columns if name not in known and not name.endswith("_base64")]:
             raise KeyError(f"there is no column {unknown[0]!r}; there are {', '.join(known)}")
 
-    def select(self, names: Sequence[str]) -> Table:
-        """Return the same table with only these columns, in this order."""
-        return Table(self._ask, tuple(names), self._with_more)
+    def select(self, names: str | Sequence[str]) -> Table:
+        """Return the same table with only this column, or these in their order."""
+        return Table(self._ask, (names,) if isinstance(names, str) else tuple(names), self._with_more)
 
     @property
     def declared(self) -> pa.Schema:

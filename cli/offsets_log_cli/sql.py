@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from dataclasses import replace
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -18,34 +19,44 @@ MORE = "        ...> "
 END = ";"
 
 
+def _with_query(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command to which the last argument comes as the query, before anything looks at paths."""
+
+    @functools.wraps(function)
+    def with_query(*, paths: tuple[str, ...], file: IO[str] | None, **values: Any) -> None:
+        query = None if file is None else file.read()
+        if query is None and len(paths) > 1:
+            *others, query = paths
+            paths = tuple(others)
+        function(paths=paths, query=query, **values)
+
+    return with_query
+
+
 @click.command(
     "sql",
     epilog="Examples: offsets-log sql /var/lib/kafka/data 'select topic, count(*) from offsets group by 1' · "
     "offsets-log sql backup.tar.gz 'from offsets where doubtful is not null' -o csv",
 )
+@_with_query
 @reading_options
 @click.option(
     "-f", "--file", metavar="FILE", type=click.File(), help="The query is in this file; - for standard input."
 )
 @output_option(*FORMATS)
-def command(reading: ReadOptions, output: Output, file: IO[str] | None) -> None:
+def command(reading: ReadOptions, output: Output, query: str | None) -> None:
     """Answer a query in SQL, the last argument; without one it is asked for on a terminal.
 
-    DuckDB answers it (pip install
-    'offsets-log[sql]'). Each table is a command's answer, with its columns; only the tables that the query names are
-    read. A column X_ms holds milliseconds, and X beside it is a timestamp.
+    DuckDB answers it (pip install 'offsets-log[sql]'). Each table is a command's answer, with its columns; only the
+    tables that the query names are read. A column X_ms holds milliseconds, and X beside it is a timestamp.
     """
     from offsets_log.copy import Copy
     from offsets_log.errors import OffsetsLogError
     from offsets_log_cli.terminal import fail
 
-    paths, query = reading.paths, None if file is None else file.read()
-    if query is None and len(paths) > 1:
-        *more, query = paths
-        paths = tuple(more)
     is_complete = True
     try:
-        with Copy(replace(reading, paths=paths)) as copy:
+        with Copy(reading) as copy:
             if query is not None:
                 is_complete = _answer(copy, query, output, is_quiet=reading.quiet)
             elif not sys.stdin.isatty():

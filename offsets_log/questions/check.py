@@ -49,7 +49,7 @@ class CheckAsked:
         lag: whether offsets are found that lead to no record; None where the copy has the logs for it.
     """
 
-    releases: Sequence[Release | str] = ()
+    releases: str | Sequence[Release | str] = ()
     now_ms: int | None = None
     shutdown: str | None = None
     lag: bool | None = None
@@ -67,7 +67,8 @@ class Check(FewRows):
 
     def __init__(self, session: Session, asked: CheckAsked) -> None:
         self._session, self._how = session, asked
-        named = (release_named(one) if isinstance(one, str) else one for one in asked.releases)
+        releases = (asked.releases,) if isinstance(asked.releases, str) else asked.releases
+        named = (release_named(one) if isinstance(one, str) else one for one in releases)
         self.asked: dict[str, Release] = {one.name: one for one in named}
         self._releases = tuple(self.asked.values()) or known_releases()
         self.judged: Set[str] = self.asked.keys() or {self._releases[-1].name}

@@ -70,6 +70,13 @@ def test_what_is_wrong_is_an_error_that_a_program_can_catch(tmp_path: Path) -> N
         copy.offsets().to_arrow()
     with pytest.raises(ValueError, match="path"):
         ol.open()
+    for moment in (1.5, None, "soon"):
+        with pytest.raises(ValueError, match="no time"):
+            ol.open(tmp_path).at(moment)  # type: ignore[arg-type]
+    with ol.open(tmp_path) as copy:
+        offsets = copy.at("end-1h").offsets()
+    with pytest.raises(ol.OffsetsLogError, match="closed"):
+        offsets.to_arrow()
 
 
 @pytest.mark.parametrize("least_bytes", [0, NEVER])

@@ -77,8 +77,10 @@ def test_times_are_in_utc(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("select nope from offsets", 'Referenced column "nope" not found'),
         ("select * from offsts", "Table with name offsts does not exist"),
         ("selec", "syntax error"),
-        ("create table x (y int)", "only queries"),
-        ("copy offsets to 'stolen.csv'", "only queries"),
+        ("create table x (y int)", "one query"),
+        ("copy offsets to 'stolen.csv'", "one query"),
+        ("select 1; select 2", "one query"),
+        ("/* nothing */", "one query"),
     ],
 )
 def test_a_wrong_query_is_one_sentence(log: Path, query: str, why: str) -> None:
@@ -100,6 +102,19 @@ def test_every_format_has_the_rows(log: Path, tmp_path: Path) -> None:
     file = tmp_path / "query.sql"
     file.write_text(COUNTED)
     assert list(json_lines(run("sql", log, "-f", file).stdout)) == rows
+
+
+def test_columns_of_a_join_are_told_apart(log: Path) -> None:
+    with ol.open(log) as copy:
+        joined = copy.sql('select * from offsets join groups using ("group") limit 1')
+        assert {"offsets_partition", "offsets_partition_2"} <= {*joined.schema.names}
+        assert copy.sql("select topic, partition from offsets").select("topic").schema.names == ["topic"]
+
+
+def test_times_may_depend_on_the_log(log: Path) -> None:
+    query = "select count(*) as n from offsets"
+    told = run("sql", log, query, "--until-time", "end-30s")
+    assert told.stdout == f'{{"n":{len(run("compact", log, "--until-time", "end-30s").stdout.splitlines())}}}\n'
 
 
 def test_queries_come_from_standard_input(log: Path) -> None:
