@@ -39,9 +39,8 @@ class KafkaRelease:
         says: what differs, if nothing in the other columns does.
         scala, java: attributes of the profiles of the two coordinators; None while the release has no such one.
         scala_era, java_era: names in `replay.expiry.ERAS`.
-        load: ``reads_large_batches``: the load buffer grows for them (``L-6``); ``ends_without_data``: a load ends
-            where nothing is read (``L-4``); ``serves_what_it_read``: records before the end of a failed load are
-            served, since they went straight to the cache (``L-10``).
+        load: ``reads_large_batches``: the buffer grows for them (``L-6``); ``ends_without_data``, where nothing is read
+            (``L-4``); ``serves_what_it_read`` before it failed, as that went straight to the cache (``L-10``).
         writes: the layouts that its coordinators write.
         defaults: defaults of the broker's settings, with underscores for dots.
         cleaner: the cleaner's rules; None before 3.1, since when the time of deletion stands in the batch.
