@@ -26,6 +26,7 @@ from offsets_log.data_directory.open_transactions import transaction_rows
 from offsets_log.errors import Damage, InputError
 from offsets_log.events import Event, LogEvent, TailFound
 from offsets_log.investigate import state_tables as st
+from offsets_log.investigate.groups import groups_rows
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
@@ -37,7 +38,7 @@ from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.topic_names import Resolved, TopicNames
 from offsets_log.rows.activity import Activity
-from offsets_log.rows.lost import lost_until
+from offsets_log.rows.lost import lost_until, of_group
 from offsets_log.rows.survey import Survey, describe_tail
 from offsets_log.rows.tables import (
     COMPACT_COLUMNS,
@@ -158,6 +159,11 @@ class Answers:
             yield event
 
     @property
+    def _lost(self) -> dict[int | None, int]:
+        damages = [problem_row(one) for one in self.seen if isinstance(one, Damage)]
+        return lost_until([(self.log, self.held.end_offset)], self._missing, damages)
+
+    @property
     def _missing(self) -> list[Missing]:
         return [one for one in self.seen if isinstance(one, Missing)]
 
@@ -232,9 +238,7 @@ class Answers:
             table = st.table_of([*rows], (*COMPACT_COLUMNS, UNSTABLE))
         elif self.strays:
             table = table.filter(pc.invert(pc.is_in(table["group"].cast(pa.string()), pa.array(self.strays))))
-        damages = [problem_row(one) for one in self.seen if isinstance(one, Damage)]
-        lost = lost_until([(self.log, self.held.end_offset)], self._missing, damages)
-        table = with_doubts(_cast(table, (*COMPACT_COLUMNS, UNSTABLE)), lost)
+        table = with_doubts(_cast(table, (*COMPACT_COLUMNS, UNSTABLE)), self._lost)
         return table.take(pc.sort_indices(table, SORTED_BY))
 
     def committed(self) -> pa.Table:
@@ -254,7 +258,10 @@ class Answers:
 
     def groups(self) -> pa.Table:
         """Return the level ``groups``."""
-        return st.groups_table(self._shown(self._with_offsets), self.log.offsets_partition, self.last_ms)
+        number = self.log.offsets_partition
+        why = of_group(self._lost[number])
+        rows = groups_rows(self._shown(self._with_offsets), number, self.last_ms, 0)
+        return st.table_of([row | {DOUBTFUL.name: why} for row in rows], LEVELS["groups"])
 
     @cached_property
     def _documents(self) -> list[Row]:

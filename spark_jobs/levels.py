@@ -15,8 +15,9 @@ from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.shuffle.records import HEADERS, RECORD_COLUMNS
 from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS
 from offsets_log.errors import InputError
+from offsets_log.investigate.groups import GROUPS_COLUMNS
 from offsets_log.investigate.history import HISTORY_COLUMNS
-from offsets_log.investigate.state_tables import AGELESS_COLUMNS
+from offsets_log.questions import groups
 from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE
 from offsets_log.questions.problems import PROBLEM_COLUMNS
 from offsets_log.rows.groups import MEMBER_COLUMNS
@@ -34,13 +35,13 @@ GROWTH_COLUMNS = (
     Column("size_bytes", "bigint", "bytes of whole batches that are new"),
 )
 """Of streams: which partitions grew."""
-AGES = frozenset({"age_ms", "log_age_ms"})
+AGES = frozenset({"age_ms", "log_age_ms", "commit_age_ms"})
+"""Columns that no level has: the clock, and other partitions, change them."""
 TIMELESS_COLUMNS = tuple(column for column in TRANSACTION_COLUMNS if column.name not in AGES)
-"""Open transactions as `transactions` has them, but for ages, which the clock and other partitions change."""
 LEVELS = {
     "offsets": (*COMPACT_COLUMNS, UNSTABLE, DOUBTFUL),
     "pending": PENDING_COLUMNS,
-    "groups": AGELESS_COLUMNS,
+    "groups": (*(column for column in GROUPS_COLUMNS if column.name not in AGES), groups.DOUBTFUL),
     "members": MEMBER_COLUMNS,
     "transactions": TIMELESS_COLUMNS,
     "history": HISTORY_COLUMNS,
@@ -49,7 +50,7 @@ LEVELS = {
     "raw_records": RECORD_COLUMNS,
     "growth": GROWTH_COLUMNS,
 }
-"""Level → its columns, as the library's tables have them, but for ages, which time alone changes."""
+"""Level → its columns, as the library's tables have them, but for `AGES`."""
 
 
 def timed(columns: Sequence[Column]) -> Iterator[Column]:

@@ -12,7 +12,6 @@ from offsets_log.columnar.scan.reading import Seen
 from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
 from offsets_log.errors import Damage
 from offsets_log.events import TailFound
-from offsets_log.investigate.groups import GROUPS_COLUMNS, groups_rows
 from offsets_log.log_format.completeness import Missing
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import OffsetAndMetadata
@@ -47,9 +46,6 @@ DOCUMENT_COLUMNS = (
     Column("document", "json", "all that `rebuild` tells about it"),
 )
 """Groups with all that `rebuild` tells."""
-TIME_CHANGES_IT = "commit_age_ms"
-AGELESS_COLUMNS = tuple(column for column in GROUPS_COLUMNS if column.name != TIME_CHANGES_IT)
-"""Groups as `groups` has them, but for the age, which time alone changes."""
 
 
 def table_of(rows: Sequence[Row], columns: Sequence[Column]) -> pa.Table:
@@ -80,11 +76,6 @@ def pending_table(
         return table_of(rows, PENDING_COLUMNS)
     told = cells((*state.pending, *state.hidden_pending))
     return table_of([row | told[row["producer_id"]] for row in rows], (*PENDING_COLUMNS, *OUTCOME_COLUMNS))
-
-
-def groups_table(state: CoordinatorState, number: int | None, last_ms: Mapping[str, int]) -> pa.Table:
-    """Return groups as `AGELESS_COLUMNS`; ``last_ms`` as of `groups_rows`."""
-    return table_of(groups_rows(state, number, last_ms, 0), AGELESS_COLUMNS)
 
 
 def group_documents(state: CoordinatorState, number: int | None, names: TopicNames) -> list[Row]:

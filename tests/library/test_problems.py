@@ -67,7 +67,9 @@ def test_a_sound_copy_has_none(tmp_path: Path) -> None:
         assert copy.problems.is_complete
 
 
-@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-2.8"])
+@pytest.mark.parametrize(
+    "name", ["kafka-0.10.2", "kafka-1.1", "kafka-2.8", "kafka-4.3-mixed", "kafka-4.4-mixed", "random-java"]
+)
 def test_a_check_has_the_rows_of_the_command(name: str, recording: Callable[[str], Path]) -> None:
     log = recording(name) / "log"
     told = list(json_lines(run("check", log, "-o", "jsonl").stdout))

@@ -254,6 +254,7 @@ def test_levels_are_the_librarys_tables(name: str, bulk: bool, recording: Record
     with ol.open(folder) as copy:
         tables = {
             "offsets": copy.offsets(profile=profile, unstable=True),
+            "groups": copy.groups(profile=profile),
             "transactions": copy.transactions(profile=profile),
             "problems": copy.problems,
         }
