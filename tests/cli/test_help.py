@@ -25,6 +25,8 @@ PLACES = {
     "/copies/east": DATA_DIRECTORY,
     "/copies/west": DATA_DIRECTORY,
     "backup.tar.gz": SAMPLE,
+    "disk-1": SAMPLE,
+    "disk-2": SAMPLE,
     "before.tar.gz": SAMPLE,
     SEGMENT: SAMPLE / "__consumer_offsets-1" / SEGMENT,
 }
