@@ -105,7 +105,7 @@ ROWS: tuple[KafkaRelease, ...] = (
             "negative_rebalance_timeout_is_session": False, "reads_zstd": False, "counts_written_offsets": False,
         },
         scala_era="0.8.2",
-        load={"reads_large_batches": False, "ends_without_data": False, "serves_what_it_read": True},
+        load={"reads_large_batches": False, "ends_without_data": True, "serves_what_it_read": True},
         writes={"magic": 0, "key_type": 0, "offset_value_version": 0, "always_expires": True},
         defaults={
             "offsets_retention_minutes": 24 * 60, "group_max_session_timeout_ms": 30_000,
@@ -135,7 +135,7 @@ ROWS: tuple[KafkaRelease, ...] = (
     ),
     _row(
         "0.11", until="0.11.0.3",
-        scala={"release": (0, 11), "newest_magic": 2},
+        scala={"release": (0, 11), "newest_magic": 2}, load={"ends_without_data": False},
         writes={"magic": 2},
         defaults={"group_initial_rebalance_delay_ms": 3000},
     ),

@@ -48,7 +48,7 @@ from offsets_log.rows.tables import (
     damage_row,
     problem_row,
 )
-from spark_jobs.levels import LEVELS, TIMELESS_COLUMNS
+from spark_jobs.levels import LEVELS, SETTLED_COLUMNS, TIMELESS_COLUMNS
 from spark_jobs.options import SourceOptions, matcher
 
 
@@ -218,6 +218,16 @@ class Answers:
         """Return a level's rows, in the order of their keys."""
         return TABLES[level](self)
 
+    def level(self, level: str) -> pa.Table:
+        """Return a level with all its columns; those that say what is doubtful no program writes."""
+        table = self.table(level)
+        if level == "offsets":
+            return with_doubts(table, self._lost)
+        if level == "groups":
+            why = of_group(self._lost[self.log.offsets_partition])
+            return table.append_column(DOUBTFUL.name, pa.array([why] * len(table), pa.string()))
+        return table
+
     def offsets(self) -> pa.Table:
         """Return the level ``offsets``."""
         table, orphans = None, self.reading.orphans
@@ -238,12 +248,12 @@ class Answers:
             table = st.table_of([*rows], (*COMPACT_COLUMNS, UNSTABLE))
         elif self.strays:
             table = table.filter(pc.invert(pc.is_in(table["group"].cast(pa.string()), pa.array(self.strays))))
-        table = with_doubts(_cast(table, (*COMPACT_COLUMNS, UNSTABLE)), self._lost)
+        table = _cast(table, (*COMPACT_COLUMNS, UNSTABLE))
         return table.take(pc.sort_indices(table, SORTED_BY))
 
     def committed(self) -> pa.Table:
         """Return the same as programs write it."""
-        table = self.offsets().drop_columns([DOUBTFUL.name])
+        table = self.offsets()
         return table if self.reading.unstable else table.drop_columns([UNSTABLE.name])
 
     def orphans(self) -> pa.Table:
@@ -258,10 +268,8 @@ class Answers:
 
     def groups(self) -> pa.Table:
         """Return the level ``groups``."""
-        number = self.log.offsets_partition
-        why = of_group(self._lost[number])
-        rows = groups_rows(self._shown(self._with_offsets), number, self.last_ms, 0)
-        return st.table_of([row | {DOUBTFUL.name: why} for row in rows], LEVELS["groups"])
+        rows = groups_rows(self._shown(self._with_offsets), self.log.offsets_partition, self.last_ms, 0)
+        return st.table_of(rows, SETTLED_COLUMNS)
 
     @cached_property
     def _documents(self) -> list[Row]:

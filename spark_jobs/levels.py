@@ -38,10 +38,11 @@ GROWTH_COLUMNS = (
 AGES = frozenset({"age_ms", "log_age_ms", "commit_age_ms"})
 """Columns that no level has: the clock, and other partitions, change them."""
 TIMELESS_COLUMNS = tuple(column for column in TRANSACTION_COLUMNS if column.name not in AGES)
+SETTLED_COLUMNS = tuple(column for column in GROUPS_COLUMNS if column.name not in AGES)
 LEVELS = {
     "offsets": (*COMPACT_COLUMNS, UNSTABLE, DOUBTFUL),
     "pending": PENDING_COLUMNS,
-    "groups": (*(column for column in GROUPS_COLUMNS if column.name not in AGES), groups.DOUBTFUL),
+    "groups": (*SETTLED_COLUMNS, groups.DOUBTFUL),
     "members": MEMBER_COLUMNS,
     "transactions": TIMELESS_COLUMNS,
     "history": HISTORY_COLUMNS,

@@ -85,7 +85,7 @@ def table_of(frame: DataFrame, level: str = "offsets", *, profile: str = "modern
     names, schema = [column.name for column in columns], schema_of(columns)
 
     def make(answers: Answers) -> pa.Table:
-        return as_read(answers.table(level), names, schema)
+        return as_read(answers.level(level), names, schema)
 
     return by_partition(frame, reading, NOTHING_TOLD, make, schema_text(columns))
 

@@ -65,7 +65,7 @@ def rows(piece: Piece, reading: SourceOptions, told: Told = NOTHING_TOLD) -> Ite
             yield from _history(log, reading, told, stack)
         else:
             surveys = level == "transactions"
-            yield Answers(log, reading, told, stack, whole=level in WITH_MEMBERS, surveys=surveys).table(level)
+            yield Answers(log, reading, told, stack, whole=level in WITH_MEMBERS, surveys=surveys).level(level)
 
 
 # ------------------------------------------------------------------------------------------------ records

@@ -88,7 +88,7 @@ class Finder:
         self.files: set[str] = set()
         self.topic_files: list[tuple[str, Opener]] = []
         self.user_partitions: list[UserPartition | PackedPartition] = []
-        self.partitions_seen: set[int] = set()
+        self.partitions_seen, self.known_deleted = set[int](), set[int]()
         self.data_directories: list[DataDirectory] = []
         self.foreign: list[tuple[Place | Folder, str]] = []
         self._partitions = frozenset(partitions)
@@ -130,7 +130,7 @@ class Finder:
         without = [(folder, name) for folder, name in parsed if name.is_offsets and name.partition not in known]
         emptied = [folder for folder, name in without if not name.leftover]
         above = [one.files for one in self.data_directories]
-        return absent_partitions(above, emptied, known, self._partitions)
+        return absent_partitions(above, emptied, self.known_deleted.union(known), self._partitions)
 
     def _is_choice(self, path: Place | str, folder: Folder) -> bool:
         if isinstance(path, str) or not DirectoryName.parse(folder.name).is_offsets:
@@ -219,7 +219,7 @@ class Finder:
             if parsed.topic and not parsed.leftover and is_in_data_directory:
                 self.user_partitions.append(PackedPartition(parsed.topic, parsed.partition, folder))
             if parsed.leftover and not are_named and PARTITION_METADATA not in folder.files:
-                self._note_leftover(folder.shown_path, f"{NAME_IT}: {shlex.quote(folder.shown_path)}")
+                self._note_leftover(parsed, folder.shown_path, f"{NAME_IT}: {shlex.quote(folder.shown_path)}")
             elif not parsed.is_foreign or (are_named and parsed.is_renamed):
                 self._folders[folder.prefix] = folder
             else:
@@ -329,7 +329,7 @@ class Finder:
 
     def _is_asked_for(self, parsed: DirectoryName, shown_path: str, is_named: bool) -> bool:
         if parsed.leftover and not is_named:
-            self._note_leftover(shown_path, NAME_IT)
+            self._note_leftover(parsed, shown_path, NAME_IT)
             return False
         return self._passes_filter(parsed)
 
@@ -343,7 +343,9 @@ class Finder:
         self.partitions_seen.add(parsed.partition)
         return not self._partitions or parsed.partition in self._partitions
 
-    def _note_leftover(self, shown_path: str, how: str) -> None:
+    def _note_leftover(self, parsed: DirectoryName, shown_path: str, how: str) -> None:
+        if parsed.is_offsets and parsed.leftover.endswith("-delete"):
+            self.known_deleted.add(parsed.partition)
         self.notes.append(f"{shown_path} is left out: a partition being deleted or moved, or a stray one{how}")
 
     def _add_metadata(self, parsed: DirectoryName, read: Opener) -> None:

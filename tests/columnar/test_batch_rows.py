@@ -39,7 +39,8 @@ def told(log: PartitionLog, *, in_bulk: bool) -> list[Any]:
 
 def expected(log: PartitionLog) -> list[Any]:
     items: list[Any] = []
-    for _, item in iter_log(log):
+    segments = [id(segment) for segment in log.segments]
+    for segment, item in iter_log(log):
         if isinstance(item, Damage):
             items.append(str(item.error))
         elif isinstance(item, RecordBatch):
@@ -47,7 +48,8 @@ def expected(log: PartitionLog) -> list[Any]:
             count = -1 if item.magic < 2 and item.attributes & 7 else item.records_count
             horizon = item.attributes & 0x40 if item.magic == 2 else 0
             place = item.base_offset, len(item.raw), item.crc, item.last_offset
-            items.append((*place, epoch, count, horizon, item.max_timestamp_ms))
+            found = segments.index(id(segment)), item.position
+            items.append((*place, epoch, count, horizon, item.max_timestamp_ms, *found))
         else:
             items.append(item)
     return items

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from offsets_log_cli import decode as cli_decode
 from offsets_log_cli.main import main
 from tests.builders import LogBuilder, record_bytes
 from tests.columnar.test_lines import ALL_FORMATS, BROKERS, DAMAGED, EXPANDED, FORMATS
@@ -30,7 +29,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, bulk_from: BulkFrom) -> BothWays:
 
     def answer(*arguments: str | Path) -> tuple[int, bytes]:
         answers = []
-        monkeypatch.setattr(cli_decode, "PART_BYTES", 5000)
+        monkeypatch.setattr("offsets_log.questions.decoded.PART_BYTES", 5000)
         for least_bytes in (NEVER, 0):
             bulk_from(least_bytes)
             done = CliRunner().invoke(main, ["decode", *map(str, arguments), "--threads", "2"], catch_exceptions=False)

@@ -36,8 +36,7 @@ def test_a_part_comes_out_once_and_a_later_one_replaces_it(in_memory: int, monke
         spool.write(1, [b"other"])
         spool.write(0, [b"one ", b"two ", b"three"])
         assert open_files() - before == (in_memory < 5) + (in_memory < 13)
-        out: list[bytes] = []
-        spool.release(0, lambda piece: out.append(bytes(piece)))
+        out = [bytes(piece) for piece in spool.take(0)]
         assert open_files() - before == (in_memory < 5)
     assert b"".join(out) == b"one two three"
 

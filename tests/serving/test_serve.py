@@ -260,7 +260,7 @@ def test_of_a_log_that_ends_too_early_it_is_told_at_every_moment(data: Path) -> 
         for step in ("step 1", "step -2"):
             process.say(step)
             process.listener()
-        said = process.end()
+        said = process.end(3)
     assert [line.split("; ")[1].split(",")[0] for line in said.splitlines() if line.startswith(JUMPED)] == [
         "1 later batch",
         "2 later batches",

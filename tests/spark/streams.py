@@ -91,7 +91,7 @@ def answer(command: str, place: Path | str, profile: str) -> Rows:
     """What a command says of the same bytes; a broker's directory tells lag, too."""
     found = CliRunner().invoke(offsets_log, [command, str(place), "--profile", profile, "-o", "jsonl", "-q"])
     table = {"compact": "offsets"}.get(command, command)
-    names = [column.name for column in LEVELS[table] if column.name != "unstable"]
+    names = [column.name for column in LEVELS[table] if column.name not in ("unstable", "doubtful")]
     assert table in TABLES
     return keyed([{name: row[name] for name in names} for row in map(json.loads, found.stdout.splitlines())])
 
