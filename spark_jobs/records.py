@@ -51,7 +51,7 @@ RECORD_NAMES = tuple(
 
 
 RUN = 10_000
-OF_STATES = tuple(level for level in LEVELS if level not in ("history", "records", "raw_records"))
+OF_STATES = tuple(level for level in LEVELS if level not in ("history", "transactions", "records", "raw_records"))
 UNDECIDED = (
     "this DataFrame has no isTransactional column, as Kafka's source has none: whether an offset was committed in a "
     "transaction, and whether that ended, cannot be told; all commits are taken as plain ones"
