@@ -106,7 +106,7 @@ def test_a_topic_that_only_ends_so_is_refused(tmp_path: Path) -> None:
     assert (result.exit_code, "this is another topic" in result.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("suffix", ["-future", "-delete", "-stray"])
+@pytest.mark.parametrize("suffix", ["-future", "-stray"])
 def test_what_is_left_of_a_partition_does_not_stand_for_it(tmp_path: Path, suffix: str) -> None:
     """The same answer as without the folder."""
     write_partition(tmp_path, [batch_of(commit("g"))], 0)
