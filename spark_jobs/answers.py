@@ -39,6 +39,7 @@ from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.topic_names import Resolved, TopicNames
 from offsets_log.rows.activity import Activity
 from offsets_log.rows.lost import lost_until, of_group
+from offsets_log.rows.problems import problem_rows
 from offsets_log.rows.survey import Survey, describe_tail
 from offsets_log.rows.tables import (
     COMPACT_COLUMNS,
@@ -294,7 +295,7 @@ class Answers:
 
     def problems(self) -> pa.Table:
         """Return the level ``problems``."""
-        rows = st.problem_rows(self.seen, self.held.failure, self.reading.profile, self.log.offsets_partition)
+        rows = problem_rows(self.seen, self.held.failure, self.reading.profile, self.log.offsets_partition)
         return st.table_of([*rows], LEVELS["problems"])
 
     def loads(self) -> pa.Table:

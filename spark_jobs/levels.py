@@ -19,8 +19,8 @@ from offsets_log.investigate.groups import GROUPS_COLUMNS
 from offsets_log.investigate.history import HISTORY_COLUMNS
 from offsets_log.questions import groups
 from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE
-from offsets_log.questions.problems import PROBLEM_COLUMNS
 from offsets_log.rows.groups import MEMBER_COLUMNS
+from offsets_log.rows.problems import PROBLEM_COLUMNS
 from offsets_log.rows.tables import (
     COMPACT_COLUMNS,
     OFFSETS_PARTITION_COLUMN,

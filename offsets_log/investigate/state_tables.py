@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 import pyarrow as pa
 
 from offsets_log.columnar.materialize.arrow import schema_of
-from offsets_log.columnar.scan.reading import Seen
 from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
-from offsets_log.errors import Damage
-from offsets_log.events import TailFound
-from offsets_log.log_format.completeness import Missing
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, group_row, nested_member
-from offsets_log.rows.survey import describe_tail
 from offsets_log.rows.tables import (
     COMPACT_COLUMNS,
     OFFSETS_PARTITION_COLUMN,
@@ -26,9 +21,7 @@ from offsets_log.rows.tables import (
     Column,
     Row,
     offset_row,
-    partition_name,
     pending_row,
-    problem_row,
     to_json,
 )
 
@@ -93,27 +86,6 @@ def members_table(groups: Sequence[Row]) -> pa.Table:
     """Return the members of what `group_documents` returned."""
     rows = [{"group": row["group"]} | member for row in groups for member in row["members"]]
     return table_of([*map(nested_member, rows)], MEMBER_COLUMNS)
-
-
-def problem_rows(seen: Iterable[Seen], failure: Problem | None, profile_name: str, number: int | None) -> Iterator[Row]:
-    """Yield what was seen in a log, and what would end its load by the rules of a profile."""
-    for one in seen:
-        yield problem_of(one) | {"offsets_partition": number}
-    if failure is not None:
-        words = failure.in_words(profile_name, partition_name(number))
-        place = {"record_offset": failure.record_offset, "offsets_partition": number}
-        yield {"kind": "load", "problem": words} | place
-
-
-def problem_of(seen: Seen) -> Row:
-    """Return what was seen as a row of problems, without its offsets partition."""
-    match seen:
-        case Damage():
-            return problem_row(seen) | {"kind": "unsupported" if seen.is_unsupported else "corrupt"}
-        case TailFound(segment, tail):
-            return {"kind": "tail", "problem": describe_tail(seen), "file": segment.file, "position": tail.position}
-        case Missing(first_offset=first_offset, file=file):
-            return {"kind": "missing", "problem": seen.in_words(), "file": file, "record_offset": first_offset}
 
 
 def loads_table(failure: Problem | None, number: int | None) -> pa.Table:

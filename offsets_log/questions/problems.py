@@ -6,21 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from offsets_log.questions.question import FewRows
-from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column, Row, partition_name
+from offsets_log.rows.problems import PROBLEM_COLUMNS, load_problem, problem_of
+from offsets_log.rows.tables import Column, Row
 from offsets_log.session.rules import Rules
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.session.session import Session
 
-PROBLEM_COLUMNS = (
-    Column("kind", "string", "corrupt, unsupported, missing, tail, load (no broker would serve it) or start"),
-    OFFSETS_PARTITION_COLUMN,
-    Column("file", "string", "file that it is in, or next to"),
-    Column("position", "bigint", "bytes from the start of the file"),
-    Column("record_offset", "bigint", "offset of the record, or the first one that is missing"),
-    Column("problem", "string", "what is wrong"),
-)
 _NOWHERE: Row = {column.name: None for column in PROBLEM_COLUMNS}
 
 
@@ -51,22 +44,12 @@ class Problems(FewRows):
         for kind, row in account.pieces:
             yield _NOWHERE | row | {"kind": kind, "offsets_partition": partition_of.get(row["file"])}
         for missing in account.lost:
-            yield _NOWHERE | {
-                "kind": "missing",
-                "offsets_partition": missing.offsets_partition,
-                "file": missing.file,
-                "record_offset": missing.first_offset,
-                "problem": missing.in_words(),
-            }
-        for log, state, found in read:
-            place = _NOWHERE | {"offsets_partition": log.offsets_partition}
-            yield from (place | {"kind": "tail", "problem": words} for words in found.tails)
+            yield _NOWHERE | problem_of(missing) | {"offsets_partition": missing.offsets_partition}
+        for log, tail in account.tails:
+            yield _NOWHERE | problem_of(tail) | {"offsets_partition": log.offsets_partition}
+        for log, state, _ in read:
             if state.failure is not None:
-                yield place | {
-                    "kind": "load",
-                    "record_offset": state.failure.record_offset,
-                    "problem": state.failure.in_words(self._rules.name, partition_name(log.offsets_partition)),
-                }
+                yield _NOWHERE | load_problem(state.failure, self._rules.name, log.offsets_partition)
         yield from (_NOWHERE | {"kind": "start", "problem": words} for words in inputs.iter_starts())
 
     def tell(self) -> None:

@@ -14,6 +14,7 @@ from offsets_log.events import BatchEnd, Event, LogEvent, TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.problem import Problem
+from offsets_log.rows.problems import kind_of
 from offsets_log.rows.survey import Survey, describe_tail
 from offsets_log.rows.tables import Row, damage_row, partition_name, problem_row, to_json
 from offsets_log.session.inputs import WHAT_TO_GIVE, Inputs
@@ -40,6 +41,7 @@ class Account:
         left_out_bytes: how many bytes of the logs belong to no batch that was read.
         damaged_logs: ``id`` of each log that holds something other than whole batches and records.
         torn_logs: of these, those that are sound but for an end that a killed broker cuts off as it starts.
+        tails: what follows the last whole batch of a file, and of which log.
         lost: missing log that nothing explains, including absent partitions.
         has_alerted: whether something came true that the user wanted to be alerted of.
         is_wrong: whether a command found something wrong other than damage; it decides the exit status too.
@@ -52,6 +54,7 @@ class Account:
         self.damaged_logs: set[int] = set()
         self.torn_logs: set[int] = set()
         self.pieces: list[tuple[str, Row]] = []
+        self.tails: list[tuple[PartitionLog, TailFound]] = []
         self.lost: list[Missing] = []
         self.corrupt = 0
         self.lacking = 0
@@ -77,7 +80,7 @@ class Account:
         """Return an account of other inputs: what it reports and counts is not reported and counted by this run."""
         other = copy(self)
         other.inputs, other._scope, other.listener = inputs, inputs.scope, Remarks()
-        other.pieces, other.lost, other._quarantine = [], [], None
+        other.pieces, other.tails, other.lost, other._quarantine = [], [], [], None
         other.advance = lambda size_bytes: None
         return other
 
@@ -112,6 +115,7 @@ class Account:
 
     def _tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
         """Report a tail; zeros that an orderly stop would have cut off count as damage (``D-8``)."""
+        self.tails.append((log, seen))
         is_cut = log.checkpoints.stopped_cleanly is False and not seen.lost and not seen.segment.is_of_broken
         if is_cut and id(log) not in self.damaged_logs:
             self.torn_logs.add(id(log))
@@ -179,10 +183,10 @@ class Account:
         self.keep(damage)
         self.left_out_bytes += 0 if damage.is_of_content else len(damage.raw)
         if len(self.pieces) < MAX_DAMAGES_KEPT:
-            self.pieces.append((_kind(damage), problem_row(damage)))
+            self.pieces.append((kind_of(damage), problem_row(damage)))
         count = self.corrupt + self.unsupported
         if self._scope.verbose or count <= DAMAGE_SHOWN:
-            self.say(f"{_kind(damage)}: {damage.error}")
+            self.say(f"{kind_of(damage)}: {damage.error}")
         elif count == DAMAGE_SHOWN + 1:
             self.say("more pieces could not be read; -v names them all")
 
@@ -290,9 +294,3 @@ class Account:
         clusters = self.inputs.clusters
         is_untold = clusters.are_mixed or clusters.is_damaged or self.inputs.copies_in_doubt
         return EXIT_DAMAGED if is_incomplete or self.is_wrong or is_untold else 0
-
-
-def _kind(damage: Damage) -> str:
-    if isinstance(damage.error, MissingLogError):
-        return "missing"
-    return "unsupported" if damage.is_unsupported else "corrupt"

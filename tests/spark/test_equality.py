@@ -33,6 +33,7 @@ from spark_jobs.levels import LEVELS
 from spark_jobs.options import SourceOptions
 from spark_jobs.planning import pieces_to_read, plan_reading
 from spark_jobs.rows import rows
+from tests.cli.runs import batch_of, commit
 from tests.conftest import RECORDINGS, BulkFrom, log_directories, read_json
 from tests.replay.test_compact_recordings import LOADED, answered, profile_of, without_unanswered_topics
 from tests.replay.test_rebuild_recordings import TYPE_OF_EMPTY_GROUP_IS_LOST, differences
@@ -264,3 +265,25 @@ def test_levels_are_the_librarys_tables(name: str, bulk: bool, recording: Record
             assert {*columns} <= {*whole.schema.names}
             found = level(folder, each, profile=profile)
             assert sorted_rows(map(flat, found)) == sorted_rows(map(flat, whole.select(columns).to_pylist())), each
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_what_is_wrong_is_told_alike(bulk: bool, tmp_path: Path, bulk_from: BulkFrom) -> None:
+    """A lost segment, a damaged batch, and a torn end in another partition."""
+    if bulk:
+        bulk_from(0)
+    damaged = bytearray(batch_of(commit("g2"), first=5))
+    damaged[-1] ^= 1
+    first, second = (tmp_path / f"__consumer_offsets-{number}" for number in (0, 1))
+    for folder in (first, second):
+        folder.mkdir()
+    (first / f"{0:020}.log").write_bytes(batch_of(commit("g1"), commit("g2")))
+    (first / f"{4:020}.log").write_bytes(batch_of(commit("g3"), first=4) + damaged)
+    (second / f"{0:020}.log").write_bytes(batch_of(commit("g4")) + batch_of(commit("g5"), first=1)[:-3])
+    for folder, kinds in ((first, {"missing", "corrupt"}), (second, {"tail"})):
+        with ol.open(folder) as copy:
+            tables = {"offsets": copy.offsets(unstable=True), "groups": copy.groups(), "problems": copy.problems}
+            for each, table in tables.items():
+                whole = table.select([column.name for column in LEVELS[each]]).rows()
+                assert sorted_rows(map(flat, level(folder, each))) == sorted_rows(map(flat, whole)), each
+            assert {row["kind"] for row in copy.problems.rows()} == kinds
