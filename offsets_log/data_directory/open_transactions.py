@@ -11,8 +11,9 @@ from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.batch import NO_PRODUCER_ID, NO_TIMESTAMP, RecordBatch, time_of
 from offsets_log.log_format.partition_log import PartitionLog, batches_of, beginnings
 from offsets_log.replay.partial import OffsetAndMetadata
+from offsets_log.rows.missing_columns import with_following, without_missing_columns
 from offsets_log.rows.survey import Survey
-from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column, Row, without_missing_columns
+from offsets_log.rows.tables import OFFSETS_PARTITION_COLUMN, Column, Row
 
 TRANSACTION_COLUMNS = (
     OFFSETS_PARTITION_COLUMN,
@@ -85,7 +86,7 @@ def transaction_rows(
         for producer_id in producers
     ]
     rows.sort(key=lambda row: (row["first_offset"] is None, row["first_offset"], row["producer_id"]))
-    missing = log.missing_columns.union(*(FOLLOWING.get(name, ()) for name in log.missing_columns))
+    missing = with_following(log.missing_columns, FOLLOWING)
     for row in rows:
         row["pins_last_stable_offset"] = row["first_offset"] == rows[0]["first_offset"] is not None
     names = [column.name for column in TRANSACTION_COLUMNS]

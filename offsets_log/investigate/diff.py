@@ -14,6 +14,7 @@ from offsets_log.investigate.removal import Removal
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, MEMBERS_COUNT, members_count
+from offsets_log.rows.missing_columns import without_missing_columns
 from offsets_log.rows.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
@@ -21,7 +22,6 @@ from offsets_log.rows.tables import (
     Column,
     Row,
     with_raw_texts,
-    without_missing_columns,
 )
 
 DIFF_COLUMNS = (

@@ -11,13 +11,13 @@ from offsets_log.log_format.java_text import MalformedString
 from offsets_log.log_format.partition_log import OUTCOMES
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS
+from offsets_log.rows.missing_columns import with_following, without_missing_columns
 from offsets_log.rows.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
     Column,
     Row,
     to_base64,
-    without_missing_columns,
 )
 
 GROUPS_COLUMNS = (
@@ -55,7 +55,7 @@ def groups_rows(
         last_ms: group → time of its last activity, in epoch milliseconds.
         now_ms: the time from which ages are counted, in epoch milliseconds.
     """
-    missing_columns = state.missing_columns.union(*(FOLLOWING.get(column, ()) for column in state.missing_columns))
+    missing_columns = with_following(state.missing_columns, FOLLOWING)
     commits: dict[str, list[int]] = {}
     for value in state.iter_served():
         commits.setdefault(value.group, []).append(value.commit_timestamp_ms)

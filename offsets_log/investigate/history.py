@@ -26,6 +26,7 @@ from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState, offset_and_metadata
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import topic_names_in
+from offsets_log.rows.missing_columns import without_missing_columns
 from offsets_log.rows.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
@@ -33,7 +34,6 @@ from offsets_log.rows.tables import (
     Column,
     Row,
     to_base64,
-    without_missing_columns,
 )
 
 HISTORY_COLUMNS = (

@@ -29,6 +29,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import INT64_MIN
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.rows.batch_bytes import counted
+from offsets_log.rows.missing_columns import without_missing_columns
 from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.tables import (
     GROUP_COLUMN,
@@ -36,7 +37,6 @@ from offsets_log.rows.tables import (
     TOPIC_PARTITION_COLUMNS,
     Column,
     Row,
-    without_missing_columns,
 )
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000

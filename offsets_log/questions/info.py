@@ -11,8 +11,9 @@ from offsets_log.data_directory.card import CARD_COLUMNS, card_rows, given_in_wo
 from offsets_log.errors import Damage
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
 from offsets_log.questions.question import FewRows
+from offsets_log.rows.missing_columns import with_following, without_missing_columns
 from offsets_log.rows.survey import INFO_COLUMNS, Survey, written_by_later
-from offsets_log.rows.tables import Column, Row, without_missing_columns
+from offsets_log.rows.tables import Column, Row
 from offsets_log.session.decide import outcomes_of
 from offsets_log.session.newest import iter_ahead
 from offsets_log.session.rules import Rules
@@ -174,9 +175,7 @@ def info_row(log: PartitionLog, found: Survey, held: Holdings, outcomes: Outcome
         "tails": list(found.tails),
         "missing": [missing_cells(missing) for missing in found.missing],
     }
-    return without_missing_columns(
-        row, log.missing_columns.union(*(FOLLOWING.get(column, ()) for column in log.missing_columns))
-    )
+    return without_missing_columns(row, with_following(log.missing_columns, FOLLOWING))
 
 
 def missing_cells(missing: Missing) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from offsets_log.coordinator_document import Memory
-from offsets_log.rows.lost import lost_until
+from offsets_log.rows.lost import lost_behind, lost_until
 from offsets_log.rows.tables import Row
 
 NAME = "doubtful"
@@ -20,8 +20,4 @@ def doubtful_rows(offsets: Sequence[Row], memory: Memory, damages: Sequence[Row]
     """
     ends = [(part.log, part.state.end_offset) for part in memory.parts]
     lost = lost_until(ends, (missing for part in memory.parts for missing in part.found.missing), damages)
-    return [
-        row | {"missing_until": until}
-        for row in offsets
-        if (until := lost[row["offsets_partition"]]) > (-1 if row["record_offset"] is None else row["record_offset"])
-    ]
+    return [row | {"missing_until": until} for row in offsets if (until := lost_behind(lost, row)) is not None]

@@ -17,13 +17,13 @@ from offsets_log.protocol.streams_group_describe import AVAILABLE, NOT_STORED
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
+from offsets_log.rows.missing_columns import without_missing_columns
 from offsets_log.rows.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
     Column,
     Row,
     to_base64,
-    without_missing_columns,
 )
 
 DEFAULT_ASSIGNOR = {CONSUMER: "uniform", SHARE: "simple"}

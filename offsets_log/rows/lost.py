@@ -31,12 +31,18 @@ def lost_until(ends: Iterable[End], missing: Iterable[Missing], damages: Sequenc
     return lost
 
 
+def lost_behind(lost: Mapping[int | None, int], row: Row) -> int | None:
+    """Return the last lost record offset behind that of a row of ``compact``; None if nothing is lost there."""
+    until = lost[row["offsets_partition"]]
+    return until if until > (-1 if row["record_offset"] is None else row["record_offset"]) else None
+
+
 def doubt(lost: Mapping[int | None, int], row: Row) -> str | None:
     """Return why an offset, a row of ``compact``, may not be the latest; None if nothing says so."""
     if row["committed_offset"] is None:
         return UNTOLD
-    until = lost[row["offsets_partition"]]
-    return in_words(until) if until > (-1 if row["record_offset"] is None else row["record_offset"]) else None
+    until = lost_behind(lost, row)
+    return None if until is None else in_words(until)
 
 
 def in_words(until: int) -> str:

@@ -25,6 +25,7 @@ from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, recor
 from offsets_log.messages.state_topics import STATE_RECORD_TYPES, StateRecord
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import OffsetAndMetadata
+from offsets_log.rows.missing_columns import without_missing_columns
 
 Row = dict[str, Any]
 
@@ -144,11 +145,6 @@ def json_bytes(value: Any) -> bytes:
         return orjson.dumps(value)
     except TypeError:  # a text that is no Unicode, a number of more than 64 bits, very deep nesting
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def without_missing_columns(row: Row, missing_columns: frozenset[str]) -> Row:
-    """Return a row with null in the columns that its source does not have (`Segment.missing_columns`)."""
-    return row | dict.fromkeys(missing_columns & row.keys()) if missing_columns else row
 
 
 def offset_row(

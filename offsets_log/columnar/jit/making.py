@@ -35,6 +35,7 @@ from offsets_log.columnar.jit.keeping import (
 )
 from offsets_log.columnar.jit.modes import LEVEL
 from offsets_log.columnar.jit.sources import PACKAGE, ChangedError, check_sources, processor, stamp_of
+from offsets_log.columnar.processors import processors
 
 MAKER = f"{PACKAGE}.jit.maker"
 REST = f"{PACKAGE}.warm"
@@ -62,8 +63,7 @@ class Wanted(NamedTuple):
 
 def makers() -> int:
     """Return how many processes compile at once: one for each processor, for some kernels that take long."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(processors, MOST)
+    return min(processors(), MOST)
 
 
 def make(wanted: Iterable[Wanted], advance: Callable[[int], None] = lambda count: None) -> None:
