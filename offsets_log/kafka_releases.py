@@ -40,7 +40,7 @@ class KafkaRelease:
         scala, java: attributes of the profiles of the two coordinators; None while the release has no such one.
         scala_era, java_era: names in `replay.expiry.ERAS`.
         load: ``reads_large_batches``: the buffer grows for them (``L-6``); ``ends_without_data``, where nothing is read
-            (``L-4``; up to 0.10.2 ``L-3``); ``serves_what_it_read`` before it failed, from the cache (``L-10``).
+            (``L-4``, told since 0.11); ``serves_what_it_read`` before it failed, from the cache (``L-10``).
         writes: the layouts that its coordinators write.
         defaults: defaults of the broker's settings, with underscores for dots.
         cleaner: the cleaner's rules; None before 3.1, since when the time of deletion stands in the batch.
