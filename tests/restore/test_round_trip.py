@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from kafka import KafkaConsumer
+from kafka.errors import KafkaError
 
 from offsets_log.restore import kafka_consumer_groups
 from offsets_log_cli.main import main
@@ -25,10 +26,10 @@ from tests.coordinator import broker
 from tests.restore import plans
 from tests.restore.empty_cluster import consumer_groups_tool, create_topics
 from tests.restore.test_forms import HOSTILE
+from tests.waiting import wait_for
 
 RECORDING = "kafka-4.3-mixed"
 PARTITIONS = 4
-MEMBER_SECONDS = 60
 TOOL_SECONDS = 300
 
 Answer = list[list[Any]]
@@ -67,19 +68,20 @@ def a_member(port: int, group: str, topic: str) -> Iterator[None]:
     """A live consumer in a group."""
     consumer = KafkaConsumer(topic, group_id=group, bootstrap_servers=f"127.0.0.1:{port}", enable_auto_commit=False)
     stop = threading.Event()
+    failures: list[str] = []
 
     def poll() -> None:
         while not stop.is_set():
-            consumer.poll(timeout_ms=200)
+            try:
+                consumer.poll(timeout_ms=200)
+            except KafkaError as error:
+                failures.append(repr(error))
+                stop.wait(0.2)
 
     thread = threading.Thread(target=poll)
     thread.start()
     try:
-        for _ in range(MEMBER_SECONDS * 5):
-            if consumer.assignment():
-                break
-            stop.wait(0.2)
-        assert consumer.assignment()
+        wait_for("partitions for the consumer", consumer.assignment, said=lambda: str(failures))
         yield
     finally:
         stop.set()
