@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from offsets_log.columnar.materialize.arrow import MOST_MS, schema_of
+from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.disk.writer import atomic_output
 from offsets_log.questions.question import Typed
 from offsets_log.rows.tables import TIME_SUFFIXES, Row
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MOMENT = pa.timestamp("ms", "UTC")
 NO_TIME = -1
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""Epoch milliseconds of the years 1 to 9999: `datetime`, pandas and Spark have no others."""
 COMPRESSION = "zstd"
 
 
@@ -46,7 +48,7 @@ class Table:
 
     Anything that knows Arrow's C stream takes it as it is: ``duckdb.sql("select * from table")``,
     ``polars.DataFrame(table)``, ``pyarrow.table(table)``. Columns named ``X_ms`` hold Kafka's milliseconds; beside each
-    moment stands ``X``, a timestamp in UTC, null where there is none or none that microseconds can hold.
+    moment stands ``X``, a timestamp in UTC, null where there is none in the years 1 to 9999.
 
     Args:
         ask: begins the question, and returns it with its session.
@@ -202,7 +204,8 @@ def with_moments(table: pa.Table) -> pa.Table:
     columns: list[pa.ChunkedArray] = []
     for field, column in zip(table.schema, table.columns, strict=True):
         if is_moment(field.name) and pa.types.is_integer(field.type):
-            is_told = pc.and_(pc.less_equal(pc.abs(column), MOST_MS), pc.not_equal(column, NO_TIME))
+            is_told = pc.and_(pc.greater_equal(column, FIRST_MS), pc.less_equal(column, LAST_MS))
+            is_told = pc.and_(is_told, pc.not_equal(column, NO_TIME))
             fields.append(pa.field(field.name.removesuffix("_ms"), MOMENT))
             columns.append(pc.if_else(is_told, column, None).cast(MOMENT))
         fields.append(field)
