@@ -1,0 +1,1 @@
+"""Records of two topics side by side: which of the target is which of the source, by time and hash."""

@@ -1,0 +1,1 @@
+"""What kernels left in arrays, as values, timelines of groups, and Arrow tables."""
