@@ -11,7 +11,7 @@ SUBJECTS ?=
 STEPS ?=
 JARS ?=
 
-.PHONY: help demo kernels test test-fast check docs wheel fuzz mutants release-drift bench java browser clean
+.PHONY: help demo kernels test test-fast check docs wheel fuzz mutants release-drift lines bench java browser clean
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
@@ -24,6 +24,7 @@ help:
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments (WHAT=segments, engines, lines, repair, clean, data-directory, requests)"
 	@echo "make mutants put small faults in, MUTANTS=$(MUTANTS) a subject, and tell which no test notices (SEED=$(SEED))"
 	@echo "make release-drift KAFKA=X.Y.Z  what a Kafka release has that is in no table here (STEPS=messages,... some steps)"
+	@echo "make lines  count lines and code, by folder"
 	@echo "make bench  measure the commands and others on a generated log"
 
 demo: $(VENV)/.installed
@@ -77,6 +78,9 @@ mutants: $(VENV)/.installed-mutants
 
 release-drift: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.release_drift $(KAFKA) $(if $(JARS),--jars $(JARS)) $(if $(STEPS),--steps $(STEPS))
+
+lines: $(BIN)/python
+	$(BIN)/python -m tools.lines
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
