@@ -16,9 +16,9 @@ U = np.uint64
 HEADER_SIZE = 61
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
-# Numbers that functions are called with are np.int64: for every plain constant numba compiles a function anew.
+# Numbers that functions are called with are np.int64: for every plain constant numba compiles a function again.
 ZERO, ONE, NO_VALUE = np.int64(0), np.int64(1), np.int64(-1)
-# Kept in a file beside this one, and made anew when this file changes, not when those it takes functions from do.
+# Kept in a file beside this one, and made again when this file changes, not when those it takes functions from do.
 kernel = numba.njit(nogil=True, error_model="numpy", cache=True)
 part = numba.njit(nogil=True, error_model="numpy")
 crc32c_word, crc32c_byte, load64 = (

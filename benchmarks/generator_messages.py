@@ -84,7 +84,7 @@ def as_messages(
     """The records of batches as messages; how many.
 
     Args:
-        is_relative: whether the offsets that stand in them begin anew with each batch.
+        is_relative: whether the offsets that stand in them begin again with each batch.
         message_starts, batch_starts: get where each message, and each batch's first one, begins and the last one ends.
         offsets: gets those of the log.
     """

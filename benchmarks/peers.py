@@ -194,7 +194,7 @@ def _of_segments(folder: Path) -> dict[str, bytes]:
 
 
 def _are_cleaned_alike(ours: dict[str, bytes], theirs: dict[str, bytes], now_ms: int) -> bool:
-    """Whether all bytes are equal; of segments with batches that were compressed anew, all that is in them."""
+    """Whether all bytes are equal; of segments with batches that were compressed again, all that is in them."""
     settings = Settings(now_ms=now_ms, rules=Rules.of((4, 3)))
     packed = {name[:20] for name in theirs.keys() & ours.keys() if name.endswith(".log") and ours[name] != theirs[name]}
     others = [{name: data for name, data in files.items() if name[:20] not in packed} for files in (ours, theirs)]

@@ -83,7 +83,7 @@ class OpenedCopy:
     def _opened(self) -> Inputs:
         """Return the opened files. Raises OffsetsLogError: they are closed, or cannot be opened."""
         if self._is_closed:
-            raise InputError("this copy is closed: ask within the with statement, or open it anew")
+            raise InputError("this copy is closed: ask within the with statement, or open it again")
         return self._inputs
 
     def _ms(self, moment: Moment) -> int:

@@ -1,6 +1,6 @@
 """Start Spark's Python workers with all that tasks import: for ``spark.python.daemon.module``.
 
-Each worker is a fork of the daemon, and would else import it anew for seconds: Arrow's functions, which Arrow itself
+Each worker is a fork of the daemon, and would else import it again for seconds: Arrow's functions, which Arrow itself
 imports with the first call, and pandas, too. Beside the daemon's own thread runs one of Arrow's allocator, which knows
 forks.
 """

@@ -70,8 +70,8 @@ class Slice:
         file = f"{self.folder.path}/{self.name}"
         if len(data) != self.size_bytes or zlib.crc32(data[self.checked_from - self.position :]) != self.checksum:
             raise InputError(
-                "it was cleaned, cut off or written anew since this batch was planned: start the stream again, which "
-                "plans it anew", file=file, position=self.position,
+                "it was cleaned, cut off or written again since this batch was planned: start the stream again, which "
+                "plans it again", file=file, position=self.position,
             )  # fmt: skip
         segments = [Segment(file, self.base_offset, data)]
         if self.following is not None:
@@ -167,7 +167,7 @@ class Stepping:
         why = found.why if isinstance(found, Replaced) else growing.doubt
         return InputError(
             f"offsets partition {partition_name(self.number)} is another log than the one that was read up to record "
-            f"offset {growing.next_offset}: {why}; begin anew with another checkpoint",
+            f"offset {growing.next_offset}: {why}; begin again with another checkpoint",
             file=self.folder.path,
         )
 

@@ -36,8 +36,8 @@ class SourceOptions:
         unstable: whether ``offsets`` has a column that marks those under an open transaction.
         topic_ids: topic id → name, for members that are told by ids.
         push_filters: whether to take over filters where Spark's setting allows it. Spark 4.3 keeps what was taken over
-            with the DataFrame: a later query of the same one without filters would get the narrowed rows. Read anew for
-            each.
+            with the DataFrame: a later query of the same one without filters would get the narrowed rows. Read again
+            for each.
         cut_bytes: logs above this size are cut: of records by every read, of states by programs.
         storage_options: options of a remote store, for fsspec.
         max_bytes: about how many bytes of a log a stream takes at a time; None for all there are.

@@ -166,7 +166,7 @@ FAST_RECORDINGS = frozenset({"kafka-4.3-mixed", "kafka-lifetime"})
 
 
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 28)}
-"""glibc's settings for processes that run tests: the arrays of kernels, made anew for each log, are of memory that was
+"""glibc's settings for processes that run tests: the arrays of kernels, made again for each log, are of memory that was
 used before, for the system takes longer to give new pages than kernels need to read a small log."""
 
 

@@ -25,7 +25,7 @@ def cached(name: str) -> Path:
 def made_once(place: Path, make: Callable[[Path], None]) -> Path:
     """A file or folder that all processes use and none changes.
 
-    Whoever comes while another makes it waits. If that one is killed, the next begins anew; what it left, and what its
+    Whoever comes while another makes it waits. If that one is killed, the next begins again; what it left, and what its
     own processes may still write, is in a folder that nobody uses.
 
     Args:

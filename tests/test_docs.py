@@ -102,17 +102,21 @@ def test_the_readme_is_short() -> None:
 
 
 def test_layouts_are_those_of_the_tables() -> None:
-    assert format_reference.PAGE.read_text(encoding="utf-8") == format_reference.reference(), "make docs writes it anew"
+    assert format_reference.PAGE.read_text(encoding="utf-8") == format_reference.reference(), (
+        "make docs writes it again"
+    )
 
 
 def test_releases_are_those_of_the_table() -> None:
     assert release_reference.PAGE.read_text(encoding="utf-8") == release_reference.reference(), (
-        "make docs writes it anew"
+        "make docs writes it again"
     )
 
 
 def test_columns_are_those_of_the_rows() -> None:
-    assert column_reference.PAGE.read_text(encoding="utf-8") == column_reference.reference(), "make docs writes it anew"
+    assert column_reference.PAGE.read_text(encoding="utf-8") == column_reference.reference(), (
+        "make docs writes it again"
+    )
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:

@@ -67,7 +67,7 @@ class LiveTable:
         self.live.console.print(Text(visible(f"{row['rule']}: {about}: {row['what']}")))
 
     def look(self) -> None:
-        """Draw the table anew."""
+        """Draw the table again."""
         rows = self.rows()
         room = max(1, self.live.console.height - 5)
         more = f"{len(rows) - room} more" if len(rows) > room else None

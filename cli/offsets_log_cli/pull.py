@@ -62,7 +62,7 @@ def command(**options: Any) -> None:
 
     However the run is interrupted, the same command continues it; run again later, it adds what came since. It waits
     for brokers that go away and leaders that change, up to default.api.timeout.ms (60 s) without progress. It reports a
-    log that was truncated or created anew, and adds nothing to its copy.
+    log that was truncated or created again, and adds nothing to its copy.
 
     --follow keeps the copy current until SIGINT or SIGTERM, or until no broker has answered for that long; the copy is
     then complete up to where it got, and the same command continues it. Other commands with --follow may read the

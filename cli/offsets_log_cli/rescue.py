@@ -56,7 +56,7 @@ def command(
 
     With --target (a copy) or --bootstrap-server (live) the offsets are compared with the cluster that is to get them;
     nothing there is changed. This finds topics and partitions that it lacks, offsets outside its logs, topics created
-    anew, groups with members or ahead already, and offsets that the user may not set, also for the starts of share
+    again, groups with members or ahead already, and offsets that the user may not set, also for the starts of share
     groups. DIR/target.jsonl lists each such offset; if there are any, the exit status is 3.
     """
     from offsets_log.actions.rescue import rescue

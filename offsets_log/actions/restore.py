@@ -208,7 +208,7 @@ class Restore:
         if other := sum(change.same_topic is False for change in self.changes):
             yield (
                 f"{counted(other, 'offset is', 'offsets are')} of topics with another topic id than the plan's, "
-                "which were made anew: the same offset may be another record there; offsets-log translate finds it"
+                "which were made again: the same offset may be another record there; offsets-log translate finds it"
             )
         if absent := {change.topic for change in self.changes if change.reason == NO_TOPIC}:
             yield (

@@ -42,7 +42,7 @@ class ByRecords:
         self._moved: set[str] = set()
 
     def align(self, topics: Mapping[str, Committed]) -> None:
-        """Look for committed offsets, and whether records were assigned to partitions anew."""
+        """Look for committed offsets, and whether records were assigned to partitions again."""
         self._aligned = self._alignments(topics)
         lacking = {topic: _only_here(topic, self._aligned) for topic in topics}
         others = {
@@ -57,7 +57,7 @@ class ByRecords:
         }
 
     def is_moved(self, topic: str) -> bool:
-        """Whether records of a topic were assigned to partitions anew: nothing else tells where its offsets are."""
+        """Whether records of a topic were assigned to partitions again: nothing else tells where its offsets are."""
         return topic in self._moved
 
     def _alone(self, topic: str, lacking: Sequence[Lacking]) -> Iterator[Lacking]:

@@ -1,4 +1,4 @@
-"""What to do with partition folders that were made anew, in words: a page for whoever puts them under a broker."""
+"""What to do with partition folders that were made again, in words: a page for whoever puts them under a broker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def of_topic(log: PartitionLog, topic_id: str | None) -> PartitionLog:
 
 
 def hand_over(partitions: Sequence[int], topic_id: str | None, without_id: Collection[int] = ()) -> str:
-    """Return the steps from a folder made anew to a broker that serves it (``CL-54``).
+    """Return the steps from a folder made again to a broker that serves it (``CL-54``).
 
     Args:
         topic_id: what was asked to stand in every ``partition.metadata``; None for what stood there before.
@@ -38,13 +38,13 @@ def hand_over(partitions: Sequence[int], topic_id: str | None, without_id: Colle
     elif without_id:
         lacking = ", ".join(f"{OFFSETS_TOPIC}-{partition}" for partition in sorted(without_id))
         identity = (
-            "THERE IS NO partition.metadata in the folders named below, as the source had none. Make them anew with\n"
+            "THERE IS NO partition.metadata in the folders named below, as the source had none. Make them again with\n"
             f"   --topic-id ID before anything else: {lacking}"
         )
     else:
         identity = (
             "partition.metadata is that of the source. To write for another cluster than that of the source, make\n"
-            "   the folders anew with --topic-id."
+            "   the folders again with --topic-id."
         )
     return TEXT.format(folders="\n".join(f"    {name}" for name in names), first=first, identity=identity)
 

@@ -314,7 +314,7 @@ class Start:
         return valid_bytes
 
     def read(self, file: LogFile, producers: ProducerState) -> int:
-        """Make a segment's indexes anew; how many bytes of it are whole. Raises as `_recover`."""
+        """Make a segment's indexes again; how many bytes of it are whole. Raises as `_recover`."""
         recovery = SegmentRecovery(
             file, producers, self.opened.leader_epochs, self._index_interval_bytes, self._in_bulk
         )

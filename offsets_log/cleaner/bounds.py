@@ -24,7 +24,7 @@ class Bounds:
 
     Attributes:
         first_dirty: F: records from here on are entered in the offset map (``CL-2``).
-        checkpoint_was_invalid: the cleaner's checkpoint pointed out of the log, and is written anew.
+        checkpoint_was_invalid: the cleaner's checkpoint pointed out of the log, and is written again.
         held_at: U0: nothing from here on may be cleaned (``CL-3``).
         held_by: and due to what; None if all is cleaned.
         first_uncleanable: U: the begin of the segment that holds it (``CL-4``).

@@ -1,6 +1,6 @@
 """Both passes by kernels, over runs of plain batches: the others stay to be read one by one, in their places.
 
-Compressed batches are decompressed many a call; those that lose records are compressed anew when they are handed over.
+Compressed batches are decompressed many a call; those that lose records are compressed again when they are handed over.
 """
 
 from __future__ import annotations

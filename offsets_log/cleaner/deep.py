@@ -3,7 +3,7 @@
     log ─► `answers` ─► `survivors` ─► `editing` ─► `answers` of what is left ─► the same?
                             ▲                                  no: keep more        │ yes
                             └───────────────────────────────────────┘               ▼
-                                                                            segments, indexes made anew
+                                                                            segments, indexes made again
 
 Nothing is taken on trust: the bytes that are written were replayed, by the rules of every profile, and answer as
 those that were read. Records keep their offsets, and batches of committed transactions their markers: a row of

@@ -1,6 +1,6 @@
 """A log with records taken out of it, for another reason than that of a round: batches stay what they are.
 
-A batch that keeps all its records is copied; one that loses some is written anew as the cleaner does it; one that
+A batch that keeps all its records is copied; one that loses some is written again as the cleaner does it; one that
 loses all goes. Control batches go only where no data of theirs is left, if at all: a transaction that is in the log
 has its marker there (``CL-35``). Where the log's last batch goes, an empty one of nobody takes its place
 (``CL-21``, ``CL-32``): the Java coordinator answers from a log only once a batch reached its end.

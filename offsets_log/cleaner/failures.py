@@ -10,7 +10,7 @@ class CleaningError(OffsetsLogError):
 
 
 class SegmentOverflowError(OffsetsLogError):
-    """An offset is too far from its segment's base: the round is given up, to be tried anew (``CL-39``).
+    """An offset is too far from its segment's base: the round is given up, to be tried again (``CL-39``).
 
     Attributes:
         base_offset: base offset of the segment that is to be split.

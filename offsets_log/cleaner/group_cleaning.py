@@ -1,4 +1,4 @@
-"""Pass 2: segments that belong together are written anew, as one."""
+"""Pass 2: segments that belong together are written again, as one."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ CLEAN_COLUMNS = (
         "outcome",
         "string",
         "cleaned; not started: nothing was to be cleaned; failed: the error keeps a broker's cleaner from this "
-        "partition until it starts anew; aborted: given up, to be tried anew; changed: not cleaned, but records were "
+        "partition until it starts again; aborted: given up, to be tried again; changed: not cleaned, but records were "
         "dropped",
     ),
     Column("first_dirty_offset", "bigint", "where the part begins that no round has cleaned yet"),

@@ -22,7 +22,7 @@ from offsets_log.cleaner.transactions import Transactions, aborted_between
 from offsets_log.errors import OffsetsLogError
 
 CLEANED, NOT_STARTED, FAILED, ABORTED = "cleaned", "not started", "failed", "aborted"
-"""How a round comes out: nothing to clean; an exception (``CL-7``); given up, to be tried anew (``CL-39``)."""
+"""How a round comes out: nothing to clean; an exception (``CL-7``); given up, to be tried again (``CL-39``)."""
 CHANGED = "changed"
 """Nothing to clean either, of a log that lost before what a user wants out of it."""
 OUTCOMES = (CLEANED, CHANGED, NOT_STARTED, FAILED, ABORTED)

@@ -151,7 +151,7 @@ class ClusterReader:
                 raise ClusterLostError(f"{self.servers}: no answer for {self.patience:.0f} s: {problem}")
 
     def ask(self, node_id: int, api: Api, body: Mapping[str, Any], newest: int = INT16_MAX) -> dict[str, Any]:
-        """Ask a broker; a connection that fails is opened anew by the next question.
+        """Ask a broker; a connection that fails is opened again by the next question.
 
         Args:
             newest: the last version that will do.

@@ -1,7 +1,7 @@
 """One offsets partition of a coordinator: elections, its load's state, and writing to the log before the memory.
 
     NOT_LOADED ─ elected ─► LOADING ─► LOADED
-        ▲                      └─────► FAILED ─ elected anew ─► LOADING
+        ▲                      └─────► FAILED ─ elected again ─► LOADING
         └── resigned, from any
 
 A leader epoch older than the newest known one is ignored (``L-44``). If a record ends the load, the partition is FAILED
@@ -102,7 +102,7 @@ class OffsetsPartition:
                 self.load_state = LoadState.FAILED
             raise
         if self._live is not live:
-            return  # resigned, or elected anew, while the log was read
+            return  # resigned, or elected again, while the log was read
         self.failure, self.damages = state.failure, damages
         self.load_state = LoadState.LOADED
         if state.failure is not None and not state.failure.is_served:

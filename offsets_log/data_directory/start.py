@@ -3,7 +3,7 @@
 A broker looks at ``meta.properties`` first, then at the metadata log's folder, then lists each directory: every folder
 in it is a partition's, or the start ends. Whatever `LogManager` throws while it loads ends the start; what it cannot
 read takes a directory offline, which ends it too where that is the only one, or holds the metadata log. Folders whose
-topic id is not in the cluster's metadata are renamed, and partitions made anew in their place (``ST-1`` … ``ST-7``).
+topic id is not in the cluster's metadata are renamed, and partitions made again in their place (``ST-1`` … ``ST-7``).
 
 What is missing is judged only of directories that are whole: a copy of some folders says nothing about the others.
 
@@ -209,7 +209,7 @@ def _metadata_log(all_of: Directories, directory: DataDirectory, _: MetadataRepl
     if found not in (None, METADATA_TOPIC_ID):
         file = f"{place}/{PARTITION_METADATA}"
         problem = f"the topic id {found} is not that of the metadata log, {METADATA_TOPIC_ID}"
-        yield StartError(problem, rule="ST-2", file=file, do="remove the file: the broker writes it anew")
+        yield StartError(problem, rule="ST-2", file=file, do="remove the file: the broker writes it again")
     if folder.quorum_state is not None:
         file = f"{place}/quorum-state"
         try:
@@ -310,7 +310,7 @@ def _has_letters(checkpoint: Buffer) -> bool:
     return any(len(line) == 2 and not all(map(JAVA_LONG.fullmatch, line)) for line in lines)
 
 
-_REMOVE = "remove the file: the broker starts without it, and writes it anew"
+_REMOVE = "remove the file: the broker starts without it, and writes it again"
 
 CHECKS: tuple[Check, ...] = (
     _identity,

@@ -23,7 +23,7 @@ class Alike:
     """Partitions whose copies agree: where they are many, nothing is said of each, but of all together.
 
     Attributes:
-        are_in_doubt: whether copies of any partition disagree, or one has what the one read should have.
+        are_in_doubt: whether copies of any partition disagree, or one has what the chosen copy should have.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Alike:
 
         Args:
             agreements: how its copies agree with the one that is read; None where there is something to tell.
-            homes: data directories or folders: of the copy that is read, and of the others.
+            homes: data directories or folders: of the chosen copy, and of the others.
             sentence: what is said of it alone.
         """
         known = [agreement for agreement in agreements if agreement is not None]

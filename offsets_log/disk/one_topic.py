@@ -24,7 +24,7 @@ def refuse_several_topics(folders: Iterable[Folder]) -> None:
     """Refuse folders of several topics.
 
     Those of several clusters are of several topics, unless all tell one topic id, as after a ``meta.properties`` was
-    made anew. Of one whole data directory none is refused: its broker's start tells which are put aside (``ST-7``).
+    made again. Of one whole data directory none is refused: its broker's start tells which are put aside (``ST-7``).
 
     Raises:
         InputError: names two of the ids, with a folder of each.

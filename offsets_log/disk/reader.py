@@ -89,7 +89,7 @@ class DiskLogs:
         named_partitions: all partitions that checkpoints of data directories name.
         absent: partitions that a data directory names and that were asked for, but that have no segment.
         has_broken_files: whether a checkpoint, or what tells whose a data directory is, cannot be read; notes say it.
-        copies_in_doubt: whether copies of a partition disagree, or one goes on where the one read ends; notes say it.
+        copies_in_doubt: whether copies of a partition disagree, or one goes on where the chosen one ends; notes say it.
     """
 
     def __init__(

@@ -62,9 +62,9 @@ class Other:
 
     Attributes:
         extent: of each of these logs.
-        found: how the copy that is read, the first side, differs from it.
-        cut: where a cluster would have truncated it, if it is not of the line of the copy that is read.
-        overrules: where a cluster would have truncated the copy that is read.
+        found: how the chosen copy, the first side, differs from it.
+        cut: where a cluster would have truncated it, if it is not of the line of the chosen copy.
+        overrules: where a cluster would have truncated the chosen copy.
         is_foreign: whether both have batches at the same offsets, and not one that is the same.
     """
 
@@ -79,7 +79,7 @@ class Other:
 
     @property
     def high_watermark(self) -> int | None:
-        """The highest that is noted beside it and counts for the copy that is read; None if there is none."""
+        """The highest that is noted beside it and counts for the chosen copy; None if there is none."""
         noted = [log.checkpoints.high_watermark for log in self.logs]
         mark = max((mark for mark in noted if mark is not None), default=None)
         if mark is None or self.is_foreign:
@@ -88,7 +88,7 @@ class Other:
 
     @property
     def agreement(self) -> Agreement | None:
-        """How it agrees with the copy that is read; None if there is something to tell."""
+        """How it agrees with the chosen copy; None if there is something to tell."""
         own, read = self.extent, self.read
         has_other_tail = own.tail is not None and own.tail != read.tail
         if own.damages or has_other_tail or own.begin != read.begin or own.end > read.end or self.cut or self.overrules:
@@ -107,12 +107,12 @@ class Other:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it has more of the same line behind the end of the copy that is read."""
+        """Whether it has more of the same line behind the end of the chosen copy."""
         return self.extent.end > self.read.end and self.cut is None
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it goes on, or holds what no broker writes that has the copy that is read, nor its cleaner."""
+        """Whether it goes on, or holds what no broker writes that has the chosen copy, nor its cleaner."""
         return self.is_foreign or self.goes_on or bool(self.found.records.count or self.found.epochs.count)
 
     def words(self) -> str:
@@ -126,19 +126,19 @@ class Other:
     def _parts(self) -> Iterator[str]:
         own, read, found = self.extent, self.read, self.found
         if self.is_foreign:
-            yield "it has no batch in common with the one read, and may be of another cluster"
+            yield "it has no batch in common with the chosen copy, and may be of another cluster"
         if cut := self.cut:
             yield (
-                f"it has leader epoch {cut.epoch} from offset {cut.offset} on where the one read has {cut.later}: a "
+                f"it has leader epoch {cut.epoch} from offset {cut.offset} on where the chosen copy has {cut.later}: a "
                 "cluster would have truncated it there"
             )
         elif over := self.overrules:
             yield (
-                f"it begins later, but has leader epoch {over.later} from offset {over.offset} on where the one read "
-                f"has {over.epoch}: a cluster would have truncated the one read there"
+                f"it begins later, but has leader epoch {over.later} from offset {over.offset} on where the chosen "
+                f"copy has {over.epoch}: a cluster would have truncated the chosen copy there"
             )
         if self.goes_on:
-            yield f"it goes on to offset {own.end - 1}, which the one read does not have: give it alone to read it"
+            yield f"it goes on to offset {own.end - 1}, which the chosen copy does not have: give it alone to read it"
         is_in_both = max(own.begin, read.begin) < min(own.end, read.end)
         if found.are_none and is_in_both and not self.cut and not self.overrules:
             yield "it has the same batches" + ("" if own.end == read.end else " where both reach")
@@ -154,7 +154,7 @@ class Other:
         yield from self._helping()
 
     def _lacking(self) -> Iterator[str]:
-        for side, log, subject in ((1, self.logs[0], "it"), (0, self.read_log, "the one read")):
+        for side, log, subject in ((1, self.logs[0], "it"), (0, self.read_log, "the chosen copy")):
             lacks, fewer = self._lacks(side)
             what = [f"lacks {_batches(lacks)}"] if lacks.count else []
             what += [f"holds fewer records in {_batches(fewer)}"] if fewer.count else []
@@ -164,11 +164,11 @@ class Other:
                 yield f"{subject} {' and '.join(what)} ({why})"
 
     def _helping(self) -> Iterator[str]:
-        """Yield where it holds what is damaged in the copy that is read."""
+        """Yield where it holds what is damaged in the chosen copy."""
         helps = [*self.found.sides[1].helps.items()]
         for number, some in helps[:TOLD]:
             where = self.read.damages[number].place
-            yield f"it has {_offsets(some)} undamaged, where the one read is damaged at {where}: {self._shown(some)}"
+            yield f"it has {_offsets(some)} undamaged, where the chosen copy is damaged at {where}: {self._shown(some)}"
         if len(helps) > TOLD:
             yield f"it has what is damaged there at {len(helps) - TOLD} more places"
 

@@ -142,6 +142,6 @@ class Parts:
 
 
 BEGIN_ANEW = (
-    "offsets begin anew in it: lines of several files are here without those that name these (Dumping …), or lines are "
-    "not in the order of the log"
+    "offsets begin again in it: lines of several files are here without those that name these (Dumping …), or lines "
+    "are not in the order of the log"
 )

@@ -49,7 +49,7 @@ class KeptPartition(LiveState):
         return min((*self._problems, *at_end), key=RECORD_OFFSET, default=None)
 
     def settle(self) -> None:
-        """Begin to note anew what is touched."""
+        """Begin to note again what is touched."""
         self.touched = Touched(set(), set())
 
     # ------------------------------------------------------------------------------------ what is answered

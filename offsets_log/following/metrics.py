@@ -57,9 +57,12 @@ GENERATION = Metric(
 STATE = Metric("group_state", GAUGE, (*OF_GROUP, "type", "state"), "1 for the state that the group is in")
 ACTIVITY = Metric("group_activity_timestamp_seconds", GAUGE, OF_GROUP, "time of the newest record the group wrote")
 GROUP_BYTES = Metric(
-    "group_bytes", COUNTER, OF_GROUP, "bytes that the group's records take in the log, read so far; anew if it was gone"
+    "group_bytes",
+    COUNTER,
+    OF_GROUP,
+    "bytes that the group's records take in the log, read so far; again if it was gone",
 )
-GROUP_RECORDS = Metric("group_records", COUNTER, OF_GROUP, "records of the group, read so far; anew if it was gone")
+GROUP_RECORDS = Metric("group_records", COUNTER, OF_GROUP, "records of the group, read so far; again if it was gone")
 REBALANCES = Metric("rebalances", COUNTER, OF_GROUP, "generations of the group, reported so far")
 STORMS = Metric("rebalances_in_storms", COUNTER, OF_GROUP, "those of them that are part of a storm")
 COMMITS = Metric("commits", COUNTER, OF_PARTITION, "commits, reported so far")

@@ -64,7 +64,7 @@ class Written(Activity):
         self.bytes[group] = self.bytes.get(group, 0) + size_bytes
 
     def forget(self, groups: Iterable[str]) -> None:
-        """Keep nothing of some groups: what they wrote from here on is counted anew."""
+        """Keep nothing of some groups: what they wrote from here on is counted again."""
         for group in groups:
             for of_groups in (self.last_ms, self.records, self.bytes):
                 of_groups.pop(group, None)

@@ -61,7 +61,7 @@ def encode_legacy_message(
 
 
 def rebuild_batch(batch: RecordBatch, records: Sequence[Record]) -> bytes:
-    """Write a batch that was read anew from its records: the same bytes, if it is not compressed."""
+    """Write a batch that was read again from its records: the same bytes, if it is not compressed."""
     if batch.magic == 2:
         return encode_batch(batch, encode_records(batch, records))
     codec = batch.codec

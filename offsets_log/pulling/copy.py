@@ -145,7 +145,7 @@ class Copy:
                 yield (
                     f"{facts.topic}-{facts.partition} was read over {(facts.ended_ms - since) / 3.6e6:.0f} h, and the "
                     "cleaner went over what was read last: offsets that were deleted meanwhile may still be in the "
-                    "copy; one pulled anew has none of them"
+                    "copy; one pulled again has none of them"
                 )
         self.facts.ended_ms = now_ms()
         self.facts.whole = all(facts.whole for facts in self.facts.partitions)
@@ -184,7 +184,7 @@ class Copy:
         is_same = topic_id is None or facts.topic_id in (None, str(topic_id))  # else a run tells of it
         if end < first and is_same:
             partition.problem = (
-                f"the log ends at {end}, before the end of the copy, {first}: it was truncated, or made anew; pull it "
+                f"the log ends at {end}, before the end of the copy, {first}: it was truncated, or made again; pull it "
                 "into another directory"
             )
         return partition

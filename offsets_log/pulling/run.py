@@ -139,11 +139,11 @@ class Pulling:
                 is_over.set()
 
     def _look_at(self, partition: PulledPartition, now: ClusterNow) -> None:
-        """Notice a topic that was made anew under the same name."""
+        """Notice a topic that was made again under the same name."""
         topic, known = now.topics.get(partition.facts.topic), partition.facts.topic_id
         if topic is not None and topic.topic_id is not None and known not in (None, str(topic.topic_id)):
             partition.problem = (
-                f"the topic was made anew: its id is {topic.topic_id}, that of the copy is {known}; pull it into "
+                f"the topic was made again: its id is {topic.topic_id}, that of the copy is {known}; pull it into "
                 "another directory"
             )
 
@@ -318,7 +318,7 @@ class _Asking:
             self._compare_epochs(partition)
 
     def _compare_epochs(self, partition: PulledPartition) -> None:
-        """Tell a log that was cleaned, which goes on behind the copy, from one that was cut off and written anew."""
+        """Tell a log that was cleaned, which goes on behind the copy, from one that was cut off and written again."""
         epoch, end = partition.last_epoch, partition.end_offset
         found, its_end = self.run_.reader.epoch_end(self.node_id, partition.key, epoch) if epoch >= 0 else (-1, -1)
         if found == epoch and its_end >= end:

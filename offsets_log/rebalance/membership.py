@@ -3,7 +3,7 @@
     Empty ─ join ─► PreparingRebalance ─ all joined, or time is over ─► CompletingRebalance ─ leader syncs ─► Stable
       ▲                    ▲                        │                            │                              │
       └──── nobody left ───┼────────────────────────┘                            │                              │
-                           └──── a member joins anew, leaves, or its session expires, or a sync is missing ─────┘
+                           └──── a member joins again, leaves, or its session expires, or a sync is missing ─────┘
 
 An assignment is written before the state becomes Stable (``W-11``), with the time at which the group began to wait for
 it (``W-12``). Nothing is written of a generation that is never synced (``W-14``). If a write fails, the group

@@ -65,7 +65,7 @@ def _make(change: str, play: GroupPlay, assignor: str) -> None:
             play.join(Consumer(member_id, subscribed, (assignor,)))
     else:
         play.metadata = Metadata({**play.metadata.partition_counts, **parsed_topics([change])})
-        for consumer in play.consumers[:1]:  # the leader sees that a topic has grown, and joins anew
+        for consumer in play.consumers[:1]:  # the leader sees that a topic has grown, and joins again
             consumer.must_join = True
 
 

@@ -68,7 +68,7 @@ class Union:
 
     @property
     def is_other(self) -> bool:
-        """Whether it is anything else than the copy that is read."""
+        """Whether it is anything else than the chosen copy."""
         base = self.copies[BASE]
         kept = sum(part.end - part.begin for part in self.parts if isinstance(part, Broken))
         there = int((base.begins - base.ends).sum())

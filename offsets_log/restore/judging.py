@@ -44,7 +44,7 @@ PROBLEMS = {
     BEYOND: ("beyond the end of its logs", f"kafka-consumer-groups sets the log end; {_SET_ALL_THE_SAME}"),
     NO_LOG: ("of partitions whose log was not to be seen", "whether they lie in it is not known"),
     OTHER_TOPIC: (
-        "of topics with another topic id there, made anew or mirrored",
+        "of topics with another topic id there, made again or mirrored",
         "every tool sets them, and the same number may be another record: offsets-log translate, unless both have the "
         "same records at the same offsets",
     ),

@@ -142,7 +142,7 @@ def _answer(served: Served, frame: bytes, asked: Question, address: tuple[str, i
 def _api_versions(served: Served, frame: bytes, asked: Question) -> bytes:
     """Answer ApiVersions: of a version that is not known in version 0, with an error, from which clients learn.
 
-    A client that takes this broker for another one, which was at the address before, is to begin anew (KIP-1242).
+    A client that takes this broker for another one, which was at the address before, is to begin again (KIP-1242).
     """
     error = UNSUPPORTED_VERSION
     told: Body = {}

@@ -37,7 +37,7 @@ MOST_LOOKED_AT = 1 << 16
 REACH = 1 << 14
 """So many offsets before the end are looked at for equal records there."""
 
-MIXED = Untold("the target's partition has other records among its own: records were assigned to partitions anew")
+MIXED = Untold("the target's partition has other records among its own: records were assigned to partitions again")
 
 
 @dataclass(frozen=True, slots=True)

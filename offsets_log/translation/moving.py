@@ -1,4 +1,4 @@
-"""Whether records were assigned to partitions anew: one that a partition's copy lacks is in the copy of another.
+"""Whether records were assigned to partitions again: one that a partition's copy lacks is in the copy of another.
 
 Where a source was read again by something that chose partitions itself, a group's offset in one partition says nothing
 of the others. What lacks on one side alone says nothing either: it may be filtered, cleaned, lost or not copied yet.

@@ -73,7 +73,7 @@ class PartitionSyncs:
         self.closed.append(is_closed)
 
     def _forget(self, kept: int) -> None:
-        """Keep the first syncs only: MirrorMaker wrote the source's later records again, or the target began anew."""
+        """Keep the first syncs only: MirrorMaker wrote the source's later records again, or the target began again."""
         del self.upstream[kept:], self.downstream[kept:], self.closed[kept:]
 
     def translate(self, offset: int, is_plain: IsPlain, target_end: int | None = None) -> Answer | None:

@@ -233,7 +233,7 @@ class Sight:
         return bool(is_next and row.after < self.state.last)
 
     def is_mixed(self, pair: Pair) -> bool:
-        """Whether partitions were assigned anew: too much of one side is not on the other.
+        """Whether partitions were assigned again: too much of one side is not on the other.
 
         What is filtered or cleaned lacks on one side only, if both have the same partitions.
         """

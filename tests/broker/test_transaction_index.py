@@ -37,7 +37,7 @@ def test_check_tells_by_release_whether_the_broker_starts(name: str, tmp_path: P
 
 
 def test_what_a_broker_serves_and_what_repair_leaves(tmp_path: Path) -> None:
-    """``K44-21``: nothing, as it does not start; after repair, which makes indexes anew, all."""
+    """``K44-21``: nothing, as it does not start; after repair, which makes indexes again, all."""
     partition = written(all_cases()["txnindex-version-ffff"], tmp_path)
     served = run("compact", partition, "--as-broker", "--profile", "modern", "--shutdown", "clean", "-o", "jsonl")
     assert (served.stdout, served.exit_code) == ("", 3)

@@ -154,7 +154,7 @@ def run(
 
 
 def differences(case: Case, release: str = RECORDED_BY, *, in_bulk: bool = False, threads: int = 1) -> list[str]:
-    """What our round does not do as the recorded one did; batches that were compressed anew may be packed otherwise."""
+    """What our round does not do as the recorded one did; batches compressed again may be packed otherwise."""
     settings, recorded = case.settings(release), case.results[release]
     if in_bulk and case.is_map_large:
         settings = replace(settings, dedupe_buffer_bytes=None)

@@ -47,7 +47,7 @@ def test_what_the_start_cuts_off_is_said_and_then_missing(is_open: bool, tmp_pat
 
 
 def test_messages_at_other_offsets_than_the_message_around_them_overlap_once_they_are_out(tmp_path: Path) -> None:
-    """``C-24``: a round writes what magic 0 had compressed anew, at the offsets of the messages inside."""
+    """``C-24``: a round writes what magic 0 had compressed again, at the offsets of the messages inside."""
     inner = b"".join(
         encode_legacy_message(magic=0, offset=offset, timestamp_ms=0, attributes=0, key=key, value=value)
         for offset, number in enumerate((10, 11), 54)

@@ -110,7 +110,7 @@ def test_help_is_not_broken_at_hyphens(name: str) -> None:
 
 
 def test_docs_have_the_help_of_every_command() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference(), "make docs writes it anew"
+    assert PAGE.read_text(encoding="utf-8") == reference(), "make docs writes it again"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

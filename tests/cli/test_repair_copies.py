@@ -88,7 +88,7 @@ def test_a_dry_run_tells_what_would_be_taken(copies: tuple[Path, Path, Path], tm
 
 
 def test_what_is_damaged_in_all_copies_is_left_out_and_told(copies: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    """With the file and the position of the copy that is read, whatever was put together before it."""
+    """With the file and the position of the chosen copy, whatever was put together before it."""
     _, one, other = copies
     flip(other, 3, 15000)
     alone = rows(repair(one, "--dry-run", "-o", "jsonl", "-p", "3"))[3]

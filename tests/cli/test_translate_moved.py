@@ -43,4 +43,4 @@ def test_nothing_is_told_of_a_topic_with_moved_records(tmp_path: Path, move: Cal
     result, rows = run(source, tmp_path, "--target", tmp_path / "target")
     assert result.exit_code == 3
     assert told(rows) == {"g": ("others", 9, "exact", 0)}
-    assert [("anew" in why) for _, why in left_out(tmp_path)] == [True, True]
+    assert [("again" in why) for _, why in left_out(tmp_path)] == [True, True]

@@ -237,7 +237,7 @@ def log_of_many_names() -> PartitionLog:
             log.commit(None, group=group, topic=f"t{number - 1}", partition=turn, producer=producer)
             named = {"topic_id": bytes(14) + bytes([turn, number]), "topic_name": f"t{number}", "num_partitions": 1}
             log.newer(4, {"topics": [named | {"partition_metadata": []}]}, group="n0")
-            log.commit(number, group="g0", topic="made anew", topic_id=named["topic_id"])
+            log.commit(number, group="g0", topic="made again", topic_id=named["topic_id"])
             log.newer(3, {"epoch": turn + 1}, group=f"n{number}")
             log.newer(5, STRINGS, group=f"n{number}", member_id="m")
             taken = [CURRENT["assigned_partitions"][0] | {"partitions": [number, number + 40]}]

@@ -80,7 +80,7 @@ def in_another_layout(log: LogBuilder, dice: random.Random, group: str) -> None:
 
 
 def timeless(log: LogBuilder, dice: random.Random, group: str) -> None:
-    """Records without a time, as cleaners write those of magic 0 anew; of the commits one may have none either."""
+    """Records without a time, as cleaners write those of magic 0 again; of the commits one may have none either."""
     times = dice.choice((-1, TIME + dice.randrange(200)))
     key = {"group": group, "topic": dice.choice(TOPICS), "partition": 0}
     commits = record_bytes(1, key, VALUE | {"commit_timestamp": times}, dice.randrange(4))

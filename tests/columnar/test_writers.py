@@ -135,7 +135,7 @@ def assert_activity(log: PartitionLog) -> Activity:
 
 
 def test_a_commit_without_a_time_was_made_at_its_own() -> None:
-    """As those of magic 0 are when a cleaner has written them anew."""
+    """As those of magic 0 are when a cleaner has written them again."""
     key, value = {"group": "g", "topic": "t", "partition": 0}, {"offset": 1, "metadata": "", "commit_timestamp": TIME}
     raw_key, raw_value = record_bytes(1, key, value | {"leader_epoch": -1}, 3)
     batch = build_batch([Record(offset=0, timestamp_ms=-1, key=raw_key, value=raw_value)])

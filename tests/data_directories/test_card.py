@@ -212,7 +212,7 @@ def test_folders_of_two_topics_or_clusters_are_refused(recorded: Recorded, tmp_p
 
 
 def test_every_command_tells_mixed_up_disks(recorded: Recorded, tmp_path: Path) -> None:
-    """Of one topic by its id, as where a meta.properties was made anew."""
+    """Of one topic by its id, as where a meta.properties was made again."""
     one = copied(recorded("kafka-4.3-one"), "stopped", tmp_path / "one")
     other = of_another_cluster(copied(recorded("kafka-4.3-one"), "stopped", tmp_path / "other"))
     (one / "orders-9.0123456789abcdef0123456789abcdef-stray").mkdir()

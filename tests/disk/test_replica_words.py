@@ -125,7 +125,7 @@ def test_copies_without_a_batch_in_common_may_be_of_two_clusters_and_no_checkpoi
         with open_logs([str(tmp_path)]) as disk:
             told = parts_of(disk.logs[0].notes)
             assert told[2:4] == [
-                "it has no batch in common with the one read, and may be of another cluster",
+                "it has no batch in common with the chosen copy, and may be of another cluster",
                 "it holds other records from offset 0 on: no cleaner does that",
             ]
             assert disk.logs[0].checkpoints.high_watermark is None
@@ -133,8 +133,9 @@ def test_copies_without_a_batch_in_common_may_be_of_two_clusters_and_no_checkpoi
     with open_logs([str(tmp_path)]) as disk:
         told = parts_of(disk.logs[0].notes)
         assert [part.partition(",")[0] for part in told[2:]] == [
-            "it has no batch in common with the one read",
-            "it has leader epoch 0 from offset 0 on where the one read has 5: a cluster would have truncated it there",
+            "it has no batch in common with the chosen copy",
+            "it has leader epoch 0 from offset 0 on where the chosen copy has 5: a cluster would have "
+            "truncated it there",
         ]
     partition(tmp_path / "a", 3, {name(0): segment(0) + segment(1, value=b"w")})
     with open_logs([str(tmp_path)]) as disk:
@@ -155,7 +156,7 @@ def test_what_a_cleaner_leaves_is_told_from_what_is_only_not_there(tmp_path):
         "b",
         [
             f"offsets 0 to 4, undamaged, {len(whole)} bytes",
-            "the one read lacks 2 batches of offsets between 1 and 3 (taken by a cleaner, or lost)",
+            "the chosen copy lacks 2 batches of offsets between 1 and 3 (taken by a cleaner, or lost)",
         ],
     )
 
@@ -178,7 +179,7 @@ def test_what_another_copy_holds_of_a_damaged_piece_is_told_with_how_to_see_it(t
     size = len(batch(0))
     assert told == [
         f"offsets 0 to 1, damaged at offset 2 (position {2 * size} of /b/{name(0)}), {3 * size} bytes",
-        f"it has offset 1 undamaged, where the one read is damaged at position {size} of /a/{name(0)}: offsets-log "
+        f"it has offset 1 undamaged, where the chosen copy is damaged at position {size} of /a/{name(0)}: offsets-log "
         "decode /b --until-offset 3:2 | tail -n 1 shows it",
     ]
     shown = CliRunner().invoke(main, ["decode", f"{tmp_path}/b/__consumer_offsets-3", "--until-offset", "3:2"])
@@ -294,8 +295,8 @@ def test_a_later_epoch_in_a_copy_without_the_beginning_is_told(tmp_path):
     with open_logs([str(tmp_path)]) as disk:
         assert offsets(disk.logs[0]) == [0, 1, 2]
         assert parts_of(disk.logs[0].notes)[2:] == [
-            "it begins later, but has leader epoch 5 from offset 2 on where the one read has 4: a cluster would have "
-            "truncated the one read there"
+            "it begins later, but has leader epoch 5 from offset 2 on where the chosen copy has 4: a cluster would "
+            "have truncated the chosen copy there"
         ]
 
 
@@ -309,7 +310,7 @@ def test_leader_epochs_that_differ_in_equal_batches_are_told(tmp_path):
     chosen, told = b_beside(tmp_path / "3", batch(0, **OLD) + batch(1, **OLD), batch(0, **NEW))
     assert (chosen, told[1:]) == (
         "b",
-        ["it has leader epoch 4 from offset 0 on where the one read has 5: a cluster would have truncated it there"],
+        ["it has leader epoch 4 from offset 0 on where the chosen copy has 5: a cluster would have truncated it there"],
     )
 
 
@@ -332,7 +333,7 @@ def test_the_cleaners_checkpoint_of_the_copy_that_is_read_explains_what_that_lac
         (tmp_path / broker / "cleaner-offset-checkpoint").write_text("0\n1\n__consumer_offsets 3 2\n")
         with open_logs([str(tmp_path)]) as disk:
             notes = [*disk.notes, *disk.logs[0].notes]
-            assert parts_of(notes)[2:] == [f"the one read lacks the batch of offset 1 ({why})"]
+            assert parts_of(notes)[2:] == [f"the chosen copy lacks the batch of offset 1 ({why})"]
 
 
 def test_of_equal_copies_the_highest_high_watermark_counts():

@@ -34,7 +34,7 @@ def test_choose_replica_with_the_begin_is_read_and_what_another_has_beyond_is_to
         (log,) = disk.logs
         assert offsets(log) == [0, 1, 2, 3]
         assert parts_of(log.notes)[2:] == [
-            "it goes on to offset 5, which the one read does not have: give it alone to read it",
+            "it goes on to offset 5, which the chosen copy does not have: give it alone to read it",
             "it has the same batches where both reach",
         ]
         assert disk.copies_in_doubt
@@ -78,11 +78,11 @@ def test_leader_epochs_decide_without_metadata_and_what_would_be_gone_is_told(tm
     chosen, told = b_beside(tmp_path, longer, batch(0, **OLD) + batch(1, value=b"w", **NEW))
     assert (chosen, told[1:]) == (
         "b",
-        ["it has leader epoch 4 from offset 1 on where the one read has 5: a cluster would have truncated it there"],
+        ["it has leader epoch 4 from offset 1 on where the chosen copy has 5: a cluster would have truncated it there"],
     )
     other_epoch = batch(0, leader_epoch=3) + batch(1, value=b"w", **NEW)
     assert b_beside(tmp_path / "2", batch(0, **OLD) + batch(1, **OLD), other_epoch)[1][1] == (
-        "it has leader epoch 4 from offset 0 on where the one read has 3: a cluster would have truncated it there"
+        "it has leader epoch 4 from offset 0 on where the chosen copy has 3: a cluster would have truncated it there"
     )
 
 
@@ -115,7 +115,7 @@ def test_of_brokers_that_diverged_the_copy_is_read_to_which_the_other_was_trunca
         (log,) = disk.logs
         assert bytes(log.segments[0].buffer) == before[1]
         told = log.notes[0].split("; ")
-        assert told[-1].startswith(f"it has leader epoch 0 from offset {first} on where the one read has ")
+        assert told[-1].startswith(f"it has leader epoch 0 from offset {first} on where the chosen copy has ")
         assert told[-1].endswith(": a cluster would have truncated it there")
     assert led_by_nobody(tmp_path / "broker-3", tmp_path / "broker-2") == before[1], "in any order"
 

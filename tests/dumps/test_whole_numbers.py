@@ -1,4 +1,4 @@
-"""JSON that jq or JavaScript has printed anew: ``5.0`` is 5 where an integer is meant, a fraction is told plainly."""
+"""JSON that jq or JavaScript has printed again: ``5.0`` is 5 where an integer is meant, a fraction is told plainly."""
 
 from __future__ import annotations
 

@@ -193,12 +193,12 @@ def test_rebuild_and_diff_know_them_too(field: Path) -> None:
 
 
 def test_lines_of_two_partitions_without_names_of_files_are_two_logs(field: Path) -> None:
-    """A group lives in one partition: nothing of the second is lost because its offsets begin anew."""
+    """A group lives in one partition: nothing of the second is lost because its offsets begin again."""
     lines = [line for line in lines_of(field) if not line.startswith(("Dumping", "Log starting"))]
     other = [line.replace("stock", "fruit").replace('"other"', '"third"') for line in lines]
     found, told = compacted("".join(lines + other), 0)
     assert found == WHOLE | {(("fruit" if key[0] == "stock" else "third"), key[1]): WHOLE[key] for key in WHOLE}
-    assert "offsets begin anew" in told
+    assert "offsets begin again" in told
     records, _ = compacted("".join(line for line in lines + other if is_record(line)), 3)
     assert records[("other", 0)] == records[("third", 0)] == 9
     assert len(records) == 8
@@ -208,7 +208,7 @@ def test_lines_in_another_order_or_twice_are_one_log_or_refused(field: Path) -> 
     lines = [line for line in lines_of(field) if is_record(line)]
     found, told = compacted("".join(reversed(lines)), 3)
     assert found == compacted("".join(lines), 3)[0]
-    assert "offsets begin anew" in told
+    assert "offsets begin again" in told
     again, told = compacted("".join(lines * 2), 3)
     assert again == found
     assert "it has the same batches" in told

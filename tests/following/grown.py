@@ -51,7 +51,7 @@ class Follower:
 
 
 def rolled(directory: Path, to: Path, rng: random.Random, rolls: int) -> list[Path]:
-    """Write a log's segments anew, cut between batches into more of them; their paths, in order."""
+    """Write a log's segments again, cut between batches into more of them; their paths, in order."""
     from offsets_log.log_format.batch import RecordBatch
     from offsets_log.log_format.partition_log import iter_log
     from tests.conftest import read_partition

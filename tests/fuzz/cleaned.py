@@ -73,7 +73,7 @@ def check_cleaned(data: bytes) -> tuple[int, int]:
 
     What `check` finds in a cleaned log, but for notes, it found before: in the log as it was given, or without what the
     broker cut off that opened it, which may have been all that explains a gap (``D-10``). Damage hides the rest of a
-    load; it is gone where the round wrote a record anew that only a load reads, as a null of a length below -1.
+    load; it is gone where the round wrote a record again that only a load reads, as a null of a length below -1.
     """
     dice = random.Random(data)
     log, batches = cut_at_batches(data, dice)

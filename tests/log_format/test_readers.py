@@ -270,7 +270,7 @@ def test_a_field_is_named_below_its_root(path: str | None, root: str, field: str
 
 
 def test_no_more_is_remembered_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is behind them is read anew, also after bytes from the middle of others; what it is found by counts, too."""
+    """What is behind them is read again, after bytes from the middle of others too; what it is found by counts."""
     monkeypatch.setattr(readers, "MOST_BYTES_REMEMBERED", 12)
     read: list[bytes] = []
 

@@ -270,7 +270,7 @@ def test_delete_horizon_is_bit_6_and_moves_no_timestamp(recording: Callable[[str
 
 
 def test_every_field_of_a_header_is_read_from_its_place() -> None:
-    """In Kafka's order: each of them another number here, and the same again where the batch is written anew."""
+    """In Kafka's order: each of them another number here, and the same again where the batch is written again."""
     written = struct.pack(">qiiBIhiqqqhii", 1 << 40, 49, 3, 2, 4, 0x50, 5, 6, 7, 8, 9, 10, 0)
     batch = b.decode_batch_header(written, 11)
     assert batch == RecordBatch(

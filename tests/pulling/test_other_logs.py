@@ -52,7 +52,7 @@ def test_a_topic_made_anew_is_told(tmp_path: Path) -> None:
         before = first_pull(brokers, tmp_path)
         brokers.topic_ids = {OFFSETS: Uuid(b"b" * 16)}
         log.fill(20)
-        assert "the topic was made anew" in problem(pull(brokers, tmp_path))
+        assert "the topic was made again" in problem(pull(brokers, tmp_path))
     assert copied(tmp_path) == before
 
 
@@ -62,7 +62,7 @@ def test_a_topic_made_anew_is_told_of_where_its_log_is_shorter(tmp_path: Path) -
         first_pull(brokers, tmp_path)
         brokers.topic_ids = {OFFSETS: Uuid(b"b" * 16)}
         log.truncate(12)
-        assert "the topic was made anew" in problem(pull(brokers, tmp_path))
+        assert "the topic was made again" in problem(pull(brokers, tmp_path))
 
 
 def test_a_topic_that_is_gone_on_the_way_is_told(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_the_java_coordinator_writes_a_new_group_before_its_first_generation() -
 
 
 def test_a_generation_that_is_never_synced_is_not_in_the_log() -> None:
-    """``W-14``: the leader joins anew before it has synced."""
+    """``W-14``: the leader joins again before it has synced."""
     bench = Bench()
     (leader,) = bench.started("a")
     again = bench.join("a", leader)
@@ -319,7 +319,7 @@ def test_a_follower_that_joins_again_with_the_same_is_told_what_there_is() -> No
     answer = answer_of(bench.join("b", second))
     assert (answer.generation, answer.members) == (1, {})
     assert bench.group.state is State.STABLE
-    bench.join("a", first)  # the leader: all join anew
+    bench.join("a", first)  # the leader: all join again
     assert bench.group.state is State.PREPARING_REBALANCE
 
 

@@ -120,7 +120,7 @@ def facts(entry: Generation) -> dict[str, Any]:
 
 
 def lives(entries: list[Generation]) -> list[list[Generation]]:
-    """A group's entries, anew for each time it was deleted."""
+    """A group's entries, again for each time it was deleted."""
     found: list[list[Generation]] = [[]]
     for entry in entries:
         if entry.number is None:

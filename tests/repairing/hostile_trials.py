@@ -67,7 +67,7 @@ UNSET = -1
 """A leader epoch that is none."""
 ANSWERED = ("group", "topic", "partition", "committed_offset", "metadata")
 LEFT = (".log", ".index", ".timeindex", ".txnindex")
-"""Suffixes of what a broker leaves as it is, or makes anew alike."""
+"""Suffixes of what a broker leaves as it is, or makes again alike."""
 
 
 def groups_in(log: PartitionLog) -> set[str]:

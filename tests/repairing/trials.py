@@ -107,7 +107,7 @@ class Trials:
         self._questions.append(question)
 
     def _untouched(self, given: Given, to: Path, identity: str) -> Made:
-        """Segments alone: a broker that stopped without order makes the rest anew."""
+        """Segments alone: a broker that stopped without order makes the rest again."""
         to.mkdir()
         for path in given.folder.glob("*-checkpoint"):
             shutil.copy(path, to)

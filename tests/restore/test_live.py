@@ -102,7 +102,7 @@ def test_topics_made_anew_are_told_by_their_id(real: Broker, tmp_path: Path) -> 
     )
     assert status == 0
     assert {r["group"]: r["same_topic"] for r in found} == {"same": True, "other": False, "unknown": None}
-    assert words.startswith("1 offset is of topics with another topic id than the plan's, which were made anew")
+    assert words.startswith("1 offset is of topics with another topic id than the plan's, which were made again")
 
 
 def test_offsets_outside_the_log(real: Broker, tmp_path: Path) -> None:

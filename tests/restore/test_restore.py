@@ -288,7 +288,7 @@ def test_offsets_outside_and_topics_made_anew_are_said(plan: Path, cluster: Fake
         (6, 5, "outside", None),
     ]
     assert result.stderr.splitlines()[:-1] == [
-        "1 offset is of topics with another topic id than the plan's, which were made anew: the same offset may be "
+        "1 offset is of topics with another topic id than the plan's, which were made again: the same offset may be "
         "another record there; offsets-log translate finds it",
         "1 offset is outside the cluster's logs: earliest, as asked",
     ]

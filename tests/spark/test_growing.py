@@ -143,7 +143,7 @@ def damaged(how: str, file: Path) -> None:
     content = file.read_bytes()
     if how == "cut off":
         file.write_bytes(content[: len(content) // 2])
-    elif how == "written anew":
+    elif how == "written again":
         file.write_bytes(LogBuilder().skip(int(file.stem)).commit(1).batches[0])
     elif how == "gone":
         file.unlink()
@@ -151,8 +151,8 @@ def damaged(how: str, file: Path) -> None:
         shutil.rmtree(file.parent)
 
 
-@pytest.mark.parametrize("how", ["cut off", "written anew", "gone", "directory gone"])
-@pytest.mark.parametrize("when", ["before it goes on", "before it is planned anew"])
+@pytest.mark.parametrize("how", ["cut off", "written again", "gone", "directory gone"])
+@pytest.mark.parametrize("when", ["before it goes on", "before it is planned again"])
 def test_another_log_is_told(data: Path, monkeypatch: pytest.MonkeyPatch, how: str, when: str) -> None:
     monkeypatch.setattr(growing, "SECOND_LOOK_S", 0)
     (data / "__consumer_offsets-7").mkdir()

@@ -1,4 +1,4 @@
-"""Records that were assigned to partitions anew are known by one that lacks where it was, and is elsewhere."""
+"""Records that were assigned to partitions again are known by one that lacks where it was, and is elsewhere."""
 
 from __future__ import annotations
 

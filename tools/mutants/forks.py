@@ -192,7 +192,7 @@ class _Forks:
 
 
 def bound_processor(bound_s: float, most_s: int | None = None) -> None:
-    """Have this process end after so many seconds of the processor; the bound may be set anew up to a second one."""
+    """Have this process end after so many seconds of the processor; the bound may be set again up to a second one."""
     most_s = int(bound_s) + 1 if most_s is None else most_s
     resource.setrlimit(resource.RLIMIT_CPU, (min(int(bound_s), most_s), most_s))
 

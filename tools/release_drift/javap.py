@@ -1,6 +1,6 @@
 """The code of classes as javap tells it, member by member, so that equal code is equal text.
 
-What a compiler numbers anew when anything else in the class changes is taken out: constants, offsets of instructions,
+What a compiler numbers again when anything else in the class changes is taken out: constants, offsets of instructions,
 lambdas. So are packages: a class that moved is the same class to those that use it.
 """
 

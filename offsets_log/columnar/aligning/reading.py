@@ -125,7 +125,7 @@ class RowReader:
         state.at = len(layout.data[index])
 
     def _rows_of(self, batch: RecordBatch, file: str) -> Iterator[Rows]:
-        """Yield the rows of one batch: its records are written anew, plainly, for the kernel."""
+        """Yield the rows of one batch: its records are written again, plainly, for the kernel."""
         if batch.is_control:
             yield np.array([(batch.base_offset, -1, -1, r.IS_CONTROL | r.IS_TRANSACTIONAL, -1, -1)], r.Noted.dtype)
             return

@@ -361,7 +361,7 @@ class ColumnarState:
         self._lay_out({name: room * (2 if name in doubled else 1) for name, room in s.room().items()})
 
     def find_slots(self) -> None:
-        """Make the hash tables anew, from all other arrays."""
+        """Make the hash tables again, from all other arrays."""
         self._lay_out(self.arrays.room())
 
     def _lay_out(self, room: dict[str, int]) -> None:

@@ -40,7 +40,7 @@ class BatchRow(Record):
     last_offset: Long
     leader_epoch: Long  # NO_PARTITION_LEADER_EPOCH before magic 2
     records_count: Long  # or UNCOUNTED
-    delete_horizon: Long  # not 0: a cleaner wrote the batch anew, which may have lost no record by that
+    delete_horizon: Long  # not 0: a cleaner wrote the batch again, which may have lost no record by that
     max_timestamp_ms: Long  # or NO_TIMESTAMP
     segment: Long  # the number of its segment in the log
     position: Long  # in that segment

@@ -97,7 +97,7 @@ def _repeat(target: Any, out: Any, distance: Any, count: Any) -> None:
 
 _LZ4_MAGIC = int.from_bytes(LZ4_MAGIC, "little")
 _SIZE_BYTES = np.int64(4)
-"""Has NumPy's type, because numba would compile its users anew for each value of a Python number."""
+"""Has NumPy's type, because numba would compile its users again for each value of a Python number."""
 
 _MASK32 = U(0xFFFFFFFF)
 _PRIME1, _PRIME2, _PRIME3 = U(0x9E3779B1), U(0x85EBCA77), U(0xC2B2AE3D)
