@@ -114,6 +114,6 @@ class PartitionFolders:
         if self._without_id:
             account.say(
                 f"{counted(len(self._without_id), 'folder')} without partition.metadata, as the source has none: a "
-                "broker takes such a folder for a stray one and begins with an empty partition; give --topic-id, which "
+                "broker would ignore such a folder and start empty. Give --topic-id, which "
                 f"kafka-topics.sh --describe --topic {OFFSETS_TOPIC} shows"
             )

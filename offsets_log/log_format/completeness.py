@@ -98,7 +98,7 @@ def missing_before(log: PartitionLog, until_offset: int | None = None) -> Iterat
     start = told or 0
     if base_offset is None or base_offset <= start:
         return
-    why = "as log-start-offset-checkpoint says" if told else "for nothing is deleted from a compacted topic"
+    why = "as log-start-offset-checkpoint says" if told else "as nothing is deleted from a compacted topic"
     says_why = "" if log.begins_late and not told else f", {why}"
     missing = Missing(
         offsets_partition=log.offsets_partition,

@@ -76,14 +76,14 @@ class Offsets:
         say_of_lag(session, self._lag)
         say_of_decided(session)
         if counts.unstable and not self._asked.unstable:
+            have = "has a newer value" if counts.unstable == 1 else "have newer values"
             session.account.say(
-                f"of these offsets {counted(counts.unstable, 'is', 'are')} under an open transaction (pending); "
-                "--unstable marks them"
+                f"{counts.unstable} of these offsets {have} in an open transaction: --unstable shows which"
             )
         if counts.alone:
             session.account.say(
-                f"{counted(counts.alone, 'offset')} of open transactions {'is' if counts.alone == 1 else 'are'} not "
-                "among these: nothing is committed there yet, or the group is gone: offsets-log rebuild --table pending"
+                f"{counted(counts.alone, 'offset')} {'exists' if counts.alone == 1 else 'exist'} only in open "
+                "transactions, and not in this answer: offsets-log rebuild --table pending shows them"
             )
         say_of_hanging(session, self._opened)
         session.account.tell_loads(self.rules.name, counts.partitions)

@@ -242,7 +242,7 @@ def _notes(found: ReportInput) -> Iterator[str]:
         if missing_columns := sorted(part.log.missing_columns - {"position"}):
             yield f"offsets partition {name}: its source does not tell {', '.join(missing_columns)}"
     if found.sampled.untimed:
-        yield f"commits without any time, which no line has: {found.sampled.untimed}"
+        yield f"{found.sampled.untimed} commits have no time, so the charts leave them out"
 
 
 # ----------------------------------------------------------------------------------------------- plots

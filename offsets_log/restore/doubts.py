@@ -194,13 +194,13 @@ def of_stranded(stranded: Iterable[Stranded]) -> Iterator[str]:
 
 def _of_groups(plan: Row) -> Iterator[str]:
     if active := [*dict.fromkeys(row["group"] for row in plan["groups"] if is_active(row["state"]))]:
-        yield f"groups that had members ({len(active)}), to be stopped before their offsets are set: {named(active)}"
+        yield f"groups with running consumers ({len(active)}), which you must stop before you restore: {named(active)}"
     share = [*dict.fromkeys(row["group"] for row in plan["groups"] if row["type"] == SHARE)]
     if "share_offsets" in plan:
         yield from _of_share_offsets(plan["share_offsets"], share)
     elif share:
         yield (
-            f"share groups ({len(share)}), which cannot be given back: where they are stands in __share_group_state: "
+            f"share groups ({len(share)}), which cannot be restored, as their positions are in __share_group_state: "
             f"{named(share)}"
         )
     waiting = Counter(row["group"] for row in plan["pending"])

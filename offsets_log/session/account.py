@@ -255,7 +255,7 @@ class Account:
             for words in starts:
                 self.say_once(words)
         elif self.damaged_logs - self.torn_logs and not self.tells_brokers:
-            self.say("a broker that starts over these files may serve less, or not start: see offsets-log check")
+            self.say("a broker started on these files may know less than this, or fail to start: ask offsets-log check")
 
     def _tell_idle(self, found: int | None, names: Iterable[str]) -> None:
         """Report the filters that leave nothing, or that fit nothing; arguments as of `finish`."""

@@ -119,7 +119,7 @@ def test_offsets_under_an_open_transaction_are_counted_in_words(
     folder = tmp_path / "__consumer_offsets-0"
     folder.mkdir()
     (folder / "00000000000000000000.log").write_bytes(b"".join(log.batches))
-    words = "of these offsets 1 is under an open transaction (pending); --unstable marks them"
+    words = "1 of these offsets has a newer value in an open transaction: --unstable shows which"
     told = {(): True, ("-g", "g"): True, ("-g", "i"): False, ("--unstable",): False, ("-q",): False}
     for number, (options, is_told) in enumerate(told.items()):
         target = ("--to", tmp_path / f"{number}.parquet") if format_name == "parquet" else ()

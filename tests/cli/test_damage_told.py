@@ -174,7 +174,7 @@ def test_of_an_end_that_a_start_cuts_off_brokers_are_not_doubted(
     variant: str, recording: Recording, tmp_path: Path
 ) -> None:
     """What a killed broker leaves is cut at the next start, and all else is served; not so where more is wrong."""
-    words = "a broker that starts over these files may serve less"
+    words = "a broker started on these files may know less"
     log = tmp_path / "log"
     shutil.copytree(recording("kafka-4.3-live-copy") / variant, log)
     assert "normal at the end of a log" in (told := run("info", str(log)).stderr)

@@ -62,7 +62,7 @@ def test_of_damage_it_is_not_said_that_it_ends_a_load(recording: Callable[[str],
     result = run("compact", folder)
     assert result.exit_code == 3
     assert "would not load" not in result.stderr
-    assert "a broker that starts over these files may serve less, or not start" in result.stderr
+    assert "a broker started on these files may know less than this, or fail to start" in result.stderr
 
 
 def test_brokers_serve_nothing_of_a_load_that_only_members_end(

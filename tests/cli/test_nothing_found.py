@@ -64,8 +64,8 @@ def test_a_share_group_is_rescued_without_an_offset_of_its_own(tmp_path: Path) -
 def test_a_group_that_has_pending_offsets_alone_is_there(tmp_path: Path, bulk_from: BulkFrom) -> None:
     """No answer of OffsetFetch, and yet not nothing: where they are shown is said, by every engine."""
     told = [
-        "1 offset of open transactions is not among these: nothing is committed there yet, or the group is gone: "
-        "offsets-log rebuild --table pending",
+        "1 offset exists only in open transactions, and not in this answer: offsets-log rebuild --table pending shows "
+        "them",
         "0 offsets of 0 groups, 8 partitions",
     ]
     assert run("compact", DATA, "-g", "g-tx-open").stderr.splitlines() == told

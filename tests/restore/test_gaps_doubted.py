@@ -96,11 +96,11 @@ PLANS: tuple[tuple[Row, list[str]], ...] = (
     ),
     (
         {"groups": [group("g", state="Stable"), group("h", state=None), group("i", state="dead")]},
-        ['groups that had members (1), to be stopped before their offsets are set: "g"'],
+        ['groups with running consumers (1), which you must stop before you restore: "g"'],
     ),
     (
         {"groups": [group("s", type="share")]},
-        ["share groups (1), which cannot be given back", '__share_group_state: "s"'],
+        ["share groups (1), which cannot be restored", '__share_group_state: "s"'],
     ),
     ({"groups": [group("s", type="share")], "share_offsets": []}, ['__share_group_state here tells nothing (1): "s"']),
     (
