@@ -1,4 +1,4 @@
-"""``offsets-log top``: who writes to the topic, and how much of it is in vain."""
+"""``offsets-log top``: who writes to the topic, and how much of it the next record makes useless."""
 
 from __future__ import annotations
 

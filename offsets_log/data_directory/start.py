@@ -185,7 +185,7 @@ def _no_kraft_identity(meta: MetaProperties, metadata: MetadataReplay | None) ->
     if cluster_id is None:
         return "it names no cluster.id"
     if directory_id is not None and directory_id[:8] == bytes(8) and int.from_bytes(directory_id) < RESERVED_IDS:
-        return f"its directory.id {directory_id} is one of those that name no directory"
+        return f"its directory.id {directory_id} is a reserved one, which names no directory"
     known = set() if metadata is None else {*metadata.image.brokers, *metadata.image.controllers, *metadata.voters}
     if known and node_id not in known:
         return (

@@ -1,4 +1,4 @@
-"""Who writes to the offsets topic, and how much of it is in vain."""
+"""Who writes to the offsets topic, and how much of it the next record makes useless."""
 
 from __future__ import annotations
 
