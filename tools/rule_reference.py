@@ -16,7 +16,7 @@ PREFACE = """\
 # Rules
 
 The rules of Kafka that this program follows. Rows (`"rule":"B-9"`), docstrings and tests cite them by their ids;
-`offsets-log explain ID` prints the same text. `E.1` and `E-1` are two rules.
+`offsets-log explain ID` prints the same text.
 
 *Seen on a broker* includes runs of Kafka's own classes; *read in source* and *inferred* are what they say. Each rule
 names the test that checks it, or says why no test with files can. `make docs` writes this file from

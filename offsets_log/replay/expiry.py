@@ -48,7 +48,7 @@ class Era:
     """The expiry rules of a range of releases.
 
     Attributes:
-        name: its name in `--era`.
+        name: its name.
         releases: the releases, in words.
         profile: name of the profile whose load rules they have.
         default_retention_ms: default of ``offsets.retention.minutes``, in milliseconds (``E-2``).
@@ -137,7 +137,7 @@ ERAS = {
         JAVA_4_0_1, MODERN,
     )
 }  # fmt: skip
-"""Values of `--era`; every profile has an era of the same name."""
+"""Era by its name; every profile has an era of the same name."""
 
 # ---------------------------------------------------------------------------------- a group's condition
 
@@ -157,7 +157,7 @@ class Condition:
     subscribed: frozenset[str] = frozenset()
 
 
-WHATEVER_THE_GROUP = Condition(COMMIT_TIMESTAMP, "E.1", "by its own time, whatever the group does")
+WHATEVER_THE_GROUP = Condition(COMMIT_TIMESTAMP, "E-23", "by its own time, whatever the group does")
 SIMPLE = Condition(COMMIT_TIMESTAMP, "E-7", "a group of offsets only: by commit time")
 EMPTY_SINCE = Condition(CURRENT_STATE_TIMESTAMP, "E-5", "the group is Empty: by the time it became so")
 EMPTY = Condition(COMMIT_TIMESTAMP, "E-5", "the group is Empty, since when is not known: by commit time")

@@ -32,9 +32,11 @@ PARTS = {
 }
 """The letters before a rule's number → the subject of such rules, in the order of the register."""
 
-ID = re.compile(r"records:[A-Z]\d+|(?:CL|DD|K44|ST|[LJBECDWGAV])-\d+|E\.1")
+ID = re.compile(r"records:[A-Z]\d+|(?:CL|DD|K44|ST|[LJBECDWGAV])-\d+")
 """Matches every id, and no other text."""
 
+FORMER = {"e.1": "E-23"}
+"""Id that a rule has had, in lower case → its id."""
 NEAR = 5
 """How many similar ids are named for an unknown one."""
 
@@ -104,7 +106,7 @@ def find(text: str) -> Rule | None:
 
     The answer is None if there is no such rule.
     """
-    known = {id_.lower(): id_ for id_ in _blocks()}
+    known = {id_.lower(): id_ for id_ in _blocks()} | FORMER
     wanted = text.lower().removeprefix("replay:")
     with_dash = re.sub(r"^([a-z]+)(?=\d)", r"\1-", wanted)
     found = next((known[spelt] for spelt in (wanted, f"records:{wanted}", with_dash) if spelt in known), None)

@@ -162,8 +162,8 @@ def test_eras_of_the_option_are_those_of_the_rules() -> None:
         (("--profile", "modern-3.7"), "E-7", 7, "profile modern-3.7, era modern-3.7"),
         (("--era", "3.8-java"), "E-7", 7, "profile modern, era 3.8-java"),
         (("--era", "2.4"), "E-7", 7, "profile classic, era 2.4"),
-        (("--era", "0.10.1"), "E.1", 1, "profile classic, era 0.10.1"),
-        (("--era", "0.8.2", "--profile", "classic", "--retention", "2d"), "E.1", 2, "profile classic, era 0.8.2"),
+        (("--era", "0.10.1"), "E-23", 1, "profile classic, era 0.10.1"),
+        (("--era", "0.8.2", "--profile", "classic", "--retention", "2d"), "E-23", 2, "profile classic, era 0.8.2"),
     ],
 )
 def test_an_era_brings_its_profile_and_its_default_retention_e_2(
@@ -172,7 +172,7 @@ def test_an_era_brings_its_profile_and_its_default_retention_e_2(
     folder = write_log(tmp_path, commit("g"))
     offset, _ = rows(folder, *NOW, *arguments)
     assert offset["rule"] == rule
-    assert offset["expires_at_ms"] == COMMITTED_MS + days * DAY_MS + (rule == "E.1")
+    assert offset["expires_at_ms"] == COMMITTED_MS + days * DAY_MS + (rule == "E-23")
     assert words in run(folder, *NOW, *arguments).stderr
 
 
