@@ -7,16 +7,11 @@ from dataclasses import replace
 from operator import attrgetter
 
 from offsets_log.disk.folder import SEGMENT, Folder
+from offsets_log.disk.no_log import OTHER_TEXT
 from offsets_log.disk.spool import Growing
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
 from offsets_log.log_format.segment import Buffer
-
-OTHER_TEXT = (
-    "this is text, and no form of it is known: what kafka-dump-log --offsets-decoder, the console formatters, "
-    "kcat -J and clients print is read, and lines PARTITION OFFSET TIMESTAMP KEY VALUE with key and value as "
-    "hexadecimal or base64; offsets-log decode --key-hex HEX --value-hex HEX shows a single record"
-)
 
 
 class Dumps:

@@ -35,6 +35,7 @@ from offsets_log.disk.folder import (
 )
 from offsets_log.disk.local import Place
 from offsets_log.disk.nameless import pieces_joined
+from offsets_log.disk.no_log import refuse_no_logs
 from offsets_log.disk.one_topic import other_topics, refuse_several_topics
 from offsets_log.disk.other_brokers import find_in, redpanda_error, refuse_named
 from offsets_log.disk.packed_partitions import PackedPartition
@@ -221,6 +222,8 @@ def open_logs(
         is_enough = known or unknown or dumps.damages or (may_lack_offsets and finder.user_partitions)
         if not is_enough:
             raise _nothing_found(paths, partitions, finder)
+        if all(log.selection == NAMED for log in (*known, *unknown)):
+            refuse_no_logs([*known, *unknown])
         finder.notes += alike.notes
         absent = finder.absent([log.offsets_partition for log in known if log.offsets_partition is not None])
         starting = [with_policy(with_start(log, finder), finder.clusters.metadata) for log in known]

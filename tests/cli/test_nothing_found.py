@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -328,9 +329,28 @@ def test_a_file_that_is_no_log_is_told(command: str, content: bytes, tmp_path: P
     file = tmp_path / "notes.log"
     file.write_bytes(content)
     result = run(command, str(file))
-    assert result.exit_code == 3
-    last = result.stderr.splitlines()[-1]
-    assert last.startswith("no batch was found: this may be no log of Kafka. Give a broker's data directory (log.dirs)")
+    assert (result.exit_code, result.stdout) == (1, "")
+    words = "(this is text, and no form|no batch of Kafka is in it: this is no log).*"
+    assert re.fullmatch(f"offsets-log: error: {re.escape(str(file))}: {words}", result.stderr.splitlines()[-1])
+    beside = run(command, LOG, str(file), "-q")
+    assert (beside.exit_code, bool(beside.stdout)) == (3, True), "among logs it is damage"
+
+
+@pytest.mark.parametrize("content", [bytes(range(256)) * 20, bytes(4096)], ids=["noise", "zeros"])
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "__consumer_offsets-7/00000000000000000000.log"])
+def test_a_segment_by_its_name_is_damaged_whatever_it_holds(name: str, content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(content)
+    assert run("info", str(file)).exit_code in (0, 3)
+    assert run("info", str(file)).stdout
+
+
+def test_a_log_with_a_broken_begin_is_a_log(tmp_path: Path) -> None:
+    segment = (Path(LOG) / "__consumer_offsets-1" / ("0" * 20 + ".log")).read_bytes()
+    file = tmp_path / "lone.dat"
+    file.write_bytes(b"\xff" * 100 + segment[100:])
+    assert run("compact", str(file)).exit_code == 3
 
 
 def test_a_dump_of_which_some_can_be_read_is_a_log(recording: Recording) -> None:
@@ -339,7 +359,7 @@ def test_a_dump_of_which_some_can_be_read_is_a_log(recording: Recording) -> None
     assert "no batch was found" not in told
 
 
-@pytest.mark.parametrize("name", ["notes.log", "__consumer_offsets-7/00000000000000000000.log"])
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "__consumer_offsets-7/00000000000000000000.log"])
 def test_a_log_that_loads_because_nothing_is_left_of_it_is_told(name: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
