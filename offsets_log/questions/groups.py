@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,14 +17,13 @@ from offsets_log.rows.tables import Column, Row
 from offsets_log.session.decide import Open, say_of_hanging
 from offsets_log.session.homes import Places
 from offsets_log.session.lag import lag_logs, say_of_lag
+from offsets_log.session.newest import counted_to
 from offsets_log.session.rules import Rules
-from offsets_log.words import DAY_MS, counted, given_time, shown_duration, shown_time
+from offsets_log.words import counted, shown_duration, shown_time
 
 if TYPE_CHECKING:
     from offsets_log.session.session import Session
 
-OLD_MS = DAY_MS
-"""A copy that ends longer ago than this makes groups look stale that are not."""
 DOUBTFUL = Column("doubtful", "string", "why it may not be the latest state; null if nothing says so")
 COMMAND = Column("command", "string", "the command line that deletes the group, quoted for bash")
 OF_WHOLE_GROUPS = "is about whole groups, which topics do not choose"
@@ -38,7 +36,7 @@ class GroupsAsked:
 
     Attributes:
         profile: whose rules to follow; None for what the files show.
-        now_ms: until when ages are counted; None for now.
+        now_ms: until when ages are counted; None for the end of the copy.
         stale_ms: only groups that have written nothing for this long and can be deleted, with `COMMAND`; None for all.
         lag: whether rows have `GROUP_LAG_COLUMNS`; None where the copy has the logs for it.
         bootstrap_server: named in commands.
@@ -65,7 +63,8 @@ class Groups(FewRows):
         if asked.stale_ms is not None and session.inputs.scope.topic:
             raise InputError(f"which groups are stale {OF_WHOLE_GROUPS}: choose no topics")
         self._session, self._asked = session, asked
-        self._now_ms = int(time.time() * 1000) if asked.now_ms is None else asked.now_ms
+        self._counted_to = counted_to(session.inputs, asked.now_ms)
+        self._now_ms = self._counted_to.ms
         self._rules = Rules(session, asked.profile)
         self._opened: Open = []
         self._ends: list[End] = []
@@ -104,6 +103,8 @@ class Groups(FewRows):
             for words in self._of_stale():
                 session.account.say(words)
         say_of_lag(session, self._lag)
+        for words in self._counted_to.words if rows else ():
+            session.account.say(words)
         say_of_hanging(session, self._opened)
         for words in self._of_later():
             session.account.say(words)
@@ -151,11 +152,9 @@ class Groups(FewRows):
 
     def _of_stale(self) -> Iterator[str]:
         """Yield what is to be known before groups are deleted."""
-        newest_ms, account = self._session.inputs.newest_ms, self._session.account
-        if self._asked.now_ms is None and newest_ms is not None and self._now_ms - newest_ms > OLD_MS:
-            age = f"{(self._now_ms - newest_ms) // OLD_MS}d"
-            at = given_time(newest_ms)
-            yield f"the copy ends {age} ago, and ages count until now: --now {at} counts from there"
+        account = self._session.account
+        if self._counted_to.words:
+            yield "a group may have written since then: look at the cluster before you delete one"
         if kept := len(self._stale) - len(self._found):
             yield (
                 f"{counted(kept, 'group is as old but has', 'groups are as old but have')} members or open "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS, tr
 from offsets_log.questions.question import FewRows
 from offsets_log.rows.tables import Column, Row
 from offsets_log.session.decide import outcomes_of
-from offsets_log.session.newest import iter_ahead, newest_ms
+from offsets_log.session.newest import counted_to, iter_ahead, newest_ms
 from offsets_log.session.rules import Rules
 from offsets_log.words import counted, shown_span
 
@@ -29,14 +28,16 @@ class Transactions(FewRows):
 
     Args:
         profile: whose rules to follow; None for what the files show.
-        now_ms: until when ages are counted, and at which transactions have timed out; None for now.
+        now_ms: until when ages are counted, and at which transactions have timed out; None for the
+            end of the copy.
     """
 
     columns: Sequence[Column] = TRANSACTION_COLUMNS
 
     def __init__(self, session: Session, profile: str | None = None, now_ms: int | None = None) -> None:
         self._session = session
-        self._now_ms = int(time.time() * 1000) if now_ms is None else now_ms
+        self._counted_to = counted_to(session.inputs, now_ms)
+        self._now_ms = self._counted_to.ms
         self._outcomes = outcomes_of(session, self._now_ms)
         self._rules = Rules(session, profile)
         self._newest: dict[int | None, int | None] = {}
@@ -61,7 +62,8 @@ class Transactions(FewRows):
                 else "what becomes of them is not told: no __transaction_state lies beside these partitions: give the "
                 "broker's whole data directory"
             )
-        for words in (*iter_ahead(session.inputs, self._newest), *of_hanging(self.commands())):
+        told = self._counted_to.words if rows else ()
+        for words in (*told, *iter_ahead(session.inputs, self._newest), *of_hanging(self.commands())):
             session.account.say(words)
         oldest = max((row["log_age_ms"] or 0 for row in rows), default=0)
         session.account.finish(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import batches_of
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 AHEAD_MS = 900_000
 """How far beyond the logs' end a record's time may be; ages up to ``transaction.max.timeout.ms`` stay what they are."""
+
+LIVE_MS = 60_000
+"""A copy that ended no longer ago is one of now."""
 
 Newest = Mapping[int | None, int | None]
 """Offsets partition → the latest time of its records, in epoch milliseconds; None or −1 without one."""
@@ -43,6 +47,36 @@ def iter_ahead(inputs: Inputs, newest: Newest) -> Iterator[str]:
                 f"{ahead[0].base_offset}, of times up to {shown_time(last_ms)}, {shown_span(last_ms - end)} after the "
                 f"logs' end: a clock was wrong; ages are counted to the logs' end, {shown_time(end)}"
             )
+
+
+class CountedTo(NamedTuple):
+    """The time to which ages count.
+
+    Attributes:
+        ms: epoch milliseconds.
+        words: what is to be said of it, if anything.
+    """
+
+    ms: int
+    words: tuple[str, ...] = ()
+
+
+def counted_to(inputs: Inputs, asked_ms: int | None) -> CountedTo:
+    """Return the time to which ages count: the one that was asked for, else when the copy ends, else now."""
+    if asked_ms is not None:
+        return CountedTo(asked_ms)
+    now_ms, end_ms = int(time.time() * 1000), None if inputs.scope.until_offset else _end_ms(inputs)
+    if end_ms is None:
+        return CountedTo(now_ms, ("ages are counted to now: when the copy ends is not known",))
+    if (until_ms := inputs.scope.until_time) is not None:
+        end_ms = min(end_ms, until_ms)
+    if now_ms - end_ms <= LIVE_MS:
+        return CountedTo(end_ms)
+    ago = shown_span(now_ms - end_ms)
+    return CountedTo(
+        end_ms,
+        (f"ages are counted to the end of the copy, {shown_time(end_ms)}, {ago} ago; --now now: to this moment",),
+    )
 
 
 def _end_ms(inputs: Inputs) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from offsets_log.investigate.groups import bash_word
 from offsets_log_cli.main import main
-from tests.builders import TIME, LogBuilder, member
+from tests.builders import TIME, LogBuilder, member, record_bytes
 from tests.conftest import json_lines, read_json
 from tests.dump_log import DumpedRecord, read_dump
 from tests.replay.test_compact_recordings import Recording, profile_of
@@ -100,14 +101,26 @@ def test_stale_says_how_long_was_meant(given: str, shown: str, tmp_path: Path) -
     assert f"1 of 1 group wrote nothing for {shown} and can be deleted at" in result.stderr
 
 
-def test_of_an_old_copy_it_is_said_that_ages_count_until_now(tmp_path: Path) -> None:
-    """Groups of a cluster that works well are stale in a copy that is as old as what is asked for."""
+def test_ages_count_to_the_end_of_the_copy_and_that_is_said(tmp_path: Path) -> None:
+    """Else groups of a cluster that works well are stale in a copy that is as old as what is asked for."""
     folder = folder_of(LogBuilder().commit(1, group="g"), tmp_path)
-    (ends,) = (line for line in run(folder, "--stale", "30d").stderr.splitlines() if "the copy ends" in line)
-    at = ends.partition("--now ")[2].partition(" ")[0]
-    assert "0 of 1 group" in run(folder, "--stale", "30d", "--now", at).stderr
-    assert "the copy ends" not in run(folder, "--stale", "30d", "--now", at).stderr
-    assert "the copy ends" not in run(folder).stderr
+    told = run(folder, "--stale", "30d").stderr
+    assert "ages are counted to the end of the copy, " in told
+    assert "0 of 1 group" in told
+    assert "a group may have written since then" in told
+    (row,) = rows(folder)
+    assert row["commit_age_ms"] == 0
+    by_clock = run(folder, "--stale", "30d", "--now", "now").stderr
+    assert "1 of 1 group" in by_clock
+    assert "ages are counted" not in by_clock
+
+
+def test_of_a_copy_of_this_minute_nothing_is_said_of_ages(tmp_path: Path) -> None:
+    now_ms = int(time.time() * 1000)
+    metadata = {"protocol_type": "", "generation": 0, "protocol": None, "leader": None, "members": []}
+    log = LogBuilder().add(record_bytes(2, {"group": "g"}, metadata, 2), times=(now_ms,))
+    folder = folder_of(log, tmp_path)
+    assert "ages" not in run(folder).stderr
 
 
 def test_stale_takes_no_topics(tmp_path: Path) -> None:
