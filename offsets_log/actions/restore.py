@@ -227,7 +227,10 @@ class Restore:
             yield f"{count} outside the cluster's logs: {self.asked.out_of_range}, as asked"
         if refused and self.asked.out_of_range == "refuse":
             count = counted(refused, "offset is", "offsets are")
-            yield f"{count} outside the cluster's logs: --out-of-range earliest or latest sets the log's start or end"
+            yield (
+                f"{count} outside the cluster's logs, and refused: --out-of-range earliest or latest sets the log's "
+                "start or end, keep commits them as they are; offsets-log translate finds the same records"
+            )
         if self.asked.leader_epochs == "keep" and any(change.wanted and change.wanted.leader_epoch for change in moved):
             yield "leader epochs that the cluster never had keep a consumer waiting: --leader-epochs drop"
 

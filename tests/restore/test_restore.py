@@ -320,7 +320,8 @@ def test_what_is_outside_is_told_the_way_in(plan: Path, cluster: FakeCluster) ->
     cluster.logs[("orders", 0)] = LOG._replace(log_start_offset=6)
     plan.write_text(json.dumps(plan_of(row("idle"))))
     assert run(plan).stderr.splitlines() == [
-        "1 offset is outside the cluster's logs: --out-of-range earliest or latest sets the log's start or end",
+        "1 offset is outside the cluster's logs, and refused: --out-of-range earliest or latest sets the log's start "
+        "or end, keep commits them as they are; offsets-log translate finds the same records",
         "1 offset: 0 would be committed, 0 as they should be, 1 refused; nothing was done",
     ]
 
