@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from offsets_log.kafka_releases import BEFORE_RELEASE, NEWEST, OLDEST, TABLE, KafkaRelease, Version, row_of, version_of
 
+FIRST_PREVIEW = (3, 7)
+"""The line whose preview of the Java coordinator has record layouts and rules of its own."""
 NOT_VERIFIED = "not verified"
 """Stands in verdicts by the rules of another release than the one that was asked for."""
 
@@ -33,6 +35,23 @@ class AskedRelease:
     def row(self) -> KafkaRelease:
         """What is known of it: the last row at or before it."""
         return row_of(self.version)
+
+    @property
+    def is_java(self) -> bool:
+        """Whether its coordinator is the Java one, as a preview too."""
+        return self.is_preview or self.row.scala is None
+
+    @property
+    def profile(self) -> str:
+        """The name of its coordinator's profile, in `replay.profile.PROFILES`."""
+        if not self.is_java:
+            return "classic"
+        return "modern-3.7" if self.row.scala is not None and self.row.line == FIRST_PREVIEW else "modern"
+
+    @property
+    def era(self) -> str:
+        """The name of its era of expiry, in `replay.expiry.ERAS`."""
+        return (self.row.java_era if self.is_java else self.row.scala_era) or ""
 
     @property
     def shown(self) -> str:

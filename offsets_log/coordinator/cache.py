@@ -99,7 +99,7 @@ class GroupCoordinatorCache:
         self._log = log
         self._clock = clock
         self._version = named.version
-        self._is_java = named.is_java
+        self._is_java = named.asked.is_java
         self._writes = writes_of(named)
         self._retention = retention_of(named, self.offset_config)
         self._expires = False

@@ -94,4 +94,4 @@ def writes_of(release: Release) -> Writes:
 
 def retention_of(release: Release, config: OffsetConfig) -> Retention:
     """Return how a release expires offsets with these settings."""
-    return ERAS[release.era].retention(config.retention_ms)
+    return ERAS[release.asked.era].retention(config.retention_ms)

@@ -46,8 +46,12 @@ UNTOLD = "value_version"
 
 MODERN, PREVIEW, CLASSIC = "modern", "modern-3.7", "classic"
 """Names of `replay.profile.PROFILES`."""
+FIRST_PREVIEW = "3.7"
+"""The release whose preview of the Java coordinator has rules of its own."""
 LAST_SCALA = [row for row in TABLE if row.scala is not None][-1]
 """The last release with the Scala coordinator."""
+RELEASE_OF = {MODERN: NEWEST.name, PREVIEW: f"{FIRST_PREVIEW}-java", CLASSIC: ".".join(map(str, LAST_SCALA.line))}
+"""Profile → a release that has it, as ``--release`` takes it."""
 FIRST_JAVA_ALONE = next(row for row in TABLE if row.version > LAST_SCALA.version)
 
 
@@ -66,6 +70,16 @@ class WhoseRules:
     is_sure: bool = True
 
     @property
+    def release(self) -> str:
+        """A release with these rules, as ``--release`` takes it."""
+        return RELEASE_OF[self.profile]
+
+    @property
+    def other_release(self) -> str:
+        """A release with the rules that might be right instead."""
+        return RELEASE_OF[self.other]
+
+    @property
     def other(self) -> str:
         """The profile that might be right instead, where it is not sure."""
         return CLASSIC if self.profile == MODERN else MODERN
@@ -81,7 +95,7 @@ def whose_rules(clusters: Clusters, logs: Sequence[PartitionLog]) -> WhoseRules:
     if of_cluster is not None and of_cluster.profile == MODERN:
         return of_cluster
     evidence = _Evidence()
-    for log in islice((log for log in logs if log.topic is None and UNTOLD not in log.missing_columns), LOGS):
+    for log in _telling(logs):
         evidence.add(log)
         if evidence.profile == MODERN:
             break
@@ -92,7 +106,65 @@ def whose_rules(clusters: Clusters, logs: Sequence[PartitionLog]) -> WhoseRules:
     return of_cluster
 
 
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The release that wrote a log, or the first that may have.
+
+    Attributes:
+        name: the release, such as ``3.9``, or ``3.9-java`` for its preview of the Java coordinator.
+        why: what tells it, in words.
+    """
+
+    name: str
+    why: str
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether it was a preview."""
+        return self.name.endswith("-java")
+
+
+def writer_of(clusters: Clusters, logs: Sequence[PartitionLog]) -> Writer | None:
+    """Return the release that wrote the logs, as far as their files show it: the writer is that one or a later one.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    evidence = _Evidence()
+    for log in _telling(logs):
+        evidence.add(log)
+    level, told = _level_of(clusters)
+    by_records, by_cluster = evidence.latest_first, None if level is None else _row_of_level(level)
+    is_of_preview = by_cluster is not None and by_cluster.version < FIRST_JAVA_ALONE.version and evidence.has_java_types
+    why = "it is the first that writes records like the late ones here"
+    if evidence.profile == PREVIEW:
+        return Writer(RELEASE_OF[PREVIEW], why)
+    if by_cluster is not None and by_cluster.version >= by_records.version:
+        return Writer(f"{'.'.join(map(str, by_cluster.line))}{'-java' if is_of_preview else ''}", told)
+    if evidence.has_java_types:
+        by_records = max(by_records, FIRST_JAVA_ALONE, key=lambda row: row.version)
+    return None if by_records is TABLE[0] else Writer(by_records.name, why)
+
+
+def _telling(logs: Sequence[PartitionLog]) -> Iterator[PartitionLog]:
+    """Yield the logs whose records may tell who wrote them."""
+    return islice((log for log in logs if log.topic is None and UNTOLD not in log.missing_columns), LOGS)
+
+
 # ------------------------------------------------------------------------------------------ the cluster
+
+
+def _level_of(clusters: Clusters) -> tuple[int | None, str]:
+    """Return the newest ``metadata.version`` that all brokers know, else the cluster's, and what tells it in words."""
+    if clusters.metadata is None:
+        return None, ""
+    image = clusters.metadata.replay.image
+    nodes = {identity.node_id for identity in clusters.identities}
+    asked = [broker for number, broker in image.brokers.items() if number in nodes] or list(image.brokers.values())
+    known = {broker.features.get(METADATA_VERSION, (0, 0))[1] for broker in asked} - {0}
+    if known:
+        return min(known), "the cluster's metadata says so of its brokers"
+    return image.metadata_version, "the cluster's metadata.version is of it"
 
 
 def _of_brokers(clusters: Clusters) -> WhoseRules | None:
@@ -112,8 +184,12 @@ def _of_brokers(clusters: Clusters) -> WhoseRules | None:
 
 def _release(level: int) -> str:
     """Return the first release that knows a level of ``metadata.version``."""
+    return ".".join(map(str, _row_of_level(level).line))
+
+
+def _row_of_level(level: int) -> KafkaRelease:
     known = ((row, row.features.get(METADATA_VERSION) or newest_metadata_version(row)) for row in TABLE)
-    return ".".join(map(str, next((row for row, newest in known if newest >= level), NEWEST).line))
+    return next((row for row, newest in known if newest >= level), NEWEST)
 
 
 def _of_level(clusters: Clusters) -> WhoseRules | None:

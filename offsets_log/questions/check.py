@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from offsets_log.checking.findings import CHECK_COLUMNS
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.checking.report import report
+from offsets_log.data_directory.whose_rules import writer_of
 from offsets_log.questions.question import FewRows
 from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
 from offsets_log.replay.releases import Release, known_releases, release_named
@@ -34,7 +35,7 @@ SCALA, JAVA = "3.4.1", "3.9-java"
 """The rules of the two coordinators of 3.9."""
 RANGES = (
     f"{SCALA} stands for all releases up to 3.9 with their default coordinator, the Scala one, and 3.7-java to {JAVA} "
-    "for the preview of the Java one; --loads-on 3.9.1 asks for one release"
+    "for the preview of the Java one; --release 3.9.1 asks for one release"
 )
 
 
@@ -43,13 +44,16 @@ class CheckAsked:
     """What is asked of partitions.
 
     Attributes:
-        releases: the releases to try, or their names; empty for one for each known set of rules.
+        releases: the releases to try, or their names; empty for the one that wrote the files, as far as they show it,
+            and later ones, one for each known set of rules.
+        all_releases: whether releases before that one are tried, too.
         now_ms: until when ages of open transactions and commits are counted; None for the newest record's time.
         shutdown: how the broker that wrote the files was stopped, clean or unclean; None for what the files show.
         lag: whether offsets are found that lead to no record; None where the copy has the logs for it.
     """
 
     releases: str | Sequence[Release | str] = ()
+    all_releases: bool = False
     now_ms: int | None = None
     shutdown: str | None = None
     lag: bool | None = None
@@ -70,11 +74,27 @@ class Check(FewRows):
         releases = (asked.releases,) if isinstance(asked.releases, str) else asked.releases
         named = (release_named(one) if isinstance(one, str) else one for one in releases)
         self.asked: dict[str, Release] = {one.name: one for one in named}
-        self._releases = tuple(self.asked.values()) or known_releases()
-        self.judged: Set[str] = self.asked.keys() or {self._releases[-1].name}
+        self._writer = None if self.asked else writer_of(session.inputs.clusters, session.inputs.logs)
+        self._releases = tuple(self.asked.values()) or self._from_writer_on()
+        self.judged: Set[str] = self.asked.keys() or {one.name for one in self._releases if self._is_judged(one)}
         session.account.tells_brokers = True
         if session.inputs.scope.topic and (asked.lag is False or not session.inputs.copied_logs):
             session.account.say("-t has no effect: a load is always of the whole partition")
+
+    def _from_writer_on(self) -> tuple[Release, ...]:
+        """Return the writer's release and one for each later set of rules; one for each set if nothing tells it."""
+        writer = self._writer
+        if writer is None or self._how.all_releases:
+            return known_releases()
+        first = release_named(writer.name)
+        return (first, *(one for one in known_releases() if one.version > first.version))
+
+    def _is_judged(self, release: Release) -> bool:
+        """Whether a release decides if something is wrong: the writer's and later ones, but previews it is not of."""
+        writer = self._writer
+        if release.asked.is_preview:
+            return writer is not None and writer.is_preview
+        return writer is None or release.version >= release_named(writer.name).version
 
     @cached_property
     def _checks(self) -> list[PartitionCheck]:
@@ -138,13 +158,25 @@ class Check(FewRows):
         session.account.finish(
             f"{session.inputs.partitions_read}, {counted(len(self._releases), 'release')}; "
             f"{counted(len(failing), 'load fails', 'loads fail')}"
-            + ("" if self.asked else f" on {self._releases[-1].name}")
+            + ("" if self.asked else f" on {self._judged_in_words()}")
             + f", {counted(len(wrong), 'finding')} of damage or doubt",
             found=sum(session.inputs.shows_group(group) for check in checks for group in check.groups),
         )
 
+    def _first_in_words(self) -> str:
+        if self._writer is None:
+            return "the files do not show which release wrote them: all are tried, and --release X.Y asks for one"
+        return f"tried from Kafka {self._writer.name} on: {self._writer.why}; --all-releases tries the others, too"
+
+    def _judged_in_words(self) -> str:
+        """Return the releases that decide, in words, but for previews."""
+        names = [one.name for one in self._releases if one.name in self.judged]
+        return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+
     def _of_releases(self) -> Iterator[str]:
-        """Yield whose rules are meant by the releases."""
+        """Yield which releases are tried, and whose rules are meant by them."""
+        if not self.asked and not self._how.all_releases:
+            yield self._first_in_words()
         scala, java = ({row["offsets_partition"] for row in self.found.failing({name})} for name in (SCALA, JAVA))
         if not self.asked and scala != java:
             yield RANGES

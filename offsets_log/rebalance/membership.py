@@ -72,7 +72,7 @@ class GroupMembership:
         self._clock = clock
         self._new_member_id = new_member_id
         self._value_version = writes_of(named).group_value_version
-        self._writes_new_groups = named.is_java
+        self._writes_new_groups = named.asked.is_java
         self._orders = JAVA if self._writes_new_groups else SCALA
         self._groups: dict[str, ClassicGroup] = {}
 

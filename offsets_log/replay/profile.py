@@ -19,7 +19,7 @@ class Profile:
     """The rules of one coordinator in one release.
 
     Attributes:
-        name: its name in `--profile` and `--loads-on`.
+        name: its name in verdicts.
         release: (major, minor); decides which layout is read where several share a version number.
         transactions_by_bit: whether a data batch belongs to a transaction if its attribute bit says so (``L-11``), or
             if it has a producer id (``J-5``).
@@ -140,7 +140,7 @@ _JAVA = [name for name in _ALL if name not in _SCALA]
 _NAMED = {"modern": _JAVA[-1], "modern-3.7": _JAVA[0], "classic": _SCALA[-1]}
 
 PROFILES = {name: replace(_ALL[release], name=name) for name, release in _NAMED.items()}
-"""The values of `--profile`."""
+"""Profile by its name."""
 MODERN, MODERN_3_7, CLASSIC = PROFILES.values()
 """The Java coordinator of the newest release; its first preview; the Scala one, up to 3.9."""
 

@@ -42,16 +42,6 @@ class Release:
         return RELEASES[self.rules]
 
     @property
-    def era(self) -> str:
-        """The name of its era of expiry."""
-        return (self.row.java_era if self.is_java else self.row.scala_era) or ""
-
-    @property
-    def is_java(self) -> bool:
-        """Whether its coordinator is the Java one, as a preview too."""
-        return not self.profile.offsets_make_groups
-
-    @property
     def other_coordinator(self) -> str | None:
         """The name of the same release with its other coordinator, in 3.7 to 3.9; None of any other."""
         if self.row.scala is None or self.row.java is None:

@@ -26,7 +26,7 @@ class Rules:
     """Whose rules a run follows.
 
     Args:
-        asked: the value of ``--profile``; None where nobody chose.
+        asked: the name of a profile; None where nobody chose.
 
     Attributes:
         told: the answer, and what tells it.
@@ -93,7 +93,7 @@ class Rules:
             return ""
         return (
             "which release wrote the log is not told, and it has transactions, which brokers up to 3.9 may resolve "
-            f"otherwise: shown is --profile {self.name}; compare it with --profile {self.told.other}"
+            f"otherwise: shown is --release {self.told.release}; compare it with --release {self.told.other_release}"
         )
 
     def _in_doubt(self, logs: list[PartitionLog]) -> str:
@@ -110,7 +110,8 @@ class Rules:
         return (
             "which release wrote the log is not told, and here it matters: by the rules of brokers up to 3.9, "
             f"{counted(len(differing), 'offset')} of {counted(len(groups), 'group')} would be answered otherwise "
-            f"({named}{more}). Shown is --profile {self.name}, --profile {self.told.other} shows the other answer"
+            f"({named}{more}). Shown is --release {self.told.release}, --release {self.told.other_release} shows the "
+            "other answer"
         )
 
     def _differing(self, logs: list[PartitionLog]) -> list[tuple[Key, int | None, int | None]]:

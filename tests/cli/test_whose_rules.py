@@ -14,7 +14,7 @@ import pytest
 from offsets_log.data_directory.cluster_image import BrokerImage
 from offsets_log.data_directory.whose_rules import WhoseRules, whose_rules
 from offsets_log.disk.reader import open_logs
-from offsets_log.kafka_releases import METADATA_VERSIONS
+from offsets_log.kafka_releases import METADATA_VERSIONS, NEWEST
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import ZERO_UUID
 from offsets_log.words import DAY_MS
@@ -168,10 +168,11 @@ def test_where_nothing_tells_it_offsets_that_depend_on_it_are_named(
     result = run(*asked, "--to", tmp_path / "to")
     assert result.exit_code == 3
     assert "1 offset of 1 group would be answered otherwise (tx-tomb-fleet T/0: none, or 90)" in result.stderr
-    assert "--profile classic shows the other answer" in result.stderr
-    told = run(*asked, "--profile", "classic", "--to", tmp_path / "classic")
+    assert "--release 3.9 shows the other answer" in result.stderr
+    told = run(*asked, "--release", "3.9", "--to", tmp_path / "release")
     assert "profile classic" in told.stderr
-    assert "--profile" not in told.stderr
+    assert "--release" not in told.stderr
+    assert run(*asked, "--profile", "classic", "--to", tmp_path / "classic").stdout == told.stdout
 
 
 @pytest.mark.parametrize("least_bytes", [0, NEVER])
@@ -188,7 +189,7 @@ def test_a_large_log_is_not_loaded_twice(
     file = tmp_path / "offsets.parquet"
     result = run("compact", recording("kafka-3.9-classic") / "log", "-o", "parquet", "--to", file)
     assert (result.exit_code, len(pq.read_table(file))) == (0, 118)
-    assert "shown is --profile modern; compare it with --profile classic" in result.stderr
+    assert f"shown is --release {NEWEST.name}; compare it with --release 3.9" in result.stderr
 
 
 def test_nothing_is_said_where_both_rules_agree(recording: Callable[[str], Path]) -> None:
@@ -201,3 +202,25 @@ def test_nothing_is_said_where_both_rules_agree(recording: Callable[[str], Path]
 def test_rules_that_matter_are_said_with_what_tells_them(recording: Callable[[str], Path]) -> None:
     words = run("compact", recording("kafka-1.1") / "log").stderr
     assert words.endswith("; profile classic: late records are as only releases before 4.0 write them\n")
+
+
+@pytest.mark.parametrize(
+    ("release", "profile"),
+    [("0.8.2", "classic"), ("3.9.1", "classic"), ("3.7-java", "modern-3.7"), ("3.8-java", "modern"), ("4.3", "modern")],
+)
+def test_a_release_has_the_rules_of_its_coordinator(
+    release: str, profile: str, recording: Callable[[str], Path]
+) -> None:
+    log = recording("kafka-3.9-classic") / "log"
+    asked = run("compact", log, "--release", release)
+    assert asked.exit_code == 0
+    assert f"profile {profile}" in asked.stderr
+    assert asked.stdout == run("compact", log, "--profile", profile).stdout
+
+
+@pytest.mark.parametrize("command", ["compact", "groups", "expire", "vote"])
+def test_whose_rules_is_said_once(command: str, recording: Callable[[str], Path]) -> None:
+    log = [] if command == "vote" else [recording("kafka-2.8") / "log"]
+    asked = run(command, *log, "--release", "3.9", "--profile", "classic")
+    assert asked.exit_code == 2
+    assert "--release" in asked.stderr
