@@ -7,15 +7,20 @@ from pathlib import Path
 
 import click
 
+from offsets_log_cli.help import found_at
+from offsets_log_cli.help_page import whole_help
 from offsets_log_cli.main import COMMANDS, main
+from offsets_log_cli.watch import WATCHED
 
 PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 WIDTH = 100
 PREFACE = """\
 # Commands
 
-What `offsets-log --help` and `offsets-log COMMAND --help` say. `make docs` writes this file; a test holds it true.
+What `offsets-log --help` and `offsets-log help COMMAND` say; `offsets-log COMMAND --help` is shorter. `make docs`
+writes this file, and a test compares them.
 """
+PAGES = (*COMMANDS, *(f"watch {name}" for name in WATCHED), "reading")
 
 
 def reference() -> str:
@@ -25,11 +30,10 @@ def reference() -> str:
 
 def _helps() -> Iterator[tuple[str, str]]:
     top = click.Context(main, info_name="offsets-log", terminal_width=WIDTH, **main.context_settings)
-    yield "offsets-log", top.get_help()
-    for name in COMMANDS:
-        command = main.get_command(top, name)
-        assert command is not None
-        yield name, click.Context(command, parent=top, info_name=name).get_help()
+    yield "offsets-log", top.get_help().rstrip()
+    for page in PAGES:
+        found = found_at(page.split(), top)
+        yield page, whole_help(found.command, found)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ PREFACE = f"""\
 # Kafka's releases
 
 What changed in which release, for a reader of its logs: what a row does not name is as in the row above. `make docs`
-writes this page from the table in `offsets_log/kafka_releases.py`. `--loads-on`, `--broker`, `--drop-unloadable`,
-`--kafka`, what `serve` answers, and what help and pages say of releases come from that table, too.
+writes this page from the table in `offsets_log/kafka_releases.py`. `--release`, `--drop-unloadable`, what `serve`
+answers, and what help and pages say of releases come from that table, too.
 
 A release that is newer than all of these, or than the last one of its line, is answered as the row before it, and
 every verdict then says so: `99.0 (as {NEWEST.name}, not verified)`.

@@ -6,6 +6,7 @@ import click
 
 from offsets_log.kafka_releases import NEWEST
 from offsets_log.release_names import AskedRelease
+from offsets_log_cli.help_page import CHOOSE, RULES, Command, option
 from offsets_log_cli.options import Output, Release, output_option
 
 ASSIGNOR_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -13,27 +14,38 @@ ASSIGNOR_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 @click.command(
     "assign",
+    cls=Command,
     epilog="Examples: offsets-log assign --assignor range --topics invoices=12 --members m1:invoices,m2:invoices · "
     """echo '{"topics":{"t":3},"members":[{"member_id":"m1","topics":["t"]}]}' | offsets-log assign -""",
 )
 @click.argument("source", metavar="[-]", required=False)
-@click.option(
-    "--assignor", type=click.Choice(ASSIGNOR_NAMES), default="range", show_default=True, help="Kafka's assignor."
+@option(
+    "--assignor",
+    under=RULES,
+    type=click.Choice(ASSIGNOR_NAMES),
+    metavar="NAME",
+    default="range",
+    show_default=True,
+    help="range, roundrobin, sticky or cooperative-sticky.",
 )
-@click.option("--topics", metavar="TOPIC=N,...", multiple=True, help="Topics and their partitions; repeatable.")
-@click.option(
+@option("--topics", under=CHOOSE, metavar="TOPIC=N,...", multiple=True, help="Topics and their partitions; repeatable.")
+@option(
     "--members",
+    under=CHOOSE,
     metavar="MEMBER:TOPIC+TOPIC,...",
     multiple=True,
-    help="Members and the topics they subscribe to; repeatable.",
+    help="Members and their topics; repeatable.",
 )
-@click.option(
-    "--kafka",
+@option(
+    "--release",
+    under=RULES,
+    formerly=("--kafka",),
     type=Release(),
-    help=f"Release of the clients, from 2.5 on; by default the newest known ({NEWEST.name}).",
+    help=f"Release of the clients, from 2.5 on. By default {NEWEST.name}.",
 )
-@click.option(
+@option(
     "--rounds",
+    under=CHOOSE,
     metavar="CHANGE,...",
     multiple=True,
     help="What changes afterwards. -m3: member m3 leaves; +m4:invoices: m4 joins; invoices=24: the topic grows to "
@@ -47,7 +59,7 @@ def command(
     assignor: str,
     topics: tuple[str, ...],
     members: tuple[str, ...],
-    kafka: AskedRelease | None,
+    release: AskedRelease | None,
     rounds: tuple[str, ...],
 ) -> None:
     """Show which partitions an assignor gives to each member.
@@ -64,8 +76,8 @@ def command(
     from offsets_log_cli.output import chosen_format, destination, write_rows
     from offsets_log_cli.terminal import as_usage, say_of_release
 
-    rules = rules_of((kafka or NEWEST).version)
-    say_of_release(kafka)
+    rules = rules_of((release or NEWEST).version)
+    say_of_release(release)
     if source not in (None, "-") or (source is None) == (not members):
         raise click.UsageError("give either --members and --topics, or - for questions on standard input")
     if source is not None:

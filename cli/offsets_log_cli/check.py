@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from offsets_log_cli.help_page import RARE, RULES, Command, option
 from offsets_log_cli.lag import STRANDED
 from offsets_log_cli.options import (
     A_TIME,
@@ -42,20 +43,32 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(
     "check",
-    epilog="Examples: offsets-log check /var/lib/kafka/data --loads-on 3.9.1,4.3.0 · "
+    cls=Command,
+    epilog="Examples: offsets-log check /var/lib/kafka/data --release 3.9 --release 4.3 · "
     "offsets-log check backup.tar.gz -o json",
 )
 @reading_options
-@click.option(
-    "--loads-on",
+@option(
+    "--release",
+    "releases",
+    under=RULES,
+    formerly=("--loads-on",),
     type=Releases(),
     multiple=True,
-    help="Releases to try, such as 3.9.1,4.3.0; 3.9.1-java is the preview of the Java coordinator in 3.9.1 (3.7 to "
-    "3.9 have one). By default one release for each known set of rules; repeatable.",
+    help="Releases to try, such as 4.3; repeatable. By default the one that wrote the files, if they show it, and one "
+    "later release for each set of rules. 3.9.1-java is the preview of the Java coordinator in 3.9.1 (3.7 to 3.9 have "
+    "one). Commas separate several.",
+)
+@option(
+    "--all-releases",
+    under=RULES,
+    is_flag=True,
+    help="Try releases before that of the writer, too. One for each set of rules.",
 )
 @PARTITIONS
-@click.option(
+@option(
     "--now",
+    under=RARE,
     type=Time(),
     help=f"Time until which ages of open transactions and commits are counted: {A_TIME}; by default the newest "
     "record's time.",
@@ -66,27 +79,29 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
 def command(
     reading: ReadOptions,
     output: Output,
-    loads_on: tuple[tuple[Release, ...], ...],
+    releases: tuple[tuple[Release, ...], ...],
+    all_releases: bool,
     now: int | None,
     shutdown: str | None,
     lag: bool | None,
 ) -> None:
-    """Predict whether these partitions load on Kafka X.Y, and find what else is wrong with them.
+    """Predict whether a broker loads these partitions, and find what else is wrong with them. Exit status 3 if a load
+    fails or anything is damaged or doubtful.
 
-    A dry run for each release: does a broker start with these files, what does it cut off, does the load finish, at
-    which record and by which rule does it fail, what is served then, and what would be skipped. It also finds damage,
-    torn tails, missing parts of logs, overlaps, open transactions, groups in the wrong partition, and offsets whose
-    group does not exist. A load is always of the whole partition: -g only chooses which findings are shown; -t chooses,
-    among the findings about offsets that lead to no record, the topics.
+    A dry run for each release, from that of the writer on: does a broker start with these files, what does it cut off,
+    does the load finish, at which record and by which rule does it fail, what is served then, and what would be
+    skipped. It also finds damage, torn tails, missing parts of logs, overlaps, open transactions, groups in the wrong
+    partition, and offsets whose group does not exist. A load is always of the whole partition: -g only chooses which
+    findings are shown; -t chooses, among the findings about offsets that lead to no record, the topics.
 
     If the copy has the logs of other topics, it also finds offsets beyond their end or below their start, offsets for
     partitions that the cluster does not have, and offsets for a former topic of the same name. Offsets below the start
     that were last committed more than a day ago are only notes, because retention causes that for every unused group.
 
-    Exit status 3 if a load fails on one of the releases of --loads-on (without it, on the newest), or if anything is
-    damaged or doubtful. Records that are only skipped, and notes, do not count. The table has first what
-    these releases meet, in it what counts before what does not, and of notes of one rule and group that differ only in
-    numbers the first; the other formats have all of them.
+    Exit status 3 if a load fails on one of the releases that are tried, or if anything is damaged or doubtful. Previews
+    of the Java coordinator count only if they are asked for, or wrote the files. Records that are only skipped, and
+    notes, do not count. The table has first what these releases meet, in it what counts before what does not, and of
+    notes of one rule and group that differ only in numbers the first; the other formats have all of them.
     """
     from offsets_log.questions.check import NEEDS, Check, CheckAsked
     from offsets_log_cli.answers import write_answer
@@ -94,9 +109,12 @@ def command(
     from offsets_log_cli.session import open_session
     from offsets_log_cli.terminal import say_of_release
 
-    tried = tuple(release for releases in loads_on for release in releases)
+    if releases and all_releases:
+        raise click.UsageError("--release and --all-releases exclude each other")
+    tried = tuple(release for some in releases for release in some)
+    asked = CheckAsked(releases=tried, all_releases=all_releases, now_ms=now, shutdown=shutdown, lag=lag)
     with open_session(reading, output, needs=NEEDS) as session:
-        check = Check(session, CheckAsked(releases=tried, now_ms=now, shutdown=shutdown, lag=lag))
+        check = Check(session, asked)
         if (format_name := chosen_format(output)) in ("json", "table"):
             found = check.found
             with destination(output, session.inputs.files) as stream:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offsets_log.kafka_releases import FIRST_CLEANER, NEWEST
-from offsets_log.release_names import AskedRelease
+from offsets_log.release_names import AskedRelease, release_asked
 from offsets_log_cli.clean_options import change_options, changes_of
-from offsets_log_cli.options import A_TIME, MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Release, Time, UntilOffset
+from offsets_log_cli.clean_settings import config_options, with_config
+from offsets_log_cli.help_page import OUTPUT, RARE, RULES, Command, option
+from offsets_log_cli.options import A_TIME, MAX_INT64, SHUTDOWN, TOPIC_ID, Release, Time, UntilOffset
 from offsets_log_cli.partition_folders import FolderOptions, folder_options, tell
 from offsets_log_cli.signals import ended_by_signals
 from offsets_log_cli.times import with_times
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
     from offsets_log.cleaner.settings import Settings
 
 
-class Broker(Release):
+NEWEST_ASKED = release_asked(NEWEST.name)
+
+
+class CleanerRelease(Release):
     """``X.Y`` or ``X.Y.Z`` → a release whose cleaner is known."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> AskedRelease:
@@ -38,58 +43,38 @@ class Broker(Release):
         return release
 
 
-def _bytes(name: str, what: str, default: str, *, least: int = 1) -> Callable[..., Any]:
-    help_ = f"{what}  [default: {default}]"
-    return click.option(f"--{name}", metavar="BYTES", type=click.IntRange(min=least), help=help_)
-
-
-def _duration(name: str, what: str, default: str) -> Callable[..., Any]:
-    variable = f"{name.replace('-', '_')}_ms"
-    return click.option(f"--{name}", variable, type=Duration(), help=f"{what}  [default: {default}]")
-
-
 def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
     help_ = f"{what} in offsets partition P, else in every one; repeatable.  [default: {default}]"
-    return click.option(f"--{name}", type=UntilOffset(), multiple=True, help=help_)
+    return option(f"--{name}", under=RARE, type=UntilOffset(), multiple=True, help=help_)
 
 
 @click.command(
     "clean",
+    cls=Command,
     epilog="Examples: offsets-log clean /var/lib/kafka/data --dry-run · "
-    "offsets-log clean backup.tar.gz -p 3 --to cleaned --broker 3.9 --delete-retention 1h · "
+    "offsets-log clean backup.tar.gz -p 3 --to cleaned --release 3.9 --config delete.retention.ms=1h · "
     "offsets-log clean /var/lib/kafka/data --deep --drop-expired --to small · "
     "offsets-log clean backup.tar.gz -p 3 --drop-record 3:120 --to mended",
 )
 @with_times
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("--to", metavar="DIR", help="New directory, which appears whole or not at all.")
-@click.option(
-    "--dry-run", is_flag=True, help="Write nothing: only report what would be cleaned, and why the rest is kept."
+@option("--to", under=OUTPUT, metavar="DIR", help="New directory. It appears whole or not at all.")
+@option(
+    "--dry-run",
+    under=OUTPUT,
+    is_flag=True,
+    help="Write nothing, report what would be cleaned. And why the rest is kept.",
 )
-@click.option(
-    "--broker",
-    type=Broker(),
-    default=NEWEST.name,
-    show_default=True,
-    help=f"Release whose cleaner is followed: {FIRST_CLEANER.name} to {NEWEST.name}.",
+@option(
+    "--release",
+    under=RULES,
+    type=CleanerRelease(),
+    help=f"Release whose cleaner is followed: {FIRST_CLEANER.name} to {NEWEST.name}. By default {NEWEST.name}; "
+    "--drop-expired follows its expiry too.",
 )
-@click.option("--now", type=Time(), help=f"The cleaner's clock: {A_TIME}; by default now.")
-@_duration("delete-retention", "The topic's delete.retention.ms: how long tombstones and markers are kept.", "1d")
-@_duration("min-compaction-lag", "The topic's min.compaction.lag.ms.", "0")
-@_duration("producer-id-expiration", "The broker's producer.id.expiration.ms.", "1d")
-@_bytes("segment-bytes", "The topic's segment.bytes.", "100 MiB")
-@_bytes("segment-index-bytes", "The topic's segment.index.bytes.", "10 MiB")
-@_bytes("index-interval-bytes", "The topic's index.interval.bytes.", "4096", least=0)
-@_bytes("max-message-bytes", "The topic's max.message.bytes.", "1048588")
-@_bytes("io-buffer-bytes", "The broker's log.cleaner.io.buffer.size, of one thread.", "512 KiB")
-@_bytes("cleaner-max-message-bytes", "The broker's message.max.bytes.", "1048588")
-@_bytes("dedupe-buffer-bytes", "The broker's log.cleaner.dedupe.buffer.size, of one thread.", "no limit")
-@click.option(
-    "--load-factor-percent",
-    metavar="N",
-    type=click.IntRange(1, 100),
-    help="How much of that buffer may be filled: log.cleaner.io.buffer.load.factor.  [default: 90]",
-)
+@click.option("--broker", type=CleanerRelease(), hidden=True)
+@option("--now", under=RARE, type=Time(), help=f"The cleaner's clock: {A_TIME}; by default now.")
+@config_options
 @_offset("first-dirty-offset", "From where the log is not cleaned yet,", "the cleaner's checkpoint")
 @_offset(
     "high-watermark",
@@ -103,7 +88,8 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @TOPIC_ID
 @folder_options
 def command(**given: Any) -> None:
-    """Clean partitions as one round of Kafka's own log cleaner would, byte for byte.
+    """Clean partitions as one round of Kafka's own log cleaner would, byte for byte. The result is a new directory DIR,
+    with a README.txt that says how to give it to a broker; PATH stays as it is.
 
     DIR gets a folder __consumer_offsets-N for each partition, with segments, all their indexes, producer snapshots,
     leader epochs and partition.metadata. Beside them are the checkpoints of a data directory, and README.txt, which
@@ -136,12 +122,17 @@ def command(**given: Any) -> None:
 def run(
     machine: Machine,
     asked: FolderOptions,
-    broker: AskedRelease,
+    broker: AskedRelease | None,
     now: int | None,
     shutdown: str | None,
-    **settings: Any,
+    release: AskedRelease | None,
+    **given: Any,
 ) -> None:
-    """Run the command on a machine; the other arguments are its parameters."""
+    """Run the command on a machine; the other arguments are its parameters.
+
+    Raises:
+        UsageError: options exclude each other, or a broker would not start with a setting.
+    """
     from offsets_log.actions import clean
     from offsets_log.cleaner.offset_map import OffsetMap
     from offsets_log.cleaner.result import CLEAN_COLUMNS
@@ -149,10 +140,15 @@ def run(
     from offsets_log_cli.terminal import say_of_release
 
     asked.check_target()
+    if release is not None and broker is not None:
+        raise click.UsageError("--release and --broker exclude each other: both say whose cleaner")
+    settings = with_config(given)
+    settings["era"] = settings["era"] or (release or NEWEST_ASKED).era
+    rules = release or broker or NEWEST_ASKED
     reading = asked.reading(until_offset=settings["until_offset"], until_time=settings["until_time"])
     now = int(time.time() * 1000) if now is None else now
     wanted = clean.CleanAsked(
-        settings=_settings(now, broker.version, settings),
+        settings=_settings(now, rules.version, settings),
         changes=changes_of(settings),
         shutdown=shutdown,
         given={name: settings[name] for name in clean.OFFSETS},
@@ -160,12 +156,14 @@ def run(
         topic_id=asked.topic_id,
     )
     if now + wanted.settings.delete_retention_ms > MAX_INT64:
-        raise click.UsageError("--now and --delete-retention are together beyond what 64 bits of milliseconds hold")
+        raise click.UsageError("--now and delete.retention.ms are together beyond what 64 bits of milliseconds hold")
     if OffsetMap.of(wanted.settings).usable == 0:
-        raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
+        raise click.UsageError(
+            "a broker does not start with so small a log.cleaner.dedupe.buffer.size: it holds no key"
+        )
     with ended_by_signals(), open_session(reading) as session:
         clean.tell_of_others(session, wanted.given)
-        say_of_release(broker)
+        say_of_release(rules)
         rows = clean.clean(session, machine, wanted)
         tell(rows, [column.name for column in CLEAN_COLUMNS], asked.output, {"kept": clean.kept_in_words})
         clean.finish(session, rows)

@@ -8,63 +8,66 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offsets_log_cli.options import A_TIME, ERA_NAMES, HARDLY_MS, Duration, Time, UntilOffset
+from offsets_log_cli.help_page import CHANGE, CHOOSE, RARE, option
+from offsets_log_cli.options import A_TIME, ERA_NAMES, Time, UntilOffset
 
 if TYPE_CHECKING:
     from offsets_log.actions.clean_changes import Changes
 
 _OPTIONS = (
-    click.option(
+    option(
         "--deep",
+        under=CHANGE,
         is_flag=True,
-        help="Write the smallest log with the same answers: clean the active segment too, and remove aborted "
-        "transactions, and tombstones and markers that are not needed.",
+        help="Write the smallest log with the same answers. The active segment is cleaned too; aborted transactions, "
+        "and tombstones and markers that are not needed, are removed.",
     ),
-    click.option(
+    option(
         "--drop-record",
+        under=CHANGE,
         metavar="[P:]N",
         type=UntilOffset(),
         multiple=True,
-        help="Remove the record at offset N (in offsets partition P), such as one at which a load fails; repeatable.",
+        help="Remove the record at offset N; repeatable. In offsets partition P, if that is given.",
     ),
-    click.option(
+    option(
         "--drop-group",
+        under=CHANGE,
         metavar="GLOB",
         multiple=True,
-        help="Remove these groups, and everything that belongs to them; repeatable; names as of -g.",
+        help="Remove these groups, and all of theirs; repeatable. Names are as of -g.",
     ),
-    click.option("--keep-group", metavar="GLOB", multiple=True, help="Remove all groups except these; repeatable."),
-    click.option(
+    option(
+        "--keep-group", under=CHANGE, metavar="GLOB", multiple=True, help="Remove all groups except these; repeatable."
+    ),
+    option(
         "--drop-expired",
+        under=CHANGE,
         is_flag=True,
-        help="Remove what a coordinator's expiry would remove at --now: what `expire` shows.",
+        help="Remove what expiry would remove at --now. This is what `expire` shows; the release decides, and "
+        "--config offsets.retention.minutes.",
     ),
-    click.option(
-        "--retention",
-        type=Duration(HARDLY_MS),
-        help="For --drop-expired: the broker's offsets.retention.minutes, as 7d or 10080m.  [default: the era's]",
-    ),
-    click.option(
-        "--era",
-        type=click.Choice(ERA_NAMES),
-        default="modern",
-        show_default=True,
-        help="For --drop-expired: whose expiry rules.",
-    ),
-    click.option(
+    click.option("--era", type=click.Choice(ERA_NAMES), hidden=True),
+    option(
         "--until-offset",
+        under=RARE,
         type=UntilOffset(),
         multiple=True,
         help="The log as it was when it ended at offset N (in offsets partition P, else in every one); repeatable.",
     ),
-    click.option("--until-time", type=Time(), help=f"The log as it was then: {A_TIME}."),
+    option(
+        "--until-time",
+        under=CHOOSE,
+        type=Time(),
+        help=f"The log as it was then: 2026-01-31T14:05Z, 2h. More exactly {A_TIME}.",
+    ),
 )
 
 
 def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
+    for add in reversed(_OPTIONS):
+        command = add(command)
     return command
 
 
@@ -74,5 +77,5 @@ def changes_of(given: dict[str, Any]) -> Changes:
 
     changes = Changes(**{field.name: given[field.name] for field in fields(Changes) if field.name in given})
     if changes.retention is not None and not changes.drop_expired:
-        raise click.UsageError("--retention is for --drop-expired")
+        raise click.UsageError("--retention (offsets.retention.minutes) is for --drop-expired")
     return changes

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from offsets_log_cli.help_page import CLUSTER, option
+
 
 class Servers(click.ParamType):  # type: ignore[type-arg]
     """``HOST:PORT``, or several with commas between them."""
@@ -28,13 +30,19 @@ class Servers(click.ParamType):  # type: ignore[type-arg]
         return str(value)
 
 
-BOOTSTRAP_SERVER = click.option(
-    "--bootstrap-server", metavar="HOST:PORT", type=Servers(), required=True, help="Brokers, separated by commas."
+BOOTSTRAP_SERVER = option(
+    "--bootstrap-server",
+    under=CLUSTER,
+    metavar="HOST:PORT",
+    type=Servers(),
+    required=True,
+    help="Brokers, separated by commas.",
 )
 
-COMMAND_CONFIG = click.option(
+COMMAND_CONFIG = option(
     "--command-config",
+    under=CLUSTER,
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Properties for the connection, as for Kafka's own tools: TLS with PEM, JKS or PKCS #12 stores, SASL.",
+    help="Properties for the connection. As for Kafka's own tools: TLS with PEM, JKS or PKCS #12 stores, SASL.",
 )

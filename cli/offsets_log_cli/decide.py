@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offsets_log.session.decide import DecideOptions
+from offsets_log_cli.help_page import RARE, SHOW, option
 from offsets_log_cli.options import A_TIME, Time
 
 if TYPE_CHECKING:
     from offsets_log_cli.options import ReadOptions
 
 
-DECIDE = click.option(
+DECIDE = option(
     "--decide",
+    under=SHOW,
     is_flag=True,
-    help="End the open transactions that are committed or aborted by __transaction_state in the copy, as if their "
-    "markers were at the log's end.",
+    help="End open transactions as __transaction_state says. Those that it has as committed or aborted are taken as "
+    "if their markers were at the log's end.",
 )
-TIMED_OUT_BY = click.option(
+TIMED_OUT_BY = option(
     "--now",
+    under=RARE,
     type=Time(),
     help=f"Show which open transactions would have timed out by then: {A_TIME}.",
 )

@@ -12,11 +12,11 @@ import click
 from offsets_log.questions.since import Since
 from offsets_log.session.decide import DecideOptions
 from offsets_log_cli.decide import check_usage, decide_options
+from offsets_log_cli.help_page import CHOOSE, RULES, SHOW, Command, option
 from offsets_log_cli.options import (
     FORMATS,
     HARDLY_MS,
     PARTITIONS,
-    PROFILE,
     TOPIC_IDS,
     Duration,
     Output,
@@ -26,6 +26,7 @@ from offsets_log_cli.options import (
     gather,
     output_option,
     reading_options,
+    release_options,
 )
 
 if TYPE_CHECKING:
@@ -42,52 +43,59 @@ class RemovalOptions:
 
 @click.command(
     "diff",
+    cls=Command,
     epilog="Examples: offsets-log diff before.tar.gz /var/lib/kafka/data · "
     "offsets-log diff /var/lib/kafka/data --from-time 2026-11-21T14:00:00Z --until-time 2026-11-21T14:10:00Z · "
     "offsets-log diff /var/lib/kafka/data --from-offset 3:1200 -p 3 --table members",
 )
 @reading_options
-@PROFILE
+@release_options
 @PARTITIONS
 @TOPIC_IDS
 @gather(
     "since",
     Since,
     (
-        click.option(
+        option(
             "--from-time",
+            under=CHOOSE,
             type=Time(),
-            help="Compare with the state at that time, with the same forms as for --until-time.",
+            help="Compare with the state at that time. The forms are those of --until-time.",
         ),
-        click.option(
+        option(
             "--from-offset",
+            under=CHOOSE,
             type=UntilOffset(),
             multiple=True,
-            help="Compare with the state before record N (in offsets partition P, else in every one); repeatable.",
+            help="Compare with the state before record N. In offsets partition P, else in every one; repeatable.",
         ),
     ),
 )
-@click.option(
+@option(
     "--table",
+    under=SHOW,
     type=click.Choice(["offsets", "groups", "members"]),
+    metavar="TABLE",
     default="offsets",
     show_default=True,
-    help="What is compared.",
+    help="offsets, groups or members.",
 )
 @gather(
     "asked",
     RemovalOptions,
     (
-        click.option(
+        option(
             "--retention",
+            under=RULES,
             type=Duration(HARDLY_MS),
-            help="The broker's offsets.retention.minutes, as 7d or 10080m, to distinguish expired offsets from deleted "
-            "ones.",
+            help="The broker's offsets.retention.minutes, as 7d. It tells expired offsets from deleted ones.",
         ),
-        click.option(
+        option(
             "--why",
+            under=SHOW,
             is_flag=True,
-            help="Add columns with the group's state, the tombstone, and why an offset is called deleted or expired.",
+            help="Say why an offset is called deleted or expired. The columns have the group's state and the "
+            "tombstone too.",
         ),
     ),
 )

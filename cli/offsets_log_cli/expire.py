@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 import click
 
+from offsets_log.release_names import AskedRelease
 from offsets_log.session.scope import BrokerOptions
+from offsets_log_cli.help_page import CHOOSE, RULES, SHOW, Command, option
 from offsets_log_cli.options import (
     A_TIME,
     ERA_NAMES,
     FORMATS,
     HARDLY_MS,
     PARTITIONS,
-    PROFILE,
+    PROFILE_NAMES,
+    RELEASE,
     Duration,
     Output,
     ReadOptions,
@@ -29,6 +32,8 @@ from offsets_log_cli.options import (
 class ExpiryOptions:
     """Options that decide when offsets expire, and by whose rules."""
 
+    release: AskedRelease | None
+    profile: str | None
     era: str | None
     now: int | None
     retention: int | None
@@ -36,43 +41,39 @@ class ExpiryOptions:
 
 @click.command(
     "expire",
+    cls=Command,
     epilog="Examples: offsets-log expire /var/lib/kafka/data -g 'billing-*' · "
     "offsets-log expire backup.tar.gz --now 2026-12-01T00:00:00Z --retention 1d --expired-only",
 )
 @reading_options
-@PROFILE
 @PARTITIONS
 @gather(
     "asked",
     ExpiryOptions,
     (
-        click.option(
-            "--era",
-            type=click.Choice(ERA_NAMES),
-            help="Expiry rules of which releases. Each name stands for the releases from that one up to the next "
-            "in the list, with these exceptions: 2.4 is 2.4 to 2.8.1, 3.0.0 and 3.1.0; classic is 2.8.2 to "
-            "3.9 except those two; modern-3.7 and 3.8-java are the Java coordinator of 3.7, and of 3.8 to "
-            "4.0.0; modern is 4.4 and later. By default the rules of the profile.",
-        ),
-        click.option(
+        RELEASE,
+        click.option("--profile", type=click.Choice(PROFILE_NAMES), hidden=True),
+        click.option("--era", type=click.Choice(ERA_NAMES), hidden=True),
+        option(
             "--now",
+            under=CHOOSE,
             type=Time(),
-            help=f"The time of the expiry: {A_TIME}; by default now.",
+            help=f"The time of the expiry. By default now; {A_TIME}.",
         ),
-        click.option(
+        option(
             "--retention",
+            under=RULES,
             type=Duration(HARDLY_MS),
-            help="The broker's offsets.retention.minutes, as 7d or 10080m.  [default: the era's]",
+            help="The broker's offsets.retention.minutes, as 7d. By default that of the release.",
         ),
     ),
 )
-@click.option("--expired-only", is_flag=True, help="Show only what would be removed at --now.")
+@option("--expired-only", under=SHOW, is_flag=True, help="Only what would be removed at --now.")
 @broker_options
 @output_option(*FORMATS)
 def command(
     reading: ReadOptions,
     output: Output,
-    profile: str | None,
     asked: ExpiryOptions,
     expired_only: bool,
     broker: BrokerOptions,
@@ -89,9 +90,11 @@ def command(
     from offsets_log_cli.session import open_session
     from offsets_log_cli.terminal import as_usage
 
+    if asked.release is not None and (asked.profile or asked.era):
+        raise click.UsageError("--release excludes --profile and --era: all say whose rules")
     question = ExpiryAsked(
-        profile=profile,
-        era=asked.era,
+        profile=asked.profile,
+        era=asked.era if asked.release is None else asked.release.era,
         now_ms=asked.now,
         retention_ms=asked.retention,
         expired_only=expired_only,

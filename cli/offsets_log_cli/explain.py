@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from offsets_log_cli.help_page import OUTPUT, Command, option
 from offsets_log_cli.options import Output, output_option
 
 if TYPE_CHECKING:
@@ -25,12 +26,20 @@ MOST_WIDTH, LEAST_WIDTH, MARGIN = 110, 40, 17
 
 @click.command(
     "explain",
+    cls=Command,
     epilog="Examples: offsets-log explain B-9 J-15 -o table · offsets-log explain offset-commit -o table · "
     "offsets-log explain -o jsonl",
 )
 @click.argument("names", metavar="[RULE|RECORD...]", nargs=-1)
+@option(
+    "-v",
+    "--verbose",
+    under=OUTPUT,
+    is_flag=True,
+    help="Say where a rule stands in Kafka's source. And here, with its test; the other formats always do.",
+)
 @output_option("table", "jsonl", "json", "csv")
-def command(output: Output, names: tuple[str, ...]) -> None:
+def command(output: Output, names: tuple[str, ...], verbose: bool) -> None:
     """Explain a rule that rows name, such as "rule":"B-9": what it says, what it means and what to do; or a record's
     layout.
 
@@ -52,14 +61,14 @@ def command(output: Output, names: tuple[str, ...]) -> None:
             if format_name != "table":
                 write_rows(stream, (row for subject in subjects for row in subject.rows()), COLUMNS, format_name)
             elif names:
-                stream.write("\n".join(map(_page, subjects)).encode())
+                stream.write("\n".join(_page(subject, verbose) for subject in subjects).encode())
             else:
                 _write_list(stream, subjects)
     except OffsetsLogError as error:
         fail(error)
 
 
-def _page(subject: RuleSubject | RecordSubject) -> str:
+def _page(subject: RuleSubject | RecordSubject, verbose: bool) -> str:
     """Return what there is to be said for a reader."""
     from io import BytesIO
 
@@ -67,7 +76,7 @@ def _page(subject: RuleSubject | RecordSubject) -> str:
     from offsets_log_cli.output import write_rows
 
     if isinstance(subject, RuleSubject):
-        return "".join(_paragraph(title, text) for title, text in subject.paragraphs().items())
+        return "".join(_paragraph(title, text) for title, text in subject.paragraphs(with_sources=verbose).items())
     text = BytesIO()
     text.write(f"{subject.title}\n".encode())
     for title, rows in subject.sections():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import click
 
 from offsets_log.actions.follow_asked import FollowAsked
-from offsets_log_cli.options import HARDLY_MS, Duration, Output, ReadOptions, gather
+from offsets_log_cli.help_page import ALERTS, option
+from offsets_log_cli.options import HARDLY_MS, Duration, Output, gather
 
 
 class Rule(click.ParamType):  # type: ignore[type-arg]
@@ -46,70 +47,91 @@ class ListenAddress(click.ParamType):  # type: ignore[type-arg]
 
 
 LOOPBACK = "127.0.0.1"
-METRICS_PORT = click.option(
-    "--metrics-port",
-    type=ListenAddress(),
-    help="With --follow: serve metrics for Prometheus at this port, 0 for any that is free; without HOST open to "
-    "this machine only. Needs offsets-log[metrics].",
+METRICS_HELP = (
+    "Serve metrics for Prometheus at this port. 0 is any that is free; without HOST it is open to this machine only. "
+    "Needs offsets-log[metrics]."
 )
+METRICS_PORT = option("--metrics-port", under=ALERTS, type=ListenAddress(), help=METRICS_HELP)
+FOLLOW_NAMES = frozenset({"until_idle", "alert", "metrics_port"})
+OF_THE_END = frozenset({"until_offset", "until_time", "input_format", "as_partition"})
+"""Parameters of reading that do not go with records as they come."""
 
 
-def follow_options(*rules: str) -> Callable[..., Any]:
-    """Return a decorator that adds the options of a command with these rules, handed over as `follow`."""
+class Follow(click.Option):
+    """``--follow``, the older form of `watch`.
+
+    Args:
+        excludes: the command's own parameters that are of the logs' end.
+    """
+
+    def __init__(self, names: Sequence[str], *, excludes: Collection[str], **how: Any) -> None:
+        super().__init__(names, is_flag=True, hidden=True, **how)
+        self.excludes = frozenset(excludes)
+
+
+def follow_options(*rules: str, excludes: Collection[str] = ()) -> Callable[..., Any]:
+    """Return a decorator that adds the options of a command with these rules, handed over as `follow`.
+
+    Only `watch` shows them.
+
+    Args:
+        excludes: the command's own parameters that are of the logs' end.
+    """
     return gather(
         "follow",
         FollowAsked,
         (
-            click.option(
-                "--follow",
-                is_flag=True,
-                help="Continue as the logs grow, until a signal, and print what changes as JSON Lines, within a "
-                "second.",
-            ),
-            click.option(
+            click.option("--follow", cls=Follow, excludes=excludes),
+            option(
                 "--until-idle",
+                under=ALERTS,
+                hidden=True,
                 type=Duration(HARDLY_MS, needs_unit=True),
-                help="With --follow: end when nothing new has come for this long, such as 10s.",
+                help="End when nothing new has come for this long. Such as 10s.",
             ),
-            click.option(
+            option(
                 "--alert",
+                under=ALERTS,
+                hidden=True,
                 type=Rule(rules),
                 multiple=True,
-                help="With --follow: print an alert if this comes true, and exit with status 4 when the run ends: "
-                f"{', '.join(rules)}; repeatable.",
+                help=f"{', '.join(rules)}. Print an alert if this comes true, and exit with status 4 at the end; "
+                "repeatable.",
             ),
-            METRICS_PORT,
+            option("--metrics-port", under=ALERTS, hidden=True, type=ListenAddress(), help=METRICS_HELP),
         ),
     )
 
 
-def is_followed(
-    reading: ReadOptions, output: Output, follow: FollowAsked, refused: Mapping[str, object] | None = None
-) -> bool:
-    """Return whether the logs are followed; refuses what that does not go with.
+def excluded_by(command: click.Command) -> frozenset[str]:
+    """Return the parameters of a command that do not go with following; none where it cannot follow."""
+    follow = next((param for param in command.params if isinstance(param, Follow)), None)
+    return frozenset() if follow is None else OF_THE_END | follow.excludes
 
-    Args:
-        refused: options of the command that are of the logs' end, and whether each is given.
+
+def is_followed(output: Output, follow: FollowAsked) -> bool:
+    """Return whether the logs are followed.
+
+    Raises:
+        UsageError: something is given that does not go with that.
     """
     if not follow.follow:
         if follow.until_idle is not None or follow.alert or follow.metrics_port is not None:
-            raise click.UsageError("--until-idle, --alert and --metrics-port are of --follow")
+            raise click.UsageError("--until-idle, --alert and --metrics-port are of --follow, or of offsets-log watch")
         return False
-    of_output = {"--to": output.to, f"-o {output.output}": output.output not in (None, "jsonl")}
-    given: dict[str, object] = {
-        "--until-offset": reading.until_offset,
-        "--until-time": reading.until_time is not None,
-        "--input-format": reading.input_format,
-        "--as-partition": reading.as_partition is not None,
-        **of_output,
-        **(refused or {}),
-    }
-    for option, is_given in given.items():
-        if is_given:
-            why = (
-                "writes JSON Lines of what changes to standard output"
-                if option in of_output
-                else ("goes on with records as they come")
-            )
-            raise click.UsageError(f"{option} does not go with --follow, which {why}")
+    ctx = click.get_current_context()
+    excluded = excluded_by(ctx.command)
+    given = [param for param in ctx.command.params if param.name in excluded and _is_given(param, ctx)]
+    why = "goes on with records as they come"
+    refused = [f"{max(param.opts, key=len)}" for param in given]
+    if output.to is not None or output.output not in (None, "jsonl"):
+        why = "writes JSON Lines of what changes to standard output"
+        refused = ["--to" if output.to is not None else f"-o {output.output}"]
+    if refused:
+        raise click.UsageError(f"{refused[0]} does not go with --follow, which {why}")
     return True
+
+
+def _is_given(param: click.Parameter, ctx: click.Context) -> bool:
+    value = ctx.params[str(param.name)]
+    return not (value is None or value is False or value == () or value == param.get_default(ctx))

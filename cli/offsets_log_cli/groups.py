@@ -6,49 +6,61 @@ import click
 
 from offsets_log.actions.follow_asked import FollowAsked
 from offsets_log_cli.follow_options import follow_options, is_followed
+from offsets_log_cli.help_page import CHOOSE, RARE, SHOW, Command, option
 from offsets_log_cli.lag import LAG
 from offsets_log_cli.options import (
     A_TIME,
     FORMATS,
     HARDLY_MS,
     PARTITIONS,
-    PROFILE,
     Duration,
     Output,
     ReadOptions,
     Time,
     output_option,
     reading_options,
+    release_options,
 )
 
 
 @click.command(
     "groups",
+    cls=Command,
     epilog="Examples: offsets-log groups /var/lib/kafka/data -g 'billing-*' · "
     "offsets-log groups backup.tar.gz --stale 30d --bootstrap-server broker:9092",
 )
 @reading_options
-@PROFILE
+@release_options
 @PARTITIONS
-@click.option(
+@option(
     "--now",
+    under=RARE,
     type=Time(),
-    help=f"Until when ages are counted: {A_TIME}; by default now.",
+    help=f"Until when ages are counted: {A_TIME}; by default the time of the newest record.",
 )
-@click.option(
+@option(
     "--stale",
+    under=CHOOSE,
     type=Duration(HARDLY_MS, needs_unit=True),
-    help="Only groups that are Empty, have no open transaction and have written nothing for this long, such as 30d, "
-    "with the command line that deletes them.",
+    help="Only groups unused for so long, such as 30d. They are Empty, have no open transaction and have "
+    "written nothing for that time; with the command line that deletes them.",
 )
 @LAG
-@click.option(
+@option(
     "--bootstrap-server",
+    under=SHOW,
     metavar="HOST:PORT",
     default="localhost:9092",
-    help="Brokers to name in the command lines of --stale.",
+    help="Brokers for the command lines of --stale.",
 )
-@follow_options("beyond-end", "group-empty:DURATION", "lag:RECORDS", "load-fails", "transaction-open:DURATION")
+@follow_options(
+    "beyond-end",
+    "group-empty:DURATION",
+    "lag:RECORDS",
+    "load-fails",
+    "transaction-open:DURATION",
+    excludes=("stale", "now", "lag"),
+)
 @output_option(*FORMATS)
 def command(
     reading: ReadOptions,
@@ -60,27 +72,22 @@ def command(
     bootstrap_server: str,
     follow: FollowAsked,
 ) -> None:
-    """List all groups: kind and state, members, number of offsets, age of the last commit, last activity.
+    """List all groups: kind and state, members, number of offsets, lag, age of the last commit, last activity.
 
-    -t chooses which offsets are counted, not which groups are listed. Activity is any record with a value that the
-    group wrote, a commit or its own metadata; tombstones do not count. All groups that can be read are listed; if the
-    coordinator of --profile would not load a partition, and so list none of its groups, standard error says so, and
-    `check` tells more.
+    Ages are counted to the end of the copy, the time of its newest record, unless --now says otherwise. -t chooses
+    which offsets are counted, not which groups are listed. Activity is any record with a value that the group wrote, a
+    commit or its own metadata; tombstones do not count. All groups that can be read are listed; if the coordinator of
+    that release would not load a partition, and so list none of its groups, standard error says so, and `check` tells
+    more.
 
     --stale lists what can be deleted: groups that are Empty in the log, have no open transaction, which a delete would
     cancel, and have written nothing for that long. A table is followed by the command lines that delete them, as few as
     possible; other formats have a command line for each group in the column `command`, quoted for bash.
 
-    --follow keeps the table current on a terminal; elsewhere it prints the groups and then each group that changes; a
-    group is gone if its state is null.
+    `offsets-log watch groups` keeps the table current on a terminal.
     """
     _check_usage(reading, stale)
-    if is_followed(
-        reading,
-        Output(output=None, to=output.to) if output.output == "table" else output,
-        follow,
-        {"--stale": stale is not None, "--now": now is not None, "--lag": lag},
-    ):
+    if is_followed(Output(output=None, to=output.to) if output.output == "table" else output, follow):
         from offsets_log_cli.follow_runs import follow_groups
 
         follow_groups(reading, output, follow, profile)

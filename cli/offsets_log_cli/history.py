@@ -9,10 +9,10 @@ import click
 
 from offsets_log.actions.follow_asked import FollowAsked
 from offsets_log_cli.follow_options import follow_options, is_followed
+from offsets_log_cli.help_page import CHOOSE, SHOW, Command, option
 from offsets_log_cli.options import (
     FORMATS,
     PARTITIONS,
-    PROFILE,
     TABLES,
     TOPIC_IDS,
     Output,
@@ -21,6 +21,7 @@ from offsets_log_cli.options import (
     gather,
     output_option,
     reading_options,
+    release_options,
 )
 
 NOT_IN_TABLES = frozenset(
@@ -45,45 +46,52 @@ class Rows:
 
 @click.command(
     "history",
+    cls=Command,
     epilog="Examples: offsets-log history /var/lib/kafka/data -g billing -t orders --topic-partition 3 · "
-    "offsets-log history backup.tar.gz -g '*' --rewinds --from-time 2026-11-21T02:00Z --until-time 2026-11-21T03:00Z",
+    "offsets-log history backup.tar.gz --rewinds --from-time 2026-11-21T02:00Z --until-time 2026-11-21T03:00Z",
 )
 @reading_options
-@PROFILE
+@release_options
 @PARTITIONS
 @TOPIC_IDS
-@click.option(
+@option(
     "--topic-partition",
+    under=CHOOSE,
     metavar="N",
     type=click.IntRange(min=0),
     multiple=True,
-    help="Only this partition of the consumed topics; repeatable.",
+    help="Only this partition of topics; repeatable.",
 )
 @click.option("--partition", metavar="N", type=click.IntRange(min=0), multiple=True, hidden=True)
 @gather(
     "rows",
     Rows,
     (
-        click.option(
+        option(
             "--table",
+            under=SHOW,
             type=click.Choice(TABLES),
+            metavar="TABLE",
             default=TABLES[0],
             show_default=True,
-            help="Which history to show: share-offsets is that of share groups, from __share_group_state in the copy.",
+            help="offsets, or share-offsets, those of share groups. These are in __share_group_state in the copy.",
         ),
-        click.option(
+        option(
             "--from-time",
+            under=CHOOSE,
             type=Time(),
-            help="Only rows for records of that time and later; the first row is compared with the offset from before.",
+            help="Only rows of that time and later. The first row is compared with the offset from before.",
         ),
-        click.option(
+        option(
             "--rewinds",
+            under=CHOOSE,
             is_flag=True,
-            help="Only rows at which the served offset went back, at once or after it was deleted or had expired.",
+            help="Only where a served offset went back. At once, or after it was deleted or had expired. Of all "
+            "groups, unless -g chooses some.",
         ),
     ),
 )
-@follow_options("rewound")
+@follow_options("rewound", excludes=("table", "from_time"))
 @output_option(*FORMATS)
 def command(
     reading: ReadOptions,
@@ -97,16 +105,16 @@ def command(
 ) -> None:
     """Show every commit of a group in order, which offset was served after each, and who held the partition then.
 
-    Needs -g. One row for each commit, tombstone and end of a transaction. `effective_offset` is what OffsetFetch
-    answers after it, and `change` how this answer changed: new, advanced, rewound, same (the same offset again),
-    deleted; null if the answer is not affected, such as by a commit in an open transaction. `group_gone` and
-    `group_back` are rows at which the group, but not its offsets, was removed or came back: in between, the offsets are
-    served to nobody.
+    Needs -g, but with --rewinds. One row for each commit, tombstone and end of a transaction. `effective_offset` is
+    what OffsetFetch answers after it, and `change` how this answer changed: new, advanced, rewound, same (the same
+    offset again), deleted; null if the answer is not affected, such as by a commit in an open transaction. `group_gone`
+    and `group_back` are rows at which the group, but not its offsets, was removed or came back: in between, the offsets
+    are served to nobody.
 
     A commit does not say who sent it: the row names the member to which the latest group metadata before it had
     assigned the partition. Superseded commits that the cleaner removed are missing.
 
-    --follow prints rows in the order of the logs as they come; the end of an open transaction is a row of its own.
+    `offsets-log watch history` prints rows as they come.
     """
     from offsets_log.questions.history import NEEDS, HistoryAsked, OffsetHistory, shows_key
     from offsets_log_cli.answers import write_answer
@@ -114,8 +122,7 @@ def command(
 
     _check_usage(reading, rows)
     partitions = frozenset((*topic_partition, *partition))
-    refused = {"--table share-offsets": rows.table != TABLES[0], "--from-time": rows.from_time is not None}
-    if is_followed(reading, output, follow, refused):
+    if is_followed(output, follow):
         from offsets_log_cli.follow_runs import follow_history
 
         shows = partial(shows_key, partitions=partitions)
@@ -138,8 +145,8 @@ def command(
 
 
 def _check_usage(reading: ReadOptions, rows: Rows) -> None:
-    if not reading.group:
-        raise click.UsageError("give the group: -g GROUP; -g '*' gives all")
+    if not reading.group and not rows.rewinds:
+        raise click.UsageError("give the group: -g GROUP; -g '*' gives all, and --rewinds asks all")
     if rows.from_time is not None and rows.table == "share-offsets":
         raise click.UsageError("--table share-offsets knows no bounds: leave out --from-time")
     if rows.from_time is not None and reading.until_time is not None and rows.from_time > reading.until_time:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import click
 
 from offsets_log_cli.decide import TIMED_OUT_BY
-from offsets_log_cli.options import FORMATS, PROFILE, Output, ReadOptions, output_option, reading_options
+from offsets_log_cli.help_page import SHOW, Command, option
+from offsets_log_cli.options import FORMATS, Output, ReadOptions, output_option, reading_options, release_options
 
 
-@click.command("info", epilog="Example: offsets-log info /var/lib/kafka/data")
+@click.command("info", cls=Command, epilog="Example: offsets-log info /var/lib/kafka/data")
 @reading_options
-@PROFILE
-@click.option(
+@release_options
+@option(
     "--card",
+    under=SHOW,
     is_flag=True,
-    help="Show only which cluster and broker the data directories are from and how the broker was stopped; as JSON "
-    "Lines one object for each.",
+    help="Only which cluster and broker this is of. And how the broker was stopped; as JSON Lines one object for each "
+    "data directory.",
 )
 @TIMED_OUT_BY
 @output_option(*FORMATS)

@@ -10,24 +10,26 @@ import click
 
 from offsets_log.actions.rescue_asked import TargetAsked
 from offsets_log_cli.command_config import COMMAND_CONFIG, Servers
+from offsets_log_cli.help_page import CLUSTER, option
 
 
 def target_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options to a command, which gets them as `target`."""
 
-    @click.option(
+    @option(
         "--target",
+        under=CLUSTER,
         metavar="PATH",
         multiple=True,
         type=click.Path(),
-        help="Compare with a copy of the cluster that is to get the offsets: a data directory, or what pull wrote; "
-        "repeatable.",
+        help="Compare with a copy of the cluster to restore to. A data directory, or what pull wrote; repeatable.",
     )
-    @click.option(
+    @option(
         "--bootstrap-server",
+        under=CLUSTER,
         metavar="HOST:PORT",
         type=Servers(),
-        help="Compare with this live cluster instead; nothing there is changed.",
+        help="Compare with this live cluster instead. Nothing there is changed.",
     )
     @COMMAND_CONFIG
     @wraps(command)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-import click
-
+from offsets_log_cli.help_page import RARE, SHOW, option
 from offsets_log_cli.options import A_TIME, Time
 
 
@@ -25,19 +24,22 @@ class LagOptions:
     now_ms: int | None = None
 
 
-WHERE_THERE = "Default: if the copy has the logs of those topics."
-LAG = click.option(
+WHERE_THERE = "By default if the copy has the logs of those topics."
+LAG = option(
     "--lag/--no-lag",
+    under=SHOW,
     default=None,
-    help=f"Show how far each offset is from its partition's end. {WHERE_THERE}",
+    help=f"Distance to the log's end. {WHERE_THERE}",
 )
-STRANDED = click.option(
+STRANDED = option(
     "--lag/--no-lag",
+    under=SHOW,
     default=None,
     help=f"Also report offsets that point to no record. {WHERE_THERE}",
 )
-NOW = click.option(
+NOW = option(
     "--now",
+    under=RARE,
     type=Time(),
     help=f"Time until which behind_ms is counted, and at which transactions would have timed out: {A_TIME}; by "
     "default that of the newest record.",

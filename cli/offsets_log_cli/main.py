@@ -7,48 +7,68 @@ import importlib
 import os
 import signal
 import sys
-import textwrap
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-COMMANDS = {
-    "assign": "offsets_log_cli.assign",
-    "check": "offsets_log_cli.check",
-    "clean": "offsets_log_cli.clean",
-    "compact": "offsets_log_cli.compact",
-    "decode": "offsets_log_cli.decode",
-    "diff": "offsets_log_cli.diff",
-    "expire": "offsets_log_cli.expire",
-    "explain": "offsets_log_cli.explain",
-    "groups": "offsets_log_cli.groups",
-    "history": "offsets_log_cli.history",
-    "info": "offsets_log_cli.info",
-    "pull": "offsets_log_cli.pull",
-    "rebalances": "offsets_log_cli.rebalances",
-    "rebuild": "offsets_log_cli.rebuild",
-    "repair": "offsets_log_cli.repair",
-    "report": "offsets_log_cli.report",
-    "rescue": "offsets_log_cli.rescue",
-    "restore": "offsets_log_cli.restore",
-    "serve": "offsets_log_cli.serve",
-    "sql": "offsets_log_cli.sql",
-    "top": "offsets_log_cli.top",
-    "transactions": "offsets_log_cli.transactions",
-    "translate": "offsets_log_cli.translate",
-    "where": "offsets_log_cli.where",
-    "vote": "offsets_log_cli.vote",
+GROUPS = {
+    "Look": {
+        "info": "What is on this disk: partitions, dates, damage, gaps",
+        "groups": "Every group: state, members, lag, last commit",
+        "offsets": "What each group had committed (or: compact)",
+        "members": "Who was in each group, with which partitions",
+        "transactions": "What is open, since when, and what ends it",
+        "records": "Every record, as JSON, Parquet or dump-log text (or: decode)",
+        "state": "All a coordinator holds, as one document (or: rebuild)",
+        "report": "One HTML page to look at and to send",
+    },
+    "Investigate": {
+        "check": "Would a broker load it; what is lost or doubtful",
+        "history": "Every commit of a group; --rewinds: steps back",
+        "rebalances": "Generations of groups: who joined, left, got what",
+        "diff": "What changed between two copies, or two moments of one",
+        "top": "Who writes to the topic, and how much of it in vain",
+        "expire": "What expiry would remove, and when",
+        "explain": "What a rule or a record type means",
+        "sql": "A question of your own, in SQL",
+    },
+    "Give offsets back": {
+        "rescue": "Write them as files for Kafka's and other tools",
+        "translate": "The same, for a cluster with other offsets",
+        "restore": "Commit them to a cluster; only shows, until --execute",
+    },
+    "Rewrite the log, into a new directory": {
+        "clean": "Compact it as Kafka's log cleaner would; --deep: smallest",
+        "repair": "Keep everything that can be read",
+    },
+    "Live": {
+        "watch": "Follow offsets, groups, history or rebalances; alerts",
+        "pull": "Copy the topic from a cluster",
+        "serve": "Answer Kafka's own tools from a copy",
+    },
+    "Calculate": {
+        "where": "Which partition a group belongs to",
+        "assign": "What an assignor gives to each member",
+        "vote": "Which protocol a classic group selects",
+    },
 }
-"""Command → the module that has it as ``command``."""
+"""Heading → its commands, each with what it is for."""
+COMMANDS = {name: said for commands in GROUPS.values() for name, said in commands.items()} | {
+    "help": "All options of a command, or of reading files"
+}
+"""Command → what it is for; a module of its name has it as ``command``."""
+ALSO = {"compact": "offsets", "decode": "records", "rebuild": "state"}
+"""Other names of commands, for good."""
 
 ON_SPARK = ("--engine", "--master")
 """Options that commands have had: Spark reads logs by programs of its own, and as a data source."""
 
-textwrap.TextWrapper.wordsep_re = textwrap.TextWrapper.wordsep_simple_re
-"""Help, which click wraps by this class, is not broken at hyphens: options and commands in it can be copied."""
-
-SENTENCE = 500
-"""How long a command's first sentence may be in the list of commands."""
+FOOT = """
+First time: offsets-log info DIR && offsets-log groups DIR
+More: offsets-log COMMAND --help, or all of it: offsets-log help COMMAND
+What PATH can be, exit statuses, options of reading: offsets-log help reading
+"""
 
 
 class LazyGroup(click.Group):
@@ -60,22 +80,29 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command; None if there is none of this name."""
-        if cmd_name not in COMMANDS:
+        name = ALSO.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
-        command.epilog = _in_lines(command.epilog or "")
+        command: click.Command = importlib.import_module(f"offsets_log_cli.{name}").command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments begin with; of an unknown one the error names those that are near."""
-        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+        names = (*COMMANDS, *ALSO)
+        if args[0] not in names and not args[0].startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
-            near = ", ".join(map(repr, get_close_matches(args[0], COMMANDS)))
+            near = ", ".join(map(repr, get_close_matches(args[0], names)))
             ctx.fail(f"No such command {args[0]!r}." + (f" (Did you mean: {near}?)" if near else ""))
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer commands, without loading any, and the group's own options."""
+        names = COMMANDS | {name: COMMANDS[first] for name, first in ALSO.items()}
+        found = [CompletionItem(name, help=said) for name, said in names.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; one that Ctrl-C ends before its time says so, and has the status that shells give it.
@@ -96,19 +123,15 @@ class LazyGroup(click.Group):
             click.echo("\ninterrupted: what was asked for is not done", err=True)
             ctx.exit(128 + signal.SIGINT)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List each command with its whole first sentence."""
-        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, command.get_short_help_str(limit=SENTENCE)) for name, command in commands.items() if command]
-            )
-
-
-def _in_lines(epilog: str) -> str:
-    """Put each example on a line of its own, so that it can be copied; ``\b`` keeps click from wrapping them."""
-    title, _, examples = epilog.partition(": ")
-    return "\b\n" + "\n  ".join([f"{title}:", *examples.split(" · ")]) if " · " in examples else epilog
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write all commands on one screen, by what they are for."""
+        formatter.write("Usage: offsets-log COMMAND PATH... [OPTIONS]\n")
+        formatter.write("Read Kafka's __consumer_offsets from its files, without a broker.\n\n")
+        width = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            formatter.write(f"{heading}\n")
+            formatter.write("".join(f"  {name:{width}}  {said}\n" for name, said in commands.items()))
+        formatter.write(FOOT)
 
 
 def show_version(context: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
@@ -133,16 +156,7 @@ ENGINE = ("numba", "numpy", "pyarrow")
 """Libraries that read large logs."""
 
 
-@click.command(
-    cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=_in_lines(
-        "Begin with: offsets-log info /var/lib/kafka/data                  # what is here, what is damaged · "
-        "offsets-log check /var/lib/kafka/data                 # would a broker load it · "
-        "offsets-log compact /var/lib/kafka/data               # what each group had committed · "
-        "offsets-log rescue /var/lib/kafka/data --to rescued   # files that give it back"
-    ),
-)
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,
@@ -152,20 +166,7 @@ ENGINE = ("numba", "numpy", "pyarrow")
     help="Show the version and exit.",
 )
 def main() -> None:
-    """Read Kafka's __consumer_offsets from its files, without a broker.
-
-    PATH is a broker's data directory, a partition directory (__consumer_offsets-3), a segment file, a glob, an
-    archive of these (.tar, .tar.gz, .tar.zst, .zip), a URL of one in a store (s3://…), or - for a pipe. Nothing is
-    ever written to it.
-
-    Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged,
-    unsupported or missing, or copies of a partition disagree (standard error says what); 4 an --alert of --follow
-    came true.
-
-    \b
-    Completion in bash; for other shells zsh_source or fish_source:
-    eval "$(_OFFSETS_LOG_COMPLETE=bash_source offsets-log)"
-    """
+    """Read Kafka's __consumer_offsets from its files, without a broker."""
 
 
 def run() -> None:

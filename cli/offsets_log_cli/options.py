@@ -19,6 +19,7 @@ from offsets_log.kafka_releases import NEWEST
 from offsets_log.release_names import AskedRelease, release_asked
 from offsets_log.session.scope import BrokerOptions, Scope
 from offsets_log.words import UNITS_MS, shown_time
+from offsets_log_cli.help_page import CHOOSE, OUTPUT, READING, RULES, option
 from offsets_log_cli.times import with_times
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
@@ -135,13 +136,22 @@ class Release(click.ParamType):  # type: ignore[type-arg]
     """``X.Y`` or ``X.Y.Z`` → the release."""
 
     name = "X.Y"
+    previews = False
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> AskedRelease:
         """Return the value; fail for a release that never was."""
         try:
-            return value if isinstance(value, AskedRelease) else release_asked(str(value).strip())
+            return (
+                value if isinstance(value, AskedRelease) else release_asked(str(value).strip(), previews=self.previews)
+            )
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class AnyRelease(Release):
+    """``X.Y``, ``X.Y.Z``, ``3.7-java`` → the release, which may be a preview."""
+
+    previews = True
 
 
 class ReleaseLine(Release):
@@ -186,78 +196,89 @@ class Output:
     to: str | None
 
 
-GROUP = click.option(
+GROUP = option(
     "-g",
     "--group",
+    under=CHOOSE,
     metavar="GLOB",
     multiple=True,
     help="Only these groups; repeatable. One named exactly so is meant alone; [*], [?] and [[] quote a sign.",
 )
-TOPIC = click.option("-t", "--topic", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
-OFFSETS_PARTITION = click.option(
+TOPIC = option("-t", "--topic", under=CHOOSE, metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+OFFSETS_PARTITION = option(
     "-p",
     "--offsets-partition",
+    under=CHOOSE,
     metavar="N",
     type=click.IntRange(min=0),
     multiple=True,
-    help="Only these partitions of __consumer_offsets; repeatable.",
+    help="Only these partitions of __consumer_offsets. Repeatable.",
 )
-AS_PARTITION = click.option(
+AS_PARTITION = option(
     "--as-partition",
+    under=READING,
     metavar="N",
     type=click.IntRange(min=0),
     help="Partition number to assume for a single segment file outside a folder __consumer_offsets-N.",
 )
-QUIET = click.option("-q", "--quiet", is_flag=True, help="Print only errors on standard error.")
-VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not only the first five.")
-SHOW_PROGRESS = click.option("--progress/--no-progress", default=None, help="Show progress.")
-NEW_DIRECTORY = click.option(
-    "--to", metavar="DIR", required=True, help="New directory, which appears whole or not at all."
+QUIET = option("-q", "--quiet", under=READING, is_flag=True, help="Print only errors on standard error.")
+VERBOSE = option(
+    "-v", "--verbose", under=OUTPUT, is_flag=True, help="Name every damaged piece. By default the first five are named."
 )
-READING = (
+SHOW_PROGRESS = option("--progress/--no-progress", under=READING, default=None, help="Show progress.")
+NEW_DIRECTORY = option(
+    "--to",
+    under=OUTPUT,
+    metavar="DIR",
+    required=True,
+    help="New directory. It appears whole or not at all.",
+)
+READING_OPTIONS = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()),
     GROUP,
     TOPIC,
     OFFSETS_PARTITION,
     AS_PARTITION,
-    click.option(
+    option(
         "--until-offset",
+        under=READING,
         type=UntilOffset(),
         multiple=True,
         help="Only records before offset N of __consumer_offsets (in its partition P, else in every one); repeatable.",
     ),
-    click.option(
+    option(
         "--until-time",
+        under=CHOOSE,
         type=Time(),
-        help=f"Only records up to that time: {A_TIME}. From the first later batch on, nothing is read.",
+        help=f"As it was then: 2026-01-31T14:05Z, or 2h. More exactly {A_TIME}. From the first later batch on, "
+        "nothing is read.",
     ),
-    click.option(
-        "--kafka",
-        type=ReleaseLine(),
-        help="Which release wrote the log. Needed only for 3.7 and 4.0, whose records have another layout under "
-        "the same version number.",
-    ),
-    click.option(
+    click.option("--kafka", type=ReleaseLine(), hidden=True),
+    option(
         "--input-format",
+        under=READING,
         type=click.Choice(INPUT_FORMATS),
         help="What the input is: segments, text that kafka-dump-log, the console formatters, kcat or clients printed, "
-        "or rows from decode; by default guessed from its first bytes.",
+        "or rows from records; by default guessed from its first bytes.",
     ),
-    click.option(
+    option(
         "--threads",
+        under=READING,
         metavar="N",
         type=click.IntRange(min=1),
         help="Threads for logs of more than a few megabytes; by default one for each processor.",
     ),
-    click.option("--strict", is_flag=True, help="Stop at the first error, with exit status 1."),
-    click.option(
+    option("--strict", under=READING, is_flag=True, help="Stop at the first error, with exit status 1."),
+    option(
         "--quarantine",
+        under=READING,
         metavar="FILE",
         type=click.Path(),
         help="Write damaged and unreadable pieces to this file, as JSON Lines with raw bytes.",
     ),
-    click.option(
+    option(
         "--progress/--no-progress",
+        under=READING,
         default=None,
         help="Show how much has been read: a bar on a terminal, else a line every ten seconds.",
     ),
@@ -265,50 +286,70 @@ READING = (
     VERBOSE,
 )
 
-PROFILE = click.option(
-    "--profile",
-    type=click.Choice(PROFILE_NAMES),
-    help=f"Whose rules to follow: the Java coordinator of {NEWEST.name} (modern), its preview in 3.7 (modern-3.7), or "
-    "the Scala coordinator (classic), which brokers up to 3.9 have. By default what the files show; where they do not "
-    "tell it, modern, and offsets that depend on it are named.",
+RELEASE = option(
+    "--release",
+    under=RULES,
+    type=AnyRelease(),
+    help="Release of the cluster. By default the files show it; where they do not, and it matters, the offsets that "
+    f"depend on it are named. A release up to 3.9 has the rules of the Scala coordinator of 3.9, a later one those of "
+    f"{NEWEST.name}; 3.7-java to 3.9-java are previews of the Java coordinator.",
 )
+
+
+def release_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--release``, and ``--profile``, which goes on; the command gets the name of a profile, or None."""
+
+    @functools.wraps(command)
+    def ruled(*, release: AskedRelease | None, profile: str | None, **values: Any) -> Any:
+        if release is not None:
+            if profile is not None:
+                raise click.UsageError("--release and --profile exclude each other: both say whose rules")
+            profile = release.profile
+        return command(profile=profile, **values)
+
+    return RELEASE(click.option("--profile", type=click.Choice(PROFILE_NAMES), hidden=True)(ruled))
 
 
 TABLES = ("offsets", "share-offsets")
 """Tables of committed offsets: consumer groups' and share groups'."""
 
 
-TOPIC_IDS = click.option(
+TOPIC_IDS = option(
     "--topic-ids",
+    under=READING,
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
     help="JSON object of topic ids and names, for records that name topics by id only.",
 )
-TOPIC_ID = click.option(
+TOPIC_ID = option(
     "--topic-id",
+    under=OUTPUT,
     type=TopicId(),
-    help="Topic id to write into every partition.metadata: that of __consumer_offsets in the cluster that gets the "
-    "folders; by default the one in the source's files.",
+    help="The topic's id in the cluster that gets it. It is written into every partition.metadata; by "
+    "default the one in the source's files.",
 )
-SHUTDOWN = click.option(
+SHUTDOWN = option(
     "--shutdown",
+    under=READING,
     type=click.Choice(("clean", "unclean")),
     help="How the broker that wrote these files was stopped: this decides what the next one recovers. By default "
     "what the data directory shows (.kafka_cleanshutdown), else both cases are answered.",
 )
-PARTITIONS = click.option(
+PARTITIONS = option(
     "--partitions",
-    "--offsets-topic-partitions",
+    under=READING,
+    formerly=("--offsets-topic-partitions",),
     metavar="N",
     type=click.IntRange(min=1),
     help="How many partitions __consumer_offsets has; by default what the cluster's metadata in a data directory "
     "says, else 50, or what the groups show.",
 )
-AS_BROKER = click.option(
+AS_BROKER = option(
     "--as-broker",
+    under=RULES,
     is_flag=True,
-    help="Answer what a broker would that starts with these files: it cuts the log where recovery does, and serves "
-    "no partition whose load fails. By default everything that can be read is answered.",
+    help="Only what a broker starting here answers. It cuts the log where recovery does, and serves no "
+    "partition whose load fails. By default everything that can be read is answered.",
 )
 
 
@@ -318,11 +359,14 @@ FORMATS = ("table", "jsonl", "json", "csv", "parquet", "arrow")
 
 def report_option(*formats: str) -> Callable[..., Any]:
     """Return the option -o for a command that writes files, and a report about each partition beside them."""
-    return click.option(
+    return option(
         "-o",
         "--output",
+        under=OUTPUT,
+        metavar="FORMAT",
         type=click.Choice(formats),
-        help="Format of the report, a row for each partition; by default table on a terminal and jsonl in a pipe.",
+        help=f"{', '.join(formats)}. The report has a row for each partition; by default it is a table on a terminal "
+        "and jsonl in a pipe.",
     )
 
 
@@ -332,17 +376,20 @@ def output_option(*formats: str) -> Callable[..., Any]:
         "output",
         Output,
         (
-            click.option(
+            option(
                 "-o",
                 "--output",
+                under=OUTPUT,
+                metavar="FORMAT",
                 type=click.Choice(formats),
-                help="Format; by default table on a terminal and jsonl in a pipe or a file.",
+                help=f"{', '.join(formats)}. By default table on a terminal and jsonl in a pipe or a file.",
             ),
-            click.option(
+            option(
                 "--to",
+                under=OUTPUT,
                 metavar="FILE",
                 type=click.Path(),
-                help="Write to this file instead of standard output; it appears whole or not at all.",
+                help="To a file, whole or not at all.",
             ),
         ),
     )
@@ -361,8 +408,8 @@ def gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Ca
             return function(**values, **{name: kind(**parts)})
 
         wrapped: Callable[..., Any] = gathered
-        for option in reversed(options):
-            wrapped = option(wrapped)
+        for add in reversed(options):
+            wrapped = add(wrapped)
         return wrapped
 
     return decorate
@@ -371,7 +418,7 @@ def gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Ca
 broker_options = gather("broker", BrokerOptions, (AS_BROKER, SHUTDOWN))
 """Options for what a broker makes of the files."""
 
-_reading_options = gather("reading", ReadOptions, READING)
+_reading_options = gather("reading", ReadOptions, READING_OPTIONS)
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:

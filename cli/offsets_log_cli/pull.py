@@ -10,42 +10,55 @@ import click
 
 from offsets_log_cli.command_config import BOOTSTRAP_SERVER, COMMAND_CONFIG
 from offsets_log_cli.follow_options import METRICS_PORT
+from offsets_log_cli.help_page import CHOOSE, OUTPUT, RARE, Command, option
 from offsets_log_cli.options import OFFSETS_PARTITION, QUIET, SHOW_PROGRESS, Output, report_option
 from offsets_log_cli.signals import ended_by_signals, stopping
 
 
 @click.command(
     "pull",
+    cls=Command,
     epilog="Examples: offsets-log pull --bootstrap-server localhost:9092 --to copy · "
     "offsets-log pull --bootstrap-server broker:9093 --command-config client.properties --to copy -p 3 · "
     "offsets-log pull --bootstrap-server localhost:9092 --to copy --max-bytes-per-second 5000000 "
     "--with-transaction-state",
 )
 @BOOTSTRAP_SERVER
-@click.option(
-    "--to", metavar="DIR", required=True, type=click.Path(file_okay=False),
-    help="New directory, or that of an earlier run, which is continued.",
+@option(
+    "--to",  under=OUTPUT,metavar="DIR", required=True, type=click.Path(file_okay=False),
+    help="New directory, or that of an earlier run. That is continued.",
 )  # fmt: skip
 @OFFSETS_PARTITION
 @COMMAND_CONFIG
-@click.option(
-    "--max-bytes-per-second", metavar="N", type=click.IntRange(min=1),
+@option(
+    "--max-bytes-per-second",  under=RARE,metavar="N", type=click.IntRange(min=1),
     help="Limit of the total rate, from all brokers together; by default none, with one request at a time to each "
          "broker.",
 )  # fmt: skip
-@click.option(
+@option(
     "--rack",
+    under=RARE,
     metavar="R",
     default="",
     help="This machine's rack (client.rack): a replica in the same rack is read if there is one.",
 )
-@click.option("--with-transaction-state", is_flag=True, help="Copy __transaction_state too: who has open transactions.")
-@click.option("--with-share-state", is_flag=True, help="Copy __share_group_state too: where share groups are.")
-@click.option(
-    "--from-admin", is_flag=True,
-    help="If the topic cannot be read: ask for all groups and their offsets, and write a rescue plan into DIR.",
+@option(
+    "--with-transaction-state",
+    under=CHOOSE,
+    is_flag=True,
+    help="Copy __transaction_state too. It tells who has open transactions.",
+)
+@option(
+    "--with-share-state",
+    under=CHOOSE,
+    is_flag=True,
+    help="Copy __share_group_state too. It tells where share groups are.",
+)
+@option(
+    "--from-admin",  under=CHOOSE,is_flag=True,
+    help="Ask for groups, where the topic is not readable. Their offsets become a rescue plan in DIR.",
 )  # fmt: skip
-@click.option("--follow", is_flag=True, help="Continue as the logs grow, until a signal, and keep the copy current.")
+@option("--follow", under=OUTPUT, is_flag=True, help="Keep the copy current, until a signal.")
 @METRICS_PORT
 @report_option("table", "jsonl", "json", "csv")
 @SHOW_PROGRESS

@@ -10,6 +10,7 @@ import click
 from offsets_log.actions.follow_asked import FollowAsked
 from offsets_log.words import UNITS_MS
 from offsets_log_cli.follow_options import follow_options, is_followed
+from offsets_log_cli.help_page import SHOW, Command, option
 from offsets_log_cli.options import FORMATS, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
 
 
@@ -28,31 +29,36 @@ class Storm(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(
     "rebalances",
+    cls=Command,
+    hides=("topic",),
     epilog="Examples: offsets-log rebalances /var/lib/kafka/data -g billing · "
     "offsets-log rebalances backup.tar.gz --verify --topic-partitions invoices=12",
 )
 @reading_options
 @TOPIC_IDS
-@click.option(
+@option(
     "--storm",
+    under=SHOW,
     type=Storm(),
     default="5/5m",
     show_default=True,
-    help="N generations of a group within DURATION count as a storm; a member that returns twice within it flaps.",
+    help="So many generations in that time are a storm. A member that returns twice within it flaps.",
 )
-@click.option(
+@option(
     "--verify",
     "verifies",
+    under=SHOW,
     is_flag=True,
-    help="Compute each assignment again and report whether it equals the recorded one.",
+    help="Compute each assignment again, and compare. The column tells whether it equals the recorded one.",
 )
-@click.option(
+@option(
     "--topic-partitions",
+    under=SHOW,
     metavar="TOPIC=N,...",
     multiple=True,
-    help="How many partitions topics have, for --verify; by default what assignments in the log show. Repeatable.",
+    help="Sizes of topics, for --verify. By default what assignments in the log show. Repeatable.",
 )
-@follow_options("rebalance-storm")
+@follow_options("rebalance-storm", excludes=("verifies", "topic_partitions"))
 @output_option(*FORMATS)
 def command(
     reading: ReadOptions,
@@ -67,12 +73,15 @@ def command(
 
     One row for each generation, or for each group epoch of the newer protocols. A generation that members joined but
     never synced is not in a log: its number is in "skipped" of the next one. An assignment that differs under --verify
-    is no damage: the exit status is 0. Offset commits are not read, and -t has no effect.
+    is no damage: the exit status is 0. Offset commits are not read.
 
-    --follow prints a generation when it comes, and again when more is known about it: its duration, that it is part of
-    a storm.
+    `offsets-log watch rebalances` prints generations as they come.
     """
-    if is_followed(reading, output, follow, {"--verify": verifies, "--topic-partitions": topic_partitions}):
+    if reading.topic and not reading.quiet:
+        from offsets_log_cli.terminal import say
+
+        say("-t has no effect here: a generation is of the whole group")
+    if is_followed(output, follow):
         from offsets_log_cli.follow_runs import follow_rebalances
 
         follow_rebalances(reading, output, follow, storm, topic_ids)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from offsets_log_cli.help_page import CHANGE, OUTPUT, Command, option
 from offsets_log_cli.options import TOPIC_ID, VERBOSE
 from offsets_log_cli.partition_folders import FolderOptions, folder_options, tell
 from offsets_log_cli.signals import ended_by_signals
@@ -32,24 +33,29 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(
     "repair",
+    cls=Command,
     epilog="Examples: offsets-log repair /var/lib/kafka/data --to repaired --quarantine broken.jsonl · "
     "offsets-log repair backup.tar.gz -p 3 --to repaired --drop-unloadable 4.3.0 · "
     "offsets-log repair disk-1 disk-2 -p 3 --to repaired",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("--to", metavar="DIR", help="New directory, which appears whole or not at all.")
-@click.option(
-    "--dry-run", is_flag=True, help="Write nothing: only report what would stay, and why the rest is left out."
+@option("--to", under=OUTPUT, metavar="DIR", help="New directory. It appears whole or not at all.")
+@option(
+    "--dry-run",
+    under=OUTPUT,
+    is_flag=True,
+    help="Write nothing, report what would stay. And why the rest is left out.",
 )
-@click.option(
+@option(
     "--drop-unloadable",
+    under=CHANGE,
     type=OneRelease(),
-    help="Also leave out the records at which a load fails on this release, such as 4.3.0 or 3.7.2-java.",
+    help="Leave out records at which its load fails. Such as those of 4.3.0 or 3.7.2-java.",
 )
 @TOPIC_ID
-@click.option(
-    "--quarantine", metavar="FILE", type=click.Path(),
-    help="Write what is left out to this new file, as JSON Lines with raw bytes.",
+@option(
+    "--quarantine",  under=OUTPUT,metavar="FILE", type=click.Path(),
+    help="Write what is left out to this new file. As JSON Lines with raw bytes.",
 )  # fmt: skip
 @folder_options
 @VERBOSE

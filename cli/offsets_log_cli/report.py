@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import click
 
+from offsets_log_cli.help_page import OUTPUT, Command, option
 from offsets_log_cli.lag import LAG
-from offsets_log_cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options
+from offsets_log_cli.options import PARTITIONS, Output, ReadOptions, reading_options, release_options
 
 
 @click.command(
     "report",
+    cls=Command,
     epilog="Examples: offsets-log report /var/lib/kafka/data --to report.html · "
     "offsets-log report backup.tar.gz -g 'billing-*' --until-time 2026-12-01T14:05:00Z --to billing.html",
 )
 @reading_options
-@PROFILE
+@release_options
 @PARTITIONS
 @LAG
-@click.option(
+@option(
     "--to",
+    under=OUTPUT,
     metavar="FILE",
     type=click.Path(),
     required=True,
-    help="The HTML file to write; it appears whole or not at all.",
+    help="The HTML file. It appears whole or not at all.",
 )
 def command(reading: ReadOptions, profile: str | None, lag: bool | None, to: str) -> None:
     """Write one HTML page: offsets over time, rebalances, top writers, open transactions, problems.

@@ -8,26 +8,28 @@ from offsets_log.actions.rescue_asked import TargetAsked
 from offsets_log.session.decide import DecideOptions
 from offsets_log.session.scope import BrokerOptions
 from offsets_log_cli.decide import check_usage, decide_options
+from offsets_log_cli.help_page import Command
 from offsets_log_cli.judge import target_options
 from offsets_log_cli.lag import STRANDED
 from offsets_log_cli.options import (
     NEW_DIRECTORY,
     PARTITIONS,
-    PROFILE,
     Output,
     ReadOptions,
     broker_options,
     reading_options,
+    release_options,
 )
 
 
 @click.command(
     "rescue",
+    cls=Command,
     epilog="Examples: offsets-log rescue /var/lib/kafka/data --to rescued · "
     "offsets-log rescue backup.tar.gz -g 'billing-*' --until-time 2026-01-31T14:05:00Z --to before-the-accident",
 )
 @reading_options
-@PROFILE
+@release_options
 @broker_options
 @PARTITIONS
 @decide_options

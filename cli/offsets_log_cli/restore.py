@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from offsets_log_cli.command_config import BOOTSTRAP_SERVER, COMMAND_CONFIG
+from offsets_log_cli.help_page import CHANGE, CHOOSE, OUTPUT, Command, option
 from offsets_log_cli.options import GROUP, QUIET, TOPIC, Output, output_option
 
 LEADER_EPOCHS = ("drop", "keep", "if-valid")
@@ -32,6 +33,7 @@ def _plan_file(ctx: click.Context, param: click.Parameter, path: str | None) -> 
 
 @click.command(
     "restore",
+    cls=Command,
     epilog="Examples: offsets-log restore rescued/plan.json --bootstrap-server localhost:9092 · "
     "offsets-log restore rescued/plan.json --bootstrap-server localhost:9092 -g 'billing-*' --execute · "
     "offsets-log restore --undo rescued/restore-journal.jsonl --bootstrap-server localhost:9092 --execute",
@@ -41,43 +43,63 @@ def _plan_file(ctx: click.Context, param: click.Parameter, path: str | None) -> 
 @COMMAND_CONFIG
 @GROUP
 @TOPIC
-@click.option(
-    "--rename-group", metavar="OLD=NEW", multiple=True, help="Commit the offsets of group OLD for NEW; repeatable."
+@option(
+    "--rename-group",
+    under=CHANGE,
+    metavar="OLD=NEW",
+    multiple=True,
+    help="Commit offsets of OLD for NEW; repeatable.",
 )
-@click.option(
-    "--rename-topic", metavar="OLD=NEW", multiple=True, help="Commit the offsets of topic OLD for NEW; repeatable."
+@option(
+    "--rename-topic",
+    under=CHANGE,
+    metavar="OLD=NEW",
+    multiple=True,
+    help="Commit offsets of OLD for NEW; repeatable.",
 )
-@click.option(
+@option(
     "--leader-epochs",
+    under=CHANGE,
     type=click.Choice(LEADER_EPOCHS),
+    metavar="EPOCHS",
     default=LEADER_EPOCHS[0],
     show_default=True,
-    help="Which of the plan's leader epochs to commit: none; all; or those that the cluster's own log has. A "
-    "consumer that gets an epoch the cluster never had waits forever.",
+    help="drop, keep or if-valid. Which of the plan's leader epochs to commit: none, all, or those that the cluster's "
+    "own log has. A consumer that gets an epoch the cluster never had waits forever.",
 )
-@click.option(
+@option(
     "--out-of-range",
+    under=CHANGE,
     type=click.Choice(OUT_OF_RANGE),
+    metavar="HOW",
     default=OUT_OF_RANGE[0],
     show_default=True,
-    help="What to do with an offset outside the cluster's log: refuse it, commit the log's start (earliest) or end "
-    "(latest) instead, or commit it as it is (keep), such as on a new cluster whose topics are filled later.",
+    help="refuse, earliest, latest or keep. What to do with an offset outside the cluster's log: refuse it, commit "
+    "the log's start or end instead, or commit it as it is, such as on a new cluster whose topics are filled "
+    "later.",
 )
-@click.option("--only-behind", is_flag=True, help="Only offsets of groups that are behind the plan, or have no offset.")
-@click.option("--only-ahead", is_flag=True, help="Only offsets of groups that are ahead of the plan.")
-@click.option(
+@option(
+    "--only-behind",
+    under=CHOOSE,
+    is_flag=True,
+    help="Only groups that are behind, or have no offset. Behind the plan.",
+)
+@option("--only-ahead", under=CHOOSE, is_flag=True, help="Only groups that are ahead of the plan.")
+@option(
     "--journal",
+    under=OUTPUT,
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="File that keeps the previous offsets, for --undo; by default restore-journal.jsonl beside PLAN.",
+    help="Where the previous offsets are kept, for --undo. By default restore-journal.jsonl beside PLAN.",
 )
-@click.option(
+@option(
     "--undo",
+    under=CHANGE,
     metavar="JOURNAL",
     type=click.Path(exists=True, dir_okay=False),
-    help="Put the previous offsets back, from the journal of earlier runs; give it in place of PLAN.",
+    help="Put the previous offsets back, instead of PLAN. From the journal of earlier runs.",
 )
-@click.option("--execute", is_flag=True, help="Commit; without it the command only shows what would change.")
+@option("--execute", under=CHANGE, is_flag=True, help="Commit, instead of only showing what would change.")
 @output_option("table", "jsonl", "json", "csv")
 @QUIET
 def command(output: Output, **options: Any) -> None:

@@ -8,7 +8,17 @@ from typing import Any
 import click
 
 from offsets_log.actions.serve_asked import ServeAsked
-from offsets_log_cli.options import HARDLY_MS, PROFILE, TOPIC_IDS, Duration, ReadOptions, Time, gather, reading_options
+from offsets_log_cli.help_page import CHOOSE, OUTPUT, RARE, SHOW, Command, option
+from offsets_log_cli.options import (
+    HARDLY_MS,
+    TOPIC_IDS,
+    Duration,
+    ReadOptions,
+    Time,
+    gather,
+    reading_options,
+    release_options,
+)
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 END_OFFSETS = ("data-dir", "committed", "unknown")
@@ -33,58 +43,66 @@ class HostPort(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(
     "serve",
+    cls=Command,
     epilog="Examples: offsets-log serve /var/lib/kafka/data · "
     "offsets-log serve backup.tar.gz --at 2026-11-20T14:02Z --at 2026-11-20T15:02Z · "
     "kafka-consumer-groups.sh --bootstrap-server 127.0.0.1:9092 --describe --all-groups",
 )
 @reading_options
-@PROFILE
+@release_options
 @TOPIC_IDS
 @gather(
     "serving",
     ServeAsked,
     (
-        click.option(
+        option(
             "--at",
+            under=CHOOSE,
             type=Time(),
             multiple=True,
-            help="Serve the state at that time, with the same forms as for --until-time; repeatable: each on the "
-            "next port.",
+            help="Serve the state at that time; repeatable. Each on the next port, with the forms of --until-time.",
         ),
-        click.option(
+        option(
             "--listen",
+            under=OUTPUT,
             type=HostPort(),
             default=DEFAULT_ADDRESS,
             show_default=True,
-            help="Address to listen at; port 0 takes a free one.",
+            help="Address to listen at. Port 0 takes a free one.",
         ),
-        click.option(
+        option(
             "--advertise",
+            under=RARE,
             type=HostPort(),
             help="Address that clients are told to come back to; by default the one that each has reached.",
         ),
-        click.option(
+        option(
             "--end-offsets",
+            under=SHOW,
             type=click.Choice(END_OFFSETS),
+            metavar="ENDS",
             default=END_OFFSETS[0],
             show_default=True,
-            help="Where partitions end: by the copy's logs (data-dir); by these, and for other partitions by the "
-            "highest committed offset (committed); or nowhere (unknown). kafka-consumer-groups 4.x shows an "
-            "unknown end as -, other tools as -1.",
+            help="data-dir, committed or unknown. Where partitions end: by the copy's logs; by these, and for other "
+            "partitions by the highest committed offset; or nowhere. kafka-consumer-groups 4.x shows an unknown "
+            "end as -, other tools as -1.",
         ),
-        click.option(
+        option(
             "--step",
+            under=SHOW,
             metavar="N",
             type=click.FloatRange(min=0, min_open=True),
-            help="Play the log forward from --at, N seconds of it in each second.",
+            help="Play on from --at, N seconds in each second.",
         ),
-        click.option(
+        option(
             "--now",
+            under=RARE,
             type=Time(),
             help="Leave out offsets and groups that expiry would have removed by then; by default none are.",
         ),
-        click.option(
+        option(
             "--retention",
+            under=RARE,
             type=Duration(HARDLY_MS),
             help="The broker's offsets.retention.minutes for --now, as 7d or 10080m.  [default: the profile's]",
         ),

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from offsets_log_cli.help_page import CHOOSE, Command, option
 from offsets_log_cli.options import FORMATS, Output, ReadOptions, output_option, reading_options
 
 if TYPE_CHECKING:
@@ -35,13 +36,19 @@ def _with_query(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.command(
     "sql",
+    cls=Command,
     epilog="Examples: offsets-log sql /var/lib/kafka/data 'select topic, count(*) from offsets group by 1' · "
     "offsets-log sql backup.tar.gz 'from offsets where doubtful is not null' -o csv",
 )
 @_with_query
 @reading_options
-@click.option(
-    "-f", "--file", metavar="FILE", type=click.File(), help="The query is in this file; - for standard input."
+@option(
+    "-f",
+    "--file",
+    under=CHOOSE,
+    metavar="FILE",
+    type=click.File(),
+    help="The query is in this file; - for standard input.",
 )
 @output_option(*FORMATS)
 def command(reading: ReadOptions, output: Output, query: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from offsets_log_cli.help_page import SHOW, Command, option
 from offsets_log_cli.options import FORMATS, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
 
 ORDERS = ("records", "bytes", "garbage", "noop", "rate")
@@ -13,23 +14,36 @@ TABLE_ROWS = 20
 
 @click.command(
     "top",
+    cls=Command,
     epilog="Examples: offsets-log top /var/lib/kafka/data · "
     "offsets-log top /var/lib/kafka/data -p 3 --by garbage --per client · "
     "offsets-log top backup.tar.gz --by rate --per hour -g 'billing-*'",
 )
 @reading_options
 @TOPIC_IDS
-@click.option(
+@option(
     "--by",
+    under=SHOW,
     type=click.Choice(ORDERS),
-    help="Sort by this, the largest first.  [default: bytes; records where a dump does not tell sizes]",
+    metavar="ORDER",
+    help="Sort by records, bytes, garbage, noop or rate. The largest comes first; by default bytes, and records where "
+    "a dump does not tell sizes.",
 )
-@click.option("--per", type=click.Choice(PER), default="group", show_default=True, help="What to count records by.")
-@click.option(
+@option(
+    "--per",
+    under=SHOW,
+    type=click.Choice(PER),
+    metavar="KEY",
+    default="group",
+    show_default=True,
+    help="group, topic, partition, offsets_partition, client, member or hour.",
+)
+@option(
     "--limit",
+    under=SHOW,
     metavar="N",
     type=click.IntRange(min=1),
-    help=f"Show only the first N rows; by default a table shows {TABLE_ROWS}.",
+    help=f"Only the first N rows. By default a table shows {TABLE_ROWS}.",
 )
 @output_option(*FORMATS)
 def command(

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import click
 
-from offsets_log_cli.options import A_TIME, FORMATS, PROFILE, Output, ReadOptions, Time, output_option, reading_options
+from offsets_log_cli.help_page import RARE, Command, option
+from offsets_log_cli.options import (
+    A_TIME,
+    FORMATS,
+    Output,
+    ReadOptions,
+    Time,
+    output_option,
+    reading_options,
+    release_options,
+)
 
 NOT_IN_TABLES = frozenset(
     {"records", "first_record_offset", "transaction_started_ms", "transaction_timeout_ms", "abort_command"}
@@ -14,23 +24,26 @@ NOT_IN_TABLES = frozenset(
 
 @click.command(
     "transactions",
+    cls=Command,
     epilog="Examples: offsets-log transactions /var/lib/kafka/data · "
     "offsets-log transactions backup.tar.gz -g billing -o jsonl",
 )
 @reading_options
-@PROFILE
-@click.option(
+@release_options
+@option(
     "--now",
+    under=RARE,
     type=Time(),
-    help=f"Until when ages are counted, and by when transactions would have timed out: {A_TIME}; by default now.",
+    help=f"Until when ages are counted, and by when transactions would have timed out: {A_TIME}; by default the time "
+    "of the newest record.",
 )
 @output_option(*FORMATS)
 def command(reading: ReadOptions, output: Output, profile: str | None, now: int | None) -> None:
     """List open transactions: of whom, since when, how many bytes they keep from being cleaned, what ends them.
 
     One row for each transaction and offsets partition, the oldest of a partition first: it alone holds up the cleaner
-    and those who read committed records, and when it ends the next one does. Its age is told by the clock and by the
-    newest record of the log.
+    and those who read committed records, and when it ends the next one does. Its age counts to the end of the copy,
+    the time of its newest record, unless --now says otherwise.
 
     Where __transaction_state lies beside the logs, the outcome is told: committed or aborted, by what its coordinator
     has written; hanging, if nobody will ever end it; timed out, if the coordinator would have aborted it by --now; else

@@ -6,14 +6,15 @@ import click
 
 from offsets_log.actions.translate_asked import TranslateAsked
 from offsets_log.session.scope import BrokerOptions
+from offsets_log_cli.help_page import Command
 from offsets_log_cli.options import (
     NEW_DIRECTORY,
     PARTITIONS,
-    PROFILE,
     Output,
     ReadOptions,
     broker_options,
     reading_options,
+    release_options,
 )
 from offsets_log_cli.translate_options import check_usage, translate_options
 
@@ -24,9 +25,9 @@ EXAMPLES = (
 )
 
 
-@click.command("translate", epilog=EXAMPLES)
+@click.command("translate", cls=Command, epilog=EXAMPLES)
 @reading_options
-@PROFILE
+@release_options
 @broker_options
 @PARTITIONS
 @translate_options

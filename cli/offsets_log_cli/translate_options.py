@@ -6,66 +6,76 @@ import click
 
 from offsets_log.actions.translate_asked import TranslateAsked
 from offsets_log_cli.command_config import COMMAND_CONFIG, Servers
+from offsets_log_cli.help_page import CHANGE, CLUSTER, RARE, option
 from offsets_log_cli.options import gather
 
 translate_options = gather(
     "asked",
     TranslateAsked,
     (
-        click.option(
+        option(
             "--target",
+            under=CLUSTER,
             metavar="COPY",
             multiple=True,
             type=click.Path(),
-            help="A copy of the other cluster: data directories with the logs of its topics, or the directories of "
-            "their partitions; repeatable.",
+            help="A copy of the other cluster; repeatable. Data directories with the logs of its topics, or the "
+            "directories of their partitions.",
         ),
-        click.option(
+        option(
             "--bootstrap-server",
+            under=CLUSTER,
             metavar="HOST:PORT",
             type=Servers(),
-            help="Brokers of the other cluster, with commas between them, instead of a copy: records are found by "
+            help="Brokers of the other cluster, instead of a copy. With commas between them. Records are found by "
             "their times; nothing there is changed.",
         ),
         COMMAND_CONFIG,
-        click.option(
+        option(
             "--map",
+            under=CLUSTER,
             metavar="FILE",
             type=click.Path(exists=True, dir_okay=False),
-            help="Pairs of offsets: a CSV with topic, partition, source_offset, target_offset, or offset-mapping.json "
+            help="Pairs of offsets. A CSV with topic, partition, source_offset, target_offset, or offset-mapping.json "
             "of kafka-backup.",
         ),
-        click.option(
+        option(
             "--offset-header",
+            under=RARE,
             metavar="NAME[:le|be|text]",
             help="Header of the target's records that has their offset in the source; by default "
             "x-original-offset. Its form: 4 or 8 bytes (le, be), or digits (text); by default what it looks "
             "like.",
         ),
-        click.option(
+        option(
             "--policy",
+            under=CHANGE,
             metavar="NAME",
             default="identity",
-            show_default=True,
-            help="What topics are called in the target: identity, or default:ALIAS for MirrorMaker 2's ALIAS.topic.",
+            help="identity (default), or default:ALIAS. This is what topics are called in the target; "
+            "MirrorMaker 2 has the second.",
         ),
-        click.option(
+        option(
             "--rename",
+            under=CHANGE,
             metavar="RULE",
             multiple=True,
-            help="What a topic is called in the target instead: OLD=NEW or s/PATTERN/NEW/; the first rule that "
-            "matches counts; repeatable. No two topics may get the same name.",
+            help="OLD=NEW or s/PATTERN/NEW/; repeatable. What a topic is called in the target instead; the "
+            "first rule that matches counts. No two topics may get the same name.",
         ),
-        click.option("--rename-group", metavar="RULE", multiple=True, help="The same for groups; repeatable."),
-        click.option(
+        option("--rename-group", under=CHANGE, metavar="RULE", multiple=True, help="The same for groups; repeatable."),
+        option(
             "--leader-epochs",
+            under=RARE,
             type=click.Choice(("drop", "target")),
+            metavar="EPOCHS",
             default="drop",
             show_default=True,
-            help="Which leader epochs the plan gets: none, or those of the target's own log.",
+            help="drop, or target for those of its own log. The leader epochs that the plan gets.",
         ),
-        click.option(
+        option(
             "--allow-skip",
+            under=RARE,
             is_flag=True,
             help="If it is not certain which record is the first unread one, start at the first that certainly is "
             "unread, instead of the first that may be. `skipped` says how many records are never read at "

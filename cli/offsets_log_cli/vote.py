@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import click
 
-from offsets_log_cli.options import PROFILE, PROFILE_NAMES, Output, output_option
+from offsets_log_cli.help_page import CHOOSE, Command, option
+from offsets_log_cli.options import PROFILE_NAMES, Output, output_option, release_options
 
 
 @click.command(
     "vote",
+    cls=Command,
     epilog="Examples: offsets-log vote --members m1:range+sticky,m2:sticky+range · "
-    """echo '{"members":[{"member_id":"m1","protocols":["range","sticky"]}]}' | offsets-log vote - --profile classic""",
+    """echo '{"members":[{"member_id":"m1","protocols":["range","sticky"]}]}' | offsets-log vote - --release 3.9""",
 )
 @click.argument("source", metavar="[-]", required=False)
-@click.option(
+@option(
     "--members",
+    under=CHOOSE,
     metavar="MEMBER:P+P,...",
     multiple=True,
     help="Members in the order in which they joined, each with its protocols in order of preference; repeatable.",
 )
-@PROFILE
+@release_options
 @output_option("table", "jsonl", "json", "csv")
 def command(output: Output, source: str | None, members: tuple[str, ...], profile: str | None) -> None:
     """Show which protocol is selected: the candidate with most votes; ties are decided by the order of the

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offsets_log_cli.options import PROFILE, QUIET, Output, ReadOptions, gather, output_option
+from offsets_log_cli.help_page import CHOOSE, RARE, Command, option
+from offsets_log_cli.options import QUIET, Output, ReadOptions, gather, output_option, release_options
 
 if TYPE_CHECKING:
     from offsets_log.investigate.where import Question
@@ -33,45 +34,50 @@ class KeyOptions:
 
 @click.command(
     "where",
+    cls=Command,
     epilog="Examples: offsets-log where billing audit --partitions 50 · "
     "offsets-log where billing /var/lib/kafka/data · "
     "printf 'billing\\naudit\\n' | offsets-log where - · offsets-log where --of /var/lib/kafka/data",
 )
 @click.argument("groups", metavar="[GROUP...] [PATH]", nargs=-1)
-@click.option(
+@option(
     "--partitions",
-    "--offsets-topic-partitions",
+    under=CHOOSE,
+    formerly=("--offsets-topic-partitions",),
     metavar="N",
     type=click.IntRange(min=1),
-    help="How many partitions __consumer_offsets has; by default what PATH shows, by the cluster's metadata, the "
+    help="How many partitions __consumer_offsets has. By default what PATH shows, by the cluster's metadata, the "
     f"checkpoints or the groups in it, else {DEFAULT_PARTITIONS}, which is then said.",
 )
-@click.option(
+@option(
     "--of",
+    under=CHOOSE,
     metavar="DIR",
     multiple=True,
-    help="Data directory of a broker, or directory of a partition: list the groups that would be lost with it; "
-    "repeatable.",
+    help="List the groups that are lost with this directory. That of a broker, or of a partition; repeatable.",
 )
 @gather(
     "sent",
     KeyOptions,
     (
-        click.option(
+        option(
             "--key",
             "keys",
+            under=CHOOSE,
             metavar="K",
             multiple=True,
-            help="Key of a message: show its partition in a topic; repeatable.",
+            help="Show a message's partition, by its key; repeatable.",
         ),
-        click.option(
+        option(
             "--topic-partitions",
+            under=CHOOSE,
             metavar="N",
             type=click.IntRange(min=1),
-            help=f"How many partitions the topic of --key has; by default {DEFAULT_PARTITIONS}, which is then said.",
+            help=f"How many partitions that topic has. By default {DEFAULT_PARTITIONS}, which is then said.",
         ),
-        click.option(
+        option(
             "--partitioner",
+            under=RARE,
             type=click.Choice(["murmur2"]),
             default="murmur2",
             show_default=True,
@@ -79,12 +85,13 @@ class KeyOptions:
         ),
     ),
 )
-@click.option(
+@option(
     "--input-format",
+    under=RARE,
     type=click.Choice(["jsonl"]),
     help='Form of the lines that - reads: {"group", "partitions"}; without it, one group per line.',
 )
-@PROFILE
+@release_options
 @output_option("table", "jsonl", "json", "csv")
 @QUIET
 def command(

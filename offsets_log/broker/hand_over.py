@@ -114,7 +114,6 @@ A replica that keeps the old folder keeps what was left out: it fails again as s
 After
 -----
     kafka-consumer-groups.sh --bootstrap-server HOST:PORT --all-groups --describe --offsets
-    offsets-log compact DIR --profile P        (of this folder, by the rules of its coordinator: the same offsets;
-                                               P is modern for 4.x, modern-3.7 for its preview, classic up to 3.9)
+    offsets-log offsets DIR --release X.Y      (of this folder, by the rules of the broker's release: the same offsets)
 """
 TEXT = TEXT.replace("{topic}", OFFSETS_TOPIC)

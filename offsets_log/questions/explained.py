@@ -34,19 +34,26 @@ class RuleSubject:
     def _lists(self) -> Row:
         return {"changes": list(self.rule.changes), "acts_in": list(self.rule.acts_in)}
 
-    def paragraphs(self) -> dict[str, str]:
-        """Return the rule's facts for a reader, by their titles."""
+    def paragraphs(self, *, with_sources: bool = False) -> dict[str, str]:
+        """Return the rule's facts for a reader, by their titles.
+
+        Args:
+            with_sources: whether it is told where the rule stands in Kafka and in this program.
+        """
         rule = self.rule
+        sources = {
+            "in Kafka": ", ".join((*rule.kafka, *rule.changes)),
+            "here": ", ".join(rule.acts_in),
+            "tested by": rule.test,
+            "no test": rule.not_offline,
+        }
         lines = {
             rule.id: rule.says,
             "holds for": f"{rule.holds_for}: {rule.releases}",
             "what it means": rule.means,
             "what to do": rule.do,
             "how sure": rule.sure,
-            "in Kafka": ", ".join((*rule.kafka, *rule.changes)),
-            "here": ", ".join(rule.acts_in),
-            "held by": rule.test,
-            "no test": rule.not_offline,
+            **(sources if with_sources else {}),
         }
         return {title: text for title, text in lines.items() if text}
 

@@ -1,4 +1,4 @@
-"""``offsets-log decode``: every record."""
+"""``offsets-log records``: every record."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from offsets_log.words import counted
+from offsets_log_cli.help_page import CHOOSE, OUTPUT, SHOW, Command, option
 from offsets_log_cli.options import FORMATS, Output, ReadOptions, output_option, reading_options
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ FLAT = ("parquet", "arrow")
 """Formats with the flat columns of `questions.records`."""
 
 
-class _Command(click.Command):
+class _Command(Command):
     """It takes no paths where a key or a value is given instead."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -33,24 +34,30 @@ class _Command(click.Command):
 
 
 @click.command(
-    "decode",
+    "records",
     cls=_Command,
-    epilog="Examples: offsets-log decode /var/lib/kafka/data/__consumer_offsets-3 -g billing · "
-    "offsets-log decode 00000000000000000000.log --as dump-log",
+    epilog="Examples: offsets-log records /var/lib/kafka/data/__consumer_offsets-3 -g billing · "
+    "offsets-log records 00000000000000000000.log --as dump-log",
 )
 @reading_options
-@click.option(
-    "--expand", is_flag=True, help="Decode subscriptions, assignments, user data and known commit metadata too."
+@option(
+    "--expand",
+    under=SHOW,
+    is_flag=True,
+    help="Decode what clients have put in, too. Subscriptions, assignments, user data and known commit metadata.",
 )
-@click.option(
+@option(
     "--internal-topic",
+    under=CHOOSE,
     metavar="TOPIC",
-    help="Decode this topic of a data directory instead, such as __transaction_state or "
+    help="Decode this topic of a data directory. Such as __transaction_state or "
     "mm2-offset-syncs.b.internal. Not needed if you give the topic's own directories.",
 )
-@click.option("--key-hex", metavar="HEX", help="Decode this key instead of files: hexadecimal digits.")
-@click.option("--value-hex", metavar="HEX", help="Decode this value, of the key that --key-hex gives or alone.")
-@click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
+@option("--key-hex", under=CHOOSE, metavar="HEX", help="Decode this key. Hexadecimal digits, instead of files.")
+@option(
+    "--value-hex", under=CHOOSE, metavar="HEX", help="Decode this value. Of the key that --key-hex gives, or alone."
+)
+@option("--as", "as_", under=OUTPUT, type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
 @output_option(*FORMATS)
 def command(
     reading: ReadOptions,
@@ -61,7 +68,7 @@ def command(
     key_hex: str | None,
     value_hex: str | None,
 ) -> None:
-    """Show every record, in log order: keys and values in Kafka's own JSON.
+    """Show every record, in log order: keys and values in Kafka's own JSON. `decode` is the same command.
 
     A record that cannot be decoded is shown with its raw bytes and an error. With -g or -t only records of those groups
     and topics are shown; transaction markers belong to no group. -o parquet writes flat columns into the new directory

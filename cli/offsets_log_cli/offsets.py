@@ -1,4 +1,4 @@
-"""``offsets-log compact``: the latest committed offset of every group, topic and partition."""
+"""``offsets-log offsets``: the latest committed offset of every group, topic and partition."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from offsets_log.actions.follow_asked import FollowAsked
 from offsets_log.session.scope import BrokerOptions
 from offsets_log_cli.decide import DECIDE, check_usage
 from offsets_log_cli.follow_options import follow_options, is_followed
+from offsets_log_cli.help_page import SHOW, Command, option
 from offsets_log_cli.lag import LagOptions, lag_options
 from offsets_log_cli.options import (
     FORMATS,
     PARTITIONS,
-    PROFILE,
     TABLES,
     Output,
     ReadOptions,
@@ -22,6 +22,7 @@ from offsets_log_cli.options import (
     gather,
     output_option,
     reading_options,
+    release_options,
 )
 
 NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
@@ -43,41 +44,52 @@ class CompactOptions:
 
 
 @click.command(
-    "compact",
-    epilog="Examples: offsets-log compact /var/lib/kafka/data -g 'billing-*' · "
-    "offsets-log compact backup.tar.gz -o csv --to offsets.csv",
+    "offsets",
+    cls=Command,
+    epilog="Examples: offsets-log offsets /var/lib/kafka/data -g 'billing-*' · "
+    "offsets-log offsets backup.tar.gz -o csv --to offsets.csv",
 )
 @reading_options
-@PROFILE
+@release_options
 @PARTITIONS
 @broker_options
 @gather(
     "asked",
     CompactOptions,
     (
-        click.option(
+        option(
             "--orphans",
+            under=SHOW,
             is_flag=True,
-            help="Also show offsets whose group does not exist; a broker serves them to nobody.",
+            help="Also offsets whose group does not exist. A broker serves them to nobody.",
         ),
-        click.option(
+        option(
             "--unstable",
+            under=SHOW,
             is_flag=True,
-            help="Add a column that marks offsets for which an open transaction has a newer one.",
+            help="Mark offsets that an open transaction changes. It has a newer value for them.",
         ),
         DECIDE,
-        click.option(
+        option(
             "--table",
+            under=SHOW,
             type=click.Choice(TABLES),
             default=TABLES[0],
             show_default=True,
-            help="Rows to show: committed offsets, or the offsets of share groups, from __share_group_state in the "
-            "copy.",
+            metavar="TABLE",
+            help="offsets, or share-offsets, those of share groups. These are in __share_group_state in the copy.",
         ),
     ),
 )
 @lag_options
-@follow_options("beyond-end", "lag:RECORDS", "load-fails", "rewound", "transaction-open:DURATION")
+@follow_options(
+    "beyond-end",
+    "lag:RECORDS",
+    "load-fails",
+    "rewound",
+    "transaction-open:DURATION",
+    excludes=("as_broker", "shutdown", "decide", "table", "lag", "now"),
+)
 @output_option(*FORMATS)
 def command(
     reading: ReadOptions,
@@ -88,17 +100,21 @@ def command(
     lag: LagOptions,
     follow: FollowAsked,
 ) -> None:
-    """Show the latest committed offset of every group, topic and partition.
+    """Show the latest committed offset of every group, topic and partition, as a coordinator has it after it has loaded
+    these files. `compact` is the same command.
 
     One row for each, as a coordinator has it after reading everything that can be read here: with transactions
     resolved, and without deleted offsets and groups. Rows are sorted by group, topic and partition. A broker that
     starts with damaged files may read less, or load nothing at all: --as-broker answers what OffsetFetch would answer
-    then. If the coordinator of --profile would not load a partition as it is here, standard error says so; `check`
-    finds all such partitions, for every release.
+    then. If the coordinator of that release would not load a partition as it is here, standard error says so;
+    `check` finds all such partitions, for every release.
 
-    --follow prints these rows and then each row that changes; an offset is gone if its committed_offset is null.
+    `offsets-log watch offsets` prints these rows and then each row that changes.
     """
-    if _follows(reading, output, follow, profile, broker, asked=asked, lag=lag):
+    if is_followed(output, follow):
+        from offsets_log_cli.follow_runs import follow_compact
+
+        follow_compact(reading, output, follow, profile, orphans=asked.orphans, unstable=asked.unstable)
         return
     if broker.shutdown is not None and not broker.as_broker:
         raise click.UsageError(
@@ -128,33 +144,6 @@ def command(
     columns = {column.name for column in COMPACT_COLUMNS}
     with open_session(reading, output, needs=NEEDS, columns=columns) as session:
         write_answer(session, output, Offsets(session, question), NOT_IN_TABLES)
-
-
-def _follows(
-    reading: ReadOptions,
-    output: Output,
-    follow: FollowAsked,
-    profile: str | None,
-    broker: BrokerOptions,
-    *,
-    asked: CompactOptions,
-    lag: LagOptions,
-) -> bool:
-    """Follow the logs if that is asked for; return whether it was."""
-    refused = {
-        "--as-broker": broker.as_broker,
-        "--shutdown": broker.shutdown,
-        "--decide": asked.decide,
-        "--table share-offsets": asked.table != TABLES[0],
-        "--lag": lag.lag,
-        "--now": lag.now_ms is not None,
-    }
-    if not is_followed(reading, output, follow, refused):
-        return False
-    from offsets_log_cli.follow_runs import follow_compact
-
-    follow_compact(reading, output, follow, profile, orphans=asked.orphans, unstable=asked.unstable)
-    return True
 
 
 def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) -> None:

@@ -1,4 +1,4 @@
-"""``offsets-log rebuild``: the coordinator's memory after loading."""
+"""``offsets-log state``: the coordinator's memory after loading."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import click
 
 from offsets_log.session.scope import BrokerOptions
 from offsets_log_cli.decide import DECIDE, check_usage
+from offsets_log_cli.help_page import SHOW, Command, option
 from offsets_log_cli.lag import LagOptions, lag_options
 from offsets_log_cli.options import (
     FORMATS,
     PARTITIONS,
-    PROFILE,
     TOPIC_IDS,
     Output,
     ReadOptions,
@@ -20,6 +20,7 @@ from offsets_log_cli.options import (
     gather,
     output_option,
     reading_options,
+    release_options,
 )
 
 TABLES = ("groups", "members", "offsets", "pending")
@@ -40,12 +41,13 @@ class RebuildOptions:
 
 
 @click.command(
-    "rebuild",
-    epilog="Examples: offsets-log rebuild /var/lib/kafka/data -g billing · "
-    "offsets-log rebuild backup.tar.gz --table members -o csv",
+    "state",
+    cls=Command,
+    epilog="Examples: offsets-log state /var/lib/kafka/data -g billing · "
+    "offsets-log state backup.tar.gz --table members -o csv",
 )
 @reading_options
-@PROFILE
+@release_options
 @PARTITIONS
 @TOPIC_IDS
 @broker_options
@@ -54,8 +56,19 @@ class RebuildOptions:
     RebuildOptions,
     (
         DECIDE,
-        click.option("--table", type=click.Choice(TABLES), help="Rows of one kind instead of the whole document."),
-        click.option("--expand", is_flag=True, help="Decode subscriptions and assignments of classic members too."),
+        option(
+            "--table",
+            under=SHOW,
+            type=click.Choice(TABLES),
+            metavar="TABLE",
+            help="groups, members, offsets or pending. Rows of one kind, instead of the whole document.",
+        ),
+        option(
+            "--expand",
+            under=SHOW,
+            is_flag=True,
+            help="Decode what classic members subscribe to. And their assignments.",
+        ),
     ),
 )
 @lag_options
@@ -69,7 +82,8 @@ def command(
     shown: RebuildOptions,
     lag: LagOptions,
 ) -> None:
-    """Rebuild what a coordinator holds after loading: groups, members, committed and pending offsets.
+    """Rebuild what a coordinator holds after loading: groups, members, committed and pending offsets. `rebuild` is the
+    same command.
 
     One JSON document, or rows with --table. If a broker would not start, would cut something off, or would fail to
     load, `loads` says so, with the record and the rule. The answer still has everything that can be read; with
