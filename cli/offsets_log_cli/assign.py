@@ -7,7 +7,8 @@ import click
 from offsets_log.kafka_releases import NEWEST
 from offsets_log.release_names import AskedRelease
 from offsets_log_cli.help_page import CHOOSE, RULES, Command, option
-from offsets_log_cli.options import Output, Release, output_option
+from offsets_log_cli.options import Output, output_option
+from offsets_log_cli.release_types import Release
 
 ASSIGNOR_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 

@@ -13,8 +13,9 @@ from offsets_log.release_names import AskedRelease, release_asked
 from offsets_log_cli.clean_options import change_options, changes_of
 from offsets_log_cli.clean_settings import config_options, with_config
 from offsets_log_cli.help_page import OUTPUT, RARE, RULES, Command, option
-from offsets_log_cli.options import A_TIME, MAX_INT64, SHUTDOWN, TOPIC_ID, Release, Time, UntilOffset
+from offsets_log_cli.options import A_TIME, MAX_INT64, SHUTDOWN, TOPIC_ID, Time, UntilOffset
 from offsets_log_cli.partition_folders import FolderOptions, folder_options, tell
+from offsets_log_cli.release_types import Release
 from offsets_log_cli.signals import ended_by_signals
 from offsets_log_cli.times import with_times
 

@@ -62,5 +62,5 @@ def found_at(names: Sequence[str], top: click.Context) -> click.Context:
                 raise click.UsageError(f"{at.command.name} has no commands of its own, such as {name}")
             _, found, _ = at.command.resolve_command(at, [name])
         assert found is not None
-        at = click.Context(found, parent=at, info_name=name)
+        at = click.Context(found, parent=at, info_name="COMMAND" if found is reading else name)
     return at

@@ -28,7 +28,7 @@ GROUPS = {
         "history": "Every commit of a group; --rewinds: steps back",
         "rebalances": "Generations of groups: who joined, left, got what",
         "diff": "What changed between two copies, or two moments of one",
-        "top": "Who writes to the topic, and how much of it in vain",
+        "top": "Who writes to the topic, and how much of it is useless",
         "expire": "What expiry would remove, and when",
         "explain": "What a rule or a record type means",
         "sql": "A question of your own, in SQL",

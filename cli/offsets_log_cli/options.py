@@ -16,10 +16,11 @@ import click
 
 from offsets_log.asked_time import MAX_DIGITS, UNDERSTOOD, OfLog, parse_time
 from offsets_log.kafka_releases import NEWEST
-from offsets_log.release_names import AskedRelease, release_asked
+from offsets_log.release_names import AskedRelease
 from offsets_log.session.scope import BrokerOptions, Scope
 from offsets_log.words import UNITS_MS, shown_time
 from offsets_log_cli.help_page import CHOOSE, OUTPUT, READING, RULES, option
+from offsets_log_cli.release_types import AnyRelease, ReleaseLine
 from offsets_log_cli.times import with_times
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
@@ -132,36 +133,6 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
         return sum(count * UNITS_MS[unit] for count, unit in zip(counts, "dhms", strict=True))
 
 
-class Release(click.ParamType):  # type: ignore[type-arg]
-    """``X.Y`` or ``X.Y.Z`` → the release."""
-
-    name = "X.Y"
-    previews = False
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> AskedRelease:
-        """Return the value; fail for a release that never was."""
-        try:
-            return (
-                value if isinstance(value, AskedRelease) else release_asked(str(value).strip(), previews=self.previews)
-            )
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class AnyRelease(Release):
-    """``X.Y``, ``X.Y.Z``, ``3.7-java`` → the release, which may be a preview."""
-
-    previews = True
-
-
-class ReleaseLine(Release):
-    """``X.Y`` or ``X.Y.Z`` → (X, Y)."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value; fail for a release that never was."""
-        return value if isinstance(value, tuple) else super().convert(value, param, ctx).version[:2]
-
-
 class TopicId(click.ParamType):  # type: ignore[type-arg]
     """The id of a topic, as Kafka's tools show it."""
 
@@ -225,7 +196,12 @@ QUIET = option("-q", "--quiet", under=READING, is_flag=True, help="Print only er
 VERBOSE = option(
     "-v", "--verbose", under=OUTPUT, is_flag=True, help="Name every damaged piece. By default the first five are named."
 )
-SHOW_PROGRESS = option("--progress/--no-progress", under=READING, default=None, help="Show progress.")
+SHOW_PROGRESS = option(
+    "--progress/--no-progress",
+    under=READING,
+    default=None,
+    help="Show how much has been read: a bar on a terminal, else a line every ten seconds.",
+)
 NEW_DIRECTORY = option(
     "--to",
     under=OUTPUT,
@@ -276,12 +252,7 @@ READING_OPTIONS = (
         type=click.Path(),
         help="Write damaged and unreadable pieces to this file, as JSON Lines with raw bytes.",
     ),
-    option(
-        "--progress/--no-progress",
-        under=READING,
-        default=None,
-        help="Show how much has been read: a bar on a terminal, else a line every ten seconds.",
-    ),
+    SHOW_PROGRESS,
     QUIET,
     VERBOSE,
 )

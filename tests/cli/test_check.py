@@ -291,10 +291,8 @@ def test_the_size_of_a_load_is_estimated() -> None:
 
 
 def test_a_table_shows_first_what_the_newest_releases_meet() -> None:
-    lines = [
-        line.split()
-        for line in run(SAMPLE, "--all-releases", "-p", "1", "-o", "table").stdout.split("\n\n")[1].split("\n")
-    ]
+    table = run(SAMPLE, "--all-releases", "-p", "1", "-o", "table").stdout.split("\n\n")[1]
+    lines = [line.split() for line in table.split("\n")]
     findings = [(line[0], " ".join(line)) for line in lines if line and line[0] in ("fails", "skipped", "note")]
     assert [severity for severity, _ in findings][-3:] == ["fails"] * 3, "those of releases before 3.0"
     assert "records:M1" in findings[-1][1]
