@@ -12,7 +12,7 @@ PAGE = ROOT / "docs" / "words.md"
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Where a text stands, and the text: lines of pages, strings of code, and docstrings of commands, which are help."""
+    """Where a text stands, and the text: lines of pages, strings of code, docstrings of commands, which are help."""
     for page in [
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
