@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -108,6 +109,7 @@ command = click.Command(
     "clean",
     params=[*offsets_log_cli.clean.command.params, MASTER],
     callback=gather("asked", FolderOptions, ())(run),
-    help=f"{offsets_log_cli.clean.command.help}\n\nDIR may also be a URL of a store. Tasks do a round and no more.",
+    help=cleandoc(offsets_log_cli.clean.command.help or "")
+    + "\n\nDIR may also be a URL of a store. Tasks do a round and no more.",
     epilog="Example: python -m spark_jobs clean s3://backup/kafka --to s3://backup/cleaned --master yarn",
 )

@@ -32,7 +32,7 @@ SESSIONS = {
     "docs/runbooks/large-topic.md": "top top check clean clean ls clean compact compact check groups",
     "docs/runbooks/own-tools.md": "echo",
     "docs/runbooks/no-disk-at-hand.md": "info groups compact history head",
-    "docs/runbooks/while-it-runs.md": "compact compact",
+    "docs/runbooks/while-it-runs.md": "watch watch",
     "docs/runbooks/who-moved-my-offsets.md": "diff history history history rebalances rescue cat",
     "docs/runbooks/whole-data-directory.md": "info groups compact check where",
 }
