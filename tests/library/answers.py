@@ -11,8 +11,13 @@ import pyarrow as pa
 
 import offsets_log as ol
 from tests.cli.runs import run
+from tests.conftest import DISTINCT, NEVER
 
 Row = dict[str, Any]
+
+BULK_FIRST, PLAIN_FIRST = ([(name, (0, NEVER)[(turn + n) % 2]) for n, name in enumerate(DISTINCT)] for turn in (0, 1))
+"""Each recording with the size from which kernels read it: all or none, in turn, of one table the other way than of the
+next. That both engines say the same of all recordings is asked in `tests/columnar`."""
 
 
 def told(command: str, path: Path, *options: str) -> list[Row]:

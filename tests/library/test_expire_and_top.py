@@ -12,8 +12,8 @@ import pytest
 import offsets_log as ol
 from offsets_log.investigate.writers import WRITER_COLUMNS
 from tests.cli.runs import run
-from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories
-from tests.library.answers import as_told
+from tests.conftest import DISTINCT, BulkFrom, log_directories
+from tests.library.answers import BULK_FIRST, as_told
 
 NOW_MS = 1_800_000_000_000
 
@@ -26,8 +26,7 @@ def told(command: str, path: Path, *options: str, has_all: ol.Table) -> list[dic
     return [lacking | row for row in rows]
 
 
-@pytest.mark.parametrize("least_bytes", [0, NEVER])
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "least_bytes"), BULK_FIRST)
 def test_rows_are_those_of_the_commands(
     name: str, least_bytes: int, recording: Callable[[str], Path], bulk_from: BulkFrom
 ) -> None:
@@ -38,7 +37,7 @@ def test_rows_are_those_of_the_commands(
             assert as_told(expiry) == told("expire", log, "--now", str(NOW_MS), "-t", "*o*", has_all=expiry)
             due = copy.expire(now_ms=NOW_MS, expired_only=True)
             assert as_told(due) == told("expire", log, "--now", str(NOW_MS), "--expired-only", has_all=due)
-            for per in WRITER_COLUMNS:
+            for per in [*WRITER_COLUMNS][DISTINCT.index(name) % 3 :: 3]:
                 writers = copy.top(per=per, by="records")
                 assert as_told(writers) == told("top", log, "--per", per, "--by", "records", has_all=writers)
 

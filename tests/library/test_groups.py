@@ -13,8 +13,8 @@ import pytest
 
 import offsets_log as ol
 from tests.cli.runs import run
-from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories
-from tests.library.answers import as_told, told
+from tests.conftest import DISTINCT, BulkFrom, log_directories
+from tests.library.answers import PLAIN_FIRST, as_told, told
 
 NOW_MS = 1_800_000_000_000
 
@@ -36,8 +36,7 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("least_bytes", [0, NEVER])
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "least_bytes"), PLAIN_FIRST)
 def test_rows_are_those_of_the_commands(
     name: str, least_bytes: int, recording: Callable[[str], Path], bulk_from: BulkFrom
 ) -> None:

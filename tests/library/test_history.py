@@ -13,8 +13,8 @@ import pytest
 
 import offsets_log as ol
 from tests.cli.runs import run
-from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories
-from tests.library.answers import as_told, told
+from tests.conftest import NEVER, BulkFrom, log_directories
+from tests.library.answers import BULK_FIRST, as_told, told
 
 
 def with_json(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -24,8 +24,7 @@ def with_json(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("least_bytes", [0, NEVER])
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "least_bytes"), BULK_FIRST)
 def test_rows_are_those_of_the_command(
     name: str, least_bytes: int, recording: Callable[[str], Path], bulk_from: BulkFrom
 ) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 import offsets_log as ol
 from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
-from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories
+from tests.conftest import BulkFrom, log_directories
 from tests.data_directories.copies import Recorded, data_directories, recorded
-from tests.library.answers import Row, as_told, told
+from tests.library.answers import PLAIN_FIRST, Row, as_told, told
 
 __all__ = ["recorded"]
 
@@ -24,8 +24,7 @@ def transactions(cells: list[Row]) -> list[Row]:
     return [{name: cell[name] for name in cell if cell["outcome"] is not None or name not in OUTCOME} for cell in cells]
 
 
-@pytest.mark.parametrize("least_bytes", [0, NEVER])
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "least_bytes"), PLAIN_FIRST)
 def test_rows_are_those_of_the_command(
     name: str, least_bytes: int, recording: Callable[[str], Path], bulk_from: BulkFrom
 ) -> None:

@@ -13,12 +13,11 @@ import pytest
 import offsets_log as ol
 from tests.broker.test_damaged import FOLDERS, HERE
 from tests.cli.runs import run
-from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories, read_json_lines, unpack_once
-from tests.library.answers import as_told, told
+from tests.conftest import NEVER, BulkFrom, log_directories, read_json_lines, unpack_once
+from tests.library.answers import BULK_FIRST, as_told, told
 
 
-@pytest.mark.parametrize("least_bytes", [0, NEVER])
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "least_bytes"), BULK_FIRST)
 def test_rows_are_those_of_the_command(
     name: str, least_bytes: int, recording: Callable[[str], Path], bulk_from: BulkFrom
 ) -> None:
@@ -79,8 +78,7 @@ def test_what_is_wrong_is_an_error_that_a_program_can_catch(tmp_path: Path) -> N
         offsets.to_arrow()
 
 
-@pytest.mark.parametrize("least_bytes", [0, NEVER])
-@pytest.mark.parametrize("name", FOLDERS[::4])
+@pytest.mark.parametrize(("name", "least_bytes"), [*zip(FOLDERS[::4], (0, NEVER, 0), strict=True)])
 def test_doubtful_offsets_are_those_of_a_rescue(
     name: str,
     least_bytes: int,

@@ -12,14 +12,13 @@ import pytest
 
 import offsets_log as ol
 from tests.cli.runs import run
-from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories
-from tests.library.answers import as_told, told
+from tests.conftest import BulkFrom, log_directories
+from tests.library.answers import PLAIN_FIRST, as_told, told
 
 LISTS = ("joined", "left", "moved", "skipped", "flapping")
 
 
-@pytest.mark.parametrize("least_bytes", [0, NEVER])
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "least_bytes"), PLAIN_FIRST)
 def test_rows_are_those_of_the_command(
     name: str, least_bytes: int, recording: Callable[[str], Path], bulk_from: BulkFrom
 ) -> None:

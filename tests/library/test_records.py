@@ -19,8 +19,8 @@ from benchmarks.generate import Options, generate
 from offsets_log.events import Event
 from offsets_log.pipeline import iter_events
 from tests.cli.runs import run
-from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories, read_partitions
-from tests.library.answers import as_told
+from tests.conftest import BulkFrom, log_directories, read_partitions
+from tests.library.answers import BULK_FIRST, PLAIN_FIRST, as_told
 
 
 def told(log: Path, to: Path, *options: str) -> list[dict[str, Any]]:
@@ -29,8 +29,7 @@ def told(log: Path, to: Path, *options: str) -> list[dict[str, Any]]:
     return [row for file in sorted(to.iterdir()) for row in pq.read_table(file).to_pylist()]
 
 
-@pytest.mark.parametrize("least_bytes", [0, NEVER])
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "least_bytes"), BULK_FIRST)
 def test_rows_are_those_of_the_command(
     name: str, least_bytes: int, recording: Callable[[str], Path], bulk_from: BulkFrom, tmp_path: Path
 ) -> None:
@@ -46,8 +45,7 @@ def test_rows_are_those_of_the_command(
             assert some.schema.names == ["group", "timestamp", "record_offset"]
 
 
-@pytest.mark.parametrize("least_bytes", [0, NEVER])
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "least_bytes"), PLAIN_FIRST)
 def test_raw_records_are_those_that_the_files_hold(
     name: str, least_bytes: int, recording: Callable[[str], Path], bulk_from: BulkFrom
 ) -> None:

@@ -13,9 +13,9 @@ from offsets_log.data_directory.decisions import first_batches
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format.partition_log import batches_of, beginnings
 from tests.cli.runs import run
-from tests.conftest import DISTINCT, NEVER, BulkFrom, log_directories
+from tests.conftest import DISTINCT, BulkFrom, log_directories
 from tests.data_directories.copies import Recorded, data_directories, recorded
-from tests.library.answers import Row, as_told, told
+from tests.library.answers import PLAIN_FIRST, Row, as_told, told
 
 __all__ = ["recorded"]
 
@@ -24,8 +24,7 @@ NOW = ("--now", str(NOW_MS))
 OUTCOME = ("transactional_id", "transaction_state", "transaction_timeout_ms", "outcome", "abort_command")
 
 
-@pytest.mark.parametrize("least_bytes", [0, NEVER])
-@pytest.mark.parametrize("name", DISTINCT)
+@pytest.mark.parametrize(("name", "least_bytes"), PLAIN_FIRST)
 def test_rows_are_those_of_the_command_and_what_check_finds(
     name: str, least_bytes: int, recording: Callable[[str], Path], bulk_from: BulkFrom
 ) -> None:
