@@ -88,7 +88,7 @@ FIRST = (
 )
 """Files that take so long that no worker may begin with them last: those that wait for brokers while kernels are
 compiled, then the longest."""
-LAST = ("tests/cleaner/", "tests/columnar/", "tests/investigate/")
+LAST = ("tests/cleaner/", "tests/cli/test_folders_whole_or_not.py", "tests/columnar/", "tests/investigate/")
 """Where most kernels are used."""
 
 SLOW = (

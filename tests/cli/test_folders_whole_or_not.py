@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from benchmarks.generate import Options, generate
+from tests.cli.runs import run
+from tests.waiting import PATIENCE_S
 
 NOW = ("--now", "2026-12-22T00:00:00Z")
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -37,7 +39,15 @@ MOMENTS = (
 """When a run is killed: after a part of the time that a whole one takes, or before the nth call of a function."""
 LIMIT_BYTES = 200_000
 
-pytestmark = pytest.mark.parametrize("command", COMMANDS)
+pytestmark = pytest.mark.parametrize("command", COMMANDS, scope="module")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept(command: str, log: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The kernels of the command, before processes are killed that would have to compile them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("offsets_log.columnar.large.PLAIN_BYTES_PER_S", 0)
+        run(*COMMANDS[command], log, "--to", tmp_path_factory.mktemp("kept") / "out")
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +93,6 @@ def killing(function: str, calls: int) -> str:
 def test_killed(command: str, log: Path, tmp_path: Path) -> None:
     """Nothing is there under a final name but all of it; inputs stay; the next run succeeds."""
     given = tree(log)
-    start(command, log, tmp_path).communicate()  # compiles
-    shutil.rmtree(tmp_path / "out")
-    (tmp_path / "kept.jsonl").unlink(missing_ok=True)
     begin = time.monotonic()
     start(command, log, tmp_path).communicate()
     duration = time.monotonic() - begin
@@ -101,7 +108,7 @@ def test_killed(command: str, log: Path, tmp_path: Path) -> None:
             process.send_signal(signal.SIGKILL)
         else:
             process = start(command, log, to, killing(function, int(moment)))
-        process.communicate(timeout=300)
+        process.communicate(timeout=PATIENCE_S)
         killed += process.returncode == -signal.SIGKILL
         found = {name: hashed for name, hashed in tree(to).items() if not name.startswith(".")}
         assert not (to / "out").exists() or {name for name in whole if name.startswith("out/")} <= found.keys()
@@ -109,7 +116,7 @@ def test_killed(command: str, log: Path, tmp_path: Path) -> None:
         assert tree(log) == given
     assert killed >= 4, "those before a call are sure"
     (to / "kept.jsonl").unlink(missing_ok=True)
-    _, words = start(command, log, to).communicate(timeout=300)
+    _, words = start(command, log, to).communicate(timeout=PATIENCE_S)
     assert "a run that was killed" in words
     assert {name: hashed for name, hashed in tree(to).items() if not name.startswith(".")} == whole
 
@@ -120,7 +127,6 @@ def test_full_disk(command: str, log: Path, tmp_path: Path) -> None:
     What is looked at deeply waits in a temporary file, which is refused first.
     """
     given = tree(log)
-    start(command, log, tmp_path).communicate()  # what is compiled is kept: that file is larger
 
     def no_large_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_BYTES, LIMIT_BYTES))
@@ -128,7 +134,7 @@ def test_full_disk(command: str, log: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "full"
     elsewhere.mkdir()
     process = start(command, log, elsewhere, preexec_fn=no_large_files)
-    _, words = process.communicate(timeout=300)
+    _, words = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     (told,) = [line for line in words.splitlines() if "error" in line]
     refused = tempfile.gettempdir() if "--deep" in command else elsewhere / "out"
@@ -143,9 +149,8 @@ def test_targets_that_cannot_be(command: str, where: str, log: Path, tmp_path: P
     (tmp_path / "a file").touch()
     shutil.copytree(log, tmp_path / "log")
     before = tree(tmp_path)
-    words = [*COMMANDS[command], tmp_path / "log", "--to", tmp_path / where]
-    done = subprocess.run([sys.executable, "-c", RUN, *map(str, words)], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    done = run(*COMMANDS[command], tmp_path / "log", "--to", tmp_path / where)
+    assert done.exit_code == 1
     assert str(tmp_path / where) in done.stderr.splitlines()[-1]
     assert done.stdout == ""
     assert tree(tmp_path) == before
