@@ -29,6 +29,9 @@ from tests.builders import LogBuilder, member
 from tests.conftest import json_lines
 from tests.waiting import PATIENCE_S
 
+MOST_TRIES = 30
+"""One line of these at least comes within a second, however busy the machine is."""
+
 COMMANDS = (["compact"], ["groups"], ["history", "-g", "*"], ["rebalances"])
 
 
@@ -79,14 +82,14 @@ def test_lines_come_within_a_second_and_a_signal_ends_it_whole(data: Path) -> No
     append(data, *log.batches)
     with started("compact", data) as process:
         assert next_row(process)["committed_offset"] == 1
-        delays = []
-        for number in range(2, 6):
+        for number in range(2, MOST_TRIES):
             batch = log.commit(number).batches[-1]
             began = time.monotonic()
             append(data, batch)
             assert next_row(process)["committed_offset"] == number
-            delays.append(time.monotonic() - began)
-        assert min(delays) <= 1
+            if time.monotonic() - began <= 1:
+                break
+        assert number < MOST_TRIES - 1, "no line came within a second"
         append(data, *LogBuilder().commit(5, group="later").batches, partition=3)
         assert next_row(process)["group"] == "later"
         process.send_signal(signal.SIGTERM)

@@ -21,6 +21,7 @@ from offsets_log.disk.folder import CHECKPOINTS
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log_cli.main import main
 from tests.builders import LogBuilder
+from tests.waiting import PATIENCE_S
 
 TOPIC_ID = "HCJdBQf7Qv-GGlbH64RFkg"
 
@@ -216,7 +217,7 @@ def test_a_run_that_is_ended_leaves_no_output(number: int, recording: Callable[[
     wait = (
         "import time; from offsets_log.actions.partition_folders import PartitionFolders; "
         "from offsets_log_cli.main import run; "
-        "PartitionFolders.write_beside = lambda self, account: (print('made', flush=True), time.sleep(60)); run()"
+        "PartitionFolders.write_beside = lambda self, account: (print('made', flush=True), time.sleep(3600)); run()"
     )
     words = ("repair", tmp_path / "data", "--to", tmp_path / "out", "--quarantine", kept, "-o", "csv")
     command = [sys.executable, "-c", wait, *map(str, words)]
@@ -225,7 +226,7 @@ def test_a_run_that_is_ended_leaves_no_output(number: int, recording: Callable[[
         assert process.stdout.readline() == b"made\n"
         assert not (tmp_path / "out").exists()
         process.send_signal(number)
-        assert process.wait(30) != 0
+        assert process.wait(PATIENCE_S) != 0
     left = [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
     assert not (tmp_path / "out").exists()
     assert not kept.exists()

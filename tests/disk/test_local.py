@@ -23,8 +23,8 @@ from tests.disk.logs import name, partition, segment
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log"
 SIZE = 200 << 30
-SECONDS = 60
-"""A time that is too short to read it, but enough to compile the kernels."""
+SECONDS = 20
+"""Of this process: too few to read it."""
 
 
 def sparse(tmp_path: Path, data: bytes, size: int = SIZE) -> Path:
@@ -53,9 +53,9 @@ def test_commands_end_in_seconds(command: str, least_bytes: int, tmp_path: Path,
     bulk_from(least_bytes)
     file = SAMPLE / "__consumer_offsets-3" / name(0)
     directory = sparse(tmp_path, file.read_bytes())
-    begin = time.monotonic()
+    begin = time.process_time()
     result = CliRunner().invoke(main, [command, str(directory), "-o", "jsonl"], catch_exceptions=False)
-    assert time.monotonic() - begin < SECONDS
+    assert time.process_time() - begin < SECONDS
     assert result.exit_code == 0
     assert f"{SIZE - file.stat().st_size} bytes from position" in result.stderr
     assert f"{directory / name(0)}: " in result.stderr

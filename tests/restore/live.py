@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,10 @@ from tests.waiting import PATIENCE_S, wait_for
 RECORDS = 60
 """In each partition of ``orders``."""
 PARTITIONS = 3
-READ_MS = 10_000
-"""How long a consumer waits for a record."""
+NOTHING_MS = 10_000
+"""How long a consumer waits for a record that shall not come."""
+MORE_S = 2
+"""How long one that has read all that it should may read more."""
 
 Groups = dict[str, dict[tuple[str, int], tuple[int, str, int]]]
 
@@ -89,15 +93,29 @@ def committed(real: broker.Broker, groups: Sequence[str]) -> Groups:
     }
 
 
-def read_on(real: broker.Broker, group: str, protocol: str) -> list[int]:
-    """What a Java consumer of a group reads until nothing comes any more, as numbers in order."""
+def read_on(real: broker.Broker, group: str, protocol: str, count: int) -> list[int]:
+    """What a Java consumer of a group reads, as numbers in order; it should be so many."""
     settings = ("group.protocol=" + protocol, "auto.offset.reset=none", "enable.auto.commit=false")
     command = ["java", *broker.quick(real.libs), "-cp", f"{real.libs}/*"]
     command += ["org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", server(real)]
-    command += ["--topic", "orders", "--group", group, "--timeout-ms", str(READ_MS)]
+    command += ["--topic", "orders", "--group", group]
     command += [word for setting in settings for word in ("--consumer-property", setting)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    return sorted(int(line) for line in ran.stdout.splitlines() if line.isdecimal())
+    return numbers_read(command, count)
+
+
+def numbers_read(command: Sequence[str], count: int) -> list[int]:
+    """What a consumer prints until it has read so many records, however long they take, and a little longer."""
+    silence_ms = 1000 * PATIENCE_S if count else NOTHING_MS
+    command = [*command, "--timeout-ms", str(silence_ms)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        lines = (line for line in process.stdout if line.strip().isdecimal())
+        found = [*islice(lines, count)]
+        if count:
+            time.sleep(MORE_S)
+            process.terminate()
+        found += lines
+    return sorted(map(int, found))
 
 
 def write_plan(file: Path, rows: Sequence[Row]) -> Path:

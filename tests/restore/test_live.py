@@ -77,12 +77,13 @@ def test_consumers_read_on_from_the_right_record(real: Broker, tmp_path: Path, p
     plan = live.write_plan(tmp_path / "plan.json", rows)
     where = (plan, "--bootstrap-server", live.server(real), "--execute")
     assert live.restore(*where)[0] == 0
-    assert live.read_on(real, protocol, protocol) == sorted([*range(20, 60), 59])
+    unread = sorted([*range(20, 60), 59])
+    assert live.read_on(real, protocol, protocol, len(unread)) == unread
     assert live.restore(*where, "--leader-epochs", "if-valid")[0] == 0
     assert {epoch for _, _, epoch in live.committed(real, [protocol])[protocol].values()} == {-1}
     if protocol == "consumer":
         assert live.restore(*where, "--leader-epochs", "keep")[0] == 0
-        assert live.read_on(real, protocol, protocol) == [], "what this is all about"
+        assert live.read_on(real, protocol, protocol, 0) == [], "what this is all about"
 
 
 def test_epochs_that_the_cluster_has_are_valid(real: Broker, tmp_path: Path) -> None:
@@ -91,7 +92,8 @@ def test_epochs_that_the_cluster_has_are_valid(real: Broker, tmp_path: Path) -> 
     where = (plan, "--bootstrap-server", live.server(real), "--execute", "--leader-epochs", "if-valid")
     assert live.restore(*where)[0] == 0
     assert live.committed(real, ["valid"]) == {"valid": {("orders", n): (60 - 10 * n, "", 0) for n in range(3)}}
-    assert live.read_on(real, "valid", "classic") == sorted([*range(50, 60), *range(40, 60)])
+    unread = sorted([*range(50, 60), *range(40, 60)])
+    assert live.read_on(real, "valid", "classic", len(unread)) == unread
 
 
 def test_topics_made_anew_are_told_by_their_id(real: Broker, tmp_path: Path) -> None:
@@ -195,7 +197,7 @@ def test_a_lost_broker_is_one_line_and_the_same_command_goes_on(alone: Broker, t
     alone.process.kill()
     killed = time.monotonic()
     out, words = process.communicate(timeout=PATIENCE_S)
-    assert time.monotonic() - killed < 20
+    assert time.monotonic() - killed < 45
     rows = [json.loads(line) for line in out.split("\n")[:-1]]
     assert process.returncode == 3
     assert words.count("\n") == 1

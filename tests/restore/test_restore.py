@@ -22,6 +22,7 @@ from offsets_log_cli.main import main
 from tests.conftest import json_lines
 from tests.restore.fake_cluster import LOG, FakeCluster
 from tests.restore.plans import plan_of, row
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -265,7 +266,7 @@ def test_an_end_that_is_swallowed_comes_all_the_same(plan: Path, number: signal.
         assert process.stdout is not None
         assert process.stdout.readline() == "waits\n"
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 3
     assert said.startswith("interrupted: ")
 

@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # kafka-python's, where a TLS handshake fails
 ]
 
-SECONDS = 10
+SECONDS = 45
 
 
 class Secure(NamedTuple):

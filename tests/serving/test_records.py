@@ -37,6 +37,7 @@ from tests.data_directories.copies import Recorded, data_directories
 from tests.serving.client import ADDRESS, LIST_OFFSETS, ask, frame_of, moments
 from tests.serving.test_tools import listening
 from tests.sizes import examples
+from tests.waiting import PATIENCE_S
 
 FETCH = 1
 VECTOR = Path(__file__).with_name("transactions-4.3.json")
@@ -273,13 +274,13 @@ def test_a_client_at_the_end_waits_as_long_as_it_says() -> None:
 def test_what_follows_an_answer_that_is_held_back_comes_behind_it() -> None:
     async def run() -> tuple[bytes, float]:
         loop = asyncio.get_running_loop()
-        server = Server(lambda frame, address: Held(frame, 0.3) if frame == b"slow" else frame, lambda words: None)
+        server = Server(lambda frame, address: Held(frame, 3) if frame == b"slow" else frame, lambda words: None)
         reader, writer = await asyncio.open_connection(*await server.listen(("127.0.0.1", 0)))
         began = loop.time()
         for frame in (b"one.", b"slow", b"two."):
             writer.write(len(frame).to_bytes(4) + frame)
         assert await reader.readexactly(4) == b"one."
-        assert loop.time() - began < 0.2
+        assert loop.time() - began < 3
         writer.write(b"\0\0\0\4last")
         found = await reader.readexactly(12), loop.time() - began
         writer.close()
@@ -288,7 +289,7 @@ def test_what_follows_an_answer_that_is_held_back_comes_behind_it() -> None:
 
     answered, seconds = asyncio.run(run())
     assert answered == b"slowtwo.last"
-    assert 0.25 < seconds < 5
+    assert seconds > 2.9
 
 
 def test_a_copy_of_the_copy_is_the_same_bytes(recorded: Recorded, tmp_path: Path) -> None:
@@ -320,10 +321,10 @@ def test_kafkas_own_consumer_reads_the_records_of_the_files(recorded: Recorded) 
     command = ["java", *quick(libs), "-Dlog4j2.level=OFF", "-cp", f"{libs}/*"]
     command += ["org.apache.kafka.tools.consumer.ConsoleConsumer", "--topic", "orders", "--partition", "0"]
     command += ["--offset", "earliest", "--max-messages", str(len(expected))]
-    command += ["--timeout-ms", "60000", "--formatter-property", "print.offset=true"]
+    command += ["--timeout-ms", str(1000 * PATIENCE_S), "--formatter-property", "print.offset=true"]
     with moments(directory) as (asked, session), listening(asked.load(session)) as address:
         ran = subprocess.run(
-            [*command, "--bootstrap-server", address], capture_output=True, text=True, timeout=120, check=False
+            [*command, "--bootstrap-server", address], capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
     assert ran.stdout.splitlines() == expected != []
 

@@ -206,7 +206,7 @@ def test_a_signal_ends_it_in_order(data: Path) -> None:
     with serving(data) as run:
         run.listener()
         run.process.terminate()
-        assert run.process.wait(30) == 0
+        assert run.process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from offsets_log.cluster.server import Address, Limits, Server
 from offsets_log.errors import InputError
 from offsets_log.protocol.api import SIZE_BYTES
 from offsets_log.serving.asked import Held
+from tests.waiting import PATIENCE_S
 
 ROOMY = Limits()
 QUICK = Limits(request_bytes=1000, connections=3, idle_s=0.3, slow_s=0.2, look_every_s=0.05)
@@ -38,7 +39,7 @@ def visited(visit: Visit, limits: Limits = ROOMY, respond: Callable[[bytes, Addr
         server = Server(respond, said.append, limits=limits)
         address = await server.listen(("127.0.0.1", 0))
         try:
-            await asyncio.wait_for(visit(address), 20)
+            await asyncio.wait_for(visit(address), PATIENCE_S)
         finally:
             server.close()
 

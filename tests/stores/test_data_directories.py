@@ -20,6 +20,7 @@ from offsets_log.errors import InputError
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.data_directories.test_log_ends import batches, index_of
 from tests.disk.logs import batch, name, partition
+from tests.waiting import PATIENCE_S
 
 __all__ = ["recorded"]
 
@@ -109,7 +110,7 @@ def test_partitions_in_a_store_wait_for_the_network_together(tmp_path: Path, mon
         made = batches(0, 300)
         (folder / f"{0:020}.log").write_bytes(b"".join(made))
         (folder / f"{0:020}.index").write_bytes(index_of(made, 3, 40))
-    together = Barrier(len(folders), timeout=20)
+    together = Barrier(len(folders), timeout=PATIENCE_S)
     read_at = Store.read
 
     def waiting(store: Store, path: str, position: int, size: int) -> bytes:

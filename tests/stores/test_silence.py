@@ -16,6 +16,7 @@ import pytest
 from offsets_log.disk import asking
 from offsets_log.disk.asking import ANSWER_S, NO_ANSWER, PATIENCE_S, Patience
 from offsets_log.errors import InputError
+from tests import waiting
 from tests.stores.servers import s3_url
 
 ROOT = Path(__file__).parents[2]
@@ -42,13 +43,13 @@ def test_an_interrupt_ends_it_at_once(kind: str) -> None:
     with silent_server() as (server, host, port):
         process = started(URLS[kind](host, port))
         try:
-            server.settimeout(120)
+            server.settimeout(waiting.PATIENCE_S)
             connection, _ = server.accept()
             with connection:
                 time.sleep(0.3)
                 process.send_signal(signal.SIGINT)
                 began = time.monotonic()
-                _, said = process.communicate(timeout=60)
+                _, said = process.communicate(timeout=waiting.PATIENCE_S)
                 took_s = time.monotonic() - began
         finally:
             process.kill()
@@ -59,11 +60,14 @@ def test_an_interrupt_ends_it_at_once(kind: str) -> None:
 
 
 def test_a_silent_store_is_told_of_once_and_given_up_within_half_a_minute() -> None:
-    with silent_server() as (_, host, port):
-        began = time.monotonic()
+    with silent_server() as (server, host, port):
+        server.settimeout(waiting.PATIENCE_S)
         process = started(URLS["s3"](host, port))
-        answer, said = process.communicate(timeout=120)
-        took_s = time.monotonic() - began
+        connection, _ = server.accept()
+        with connection:
+            began = time.monotonic()
+            answer, said = process.communicate(timeout=waiting.PATIENCE_S)
+            took_s = time.monotonic() - began
     words = said.decode()
     assert (process.returncode, answer) == (1, b"")
     assert words.count(NO_ANSWER) == 1

@@ -105,13 +105,11 @@ def starts(real: Broker, group: str) -> dict[int, int]:
         return {key[1]: value.committed_offset for key, value in cluster.share_groups.offsets(group).items()}
 
 
-def read_shared(real: Broker, group: str, most: int) -> list[int]:
-    """What Java's share consumer reads and accepts, as numbers in order, until it has so many or none come."""
+def read_shared(real: Broker, group: str, count: int, *more: str) -> list[int]:
+    """What Java's share consumer reads and accepts, as numbers in order; it should be so many."""
     command = ["java", *quick(real.libs), "-cp", f"{real.libs}/*"]
     command += ["org.apache.kafka.tools.consumer.ConsoleShareConsumer", "--bootstrap-server", live.server(real)]
-    command += ["--topic", "orders", "--group", group, "--timeout-ms", str(live.READ_MS), "--max-messages", str(most)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    return sorted(int(line) for line in ran.stdout.splitlines() if line.isdecimal())
+    return live.numbers_read([*command, "--topic", "orders", "--group", group, *more], count)
 
 
 @pytest.mark.kafka
@@ -123,7 +121,7 @@ def test_share_groups_go_on_at_the_right_record(tmp_path: Path) -> None:
         with closing(Cluster(live.server(source), {})) as cluster:
             begins = {("orders", number): Committed(NOT_COPIED + 5, None, "") for number in range(live.PARTITIONS)}
             assert cluster.share_groups.commit("s", begins) == {}
-        assert len(read_shared(source, "s", READ)) == READ
+        assert len(read_shared(source, "s", READ, "--max-messages", str(READ))) == READ
         left = starts(source, "s")
     unread = [number for start in left.values() for number in range(start, live.RECORDS)]
     with target.running():
@@ -147,7 +145,7 @@ def test_share_groups_go_on_at_the_right_record(tmp_path: Path) -> None:
                 assert cluster.share_groups.commit("s", zeros) == {}
             follow(plan, target, version)
             assert starts(target, "s") == right
-        assert read_shared(target, "s", 10 * live.RECORDS) == sorted(unread)
+        assert read_shared(target, "s", len(unread)) == sorted(unread)
         again = run("rescue", source.data, *words[:2], "--to", tmp_path / "again", "--quiet")
         assert again.exit_code == 3
         assert ("s", True, "another topic") in judged(tmp_path / "again")
