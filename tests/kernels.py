@@ -24,10 +24,9 @@ IN_THE_BACKGROUND = 10
 """How much such a process gives way to tests, whose turn for its code comes late."""
 
 NOT_IN_MODES = (
-    "aligning.", "choose.choice.follow", "cleaning.producers.", "cleaning.table.rehash", "cleaning.table.spread",
-    "cleaning.whole.", "events.entries.", "folds.census.", "folds.merge.compact_open", "folds.transactions.end_one",
-    "history.kernels.mark_one", "materialize.arrow.", "scan.batch_rows.", "scan.interner.fill_slots", "shuffle.",
-    "texts.",
+    "aligning.", "choose.choice.follow", "cleaning.", "events.entries.", "folds.census.", "folds.merge.compact_open",
+    "folds.transactions.end_one", "history.kernels.mark_one", "materialize.arrow.", "scan.batch_rows.",
+    "scan.interner.fill_slots", "shuffle.", "texts.",
 )  # fmt: skip
 """How the places of the kernels begin that no test of modes runs."""
 
