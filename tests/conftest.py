@@ -165,6 +165,8 @@ MANY = 100
 FAST_RECORDINGS = frozenset({"kafka-4.3-mixed", "kafka-lifetime"})
 
 
+SELDOM = (100_000, 20, 20)
+"""When garbage is looked for: after so many new objects."""
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 28)}
 """glibc's settings for processes that run tests: the arrays of kernels, made again for each log, are of memory that was
 used before, for the system takes longer to give new pages than kernels need to read a small log."""
@@ -242,9 +244,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Kernels that are not kept are compiled beside a run of many tests: by one process for all workers.
 
-    What was collected stays: it is not looked through again for garbage, which took an eighth of the time.
+    What was collected stays: it is not looked through again for garbage, which took an eighth of the time; looking
+    through what tests make as often as Python does took another tenth.
     """
     gc.freeze()
+    gc.set_threshold(*SELDOM)
     if len(session.items) < MANY or modes.IS_PYTHON or session.config.option.collectonly:
         return
     making.make = compiled.make = kernels.waiting(kernels.compile_all(), making.make)
