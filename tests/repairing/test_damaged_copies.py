@@ -58,7 +58,7 @@ def raw_batches(files: Files) -> set[bytes]:
 def test_what_is_whole_in_either_copy_is_there_byte_for_byte(in_bulk: bool) -> None:
     """Refused are only logs with holes, as a cleaner leaves, of which too much is gone."""
     same = refused = 0
-    for seed in range(so_many(120 if in_bulk else 1200)):
+    for seed in range(so_many(120 if in_bulk else 600)):
         dice = random.Random(seed)
         whole = original(dice)
         cut = dice.choice((None, 0, 1))
@@ -102,7 +102,7 @@ def test_what_is_damaged_in_both_is_left_out_as_of_one_copy() -> None:
 def test_copies_that_went_apart_are_never_mixed() -> None:
     """All that comes of them is of one of both, whatever is damaged in each."""
     refused = 0
-    for seed in range(so_many(800)):
+    for seed in range(so_many(500)):
         dice = random.Random(seed)
         whole = original(dice)
         forked = whole.forked(dice)
@@ -117,13 +117,13 @@ def test_copies_that_went_apart_are_never_mixed() -> None:
         of = [{raw[MAGIC_POSITION:] for raw in log.batches} for log in (whole, forked)]
         assert made <= of[0] or made <= of[1], (seed, notes)
         refused += is_refused(notes)
-    assert refused > so_many(800) / 2
+    assert refused > so_many(500) / 2
 
 
 def test_no_deleted_key_comes_back_where_copies_were_cleaned_at_different_times() -> None:
     """Each key has its last value, or none, as before; or nothing is taken."""
     used = refused = 0
-    for seed in range(so_many(2000)):
+    for seed in range(so_many(1000)):
         dice = random.Random(seed)
         keys = [(dice.randrange(6), dice.choice((None, b"v"))) for _ in range(dice.randrange(6, 30))]
         due: dict[int, int] = {}
@@ -154,7 +154,7 @@ def test_no_deleted_key_comes_back_where_copies_were_cleaned_at_different_times(
                 if record.value is not None:
                     answers[int(record.key)] = record.offset
         assert answers == due, (seed, notes)
-    assert used > so_many(2000) / 20
+    assert used > so_many(1000) / 20
     assert refused > 10
 
 
