@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from offsets_log.errors import OffsetsLogError
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Column, Row
 from offsets_log.table import Asked, Table
 
@@ -46,6 +47,7 @@ class Query:
     """The question that a query is, as `questions.question.Question`."""
 
     columns: Sequence[Column] = ()
+    needed = Needed()
 
     def __init__(self, tables: Tables, query: str) -> None:
         self._query, self._known = query, tables

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsets_log.checking.findings import DAMAGE, DOUBT, FAILS, NOTE, SKIPPED
 from offsets_log.release_names import NOT_VERIFIED
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted
 
@@ -29,6 +30,74 @@ MISSING = "D-10"
 FINDINGS_COLUMNS = (
     "severity", "offsets_partition", "record_offset", "group", "rule", "releases", "problem", "file", "position",
 )  # fmt: skip
+FINDINGS_NEEDED = Needed(("severity", "offsets_partition", "rule", "problem"), ("group", "record_offset", "releases"))
+
+
+KINDS_COLUMNS = ("verdict", "releases", "shutdown", "served", "partitions", "offsets_partitions")
+RELEASES_COLUMNS = ("releases", "partitions", "load", "fail", "never_end", "do_not_start")
+FINDING_KINDS_COLUMNS = ("severity", "rule", "findings", "partitions", "problem", "offsets_partitions")
+
+
+def kinds_table(found: Report, judged: Set[str]) -> list[Row]:
+    """Return rows of `KINDS_COLUMNS`: the loads of judged releases that come to the same, the worst first."""
+    names = [release.name for release in found.releases]
+    kinds: dict[tuple[str, str | None, str | None], list[Row]] = {}
+    for load in found.loads:
+        if load["releases"][0] in judged:
+            kinds.setdefault((_verdict(load), load["shutdown"], load["served"]), []).append(load)
+    order = list(VERDICTS.values())
+    return [
+        {
+            "verdict": verdict,
+            "releases": _shown_releases(list(dict.fromkeys(load["releases"][0] for load in loads)), names),
+            "shutdown": shutdown,
+            "served": served,
+            **_partitions(loads),
+        }
+        for (verdict, shutdown, served), loads in sorted(kinds.items(), key=lambda item: -order.index(item[0][0]))
+    ]
+
+
+def releases_table(found: Report) -> list[Row]:
+    """Return rows of `RELEASES_COLUMNS`: on how many partitions each release comes to what, neighbours alike joined."""
+    names = [release.name for release in found.releases]
+    alike: list[tuple[list[Any], list[str]]] = []
+    for name in names:
+        loads = [load for load in found.loads if load["releases"][0] == name]
+        of_all = len({load["offsets_partition"] for load in loads})
+        counts = [
+            of_all,
+            *(len({load["offsets_partition"] for load in loads if is_so(load)}) or None for is_so in COMES_TO.values()),
+        ]
+        if alike and alike[-1][0] == counts:
+            alike[-1][1].append(name)
+        else:
+            alike.append((counts, [name]))
+    return [dict(zip(RELEASES_COLUMNS, (_shown_releases(some, names), *counts), strict=True)) for counts, some in alike]
+
+
+def finding_kinds_table(found: Report, judged: Set[str]) -> list[Row]:
+    """Return rows of `FINDING_KINDS_COLUMNS`: findings that judged releases meet, of one rule as one row."""
+    names = [release.name for release in found.releases]
+    kinds: dict[tuple[str, str | None], list[Row]] = {}
+    for row in _judged_first(found.findings, judged, names):
+        if not judged.isdisjoint(row["releases"] or names):
+            kinds.setdefault((row["severity"], row["rule"]), []).append(row)
+    return [
+        {"severity": severity, "rule": rule, "findings": len(rows), "problem": rows[0]["problem"], **_partitions(rows)}
+        for (severity, rule), rows in kinds.items()
+    ]
+
+
+def _partitions(rows: list[Row]) -> Row:
+    """Return how many offsets partitions rows are of, and which."""
+    found = sorted({row["offsets_partition"] for row in rows if row["offsets_partition"] is not None})
+    return {"partitions": len(found), "offsets_partitions": ", ".join(map(str, found)) or None}
+
+
+def _verdict(load: Row) -> str:
+    """Return what a load comes to, as of `VERDICTS`."""
+    return next(VERDICTS[name] for name, is_so in COMES_TO.items() if is_so(load))
 
 
 def loads_table(found: Report) -> list[Row]:
@@ -117,6 +186,13 @@ COMES_TO: dict[str, Callable[[Row], bool]] = {
     "does_not_start": lambda load: not load["starts"],
 }
 """Column → tells which loads' releases it names."""
+VERDICTS = {
+    "loads_on": "loads",
+    "fails_on": "fails",
+    "never_ends_on": "never ends",
+    "does_not_start": "does not start",
+}
+"""Column of `COMES_TO` → the word for one load, the best first."""
 
 
 def _served(loads: list[Row], missing: int, names: list[str]) -> str:

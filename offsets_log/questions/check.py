@@ -156,11 +156,19 @@ class Check(FewRows):
             session.account.finish("nothing could be read here, so no load was tried and nothing checked", found=0)
             return
         session.account.finish(
-            f"{session.inputs.partitions_read}, {counted(len(self._releases), 'release')}; "
+            self.verdict,
+            found=sum(session.inputs.shows_group(group) for check in checks for group in check.groups),
+        )
+
+    @property
+    def verdict(self) -> str:
+        """How many loads fail, and how much is damaged or doubtful, in words. Raises OffsetsLogError."""
+        failing, wrong = self.found.failing(self.judged), self.found.wrong(self.judged)
+        return (
+            f"{self._session.inputs.partitions_read}, {counted(len(self._releases), 'release')}; "
             f"{counted(len(failing), 'load fails', 'loads fail')}"
             + ("" if self.asked else f" on {self._judged_in_words()}")
-            + f", {counted(len(wrong), 'finding')} of damage or doubt",
-            found=sum(session.inputs.shows_group(group) for check in checks for group in check.groups),
+            + f", {counted(len(wrong), 'finding')} of damage or doubt"
         )
 
     def _first_in_words(self) -> str:

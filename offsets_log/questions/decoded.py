@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from offsets_log.kafka_releases import NEWEST
 from offsets_log.questions.records import FILL, PART_BYTES
 from offsets_log.questions.shown_events import ShownEvents
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import DECODE_COLUMNS, Column, Row, decoded_row
 from offsets_log.words import counted
 
@@ -24,6 +25,10 @@ class Decoded:
     """
 
     columns: Sequence[Column] = DECODE_COLUMNS
+    needed = Needed(
+        ("offsets_partition", "record_offset", "name"),
+        ("key", "value", "timestamp_ms", "error", "control"),
+    )  # fmt: skip
 
     def __init__(self, session: Session, *, expand: bool = False) -> None:
         self._session, self._expand = session, expand

@@ -11,6 +11,7 @@ from offsets_log.errors import AskedError
 from offsets_log.questions.question import FewRows
 from offsets_log.replay.expiry import ERAS, cycle_of
 from offsets_log.rows.expiry import EXPIRY_COLUMNS
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import with_raw_texts
 from offsets_log.session.brokers import Brokers
 from offsets_log.session.homes import Places
@@ -58,6 +59,10 @@ class Expiry(FewRows):
     """The question, as `questions.question.Question`; rows are sorted as offsets are, each group after its own."""
 
     columns = EXPIRY_COLUMNS
+    needed = Needed(
+        ("group", "topic", "partition", "expired", "expires_at_ms"),
+        ("committed_offset", "kind", "reason"),
+    )  # fmt: skip
 
     def __init__(self, session: Session, asked: ExpiryAsked) -> None:
         self._session, self._asked = session, asked

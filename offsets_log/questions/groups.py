@@ -13,6 +13,7 @@ from offsets_log.investigate import groups as g
 from offsets_log.questions.question import FewRows
 from offsets_log.replay.group import SHARE
 from offsets_log.rows.lost import End, lost_until, of_group
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Column, Row
 from offsets_log.session.decide import Open, say_of_hanging
 from offsets_log.session.homes import Places
@@ -58,6 +59,11 @@ class GroupsAsked:
 
 class Groups(FewRows):
     """The question, as `questions.question.Question`; rows are sorted by group."""
+
+    needed = Needed(
+        ("group", "state", "members", "offsets"),
+        ("lag", "commit_age_ms", "type", "pending", "max_lag", "last_commit_timestamp_ms"),
+    )  # fmt: skip
 
     def __init__(self, session: Session, asked: GroupsAsked) -> None:
         if asked.stale_ms is not None and session.inputs.scope.topic:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Column, Row, partition_name
 from offsets_log.session.homes import Places
 from offsets_log.session.inputs import read_topic_ids
@@ -70,6 +71,11 @@ def shows_key(session: Session, partitions: Set[int]) -> ShowsKey | None:
 
 class OffsetHistory:
     """The question, as `questions.question.Lines`; rows are in the order of `investigate.history`."""
+
+    needed = Needed(
+        ("group", "topic", "partition", "committed_offset", "timestamp_ms", "change"),
+        ("event", "client_id", "host", "effective_offset"),
+    )  # fmt: skip
 
     def __init__(self, session: Session, asked: HistoryAsked) -> None:
         self._session, self._asked = session, asked

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
 from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE, Counts, OffsetsAsked, count_alone
 from offsets_log.rows.lost import End, doubt, lost_until
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, offset_row_order
 from offsets_log.session.decide import DecideOptions, Open, decide_if_asked, say_of_decided, say_of_hanging
 from offsets_log.session.homes import Places
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 class Offsets:
     """The question, as `questions.question.Question`; rows are sorted by group, topic and partition."""
+
+    needed = Needed(
+        ("group", "topic", "partition", "committed_offset"),
+        ("unstable", "lag", "behind_ms", "commit_timestamp_ms", "doubtful", "log_end_offset", "metadata",
+         "record_offset", "offsets_partition", "leader_epoch"),
+    )  # fmt: skip
 
     def __init__(self, session: Session, asked: OffsetsAsked) -> None:
         self._session, self._asked = session, asked

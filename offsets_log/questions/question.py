@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Column, Row
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ class Question(Protocol):
     @property
     def columns(self) -> Sequence[Column]:
         """Columns of all rows; some rows have more, of raw names that are not UTF-8 (``*_base64``)."""
+        ...
+
+    @property
+    def needed(self) -> Needed:
+        """The columns in the order in which people need them."""
         ...
 
     def rows(self) -> Iterable[Row]:
@@ -34,6 +40,9 @@ class Question(Protocol):
 
 class FewRows:
     """A question whose rows are few enough to be made one by one; its tables are made of them."""
+
+    needed = Needed()
+    """As `Question.needed`; by default columns are needed in the order in which they stand."""
 
     @property
     def columns(self) -> Sequence[Column]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from offsets_log.columnar.shuffle.records import RECORD_COLUMNS, SCHEMA, iter_tables_of_log, record_row
 from offsets_log.errors import Damage
 from offsets_log.events import Event
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Column, Row
 from offsets_log.words import counted
 
@@ -26,6 +27,7 @@ class RawRecords:
     """The question, as `questions.question.Question`; rows are in the order of the partitions and of their logs."""
 
     columns: Sequence[Column] = RECORD_COLUMNS
+    needed = Needed()
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -28,6 +28,7 @@ from offsets_log.rebalance.verify import Verification, verify_all
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.rows.alike import AlikeLines
 from offsets_log.rows.asked_names import AskedNames
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Column, Row
 from offsets_log.session.inputs import read_topic_ids
 from offsets_log.words import counted
@@ -58,6 +59,10 @@ class Rebalances(FewRows):
     """The question, as `questions.question.Lines`; rows are those of groups in turn, in the order of their records."""
 
     is_bulk = False
+    needed = Needed(
+        ("group", "generation", "timestamp_ms", "state"),
+        ("members", "joined", "left", "moved", "duration_ms"),
+    )  # fmt: skip
 
     def __init__(self, session: Session, asked: RebalancesAsked) -> None:
         self._session, self._asked = session, asked

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from offsets_log.columnar.events.rows import EVENT_COLUMNS, event_row
 from offsets_log.questions.shown_events import ShownEvents
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Column, Row
 from offsets_log.words import counted
 
@@ -33,6 +34,7 @@ class Records:
     """
 
     columns: Sequence[Column] = EVENT_COLUMNS
+    needed = Needed()
 
     def __init__(self, session: Session, wanted: Collection[str] | None = None) -> None:
         self._session = session

@@ -10,6 +10,7 @@ from offsets_log.data_directory.share_history import REWOUND, SHARE_HISTORY_COLU
 from offsets_log.disk.reader import open_partitions
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 from offsets_log.questions.question import FewRows
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Column, Row
 from offsets_log.words import counted
 
@@ -26,6 +27,10 @@ class ShareHistory(FewRows):
     """
 
     columns: Sequence[Column] = SHARE_HISTORY_COLUMNS
+    needed = Needed(
+        ("group", "topic", "partition", "start_offset", "timestamp_ms"),
+        ("change", "event"),
+    )  # fmt: skip
 
     def __init__(self, session: Session, topic_partition: Set[int] = frozenset(), *, rewinds: bool = False) -> None:
         self._session, self._partitions, self._only_rewinds = session, topic_partition, rewinds

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
 from offsets_log.questions.question import FewRows
+from offsets_log.rows.needed import Needed
 from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.session.share_offsets import say_of_orphans, share_offsets_of
 from offsets_log.words import counted
@@ -24,6 +25,10 @@ class ShareOffsets(FewRows):
     """
 
     columns = SHARE_OFFSET_COLUMNS
+    needed = Needed(
+        ("group", "topic", "partition", "start_offset"),
+        ("lag", "status", "available", "acknowledged", "archived", "write_timestamp_ms"),
+    )  # fmt: skip
 
     def __init__(self, session: Session, lag: bool | None = None) -> None:
         self._session = session

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from offsets_log.coordinator_document import MEMORY_COLUMNS, Memory
 from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
+from offsets_log.questions.offsets import Offsets
 from offsets_log.rows.groups import nested_member
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Column, Row
 from offsets_log.session.brokers import Brokers
 from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_decided
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
 
     from offsets_log.session.session import Session
 
+NEEDED = {
+    "groups": Needed(("group", "state", "generation"), ("members", "protocol", "type", "leader")),
+    "members": Needed(("group", "client_id"), ("host", "assignment", "member_id")),
+}
+"""Table → its columns in the order of need; the others are tables of offsets."""
 TABLES = tuple(MEMORY_COLUMNS)
 
 
@@ -78,6 +85,11 @@ class State:
         if self._lag is not None:
             document["offsets"] = list(with_lag(self._lag, document["offsets"], asked.now_ms))
         return document
+
+    @property
+    def needed(self) -> Needed:
+        """The columns in the order of need."""
+        return NEEDED.get(self._table, Offsets.needed)
 
     @property
     def columns(self) -> Sequence[Column]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS, transaction_rows, with_ages
 from offsets_log.questions.question import FewRows
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Column, Row
 from offsets_log.session.decide import outcomes_of
 from offsets_log.session.newest import counted_to, iter_ahead, newest_ms
@@ -33,6 +34,10 @@ class Transactions(FewRows):
     """
 
     columns: Sequence[Column] = TRANSACTION_COLUMNS
+    needed = Needed(
+        ("transactional_id", "groups", "age_ms", "outcome"),
+        ("offsets_partition", "producer_id", "offsets", "first_timestamp_ms", "kept_bytes"),
+    )  # fmt: skip
 
     def __init__(self, session: Session, profile: str | None = None, now_ms: int | None = None) -> None:
         self._session = session

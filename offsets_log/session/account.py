@@ -48,6 +48,7 @@ class Account:
         tells_brokers: whether the command itself says what brokers make of damage.
         unloaded: offsets partition → why a coordinator would not load it, of those that are else sound.
         tells_homes: whether the command itself says which groups belong to offsets partitions that were not read.
+        sums_up: whether the command itself counts what is damaged or missing: no piece of it is named, but with -v.
     """
 
     def __init__(self, inputs: Inputs, stack: ExitStack, listener: Listener) -> None:
@@ -65,6 +66,7 @@ class Account:
         self.tells_brokers = False
         self._said: set[str] = set()
         self.tells_homes = False
+        self.sums_up = False
         self.unloaded: dict[int | None, Problem] = {}
         self.inputs = inputs
         self.listener = listener
@@ -97,12 +99,17 @@ class Account:
     def tell(self, seen: TailFound | Missing) -> None:
         """Report something other than damage; under --strict, raise an error for log that is lost."""
         if isinstance(seen, TailFound):
-            self.say(f"{seen.segment.file}: {describe_tail(seen)}")
+            self._name(f"{seen.segment.file}: {describe_tail(seen)}")
         elif seen.is_lost:
             if self._scope.strict:
                 raise MissingLogError(seen.in_words())
             self.lost.append(seen)
-            self.say(f"missing: {seen.in_words()}")
+            self._name(f"missing: {seen.in_words()}")
+
+    def _name(self, words: str) -> None:
+        """Report a piece, unless the command sums them up."""
+        if self._scope.verbose or not self.sums_up:
+            self.say(words)
 
     def has_read_all_of(self, log: PartitionLog) -> bool:
         """Return whether nothing of a log is missing or damaged but a torn end."""
@@ -186,9 +193,9 @@ class Account:
             self.pieces.append((kind_of(damage), problem_row(damage)))
         count = self.corrupt + self.unsupported
         if self._scope.verbose or count <= DAMAGE_SHOWN:
-            self.say(f"{kind_of(damage)}: {damage.error}")
+            self._name(f"{kind_of(damage)}: {damage.error}")
         elif count == DAMAGE_SHOWN + 1:
-            self.say("more pieces could not be read; -v names them all")
+            self._name("more pieces could not be read; -v names them all")
 
     @property
     def damages(self) -> list[Row]:
@@ -235,7 +242,7 @@ class Account:
             self.say(note)
         self.say(words)
         self._tell_idle(found, names)
-        if self.lost:
+        if self.lost and not self.sums_up:
             count = sum(missing.count for missing in self.lost)
             self.say(
                 f"not all of the log is there: {counted(count, 'offset is', 'offsets are')} missing"
@@ -244,7 +251,7 @@ class Account:
         if self.lacking:
             logs = counted(self.lacking, "log beside the offsets topic is", "logs beside the offsets topic are")
             self.say(f"{logs} missing or cut off")
-        if self.corrupt > self.lacking or self.unsupported:
+        if (self.corrupt > self.lacking or self.unsupported) and not self.sums_up:
             self.say(
                 f"not everything could be read: {self.corrupt - self.lacking} corrupt, {self.unsupported} unsupported"
                 + ("" if self._scope.quarantine else "; --quarantine FILE keeps the pieces")
