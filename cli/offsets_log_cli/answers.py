@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from offsets_log.questions.question import Lines
-from offsets_log.rows.tables import raw_names
-from offsets_log_cli.output import TEXT_FORMATS, chosen_format, destination, text_around, write_rows
+from offsets_log.rows.tables import Row, raw_names
+from offsets_log_cli.output import (
+    TEXT_FORMATS,
+    asked_columns,
+    chosen_format,
+    destination,
+    text_around,
+    view_of,
+    write_rows,
+)
 
 if TYPE_CHECKING:
     from pyarrow import ChunkedArray
@@ -25,18 +33,20 @@ def write_answer(
     session: Session,
     output: Output,
     question: Question,
-    not_in_tables: Collection[str] = frozenset(),
+    seldom: Collection[str] = frozenset(),
     *,
     below: Callable[[], Iterable[str]] = lambda: (),
 ) -> None:
     """Write the answer, and remark on it.
 
     Args:
-        not_in_tables: columns that a table for people leaves out.
+        seldom: columns that a table for people leaves out.
         below: makes the lines that follow it.
     """
-    format_name = chosen_format(output)
-    if format_name in ("parquet", "arrow"):
+    names = [column.name for column in question.columns]
+    needed, files = question.needed, session.inputs.files
+    asked_columns(output, names)
+    if (format_name := chosen_format(output)) in ("parquet", "arrow"):
         from offsets_log_cli.parquet import write_tables
 
         tables = question.tables()
@@ -44,50 +54,68 @@ def write_answer(
             from offsets_log.table import with_moments
 
             tables = map(with_moments, tables)
-        first = next(tables)
-        with destination(output, session.inputs.files) as stream:
-            write_tables(stream, first.schema, chain([first], tables), format_name)
+        if output.columns:
+            tables = (table.select(asked_columns(output, table.column_names)) for table in tables)
+        begun = next(tables)
+        with destination(output, files) as stream:
+            write_tables(stream, begun.schema, chain([begun], tables), format_name)
     elif isinstance(question, Lines):
-        names = [column.name for column in question.columns]
-        shown = [name for name in names if format_name != "table" or name not in not_in_tables]
-        write_many(session, output, question, shown, format_name)
+        write_many(session, output, question, names, seldom)
     else:
         rows = list(question.rows())
-        names = [column.name for column in question.columns]
         names += sorted(raw_names(rows) - set(names))
-        if format_name == "table":
-            names = [name for name in names if name not in not_in_tables]
-        with destination(output, session.inputs.files) as stream:
-            write_rows(stream, rows, names, format_name)
+        with destination(output, files) as stream:
+            write_rows(stream, rows, names, output, needed=needed, seldom=seldom)
             if format_name == "table":
                 stream.writelines(line.encode() + b"\n" for line in below())
     question.tell()
 
 
-def write_many(session: Session, output: Output, question: Lines, names: list[str], format_name: str) -> None:
-    """Write rows that may be many, as text or as a table for people; nothing is written before the first is there."""
-    files = session.inputs.files
-    if format_name in TEXT_FORMATS:
+def write_many(
+    session: Session,
+    output: Output,
+    question: Lines,
+    names: list[str],
+    seldom: Collection[str] = frozenset(),
+) -> None:
+    """Write rows that may be many, as text or as a table for people; nothing is written before the first is there.
+
+    Args:
+        seldom: columns that a table for people leaves out.
+    """
+    needed, files = question.needed, session.inputs.files
+    if (format_name := chosen_format(output)) in TEXT_FORMATS and not output.columns:
         form = TEXT_FORMATS[format_name](names)
         pieces = question.lines(form.line)
-        first = next(pieces, b"")
+        begin = next(pieces, b"")
         with destination(output, files) as stream, text_around(stream, form) as write:
-            write(first)
+            write(begin)
             for piece in pieces:
                 write(piece)
-    elif question.is_bulk:
+    elif question.is_bulk and format_name == "table":
         from offsets_log_cli.text_table import TextTable
 
-        with TextTable(names) as text:
+        shown = asked_columns(output, names)
+        with TextTable(shown, view_of(output, needed, seldom)) as text:
             for table in question.tables():
-                text.add_columns([values_of(table[name]) for name in names])
+                text.add_columns([values_of(table[name]) for name in shown])
             with destination(output, files) as stream:
                 text.write(stream)
     else:
-        rows = iter(question.rows())
+        rows = iter(rows_of_lines(question.lines) if output.columns else question.rows())
         begun = [*islice(rows, 1)]
         with destination(output, files) as stream:
-            write_rows(stream, chain(begun, rows), names, format_name)
+            write_rows(stream, chain(begun, rows), names, output, needed=needed, seldom=seldom)
+
+
+def rows_of_lines(lines: Callable[[Callable[[Row], bytes]], Iterator[bytes | memoryview]]) -> Iterator[Row]:
+    """Yield the rows that a function makes many at a time, in pieces that are cut anywhere."""
+    import orjson
+
+    rest = b""
+    for piece in lines(TEXT_FORMATS["jsonl"](()).line):
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from map(orjson.loads, whole)
 
 
 def values_of(column: ChunkedArray) -> list[object]:
@@ -107,12 +135,16 @@ def write_table(output: Output, table: Table) -> None:
 
         from offsets_log_cli.parquet import write_tables
 
+        schema, tables = reader.schema, (pa.Table.from_batches([batch]) for batch in reader)
+        if output.columns:
+            names = asked_columns(output, schema.names)
+            schema, tables = pa.schema([schema.field(name) for name in names]), (one.select(names) for one in tables)
         with destination(output) as stream:
-            write_tables(stream, reader.schema, (pa.Table.from_batches([batch]) for batch in reader), format_name)
+            write_tables(stream, schema, tables, format_name)
         return
     rows = ({name: _plain(value) for name, value in row.items()} for batch in reader for row in batch.to_pylist())
     with destination(output) as stream:
-        write_rows(stream, rows, reader.schema.names, format_name)
+        write_rows(stream, rows, reader.schema.names, output)
 
 
 def _plain(value: Any) -> Any:

@@ -87,11 +87,10 @@ def command(
     with as_usage():
         named = parsed_members(members), parsed_topics(topics)
         rows = played_rows(*named, rounds, assignor, rules) if rounds else assigned_rows(*named, assignor, rules)
-    format_name = chosen_format(output)
-    if format_name == "table":
+    if chosen_format(output) == "table":
         rows = [
             {name: shown_partitions(value) if isinstance(value, list) else value for name, value in row.items()}
             for row in rows
         ]
     with destination(output) as stream:
-        write_rows(stream, rows, [column.name for column in (ROUND_COLUMNS if rounds else ASSIGN_COLUMNS)], format_name)
+        write_rows(stream, rows, [column.name for column in (ROUND_COLUMNS if rounds else ASSIGN_COLUMNS)], output)

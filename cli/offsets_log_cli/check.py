@@ -23,6 +23,7 @@ from offsets_log_cli.options import (
 
 if TYPE_CHECKING:
     from offsets_log.checking.report import Report
+    from offsets_log.questions.check import Check
     from offsets_log.replay.releases import Release
 
 
@@ -105,7 +106,7 @@ def command(
     """
     from offsets_log.questions.check import NEEDS, Check, CheckAsked
     from offsets_log_cli.answers import write_answer
-    from offsets_log_cli.output import chosen_format, destination
+    from offsets_log_cli.output import chosen_format, destination, is_brief
     from offsets_log_cli.session import open_session
     from offsets_log_cli.terminal import say_of_release
 
@@ -114,11 +115,15 @@ def command(
     tried = tuple(release for some in releases for release in some)
     asked = CheckAsked(releases=tried, all_releases=all_releases, now_ms=now, shutdown=shutdown, lag=lag)
     with open_session(reading, output, needs=NEEDS) as session:
+        session.account.sums_up = is_brief(reading, output)
         check = Check(session, asked)
-        if (format_name := chosen_format(output)) in ("json", "table"):
-            found = check.found
+        if chosen_format(output) in ("json", "table") and not output.columns:
+            _ = check.found
             with destination(output, session.inputs.files) as stream:
-                _write(stream, found, check.judged, format_name)
+                if session.account.sums_up:
+                    _write_brief(stream, check, output)
+                else:
+                    _write(stream, check.found, check.judged, output)
             check.tell()
         else:
             write_answer(session, output, check)
@@ -126,16 +131,38 @@ def command(
             say_of_release(release.asked)
 
 
-def _write(stream: IO[bytes], found: Report, judged: Set[str], format_name: str) -> None:
+def _write(stream: IO[bytes], found: Report, judged: Set[str], output: Output) -> None:
     """Write the whole answer as one document, or for people as two tables."""
-    from offsets_log.checking.tables import FINDINGS_COLUMNS, LOADS_COLUMNS, findings_table, loads_table
+    from offsets_log.checking import tables as t
     from offsets_log.rows.tables import to_json
-    from offsets_log_cli.output import write_rows
+    from offsets_log_cli.output import chosen_format, write_rows
 
-    if format_name == "json":
+    if chosen_format(output) == "json":
         stream.write(to_json(found.document(), indent=1).encode() + b"\n")
         return
-    write_rows(stream, loads_table(found), LOADS_COLUMNS, "table")
-    if findings := findings_table(found, judged):
+    write_rows(stream, t.loads_table(found), t.LOADS_COLUMNS, output)
+    if findings := t.findings_table(found, judged):
         stream.write(b"\n")
-        write_rows(stream, findings, FINDINGS_COLUMNS, "table")
+        write_rows(stream, findings, t.FINDINGS_COLUMNS, output, needed=t.FINDINGS_NEEDED)
+
+
+def _write_brief(stream: IO[bytes], check: Check, output: Output) -> None:
+    """Write the verdict, then a row for each kind of load, of release and of finding."""
+    from offsets_log.checking import tables as t
+    from offsets_log_cli.info_page import write_line
+    from offsets_log_cli.output import write_rows
+
+    found, judged = check.found, check.judged
+    failing, wrong = found.failing(judged), found.wrong(judged)
+    verdict = "fails" if failing else "loads, but something is damaged or doubtful" if wrong else "loads"
+    write_line(stream, output, verdict, "", column="verdict")
+    write_line(stream, output, "", check.verdict)
+    for rows, columns in (
+        (t.kinds_table(found, judged), t.KINDS_COLUMNS),
+        (t.releases_table(found), t.RELEASES_COLUMNS),
+        (t.finding_kinds_table(found, judged), t.FINDING_KINDS_COLUMNS),
+    ):
+        if rows:
+            stream.write(b"\n")
+            write_rows(stream, rows, columns, output)
+    write_line(stream, output, "", " each load and each finding: -v; those of one partition: -v -p N")

@@ -58,17 +58,17 @@ def command(output: Output, names: tuple[str, ...], verbose: bool) -> None:
     format_name = chosen_format(output)
     try:
         with destination(output) as stream:
-            if format_name != "table":
-                write_rows(stream, (row for subject in subjects for row in subject.rows()), COLUMNS, format_name)
+            if format_name != "table" or output.columns:
+                write_rows(stream, (row for subject in subjects for row in subject.rows()), COLUMNS, output)
             elif names:
-                stream.write("\n".join(_page(subject, verbose) for subject in subjects).encode())
+                stream.write("\n".join(_page(subject, output, verbose=verbose) for subject in subjects).encode())
             else:
-                _write_list(stream, subjects)
+                _write_list(stream, subjects, output)
     except OffsetsLogError as error:
         fail(error)
 
 
-def _page(subject: RuleSubject | RecordSubject, verbose: bool) -> str:
+def _page(subject: RuleSubject | RecordSubject, output: Output, *, verbose: bool) -> str:
     """Return what there is to be said for a reader."""
     from io import BytesIO
 
@@ -81,7 +81,7 @@ def _page(subject: RuleSubject | RecordSubject, verbose: bool) -> str:
     text.write(f"{subject.title}\n".encode())
     for title, rows in subject.sections():
         text.write(f"\n{title}\n".encode())
-        write_rows(text, rows, FIELD_COLUMNS, "table")
+        write_rows(text, rows, FIELD_COLUMNS, output)
     return text.getvalue().decode()
 
 
@@ -91,12 +91,12 @@ def _paragraph(title: str, text: str) -> str:
     return textwrap.fill(text, width, initial_indent=first, subsequent_indent=others, break_long_words=False) + "\n"
 
 
-def _write_list(stream: IO[bytes], subjects: Sequence[RuleSubject | RecordSubject]) -> None:
+def _write_list(stream: IO[bytes], subjects: Sequence[RuleSubject | RecordSubject], output: Output) -> None:
     from offsets_log.questions.explained import RecordSubject, RuleSubject
     from offsets_log_cli.output import write_rows
 
     rules: Iterable[Row] = (row for subject in subjects if isinstance(subject, RuleSubject) for row in subject.rows())
-    write_rows(stream, rules, RULE_COLUMNS, "table")
+    write_rows(stream, rules, RULE_COLUMNS, output)
     stream.write(b"\n")
     types = (subject.summary() for subject in subjects if isinstance(subject, RecordSubject))
-    write_rows(stream, types, TYPE_COLUMNS, "table")
+    write_rows(stream, types, TYPE_COLUMNS, output)

@@ -127,6 +127,8 @@ def is_followed(output: Output, follow: FollowAsked) -> bool:
     if output.to is not None or output.output not in (None, "jsonl"):
         why = "writes JSON Lines of what changes to standard output"
         refused = ["--to" if output.to is not None else f"-o {output.output}"]
+    if output.columns:
+        refused = ["--columns"]
     if refused:
         raise click.UsageError(f"{refused[0]} does not go with --follow, which {why}")
     return True

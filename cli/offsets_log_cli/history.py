@@ -24,7 +24,7 @@ from offsets_log_cli.options import (
     release_options,
 )
 
-NOT_IN_TABLES = frozenset(
+SELDOM = frozenset(
     {"leader_epoch", "metadata_decoded", "commit_timestamp_ms", "producer_id", "effective_record_offset", "member_id",
      "group_instance_id", "member_epoch", "offsets_partition"}
 )  # fmt: skip
@@ -141,7 +141,7 @@ def command(
         rewinds=rows.rewinds,
     )
     with open_session(reading, output, needs=NEEDS) as session:
-        write_answer(session, output, OffsetHistory(session, asked), NOT_IN_TABLES)
+        write_answer(session, output, OffsetHistory(session, asked), SELDOM)
 
 
 def _check_usage(reading: ReadOptions, rows: Rows) -> None:

@@ -33,22 +33,28 @@ def command(reading: ReadOptions, output: Output, profile: str | None, now: int 
     from offsets_log.data_directory.card import given_in_words
     from offsets_log.questions.info import Cards, Info, cards_of
     from offsets_log_cli.answers import write_answer
-    from offsets_log_cli.info_card import write_cards
-    from offsets_log_cli.info_page import write_page
-    from offsets_log_cli.output import chosen_format, destination
+    from offsets_log_cli.info_card import card_lines, short_card_lines
+    from offsets_log_cli.info_page import write_lines, write_page, write_summary
+    from offsets_log_cli.output import chosen_format, destination, is_brief
     from offsets_log_cli.session import open_session
 
+    is_short = is_brief(reading, output) and not reading.offsets_partition
     with open_session(reading, output) as session:
+        session.account.sums_up = is_short
         question = Cards(session) if card else Info(session, profile, now)
-        if chosen_format(output) != "table":
+        if chosen_format(output) != "table" or output.columns:
             write_answer(session, output, question)
             return
         with destination(output, session.inputs.files) as stream:
             if isinstance(question, Cards):
-                write_cards(stream, question.rows(), question.given)
+                write_lines(stream, card_lines(question.rows(), question.given))
             else:
                 rows, identities = question.rows(), session.inputs.clusters.identities
-                if any(identity.meta or identity.damage for identity in identities):
-                    write_cards(stream, cards_of(session), given_in_words(identities))
-                write_page(stream, rows, session.inputs.absent, question.hidden_groups)
+                absent, hidden, given = session.inputs.absent, question.hidden_groups, given_in_words(identities)
+                if is_short:
+                    write_summary(stream, rows, output, absent, hidden, short_card_lines(cards_of(session), given))
+                else:
+                    if any(identity.meta or identity.damage for identity in identities):
+                        write_lines(stream, card_lines(cards_of(session), given))
+                    write_page(stream, rows, output, absent, hidden)
         question.tell()

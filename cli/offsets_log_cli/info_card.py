@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING
 
 from offsets_log.rows.tables import Row
-from offsets_log.words import counted, shown_time, visible
-
-if TYPE_CHECKING:
-    pass
+from offsets_log.words import counted, shown_time
 
 TITLE_WIDTH = 18
 WORDS_WIDTH = 100
 """A line longer than this goes on in the next one, at the next separator."""
 SEPARATOR = " · "
+NOT_KNOWN = "not known"
+"""In lines that tell nothing."""
+DIRECTORIES_SHOWN = 4
+"""How many directories have a line of their own in the summary."""
 
 
-def write_cards(stream: IO[bytes], rows: Sequence[Row], given: str) -> None:
-    """Write a block of lines for each directory, and what they are together if there are several."""
+def card_lines(rows: Sequence[Row], given: str) -> Iterator[str]:
+    """Yield a block of lines for each directory, and what they are together if there are several."""
     for row in rows:
-        lines = [line for title, words in _lines(row) if words for line in _packed(title, words)]
-        stream.write("".join(visible(line) + "\n" for line in [*lines, ""]).encode())
+        for title, words in _lines(row):
+            yield from _packed(title, words) if words else ()
+        yield ""
     if len(rows) > 1:
-        stream.write(f"{'given':{TITLE_WIDTH}}{given}\n\n".encode())
+        yield from (_titled("given", given), "")
+
+
+def short_card_lines(rows: Sequence[Row], given: str) -> list[str]:
+    """Return a line for each fact that is known of a directory; of several, a line for each of the first."""
+    if len(rows) == 1:
+        return [_titled(title, words) for title, words in _lines(rows[0]) if words and NOT_KNOWN not in words]
+    lines = [_titled("data directory", SEPARATOR.join([row["data_directory"], _whose(row)])) for row in rows]
+    return [*lines[:DIRECTORIES_SHOWN], *([_titled("given", given)] if rows else [])]
+
+
+def _titled(title: str, words: str) -> str:
+    return f"{title:{TITLE_WIDTH}}{words}"
 
 
 def _packed(title: str, words: str) -> Iterator[str]:
@@ -32,18 +45,18 @@ def _packed(title: str, words: str) -> Iterator[str]:
     line = parts[0]
     for part in parts[1:]:
         if len(line) + len(SEPARATOR) + len(part) > WORDS_WIDTH:
-            yield f"{title:{TITLE_WIDTH}}{line}"
+            yield _titled(title, line)
             title, line = "", part
         else:
             line += SEPARATOR + part
-    yield f"{title:{TITLE_WIDTH}}{line}"
+    yield _titled(title, line)
 
 
 def _lines(row: Row) -> list[tuple[str, str]]:
     return [
         ("data directory", row["data_directory"]),
         ("belongs to", _whose(row)),
-        ("left", f"{row['left'] or 'not known how'}: {', '.join(row['left_shown_by'])}"),
+        ("left", f"{row['left'] or f'{NOT_KNOWN} how'}: {', '.join(row['left_shown_by'])}"),
         ("cluster", _agreed(row)),
         ("partitions", _partitions(row)),
         ("newest records", _newest(row)),
@@ -58,7 +71,7 @@ def _whose(row: Row) -> str:
         (row["node_directories"] or 0) > 1
         and f"{row['node_directories_given']} of {row['node_directories']} directories of this broker given",
     ]
-    return SEPARATOR.join(part for part in parts if part) or "not told: no meta.properties"
+    return SEPARATOR.join(part for part in parts if part) or f"{NOT_KNOWN}: no meta.properties"
 
 
 def _agreed(row: Row) -> str:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import click
+
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.words import counted
 from offsets_log_cli.options import Output
@@ -20,6 +22,8 @@ def answer_lines(answer: Callable[[Json], Json], output: Output) -> None:
     from offsets_log_cli.output import destination
     from offsets_log_cli.terminal import fail, say
 
+    if output.columns:
+        raise click.UsageError("--columns does not go with questions on standard input, whose answers are documents")
     wrong = 0
     try:
         with destination(output) as stream:

@@ -25,7 +25,7 @@ from offsets_log_cli.options import (
     release_options,
 )
 
-NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
+SELDOM = frozenset({"topic_id", "log_start_offset", "lag_from"})
 """Columns that a table for people leaves out."""
 
 
@@ -143,7 +143,7 @@ def command(
     )
     columns = {column.name for column in COMPACT_COLUMNS}
     with open_session(reading, output, needs=NEEDS, columns=columns) as session:
-        write_answer(session, output, Offsets(session, question), NOT_IN_TABLES)
+        write_answer(session, output, Offsets(session, question), SELDOM)
 
 
 def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) -> None:

@@ -165,6 +165,9 @@ class Output:
 
     output: str | None
     to: str | None
+    wide: bool = False
+    columns: str | None = None
+    no_pager: bool = False
 
 
 GROUP = option(
@@ -324,6 +327,13 @@ AS_BROKER = option(
 )
 
 
+SHOWN = (
+    click.option("--wide", is_flag=True, help="Show tables with all columns and whole texts, however long lines are."),
+    click.option("--columns", metavar="A,B,...", help="Show only these columns, in this order, in any format."),
+    click.option("--no-pager", is_flag=True, help="Show long tables on a terminal without $PAGER (less)."),
+)
+"""Options for what of an answer is shown; part of `output_option`."""
+
 FORMATS = ("table", "jsonl", "json", "csv", "parquet", "arrow")
 """Formats of every command that has rows; arrow is a stream of Arrow's IPC format."""
 
@@ -362,6 +372,7 @@ def output_option(*formats: str) -> Callable[..., Any]:
                 type=click.Path(),
                 help="To a file, whole or not at all.",
             ),
+            *SHOWN,
         ),
     )
 

@@ -7,20 +7,31 @@ import errno
 import io
 import os
 import select
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from difflib import get_close_matches
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import OutputError
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import Row, json_bytes, to_json
-from offsets_log_cli.options import Output
+from offsets_log_cli import colours
+from offsets_log_cli.options import Output, ReadOptions
+from offsets_log_cli.pager import Pager, pager_command
+from offsets_log_cli.terminal import hide_bars
+
+if TYPE_CHECKING:
+    from offsets_log_cli.text_table import View
 
 CHUNK = 1 << 16
+RAW_SUFFIX = "_base64"
+"""How columns end that only some rows have, of raw bytes of texts that are not UTF-8."""
 
 
 def chosen_format(output: Output) -> str:
@@ -34,12 +45,58 @@ def chosen_format(output: Output) -> str:
     return "table" if output.to is None and sys.stdout.isatty() else "jsonl"
 
 
+def is_on_terminal(output: Output) -> bool:
+    """Return whether the answer is a table, or a page of them, that goes to a terminal."""
+    return output.to in (None, "-") and sys.stdout.isatty() and chosen_format(output) == "table"
+
+
+def is_brief(reading: ReadOptions, output: Output) -> bool:
+    """Return whether people get a summary first: on a terminal, unless they ask for more."""
+    return is_on_terminal(output) and not (reading.verbose or output.wide or output.columns)
+
+
+def view_of(output: Output, needed: Needed | None = None, seldom: Collection[str] = ()) -> View:
+    """Return what of tables is shown; on a terminal lines are not longer than it is wide, unless --wide says so.
+
+    Args:
+        needed: in a pipe and in a file, columns stand as they are declared all the same.
+        seldom: columns that are left out of tables, unless --wide or --columns says otherwise.
+    """
+    from offsets_log_cli.text_table import View
+
+    hidden = () if output.wide or output.columns else seldom
+    if not is_on_terminal(output):
+        return View(seldom=hidden, is_whole=output.wide)
+    width = None if output.wide else shutil.get_terminal_size().columns
+    order = None if output.columns else needed
+    return View(width, order or Needed(), hidden, is_whole=output.wide, is_coloured=colours.are_shown(sys.stdout))
+
+
+def asked_columns(output: Output, columns: Sequence[str]) -> list[str]:
+    """Return the names of --columns; without it all.
+
+    Raises:
+        UsageError: one of them is no column.
+    """
+    asked = [name.strip() for name in output.columns.split(",")] if output.columns else [*columns]
+    for name in asked:
+        if name.removesuffix(RAW_SUFFIX) not in columns and name not in columns:
+            near = get_close_matches(name, columns)
+            hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(columns)}."
+            raise click.UsageError(f"--columns: there is no column {name!r}. {hint}")
+    return asked
+
+
 @contextmanager
 def destination(output: Output, inputs: Sequence[str] = ()) -> Iterator[IO[bytes]]:
-    """Open standard output, or the file of --to, which appears whole or not at all."""
+    """Open standard output, on a terminal a pager, or the file of --to, which appears whole or not at all."""
     if output.to is not None and output.to != "-":
         with atomic_output(output.to, inputs=inputs) as file:
             yield file
+        return
+    if is_on_terminal(output) and not output.no_pager and (command := pager_command()):
+        with closing(io.BufferedWriter(Pager(command, is_wide=output.wide), CHUNK)) as paged:
+            yield paged
         return
     with quiet_pipe():
         stream = io.BufferedWriter(_Unclosed(sys.stdout.buffer), CHUNK)
@@ -58,6 +115,7 @@ class _Unclosed(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
+        hide_bars()
         return self.stream.write(data)
 
 
@@ -96,14 +154,28 @@ def _forget_what_is_buffered() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def write_rows(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str], format_name: str) -> None:
-    """Write rows in one of the formats; columns matter for tables and CSV, where a row may lack some."""
-    if format_name in TEXT_FORMATS:
-        _write_text(stream, rows, TEXT_FORMATS[format_name](columns))
+def write_rows(
+    stream: IO[bytes],
+    rows: Iterable[Row],
+    columns: Sequence[str],
+    output: Output,
+    *,
+    needed: Needed | None = None,
+    seldom: Collection[str] = (),
+) -> None:
+    """Write rows in one of the formats; columns matter for tables and CSV, where a row may lack some.
+
+    Args:
+        needed, seldom: as of `view_of`.
+    """
+    names = asked_columns(output, columns)
+    if (format_name := chosen_format(output)) in TEXT_FORMATS:
+        chosen = ({name: row.get(name) for name in names} for row in rows) if output.columns else rows
+        _write_text(stream, chosen, TEXT_FORMATS[format_name](names))
     else:
         from offsets_log_cli.text_table import TextTable
 
-        with TextTable(columns) as table:
+        with TextTable(names, view_of(output, needed, seldom)) as table:
             table.add(rows)
             table.write(stream)
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from offsets_log.columnar.materialize.arrow import table_of_rows
 from offsets_log.questions.records import Records
 from offsets_log.rows.tables import Column, Row, partition_name
-from offsets_log_cli.output import destination
+from offsets_log_cli.output import asked_columns, destination
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,8 +53,9 @@ def _table_writer(stream: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
 
 def write_table_of(session: Session, output: Output, rows: list[Row], columns: Sequence[Column]) -> None:
     """Write the rows of a small table as one file."""
+    names = asked_columns(output, [column.name for column in columns])
     with destination(output, session.inputs.files) as stream:
-        pq.write_table(table_of_rows(rows, columns), stream, compression=COMPRESSION)
+        pq.write_table(table_of_rows(rows, columns).select(names), stream, compression=COMPRESSION)
 
 
 # ------------------------------------------------------------------------------------------------ events

@@ -83,11 +83,10 @@ def tell(
     from offsets_log_cli.output import chosen_format, destination, write_rows
 
     to_stdout = Output(output=output, to=None)
-    format_name = chosen_format(to_stdout)
-    if format_name == "table":
+    if chosen_format(to_stdout) == "table":
         rows = [
             row | {name: "; ".join(map(words, row[name])) for name, words in shown_as.items() if row[name] is not None}
             for row in rows
         ]
     with destination(to_stdout) as stream:
-        write_rows(stream, rows, columns, format_name)
+        write_rows(stream, rows, columns, to_stdout)

@@ -16,6 +16,9 @@ Advance = Callable[[int], None]
 """Called with a number of bytes read since the last call, from any thread."""
 Say = Callable[[str], None]
 
+BARS: list[Bar] = []
+"""Those that are shown."""
+
 
 @contextmanager
 def progress(
@@ -43,7 +46,8 @@ def progress(
     elif not sys.stderr.isatty():
         yield Lines(total, say, unit=unit, done=done).advance
     elif is_wanted or total >= long:
-        yield from _bar(total, unit, done)
+        with Bar(total, unit, done) as advance:
+            yield advance
     else:
         yield lambda size_bytes: None
 
@@ -87,34 +91,44 @@ class Lines:
         return "MB" if self._unit == BYTES else self._unit
 
 
-def _bar(total: int, unit: str, done: str) -> Iterator[Advance]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        SpinnerColumn,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
+class Bar:
+    """A bar on a terminal, a context manager; it appears when something is done, and ends where the answer begins."""
 
-    counts: tuple[ProgressColumn, ...] = (DownloadColumn(), TransferSpeedColumn())
-    if unit != BYTES:
-        counts = MofNCompleteColumn(), TextColumn(unit), SpinnerColumn()
-    columns = (TextColumn(done), BarColumn(), *counts, TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task("reading", total=total)
+    def __init__(self, total: int, unit: str, done: str) -> None:
+        from rich import progress as p
+        from rich.console import Console
 
-    def advance(count: int) -> None:
-        bar.start()  # not before anything is done: until then other bars may be shown
-        bar.advance(task, count)
-
-    try:
+        counts: tuple[p.ProgressColumn, ...] = (p.DownloadColumn(), p.TransferSpeedColumn())
         if unit != BYTES:
-            bar.start()
-        yield advance
-    finally:
-        bar.stop()
+            counts = p.MofNCompleteColumn(), p.TextColumn(unit), p.SpinnerColumn()
+        columns = (p.TextColumn(done), p.BarColumn(), *counts, p.TimeRemainingColumn())
+        self._bar = p.Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("reading", total=total)
+        self._is_over = False
+        self._begins_at_once = unit != BYTES
+
+    def __enter__(self) -> Advance:
+        BARS.append(self)
+        if self._begins_at_once:
+            self._bar.start()
+        return self._advance
+
+    def __exit__(self, *_: object) -> None:
+        BARS.remove(self)
+        self._bar.stop()
+
+    def _advance(self, count: int) -> None:
+        if not self._is_over:
+            self._bar.start()  # not before anything is done: until then other bars may be shown
+            self._bar.advance(self._task, count)
+
+    def hide(self) -> None:
+        """End it."""
+        self._is_over = True
+        self._bar.stop()
+
+    def say(self, words: str) -> None:
+        """Print a line above it."""
+        from rich.text import Text
+
+        self._bar.console.print(Text.from_ansi(words), soft_wrap=True)

@@ -93,7 +93,7 @@ def command(**options: Any) -> None:
     from offsets_log.errors import OffsetsLogError
     from offsets_log.pulling.facts import PULL_COLUMNS
     from offsets_log.session.account import EXIT_DAMAGED
-    from offsets_log_cli.output import chosen_format, destination, write_rows
+    from offsets_log_cli.output import destination, write_rows
     from offsets_log_cli.terminal import Terminal, fail
 
     if options["metrics_port"] is not None and not options["follow"]:
@@ -108,7 +108,7 @@ def command(**options: Any) -> None:
         with ended_by_signals():
             copy = pull.run()
         with destination(output) as stream:
-            write_rows(stream, copy.rows(), [column.name for column in PULL_COLUMNS], chosen_format(output))
+            write_rows(stream, copy.rows(), [column.name for column in PULL_COLUMNS], output)
     except OffsetsLogError as error:
         fail(error)
     sys.exit(0 if pull.finish(copy) else EXIT_DAMAGED)

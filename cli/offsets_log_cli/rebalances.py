@@ -99,10 +99,10 @@ def command(
     with open_session(reading, output) as session:
         question = Rebalances(session, asked)
         match chosen_format(output):
-            case "table":
+            case "table" if not output.columns:
                 rows = [*question.short_rows()]
                 with destination(output, session.inputs.files) as stream:
-                    write_rows(stream, rows, question.short_names, "table")
+                    write_rows(stream, rows, question.short_names, output, needed=question.needed)
             case "parquet":
                 from offsets_log_cli.parquet import write_table_of
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TABLE_COLUMNS = (
     "offsets_partition", "record_offset", "timestamp_ms", "producer_id", "name", "key", "value", "control", "error",
 )  # fmt: skip
-"""Columns that fit a terminal; the other formats have all."""
+"""Columns of tables; the other formats have all."""
 FLAT = ("parquet", "arrow")
 """Formats with the flat columns of `questions.records`."""
 
@@ -103,33 +103,40 @@ def command(
 def _write_decoded(session: Session, output: Output, *, expand: bool, is_dump_log: bool) -> None:
     """Write keys and values as Kafka's JSON, or the lines of kafka-dump-log."""
     from offsets_log.questions.decoded import Decoded
-    from offsets_log_cli.output import TEXT_FORMATS, chosen_format, destination, text_around, write_rows
+    from offsets_log_cli.answers import rows_of_lines
+    from offsets_log_cli.output import TEXT_FORMATS, asked_columns, chosen_format, destination, text_around, write_rows
 
     decoded = Decoded(session, expand=expand)
+    names = [column.name for column in decoded.columns]
+    asked_columns(output, names)
     with destination(output, session.inputs.files) as stream:
         if is_dump_log:
             for piece in decoded.dump_log():
                 stream.write(piece)
+        elif output.columns:
+            write_rows(stream, rows_of_lines(decoded.lines), names, output)
         elif (format_name := chosen_format(output)) in TEXT_FORMATS:
-            form = TEXT_FORMATS[format_name]([column.name for column in decoded.columns])
+            form = TEXT_FORMATS[format_name](names)
             with text_around(stream, form) as write:
                 for piece in decoded.lines(form.line):
                     write(piece)
         elif decoded.is_bulk:
-            _write_table(decoded, stream)
+            _write_table(decoded, stream, output)
         else:
-            write_rows(stream, decoded.rows(), TABLE_COLUMNS, format_name)
+            write_rows(stream, decoded.rows(), TABLE_COLUMNS, output, needed=decoded.needed)
     decoded.tell()
 
 
-def _write_table(decoded: Decoded, stream: IO[bytes]) -> None:
+def _write_table(decoded: Decoded, stream: IO[bytes], output: Output) -> None:
     """Write all records as a table for people, of their lines."""
+    from offsets_log_cli.output import view_of
     from offsets_log_cli.text_table import FieldReader, TextTable, fields_of
 
     sql_types = {column.name: column.sql_type for column in decoded.columns}
-    with TextTable(TABLE_COLUMNS) as table:
+    view = view_of(output, decoded.needed)
+    with TextTable(TABLE_COLUMNS, view) as table:
         reader = FieldReader(table, [sql_types[name] for name in TABLE_COLUMNS])
-        for piece in decoded.lines(fields_of(TABLE_COLUMNS)):
+        for piece in decoded.lines(fields_of(TABLE_COLUMNS, view)):
             reader.add(piece)
         table.write(stream)
 
@@ -140,7 +147,7 @@ def _has_written_one(reading: ReadOptions, output: Output, key_hex: str | None, 
         return False
     from offsets_log.errors import OffsetsLogError
     from offsets_log.rows.one_record import COLUMNS, bytes_of_hex, rows_of
-    from offsets_log_cli.output import chosen_format, destination, write_rows
+    from offsets_log_cli.output import destination, write_rows
     from offsets_log_cli.terminal import fail, say
 
     if reading.paths or output.output in FLAT:
@@ -150,7 +157,7 @@ def _has_written_one(reading: ReadOptions, output: Output, key_hex: str | None, 
     except OffsetsLogError as error:
         fail(error)
     with destination(output) as stream:
-        write_rows(stream, rows, COLUMNS, chosen_format(output))
+        write_rows(stream, rows, COLUMNS, output)
     if key_hex is None:
         say(f"a value alone does not tell its type: {counted(len(rows), 'type fits', 'types fit')} these bytes")
     return True

@@ -126,7 +126,7 @@ def command(output: Output, **options: Any) -> None:
     from offsets_log.actions.restore import Restore, RestoreAsked
     from offsets_log.errors import OffsetsLogError
     from offsets_log.restore.changes import RESTORE_COLUMNS
-    from offsets_log_cli.output import chosen_format, destination, write_rows
+    from offsets_log_cli.output import destination, write_rows
     from offsets_log_cli.terminal import Terminal, fail, say
 
     listener = Terminal(is_quiet=options.pop("quiet"))
@@ -148,7 +148,7 @@ def command(output: Output, **options: Any) -> None:
         with destination(output, inputs) as stream, _stopping(give_up):
             run.run()
             names = [column.name for column in RESTORE_COLUMNS]
-            write_rows(stream, (change.row() for change in run.changes), names, chosen_format(output))
+            write_rows(stream, (change.row() for change in run.changes), names, output)
     except OffsetsLogError as error:
         fail(error)
     except KeyboardInterrupt:

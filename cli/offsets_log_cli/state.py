@@ -108,7 +108,7 @@ def command(
     )
     with open_session(reading, output) as session:
         format_name = chosen_format(output)
-        if shown.table is not None or format_name not in ("json", "jsonl"):
+        if shown.table is not None or output.columns or format_name not in ("json", "jsonl"):
             question = State(session, asked, shown.table or TABLES[0])
             write_answer(session, output, question, {column.name for column in MEMBER_KIND_COLUMNS})
             return

@@ -15,7 +15,8 @@ from offsets_log.errors import AskedError, OffsetsLogError
 from offsets_log.release_names import AskedRelease
 from offsets_log.session.listener import BYTES, LONG_BYTES, Advance
 from offsets_log.words import visible
-from offsets_log_cli.progress import progress
+from offsets_log_cli.colours import are_shown, with_coloured_begin
+from offsets_log_cli.progress import BARS, progress
 
 EXIT_ERROR = 1
 
@@ -49,7 +50,18 @@ class Terminal:
 def say(words: str) -> None:
     """Print a line on standard error; if that is closed or full, ignore it, as the answer matters more."""
     with suppress(OSError, AttributeError):
-        click.echo(visible(words), err=True)
+        shown = with_coloured_begin(visible(words)) if are_shown(sys.stderr) else visible(words)
+        if BARS:
+            BARS[-1].say(shown)
+        else:
+            click.echo(shown, err=True)
+
+
+def hide_bars() -> None:
+    """End the bars of progress that a terminal shows, before something else is written there."""
+    if sys.stdout.isatty():
+        for bar in BARS:
+            bar.hide()
 
 
 asking.tell = say

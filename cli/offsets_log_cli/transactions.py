@@ -16,7 +16,7 @@ from offsets_log_cli.options import (
     release_options,
 )
 
-NOT_IN_TABLES = frozenset(
+SELDOM = frozenset(
     {"records", "first_record_offset", "transaction_started_ms", "transaction_timeout_ms", "abort_command"}
 )
 """Columns that a table for people leaves out."""
@@ -58,4 +58,4 @@ def command(reading: ReadOptions, output: Output, profile: str | None, now: int 
 
     with open_session(reading, output, needs=NEEDS) as session:
         question = Transactions(session, profile, now)
-        write_answer(session, output, question, NOT_IN_TABLES, below=question.commands)
+        write_answer(session, output, question, SELDOM, below=question.commands)

@@ -35,7 +35,7 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
     from offsets_log.rebalance.rows import VOTE_COLUMNS
     from offsets_log.rebalance.vote import ORDERS, vote_rows
     from offsets_log_cli.json_lines import answer_lines
-    from offsets_log_cli.output import chosen_format, destination, write_rows
+    from offsets_log_cli.output import destination, write_rows
     from offsets_log_cli.terminal import as_usage
 
     if source not in (None, "-") or (source is None) == (not members):
@@ -47,4 +47,4 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
         protocols = parsed_members(members, "range+sticky")
     rows = vote_rows(protocols, ORDERS[profile or PROFILE_NAMES[0]])
     with destination(output) as stream:
-        write_rows(stream, rows, [column.name for column in VOTE_COLUMNS], chosen_format(output))
+        write_rows(stream, rows, [column.name for column in VOTE_COLUMNS], output)

@@ -168,10 +168,10 @@ def _check_order(of: tuple[str, ...], groups: tuple[str, ...]) -> None:
 
 
 def _write(rows: Iterable[Row], columns: Sequence[Column], output: Output, inputs: Sequence[str] = ()) -> None:
-    from offsets_log_cli.output import chosen_format, destination, write_rows
+    from offsets_log_cli.output import destination, write_rows
 
     with destination(output, inputs) as stream:
-        write_rows(stream, rows, [column.name for column in columns], chosen_format(output))
+        write_rows(stream, rows, [column.name for column in columns], output)
 
 
 def _write_by_copy(reading: ReadOptions, asked: Iterator[Question], output: Output) -> None:

@@ -1,4 +1,4 @@
-"""Tables for people: what rich draws of all rows at once where that fits, and else a block of lines for each row."""
+"""Tables for people: one row is one line; in a pipe what rich draws of all rows at once, on a terminal what fits it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from offsets_log.disk import spool
+from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import TIME_SUFFIXES
 from offsets_log.words import shown_time, visible, with_edges
 from offsets_log_cli import text_table
-from offsets_log_cli.output import write_rows
+from offsets_log_cli.text_table import TextTable, View, fitting
 from tests.sizes import examples
 
 Row = dict[str, Any]
@@ -40,53 +41,32 @@ def as_cell(column: str, value: Any) -> str:
     return shown if len(shown) <= most else shown[:most] + "…"
 
 
-def by_rich(rows: Sequence[Row], columns: Sequence[str], width: int) -> str:
-    shown = [column for column in columns if any(row.get(column) is not None for row in rows)]
+def is_number(column: str, rows: Sequence[Row]) -> bool:
+    return not column.endswith(TIME_SUFFIXES) and all(isinstance(row.get(column), int | float | None) for row in rows)
+
+
+def shown_columns(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+    return [column for column in columns if any(row.get(column) is not None for row in rows)]
+
+
+def by_rich(rows: Sequence[Row], columns: Sequence[str]) -> str:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    widths = []
+    shown = shown_columns(rows, columns)
     for column in shown:
-        is_time = column.endswith(TIME_SUFFIXES)
-        is_number = all(isinstance(row.get(column), int | float | None) for row in rows) and not is_time
-        name = (column.removesuffix("_ms") if is_time else column).replace("_", "\n")
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-        most, heading = max(cell_len(as_cell(column, row.get(column))) for row in rows), max(map(len, name.split("\n")))
-        cells = [as_cell(column, row.get(column)) for row in rows]
-        average = sum(map(len, cells)) // len(cells)
-        least = most if is_number else min(most, 13 if is_time else max(10, average // 4))
-        widths.append((max(most, heading), max(least, heading)))
-    found = text_table.fitting(widths, width)
-    if found is None:
-        return in_blocks(rows, shown, width)
-    for column, its_width in zip(table.columns, found, strict=True):
-        column.width = its_width
+        name = (column.removesuffix("_ms") if column.endswith(TIME_SUFFIXES) else column).replace("_", "\n")
+        table.add_column(name, justify="right" if is_number(column, rows) else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(as_cell(column, row.get(column))) for column in shown))
     text = io.StringIO()
-    Console(file=text, width=width, force_terminal=False, color_system=None).print(table)
+    Console(file=text, width=100_000, force_terminal=False, color_system=None).print(table)
     return "".join(line.rstrip() + "\n" for line in text.getvalue().split("\n") if line.strip())
 
 
-def in_blocks(rows: Sequence[Row], shown: Sequence[str], width: int) -> str:
-    names = [
-        (column.removesuffix("_ms") if column.endswith(TIME_SUFFIXES) else column).replace("_", " ") for column in shown
-    ]
-    beside = max(map(len, names)) + 2
-    lines = []
-    for row in rows:
-        for name, column in zip(names, shown, strict=True):
-            room = max(24, width - beside)
-            cell = as_cell(column, row.get(column))
-            cells = (
-                Text(cell).wrap(Console(width=room), room, overflow="fold") if cell_len(cell) > room else [Text(cell)]
-            )
-            lines += [f"{name if i == 0 else '':{beside}}{part.plain}".rstrip() for i, part in enumerate(cells)]
-        lines.append("")
-    return "".join(line + "\n" for line in lines)
-
-
-def ours(rows: Sequence[Row], columns: Sequence[str]) -> str:
+def ours(rows: Sequence[Row], columns: Sequence[str], view: View | None = None) -> str:
     stream = io.BytesIO()
-    write_rows(stream, iter(rows), columns, "table")
+    with TextTable(columns, view) as table:
+        table.add(rows)
+        table.write(stream)
     return stream.getvalue().decode()
 
 
@@ -126,41 +106,112 @@ ROWS = st.lists(
 )
 
 
-@given(ROWS, st.one_of(st.integers(1, 40), st.integers(41, 400), st.just(10_000)), st.integers(1, 5))
+@given(ROWS, st.integers(1, 5))
 @examples(400)
-def test_the_same_as_rich(rows: list[Row], width: int, block: int) -> None:
+def test_in_a_pipe_the_same_as_rich(rows: list[Row], block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_table, "NO_TERMINAL", width)
         patch.setattr(text_table, "ROWS", block)
         patch.setattr(spool, "BYTES_IN_MEMORY", 100)
-        assert ours(rows, COLUMNS) == by_rich(rows, COLUMNS, width)
+        assert without_empty(ours(rows, COLUMNS)) == by_rich(rows, COLUMNS)
 
 
-def test_numbers_and_headings_are_not_folded() -> None:
-    name, time, number = (40, 8), (24, 13), (15, 15)
-    assert text_table.fitting([name, time, number], 85) == [40, 24, 15]
-    assert text_table.fitting([name, time, number], 84) == [39, 24, 15], "the widest first"
-    assert text_table.fitting([name, time, number], 42) == [8, 13, 15]
-    assert text_table.fitting([name, time, number], 41) is None
-    assert text_table.fitting([], 0) == []
+def without_empty(text: str) -> str:
+    """Without rows of nothing but empty texts."""
+    return "".join(line + "\n" for line in text.split("\n") if line)
 
 
-@pytest.mark.parametrize("width", [20, 26, 40, 60])
-def test_no_number_is_ever_folded(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_table, "NO_TERMINAL", width)
-    rows = [{"group": "billing", "first_offset": 123456789, "garbage_ratio": 0.123456, "bytes": 10**12}] * 2
-    shown = ours(rows, ("group", "first_offset", "garbage_ratio", "bytes"))
-    for number in ("123456789", "0.123456", str(10**12)):
-        assert shown.count(number) == 2
+@given(ROWS, st.integers(60, 200))
+@examples(200)
+def test_on_a_terminal_a_row_is_a_line_that_fits(rows: list[Row], width: int) -> None:
+    lines = ours(rows, COLUMNS, View(width)).split("\n")[:-1]
+    if not shown_columns(rows, COLUMNS):
+        assert lines == []
+        return
+    rule = next(place for place, line in enumerate(lines) if line.startswith(" ─"))
+    below = lines[rule + 1 :]
+    assert len(below) - len(rows) in (0, 1), "a line a row, and one that says how many columns are left out"
+    assert all(cell_len(line) <= width for line in lines)
+    if len(below) > len(rows):
+        assert below[-1].endswith("--wide")
+
+
+ROW = {
+    "group": "a-group-of-which-the-name-is-long-and-ends-here",
+    "topic": "orders",
+    "partition": 3,
+    "committed_offset": 123456789012,
+    "commit_timestamp_ms": 1_700_000_000_000,
+    "metadata": "said by the client, in more words than there is room for",
+    "lag": 12,
+}
+NEEDED = Needed(("group", "topic", "partition", "committed_offset"), ("lag",))
+
+
+def head_and_row(width: int | None, **how: Any) -> tuple[str, str]:
+    lines = ours([ROW], tuple(ROW), View(width, NEEDED, **how)).split("\n")
+    rule = next(place for place, line in enumerate(lines) if line.startswith(" ─"))
+    return " ".join(lines[rule - 1].split()), lines[rule + 1]
+
+
+def test_columns_stand_in_the_order_of_need_and_are_left_out_from_the_right() -> None:
+    assert head_and_row(60)[0] == "group topic partition offset lag"
+    assert head_and_row(110)[0] == "group topic partition offset lag timestamp"
+    assert head_and_row(None)[0] == "group topic partition offset lag timestamp metadata"
+    assert ours([ROW], tuple(ROW), View(60, NEEDED)).endswith(" 2 more columns: --wide\n")
+    assert "--wide" not in ours([ROW], tuple(ROW), View(None, NEEDED))
+
+
+def test_a_name_is_cut_in_its_middle_and_numbers_are_whole() -> None:
+    _, row = head_and_row(60)
+    cell, *others = row.split()
+    begin, end = cell.split("…")
+    assert ROW["group"].startswith(begin)
+    assert ROW["group"].endswith(end)
+    assert abs(len(begin) - len(end)) <= 1
+    assert others == ["orders", "3", "123456789012", "12"]
+    assert ROW["group"] in head_and_row(None)[1]
+    assert "said by the client, in m…" in ours([ROW], ("metadata", "topic"), View(35))
+
+
+def test_what_a_row_says_is_shown_even_if_names_are_short() -> None:
+    shown = ours([ROW | {"topic": "t" * 40, "lag": 9876543}], tuple(ROW), View(60, NEEDED))
+    assert "123456789012" in shown
+    assert "9876543" not in shown, "lag comes only if names can be read well"
+
+
+def test_seldom_columns_come_if_they_are_asked_for() -> None:
+    assert "metadata" not in ours([ROW], tuple(ROW), View(seldom={"metadata"}))
+    assert ours([ROW], tuple(ROW), View(300, seldom={"metadata"})).endswith(" 1 more column: --wide\n")
+
+
+def test_texts_are_whole_if_they_are_to_be() -> None:
+    row = {"group": "g" * 1000, "value": {"a": "v" * 1000}}
+    assert "g" * 1000 not in ours([row], tuple(row))
+    shown = ours([row], tuple(row), View(is_whole=True))
+    assert "g" * 1000 in shown
+    assert "v" * 1000 in shown
+
+
+def test_the_widest_become_narrower() -> None:
+    name, time, number = (40, 12, 8), (24, 24, 24), (15, 15, 15)
+    assert fitting([name, time, number], 85, 3) == [40, 24, 15]
+    assert fitting([name, time, number], 84, 3) == [39, 24, 15]
+    assert fitting([name, time, number], 53, 3) == [8, 24, 15]
+    assert fitting([name, time, number], 52, 3) == [24, 24], "the last is left out"
+    assert fitting([name, time, number], 5, 3) == [8], "one is always shown"
+    assert fitting([], 0, 0) == []
+
+
+def test_damage_has_a_colour_where_colours_are_shown() -> None:
+    rows = [{"severity": "fails", "corrupt": 2}, {"severity": "note", "corrupt": 0}]
+    plain = ours(rows, ("severity", "corrupt"), View(80))
+    coloured = ours(rows, ("severity", "corrupt"), View(80, is_coloured=True))
+    assert "\x1b" not in plain
+    assert "\x1b[31mfails\x1b[0m" in coloured
+    assert "\x1b[31m2\x1b[0m" in coloured
+    assert coloured.count("\x1b[31m") == 2
+    assert coloured.replace("\x1b[31m", "").replace("\x1b[0m", "") == plain
 
 
 def test_of_nothing() -> None:
     assert ours([], COLUMNS) == ours([{"group": None}], COLUMNS) == ""
-
-
-def test_as_wide_as_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [{"group": "billing" * 9, "value": {"offset": 5}}]
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "40")
-    assert ours(rows, COLUMNS) == by_rich(rows, COLUMNS, 40)
-    assert max(map(len, ours(rows, COLUMNS).split("\n"))) <= 40
