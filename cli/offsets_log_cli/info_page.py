@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from shutil import get_terminal_size
 from typing import IO, TYPE_CHECKING, Any
 
-from rich.cells import cell_len, set_cell_size
-
 from offsets_log.data_directory.transactions import outcome_in_words
 from offsets_log.log_format.completeness import Missing
 from offsets_log.questions.info import SIMPLE
@@ -17,6 +15,7 @@ from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted, shown_time, visible
 from offsets_log_cli.colours import colour_of, coloured
 from offsets_log_cli.output import view_of, write_rows
+from offsets_log_cli.text_table import cut
 
 if TYPE_CHECKING:
     from offsets_log_cli.options import Output
@@ -110,9 +109,7 @@ def write_line(stream: IO[bytes], output: Output, title: str, words: str, *, col
     """Write a line, cut at the end of a terminal's; of a column with colours the title has that of a cell."""
     view = view_of(output)
     begin = f"{title}: " if title else ""
-    shown = visible(words)
-    if view.width is not None and cell_len(begin + shown) > view.width:
-        shown = set_cell_size(shown, max(view.width - cell_len(begin) - 1, 1)).rstrip() + "…"
+    shown = visible(words) if view.width is None else cut(visible(words), view.width - len(begin))
     if view.is_coloured and column:
         begin = begin.replace(title, coloured(title, colour_of(column, title)), 1)
     stream.write(f"{begin}{shown}\n".encode())

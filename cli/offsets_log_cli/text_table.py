@@ -32,6 +32,8 @@ WHOLE = 1 << 30
 LEAST_TEXT = 10
 LEAST_SHARE = 5
 """Texts are not cut below this width, nor below this part of a line: rather a column at the right is dropped."""
+LONGEST_TIME = len("0000-00-00 00:00:00.000Z")
+"""Moments and spans are not cut; what else stands in such columns is, from here on."""
 GAP = 2
 """Blanks between two columns; a line has as many at its edges."""
 NULL = "-"
@@ -104,8 +106,10 @@ class _Column:
     def widths(self, room: int) -> Widths:
         """Return the widths in lines of this length."""
         heading, most = max(map(len, self.words)), self.most
-        if self.is_number or self.is_span or self.is_time:
+        if self.is_number:
             easy = least = most
+        elif self.is_span or self.is_time:
+            easy = least = min(most, LONGEST_TIME)
         else:
             easy, least = (min(most, width) for width in (max(LEAST_TEXT, room // LEAST_SHARE), LEAST_TEXT))
         return max(most, heading), max(easy, heading), max(least, heading)
@@ -158,7 +162,7 @@ class _Column:
         joined, most, is_plain = made or (NULL, len(NULL), True)
         texts = [NULL] * count if made is None else joined.split(BETWEEN)
         if most > width:
-            texts = [_cut(text, width, in_the_middle=self.name not in PROSE) for text in texts]
+            texts = [cut(text, width, in_the_middle=self.name not in PROSE) for text in texts]
         if self.view.is_coloured and self.name in COLOURED:
             return [_padded(coloured(text, colour_of(self.name, text)), width, self.is_number, text) for text in texts]
         if is_plain:
@@ -182,8 +186,8 @@ def _clipped(text: str, most: int) -> str:
     return shown if len(shown) <= most else shown[:most] + CUT
 
 
-def _cut(text: str, width: int, *, in_the_middle: bool) -> str:
-    """Return text that is not wider than this."""
+def cut(text: str, width: int, *, in_the_middle: bool = False) -> str:
+    """Return text that is not wider than this; what is left out is at its end, or in its middle."""
     if cell_len(text) <= width:
         return text
     after = (width - len(CUT)) // 2 if in_the_middle else 0

@@ -44,7 +44,7 @@ def test_a_rule_is_told_with_what_it_means_and_what_to_do() -> None:
 
 def test_rules_fit_a_terminal() -> None:
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "COLUMNS": "80"}
+    environment = {**os.environ, "COLUMNS": "80", "PAGER": "cat"}
     command = [sys.executable, "-c", "from offsets_log_cli.main import main; main()", "explain", "E-1", "B-9"]
     with os.fdopen(theirs, "wb") as terminal:
         subprocess.run(command, stdout=terminal, env=environment, check=True)
