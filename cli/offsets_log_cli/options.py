@@ -21,6 +21,7 @@ from offsets_log.session.scope import BrokerOptions, Scope
 from offsets_log.words import UNITS_MS, shown_time
 from offsets_log_cli.help_page import CHOOSE, OUTPUT, READING, RULES, option
 from offsets_log_cli.release_types import AnyRelease, ReleaseLine
+from offsets_log_cli.shown_options import SHOWN
 from offsets_log_cli.times import with_times
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
@@ -326,13 +327,6 @@ AS_BROKER = option(
     "partition whose load fails. By default everything that can be read is answered.",
 )
 
-
-SHOWN = (
-    click.option("--wide", is_flag=True, help="Show tables with all columns and whole texts, however long lines are."),
-    click.option("--columns", metavar="A,B,...", help="Show only these columns, in this order, in any format."),
-    click.option("--no-pager", is_flag=True, help="Show long tables on a terminal without $PAGER (less)."),
-)
-"""Options for what of an answer is shown; part of `output_option`."""
 
 FORMATS = ("table", "jsonl", "json", "csv", "parquet", "arrow")
 """Formats of every command that has rows; arrow is a stream of Arrow's IPC format."""
