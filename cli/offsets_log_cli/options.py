@@ -359,13 +359,7 @@ def output_option(*formats: str) -> Callable[..., Any]:
                 type=click.Choice(formats),
                 help=f"{', '.join(formats)}. By default table on a terminal and jsonl in a pipe or a file.",
             ),
-            option(
-                "--to",
-                under=OUTPUT,
-                metavar="FILE",
-                type=click.Path(),
-                help="To a file, whole or not at all.",
-            ),
+            option("--to", under=OUTPUT, metavar="FILE", type=click.Path(), help="To a file, whole or not at all."),
             *SHOWN,
         ),
     )
