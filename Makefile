@@ -11,7 +11,7 @@ SUBJECTS ?=
 STEPS ?=
 JARS ?=
 
-.PHONY: help demo kernels test test-fast check docs wheel fuzz mutants release-drift lines bench java browser clean
+.PHONY: help demo kernels test test-fast check docs wheel fuzz mutants release-drift spark-matrix lines bench java browser clean
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
@@ -25,6 +25,7 @@ help:
 	@echo "make mutants put small faults in, MUTANTS=$(MUTANTS) a subject, and tell which no test notices (SEED=$(SEED))"
 	@echo "make release-drift KAFKA=X.Y.Z  what a Kafka release has that is in no table here (STEPS=messages,... some steps)"
 	@echo "make lines  count lines and code, by folder"
+	@echo "make spark-matrix  every level, SQL and a stream on Spark 4.0, 4.1 and 4.3, and by Connect (a gigabyte of packages)"
 	@echo "make bench  measure the commands and others on a generated log"
 
 demo: $(VENV)/.installed
@@ -81,6 +82,9 @@ release-drift: $(VENV)/.installed-dev
 
 lines: $(BIN)/python
 	$(BIN)/python -m tools.lines
+
+spark-matrix: $(VENV)/.installed-dev java
+	$(BIN)/python -m tools.spark_matrix
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks

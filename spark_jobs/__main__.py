@@ -168,14 +168,15 @@ def follow(**given: Any) -> None:
             click.echo(words, err=True)
 
     with _errors_told():
-        reading = _reading(given, level="growth")
+        options = _options_of(given)
+        parse(options)
         opening = Opening(given["master"], is_quiet=given["quiet"])
         with session(opening) as spark, _stopping() as stop:
             from spark_jobs.following import FollowOrder
             from spark_jobs.following import run as run_following
 
             order = FollowOrder(
-                reading=reading,
+                options=options,
                 every_s=None if given["available_now"] else given["every_s"],
                 **{name: given[name] for name in ("to", "checkpoint", "with_changes")},
             )
@@ -215,23 +216,21 @@ def run(job: str, given: dict[str, Any], **options: str | Path) -> None:
         reading = _reading(given, **told)
         opening = Opening(given["master"], is_quiet=given["quiet"])
         with session(opening) as spark:
-            from spark_jobs.beside import BesideOptions
+            from spark_jobs.driver import BesideOptions
             from spark_jobs.jobs import JOBS, JobOptions
 
-            beside = BesideOptions(
-                **{name: given.get(name) for name in ("lag", "now_ms")}, decide=bool(given.get("decide"))
-            )
+            asked = {name: given[name] for name in ("lag", "now_ms", "decide") if name in given}
             order = JobOptions(
                 reading=reading,
-                beside=beside,
+                beside=BesideOptions(**asked),
                 as_broker=bool(given.get("as_broker")),
                 **{name: given[name] for name in ("output", "quarantine", "strict")},
             )
             ended = JOBS[job](spark, order)
     if not given["quiet"]:
-        for line in (*ended.account.lines(), ended.summary):
+        for line in ended.words:
             click.echo(line, err=True)
-    sys.exit(EXIT_DAMAGED if ended.account.has_harm else 0)
+    sys.exit(ended.status)
 
 
 def _text_of(file: Path) -> str:
@@ -242,13 +241,18 @@ def _text_of(file: Path) -> str:
 
 
 def _reading(given: dict[str, Any], **options: str) -> SourceOptions:
+    return parse(_options_of(given, **options))
+
+
+def _options_of(given: dict[str, Any], **options: str) -> dict[str, str]:
+    """Return the options of the data source."""
     told = {"profile": given["profile"], "paths": json.dumps(given["paths"]), **options}
     for text in given["more"]:
         name, sign, value = text.partition("=")
         if not sign:
             raise click.UsageError(f"--option {text!r} is not NAME=VALUE")
         told[name] = value
-    return parse(told)
+    return told
 
 
 if __name__ == "__main__":

@@ -1,56 +1,62 @@
-"""What one log answers, at every level that its state tells: its records are replayed once, by the local engine."""
+"""What one log answers: the library's questions, asked in a task that has this log alone."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from offsets_log.broker.home import strays_of
-from offsets_log.columnar.folds.replay import Replay, Replayed, replay_logs
-from offsets_log.columnar.folds.surveys import SurveyedState, SurveyingReplay
-from offsets_log.columnar.large import is_large
-from offsets_log.columnar.materialize.arrow import SORTED_BY, schema_of, served_table
-from offsets_log.columnar.materialize.values import finish as finish_bulk
-from offsets_log.columnar.materialize.values import open_offsets
-from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Seen
+from offsets_log.columnar.folds.replay import Replay, Replayed
+from offsets_log.columnar.materialize.arrow import schema_of, table_of_rows
+from offsets_log.columnar.scan.reading import Note, Seen
+from offsets_log.columnar.shuffle.packed import told_of
+from offsets_log.coordinator_document import Memory
 from offsets_log.data_directory.decisions import Outcomes
-from offsets_log.data_directory.open_transactions import transaction_rows
-from offsets_log.errors import Damage, InputError
-from offsets_log.events import Event, LogEvent, TailFound
-from offsets_log.investigate import state_tables as st
-from offsets_log.investigate.groups import groups_rows
+from offsets_log.disk.dumps import Dumps
+from offsets_log.disk.finder import Finder
+from offsets_log.disk.reader import DiskLogs
+from offsets_log.errors import Damage
+from offsets_log.events import TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.pipeline import iter_events, replay
-from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE
-from offsets_log.questions.offsets_tables import with_doubts
-from offsets_log.replay.coordinator_state import CoordinatorState, finish
-from offsets_log.replay.partial import OffsetAndMetadata
+from offsets_log.questions.groups import Groups, GroupsAsked
+from offsets_log.questions.history import HistoryAsked, OffsetHistory
+from offsets_log.questions.offsets import Offsets
+from offsets_log.questions.offsets_asked import OffsetsAsked
+from offsets_log.questions.problems import Problems
+from offsets_log.questions.question import Question
+from offsets_log.questions.state import State, StateAsked
+from offsets_log.questions.transactions import Transactions
 from offsets_log.replay.partition_count import PartitionCount
-from offsets_log.replay.topic_names import Resolved, TopicNames
-from offsets_log.rows.activity import Activity
-from offsets_log.rows.lost import lost_until, of_group
-from offsets_log.rows.problems import problem_rows
-from offsets_log.rows.survey import Survey, describe_tail
-from offsets_log.rows.tables import (
-    COMPACT_COLUMNS,
-    Column,
-    Row,
-    committed_rows,
-    damage_row,
-    problem_row,
+from offsets_log.replay.profile import Profile
+from offsets_log.rows.asked_names import AskedNames
+from offsets_log.rows.groups import GROUP_COLUMNS, MEMBERS_COUNT, nested_member
+from offsets_log.rows.tables import COMPACT_COLUMNS, OFFSETS_PARTITION_COLUMN, Column, Row, partition_name, to_json
+from offsets_log.session.account import Account
+from offsets_log.session.engine import Engine
+from offsets_log.session.inputs import Inputs
+from offsets_log.session.listener import Remarks
+from offsets_log.session.scope import Scope
+from offsets_log.session.session import Session
+from spark_jobs.levels import LEVELS
+from spark_jobs.options import SourceOptions
+
+LOAD_COLUMNS = (
+    OFFSETS_PARTITION_COLUMN,
+    Column("ok", "boolean", "whether a coordinator would load it"),
+    Column("record_offset", "bigint", "the record that prevents it"),
+    Column("rule", "string", "the rule by which it does"),
+    Column("problem", "string", "what is wrong, in words"),
+    Column("is_served", "boolean", "whether the partition is served all the same"),
 )
-from spark_jobs.levels import LEVELS, SETTLED_COLUMNS, TIMELESS_COLUMNS
-from spark_jobs.options import SourceOptions, matcher
+DOCUMENT_COLUMNS = (*GROUP_COLUMNS, MEMBERS_COUNT, Column("document", "json", "all that `rebuild` tells about it"))
+"""Groups with all that `rebuild` tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class Told:
     """What the driver knows of all logs, which a task cannot.
 
     Attributes:
-        topic_ids: topic id → name.
+        topic_ids: topic id → name, also those that the reading gives.
         count: how many partitions the offsets topic has; None if nothing tells.
         read: offsets partitions that are read.
         outcomes: what tells outcomes of transactions; None where nothing does.
@@ -73,23 +79,16 @@ class Told:
 
 
 NOTHING_TOLD = Told()
-Decide = Callable[[PartitionLog, Any, Iterable[OffsetAndMetadata]], None]
 
 
-class Answers:
-    """The answers of a log.
+class OneLog:
+    """A log that is open in a task, which the library's questions are asked of.
 
     Args:
-        stack: keeps the buffers of kernels.
-        replayed: the log replayed by kernels; None to replay it now, by kernels if it is large.
-        events: its events, if it has no bytes.
-        whole: whether members of groups are asked for, and when groups last wrote.
-        surveys: whether records are counted, too.
-
-    Attributes:
-        seen: what could not be read, tails, and what is missing.
-        found: what was counted; None if it is not asked for.
-        records: how many were read.
+        stack: closes what questions open.
+        joined: the log replayed in pieces, and what was seen in it; None to replay it when that is asked for.
+        keeps: whether a replay by kernels is kept for further questions.
+        damages: what could not be read before there was a log.
     """
 
     def __init__(
@@ -99,280 +98,226 @@ class Answers:
         told: Told,
         stack: ExitStack,
         *,
-        replayed: tuple[Replayed, Scanner, Sequence[Seen]] | None = None,
-        events: Iterator[LogEvent] | None = None,
-        whole: bool = True,
-        surveys: bool = False,
+        joined: tuple[Replayed, Sequence[Seen]] | None = None,
+        keeps: bool = False,
+        damages: Sequence[Damage] = (),
     ) -> None:
-        self.log, self.reading, self.told, self._whole = log, reading, told, whole
-        self.found = Survey.of(log) if surveys else None
-        self.seen: list[Seen] = []
-        self.last_ms: Mapping[str, int] = {}
-        self._bulk: tuple[Replayed, Scanner] | None = None
-        self._plain: CoordinatorState | None = None
-        self._shows = {
-            name: matcher(globs) or shows_all for name, globs in (("g", reading.group), ("t", reading.topic))
-        }
-        if replayed is not None:
-            self._bulk = replayed[:2]
-            self.seen += replayed[2]
-        elif events is None and is_large(log.bytes_to_read):
-            kind = SurveyingReplay if surveys else partial(Replay, notes_activity=whole)
-            (found,) = replay_logs(
-                [log],
-                reading.rules,
-                note=lambda log: self.seen.append,
-                until=self._until,
-                release=reading.kafka,
-                replay=kind,
-            )
-            self._bulk = found, stack.enter_context(Scanner())
-        if self._bulk is None:
-            self._replay_plainly(events or iter_events(log, until=self._until(log), release=reading.kafka))
-        else:
-            self._begin_in_bulk(*self._bulk)
+        self.log, self.reading, self.told = log, reading, told
+        self._stack, self._keeps, self._damages = stack, keeps, damages
+        self.replayed = joined
 
-    def _until(self, log: PartitionLog) -> Any:
-        return self.reading.until(log.offsets_partition)
+    def session(self) -> Session:
+        """Begin a session; what is seen in it and said of it is its own."""
+        inputs = _Inputs(self.reading.scope, self.log, self.told, self._stack)
+        inputs.check(frozenset())
+        account = _Account(inputs, self._stack, Remarks())
+        for damage in self._damages:
+            account.on_damage(damage)
+        return Session(inputs, account, _Engine(inputs, account, self, keeps=self._keeps))
 
-    def _begin_in_bulk(self, replayed: Replayed, scanner: Scanner) -> None:
-        if (decide := self._decide) is not None:
-            decide(self.log, replayed.state, open_offsets(replayed.layout, replayed.state, scanner))
-        self.records = replayed.state.records
-        if self.found is not None:
-            assert isinstance(replayed.state, SurveyedState)
-            replayed.state.tell(self.found)
-        self.last_ms = replayed.state.last_activity()
-
-    def _replay_plainly(self, events: Iterator[LogEvent]) -> None:
-        self.records, activity = 0, Activity()
-        state = replay(self._watched(activity.watch(events)), self.reading.rules, on_damage=self.seen.append)
-        if (decide := self._decide) is not None:
-            decide(self.log, state, state.iter_pending())
-        self._plain = replace(finish(state), missing_columns=self.log.missing_columns)
-        self.last_ms = activity.last_ms
-
-    def _watched(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        for event in events if self.found is None else self.found.watch(events):
-            self.records += isinstance(event, Event)
-            if isinstance(event, TailFound | Missing):
-                self.seen.append(event)
-            yield event
-
-    @property
-    def _lost(self) -> dict[int | None, int]:
-        damages = [problem_row(one) for one in self.seen if isinstance(one, Damage)]
-        return lost_until([(self.log, self.held.end_offset)], self._missing, damages)
-
-    @property
-    def _missing(self) -> list[Missing]:
-        return [one for one in self.seen if isinstance(one, Missing)]
-
-    @property
-    def _decide(self) -> Decide | None:
-        return self.told.outcomes.decide if self.told.decides and self.told.outcomes is not None else None
-
-    # -------------------------------------------------------------------------------------------- states
-
-    @cached_property
-    def held(self) -> CoordinatorState:
-        """All that is held but, of a large log, the committed offsets."""
-        return self._held(with_offsets=False)
-
-    @cached_property
-    def _with_offsets(self) -> CoordinatorState:
-        return self._held(with_offsets=True)
-
-    def _held(self, *, with_offsets: bool) -> CoordinatorState:
-        if self._bulk is None:
-            assert self._plain is not None
-            return self._plain
-        replayed, scanner = self._bulk
-        state = finish_bulk(
-            replayed.layout, replayed.state, scanner, whole_groups=self._whole, with_offsets=with_offsets
-        )
-        return replace(state, missing_columns=self.log.missing_columns)
-
-    @cached_property
-    def strays(self) -> frozenset[str]:
-        """Groups that another partition answers for, which is read too (`broker.home`).
-
-        A coordinator with one cache may answer for them here; each partition answers for itself by its rules.
-        """
-        number, count, profile = self.log.offsets_partition, self.told.count, self.reading.rules
-        if count is None or count.is_guess or number is None or profile.answers_from_one_cache:
-            return frozenset()
-        homes = strays_of(self.held.groups, count, number)
-        return frozenset(group for group, home in homes.items() if home in self.told.read)
-
-    def _shown(self, state: CoordinatorState) -> CoordinatorState:
-        shows = self._shows["g"]
-        return state.showing(lambda name: shows(name) and name not in self.strays, self._shows["t"])
-
-    @cached_property
-    def _names(self) -> _NamesAsked:
-        return _NamesAsked(topic_ids_of(self.reading), self.told.topic_ids, self.held.topic_names)
-
-    # -------------------------------------------------------------------------------------------- tables
+    def tables(self, level: str) -> Iterator[pa.Table]:
+        """Yield the rows of a level, with all columns of `levels.LEVELS`."""
+        names = [column.name for column in LEVELS[level]]
+        for table in QUESTIONS[level](self.session(), self.reading).tables():
+            yield table.select(names)
 
     def table(self, level: str) -> pa.Table:
-        """Return a level's rows, in the order of their keys."""
-        return TABLES[level](self)
-
-    def level(self, level: str) -> pa.Table:
-        """Return a level with all its columns; those that say what is doubtful no program writes."""
-        table = self.table(level)
-        if level == "offsets":
-            return with_doubts(table, self._lost)
-        if level == "groups":
-            why = of_group(self._lost[self.log.offsets_partition])
-            return table.append_column(DOUBTFUL.name, pa.array([why] * len(table), pa.string()))
-        return table
-
-    def offsets(self) -> pa.Table:
-        """Return the level ``offsets``."""
-        table, orphans = None, self.reading.orphans
-        if self._bulk is not None:
-            replayed, scanner = self._bulk
-            table = served_table(
-                replayed.layout,
-                replayed.state,
-                scanner,
-                shows_group=self._shows["g"],
-                shows_topic=self._shows["t"],
-                orphans=orphans,
-                unstable=True,
-            )
-        if table is None:
-            state = self._shown(self._with_offsets)
-            rows = committed_rows(state, self.log.offsets_partition, orphans=orphans, unstable=True)
-            table = st.table_of([*rows], (*COMPACT_COLUMNS, UNSTABLE))
-        elif self.strays:
-            table = table.filter(pc.invert(pc.is_in(table["group"].cast(pa.string()), pa.array(self.strays))))
-        table = _cast(table, (*COMPACT_COLUMNS, UNSTABLE))
-        return table.take(pc.sort_indices(table, SORTED_BY))
-
-    def committed(self) -> pa.Table:
-        """Return the same as programs write it."""
-        table = self.offsets()
-        return table if self.reading.unstable else table.drop_columns([UNSTABLE.name])
-
-    def orphans(self) -> pa.Table:
-        """Return committed offsets whose group does not exist."""
-        return st.orphans_table(self._shown(self._with_offsets), self.log.offsets_partition)
-
-    def pending(self) -> pa.Table:
-        """Return the level ``pending``; with the columns of outcomes if these are told."""
-        outcomes = self.told.outcomes
-        cells = None if outcomes is None else partial(outcomes.cells, self.log)
-        return st.pending_table(self._shown(self.held), self.log.offsets_partition, cells)
-
-    def groups(self) -> pa.Table:
-        """Return the level ``groups``."""
-        rows = groups_rows(self._shown(self._with_offsets), self.log.offsets_partition, self.last_ms, 0)
-        return st.table_of(rows, SETTLED_COLUMNS)
-
-    @cached_property
-    def _documents(self) -> list[Row]:
-        return st.group_documents(self._shown(self.held), self.log.offsets_partition, self._names)
-
-    def documents(self) -> pa.Table:
-        """Return groups as the program ``rebuild`` has them."""
-        return st.documents_table(self._documents)
-
-    def members(self) -> pa.Table:
-        """Return the level ``members``."""
-        return st.members_table(self._documents)
-
-    def transactions(self) -> pa.Table:
-        """Return the level ``transactions``."""
-        assert self.found is not None
-        pending = (*self.held.pending, *self.held.hidden_pending)
-        rows = transaction_rows(self.log, self.found, pending, self.told.outcomes, self._until(self.log))
-        shown = {value.producer_id for value in self._shown(self.held).pending}
-        is_chosen = self.reading.group or self.reading.topic
-        return st.table_of([row for row in rows if row["producer_id"] in shown or not is_chosen], TIMELESS_COLUMNS)
-
-    def problems(self) -> pa.Table:
-        """Return the level ``problems``."""
-        rows = problem_rows(self.seen, self.held.failure, self.reading.profile, self.log.offsets_partition)
-        return st.table_of([*rows], LEVELS["problems"])
-
-    def loads(self) -> pa.Table:
-        """Return whether a coordinator would load the log."""
-        return st.loads_table(self.held.failure, self.log.offsets_partition)
-
-    def facts(self) -> Row:
-        """Return what a program tells of the log, as plain data."""
-        failure, damages = self.held.failure, [one for one in self.seen if isinstance(one, Damage)]
-        outcomes = self.told.outcomes
-        return {
-            "offsets_partition": self.log.offsets_partition,
-            "records": self.records,
-            "unsupported": sum(damage.is_unsupported for damage in damages),
-            "corrupt": sum(not damage.is_unsupported for damage in damages),
-            "damages": [damage_row(damage) for damage in damages],
-            "notes": list(self.log.notes),
-            "tails": [f"{one.segment.file}: {describe_tail(one)}" for one in self.seen if isinstance(one, TailFound)],
-            "lost": [asdict(one) for one in self._missing if one.is_lost],
-            "load": None if failure is None else asdict(failure),
-            "strays": sorted(self.strays),
-            "names": {str(Uuid(topic_id)): name for topic_id, name in self.held.topic_names.items()},
-            "asked": self._names.asked(self.told.topic_ids) if "_names" in self.__dict__ else {},
-            "decided": None if outcomes is None else told_of_outcomes(outcomes),
-        }
+        """Return the same as one table, with the types of its columns."""
+        schema = schema_of(LEVELS[level])
+        return pa.concat_tables([table.cast(schema) for table in self.tables(level)] or [schema.empty_table()])
 
 
-TABLES: dict[str, Callable[[Answers], pa.Table]] = {
-    "offsets": Answers.offsets,
-    "committed": Answers.committed,
-    "orphans": Answers.orphans,
-    "pending": Answers.pending,
-    "groups": Answers.groups,
-    "documents": Answers.documents,
-    "members": Answers.members,
-    "transactions": Answers.transactions,
-    "problems": Answers.problems,
-    "loads": Answers.loads,
+QUESTIONS: dict[str, Callable[[Session, SourceOptions], Question]] = {
+    "offsets": lambda session, reading: Offsets(
+        session,
+        OffsetsAsked(profile=reading.profile, orphans=reading.orphans, unstable=True, lag=False, doubtful=True),
+    ),
+    "pending": lambda session, reading: State(session, StateAsked(profile=reading.profile, lag=False), "pending"),
+    "groups": lambda session, reading: Groups(
+        session, GroupsAsked(profile=reading.profile, now_ms=0, lag=False, doubtful=True)
+    ),
+    "members": lambda session, reading: State(session, StateAsked(profile=reading.profile, lag=False), "members"),
+    "transactions": lambda session, reading: Transactions(session, reading.profile, now_ms=0),
+    "history": lambda session, reading: OffsetHistory(session, HistoryAsked(profile=reading.profile)),
+    "problems": lambda session, reading: Problems(session, reading.profile),
 }
-"""Tables by their names: levels, and what programs write beside them."""
+"""Level → the question of the library that it is."""
 
 
-class _NamesAsked(TopicNames):
-    """Names of topics that knows of which ids it was asked."""
-
-    def __init__(self, given: Mapping[bytes, str], told: Mapping[bytes, str], own: Mapping[bytes, str]) -> None:
-        super().__init__(given, told, own)
-        self._given = {bytes(topic_id) for topic_id in given}
-        self._asked: set[bytes] = set()
-
-    def resolve(self, rows: list[Row], subscribed: list[str]) -> Resolved:
-        """Do what `TopicNames.resolve` does."""
-        self._asked |= {bytes(row["topic_id"]) for row in rows}
-        return super().resolve(rows, subscribed)
-
-    def asked(self, told: Mapping[bytes, str]) -> dict[str, str | None]:
-        """Return the ids that were asked for, and the names that the log itself knows for them."""
-        known = self._given | {bytes(topic_id) for topic_id in told}
-        return {str(Uuid(topic_id)): self.names.get(topic_id) for topic_id in self._asked - known}
+# ------------------------------------------------------------------------------------------------ sessions
 
 
-def shows_all(name: str) -> bool:
-    """Show every name."""
-    return True
+class _Inputs(Inputs):
+    """One log of several that tasks read, and what the driver knows of the others."""
+
+    def __init__(self, scope: Scope, log: PartitionLog, told: Told, stack: ExitStack) -> None:
+        super().__init__(scope, DiskLogs([log], Dumps(None), Finder((), stack), stack))
+        self.shows_group = AskedNames(scope.group)  # which names other logs hold is not known: every glob is one
+        self.read_elsewhere = told.read
+        self._told = told
+
+    @property
+    def topic_ids(self) -> dict[bytes, str]:
+        return dict(self._told.topic_ids)
+
+    @property
+    def offsets_partition_count(self) -> PartitionCount | None:
+        return self._told.count
+
+    def outcomes(self, now_ms: int | None) -> Outcomes | None:
+        return self._told.outcomes
+
+    def has_or_lacks(self, topic: str) -> bool:
+        """Return False: the driver reads other topics."""
+        return False
+
+    def iter_starts(self) -> Iterator[str]:
+        """Yield nothing: the driver looks at the data directories."""
+        return iter(())
 
 
-def topic_ids_of(reading: SourceOptions) -> dict[bytes, str]:
-    """Return topic id → name, as the reading says. Raises InputError: an id is none."""
-    try:
-        return {bytes(Uuid.from_text(topic_id)): str(name) for topic_id, name in reading.topic_ids.items()}
-    except (ValueError, AttributeError) as error:
-        raise InputError(f"topic_ids are no JSON object topic id -> name: {error}") from None
+class _Account(Account):
+    """An account that keeps what was seen, for the driver's to tell; only other remarks are said.
+
+    Attributes:
+        seen: damage, tails and missing log, in their order.
+    """
+
+    def __init__(self, inputs: Inputs, stack: ExitStack, listener: Remarks) -> None:
+        super().__init__(inputs, stack, listener)
+        self.remarks = listener
+        self.seen: list[Seen] = []
+
+    def on_damage(self, damage: Damage) -> None:
+        self._keep(damage, lambda: super(_Account, self).on_damage(damage))
+
+    def tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
+        self._keep(seen, lambda: super(_Account, self).tell_tail(log, seen))
+
+    def tell(self, seen: TailFound | Missing) -> None:
+        if isinstance(seen, Missing):
+            self._keep(seen, lambda: super(_Account, self).tell(seen))
+
+    def _keep(self, seen: Seen, note: Callable[[], None]) -> None:
+        self.seen.append(seen)
+        self.listener = Remarks()
+        note()
+        self.listener = self.remarks
 
 
-def _cast(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
-    schema = schema_of(columns)
-    return table.select(schema.names).cast(schema)
+class _Engine(Engine):
+    """An engine that knows a log which was replayed before."""
+
+    def __init__(self, inputs: Inputs, account: Account, of: OneLog, *, keeps: bool) -> None:
+        super().__init__(inputs, account)
+        self._of, self._keeps = of, keeps
+
+    def is_large_for(self, largest: str) -> bool:
+        return self._of.replayed is not None or super().is_large_for(largest)
+
+    def replays(
+        self, profile: Profile, note: Callable[[PartitionLog], Note], replay: Callable[..., Replay]
+    ) -> Iterator[Replayed]:
+        is_plain = getattr(replay, "func", replay) is Replay
+        if not is_plain or not (self._keeps or self._of.replayed):
+            yield from super().replays(profile, note, replay)
+            return
+        if self._of.replayed is None:
+            seen: list[Seen] = []
+            (replayed,) = super().replays(profile, lambda log: seen.append, partial(Replay, notes_activity=True))
+            self._of.replayed = replayed, seen
+        replayed, known = self._of.replayed
+        for one in known:
+            note(replayed.log)(one)
+        yield replayed
+
+
+# ------------------------------------------------------------------------------------------------ programs
+
+Written = tuple[dict[str, pa.Table], Row]
+"""Folder → its table, and what the driver is told of the log, as plain data."""
+
+
+def compacted(one: OneLog) -> Written:
+    """Return what `compact` writes of a log."""
+    reading = one.reading
+    asked = OffsetsAsked(
+        profile=reading.profile,
+        orphans=reading.orphans,
+        unstable=reading.unstable,
+        lag=False,
+        decide=one.told.decides,
+    )
+    question = Offsets(session := one.session(), asked)
+    schema = schema_of(question.columns)
+    tables = [table.select(schema.names).cast(schema) for table in question.tables()]
+    return {"": pa.concat_tables(tables)}, _facts(session, one)
+
+
+def rebuilt(one: OneLog, *, as_broker: bool = False) -> Written:
+    """Return what `rebuild` writes of a log.
+
+    Args:
+        as_broker: leave its rows out if its load would fail.
+    """
+    asked = StateAsked(profile=one.reading.profile, lag=False, decide=one.told.decides)
+    question = State(session := one.session(), asked)
+    document, memory = question.document, question.memory
+    for words in memory.warnings():
+        session.account.say(words)
+    (part,) = memory.parts
+    failure = part.failure
+    load = {
+        "offsets_partition": one.log.offsets_partition,
+        "is_served": failure is not None and failure.is_served,
+        **document["loads"][partition_name(one.log.offsets_partition)],
+    }
+    groups = [row | {"members": len(row["members"]), "document": to_json(row)} for row in document["groups"]]
+    tables = {
+        "groups": _table(groups, DOCUMENT_COLUMNS),
+        "members": _table(map(nested_member, memory.rows(document, "members")), memory.columns("members")),
+        "offsets": _table(memory.rows(document, "offsets"), COMPACT_COLUMNS),
+        "pending": _table(document["pending"], memory.columns("pending")),
+        "orphans": _table(document["orphans"], COMPACT_COLUMNS),
+    }
+    if as_broker and failure is not None and not failure.is_served:
+        tables = {name: table[:0] for name, table in tables.items()}
+    return tables | {"loads": _table([load], LOAD_COLUMNS)}, _facts(session, one) | _names(memory, one.told)
+
+
+def looked_at(one: OneLog) -> Written:
+    """Return no table, only what is seen in a log."""
+    session = one.session()
+    for _ in session.engine.load_all(one.reading.rules, whole_groups=False):
+        pass
+    return {}, _facts(session, one)
+
+
+def _table(rows: Any, columns: Sequence[Column]) -> pa.Table:
+    """Return rows as a table of these columns alone: there is no room for raw bytes of names that are not UTF-8."""
+    return table_of_rows([*rows], columns).select([column.name for column in columns])
+
+
+def _facts(session: Session, one: OneLog) -> Row:
+    account, outcomes = session.account, one.told.outcomes
+    assert isinstance(account, _Account)
+    return {
+        "offsets_partition": one.log.offsets_partition,
+        "seen": [*map(told_of, account.seen)],
+        "said": account.remarks,
+        "is_wrong": account.is_wrong,
+        "unloaded": [asdict(failure) for failure in account.unloaded.values()],
+        "decided": None if outcomes is None else told_of_outcomes(outcomes),
+    }
+
+
+def _names(memory: Memory, told: Told) -> Row:
+    """Return the names of topics that a log knows, and the ids that it asked for, with its own names for them."""
+    own, known = memory.parts[0].state.topic_names, memory.names.names
+    return {
+        "names": {str(Uuid(topic_id)): name for topic_id, name in own.items()},
+        "asked": {str(Uuid(topic_id)): known.get(topic_id) for topic_id in memory.names.asked - told.topic_ids.keys()},
+    }
 
 
 def told_of_outcomes(outcomes: Outcomes) -> Row:

@@ -13,7 +13,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,12 +25,12 @@ from pyspark.sql import DataFrame, SparkSession
 from offsets_log.errors import InputError, OutputError
 from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted
-from spark_jobs.answers import Answers, Told
+from spark_jobs.answers import OneLog, Told
+from spark_jobs.driver import plan_reading
 from spark_jobs.files import LogFiles
 from spark_jobs.jobs import TOLD, in_tasks, told_batch
-from spark_jobs.options import SourceOptions, as_options
+from spark_jobs.options import SourceOptions, parse
 from spark_jobs.places import COMPRESSION, OutputPlace
-from spark_jobs.planning import plan_reading
 from spark_jobs.session import cause_of, own_error
 from spark_jobs.source import FORMAT, register
 
@@ -40,8 +40,9 @@ ATTEMPTS, TOO_SLOW = 3, "Python worker failed to connect back"
 NOT_FOLLOWED = ("group", "topic", "columns", "until_offset", "until_time")
 """Options that leave out what a state is made of."""
 STAGED, ABOUT, BATCH = ".staged", "_follow.json", b"offsets_log.batch"
-TABLES = {"offsets": "committed", "groups": "groups", "problems": "problems"}
-"""Table → what `Answers.table` calls it."""
+TABLES = ("offsets", "groups", "problems")
+"""The tables, levels without what is doubtful."""
+LEFT_OUT = ("unstable", "doubtful")
 CHANGES = {"offsets": ("offset_changes", ("group", "topic", "partition")), "groups": ("group_changes", ("group",))}
 """Table → the one of its changes, and the keys of both."""
 TELLS_GONE = {"offsets": "committed_offset", "groups": "type"}
@@ -55,16 +56,22 @@ class FollowOrder:
     """What is followed, and where to.
 
     Attributes:
+        options: those of the data source.
         to: a directory of tables.
         checkpoint: the directory in which Spark keeps how far it is; of these tables alone.
         every_s: seconds between two batches; None to end with what is there now.
     """
 
-    reading: SourceOptions
+    options: Mapping[str, str]
     to: str
     checkpoint: str
     every_s: float | None = None
     with_changes: bool = False
+
+    @property
+    def reading(self) -> SourceOptions:
+        """What the options mean."""
+        return parse(self.options)
 
     @property
     def tables(self) -> OutputPlace:
@@ -91,9 +98,8 @@ def _place(url: str, reading: SourceOptions) -> OutputPlace:
 def write_batch(order: FollowOrder, changes: DataFrame, batch: int) -> None:
     """Replace the files of the partitions that grew; what ``foreachBatch`` calls."""
     grown = {row["offsets_partition"] for row in changes.select("offsets_partition").distinct().collect()}
-    reading = replace(order.reading, orphans=False)
-    found = plan_reading(replace(reading, level="offsets"))
-    logs = [files for files in found.logs if files.offsets_partition in grown]
+    found = plan_reading(order.reading)
+    logs = [files for files in found.logs if files.log.offsets_partition in grown]
     work = partial(_replace_log, logs, order, found.told, batch)
     for row in in_tasks(changes.sparkSession, len(logs), work, TOLD).collect():
         for staged, place in json.loads(row["told"]):
@@ -105,17 +111,19 @@ def _replace_log(
 ) -> Iterator[pa.RecordBatch]:
     """Write the tables of a log beside those that are there, and tell what is to be moved where."""
     with ExitStack() as stack:
-        answers = Answers(logs[number].open(stack), order.reading, told, stack)
-        name = partition_name(logs[number].offsets_partition).zfill(5)
-        yield told_batch([*_staged(order, answers, name, batch)])
+        one = OneLog(logs[number].open(stack), order.reading, told, stack, keeps=True)
+        name = partition_name(logs[number].log.offsets_partition).zfill(5)
+        yield told_batch([*_staged(order, one, name, batch)])
 
 
-def _staged(order: FollowOrder, answers: Answers, name: str, batch: int) -> Iterator[tuple[str, str]]:
+def _staged(order: FollowOrder, one: OneLog, name: str, batch: int) -> Iterator[tuple[str, str]]:
     tables = order.tables
-    for kind, table in TABLES.items():
+    for kind in TABLES:
         target = f"{kind}/{name}.parquet"
         before = tables.read(target)
-        now = answers.table(table).replace_schema_metadata({BATCH: str(batch)})
+        now = one.table(kind)
+        now = now.select([column for column in now.column_names if column not in LEFT_OUT])
+        now = now.replace_schema_metadata({BATCH: str(batch)})
         known = None if before is None else pq.read_table(pa.BufferReader(before))
         written = -1 if known is None else int(known.schema.metadata[BATCH])
         if written > batch:
@@ -173,8 +181,8 @@ def start(spark: SparkSession, order: FollowOrder) -> Any:
     _bind(order)
     order.tables.remove(STAGED)
     register(spark)
-    reading = replace(order.reading, level="growth")
-    growth = spark.readStream.format(FORMAT).options(**as_options(reading)).load()
+    options = {**order.options, "level": "growth"}
+    growth = spark.readStream.format(FORMAT).options(**options).load()
     writing = growth.writeStream.option("checkpointLocation", order.checkpoint)
     writing = writing.foreachBatch(partial(write_batch, order))
     if order.every_s is None:

@@ -8,7 +8,7 @@ stand in a folder beside the output until all is written and told; then this get
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,23 +18,22 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from offsets_log.columnar.events.rows import EVENT_COLUMNS
-from offsets_log.columnar.folds.replay import Replay, Replayed
+from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan.reading import Seen
 from offsets_log.columnar.shuffle.packed import join, pack
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted
-from spark_jobs.account import Account, load_in_words
-from spark_jobs.answers import Answers, Told, add_outcomes
-from spark_jobs.beside import BesideOptions, Directories
+from spark_jobs.answers import OneLog, Told, Written, compacted, looked_at, rebuilt
 from spark_jobs.days import write_days
-from spark_jobs.files import LogFiles, is_parquet, no_logs
+from spark_jobs.driver import BesideOptions, Driver, Plan, pieces_of
+from spark_jobs.files import LogFiles, find_logs, is_parquet, no_logs
+from spark_jobs.kernels import Kernels, kernels_for
 from spark_jobs.options import SourceOptions
 from spark_jobs.places import OutputPlace
-from spark_jobs.planning import Plan, open_found, pieces_of, plan
 from spark_jobs.records import by_partition
-from spark_jobs.rows import WITH_MEMBERS, Piece, rows
+from spark_jobs.rows import Piece, rows
 
 TOLD = "told string"
 PACKED = "log int, piece int, part int, data binary"
@@ -70,32 +69,25 @@ class Work:
     """What all tasks of a program have.
 
     Attributes:
-        tables: folder → the table that is written there; "" for the place itself.
+        write: makes the tables of a log.
+        folders: those of its tables that are written; None for all.
     """
 
     place: OutputPlace
     reading: SourceOptions
     told: Told
-    tables: Mapping[str, str]
-    as_broker: bool = False
+    write: Callable[[OneLog], Written]
+    kernels: Kernels
+    folders: Collection[str] | None = None
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether members of groups are read."""
-        return any(table in WITH_MEMBERS for table in self.tables.values())
-
-    def write(self, number: int, answers: Answers) -> Row:
-        """Write the tables of a log, and return its facts."""
-        name = f"part-{number:05}-partition-{partition_name(answers.log.offsets_partition)}.parquet"
-        failure = answers.held.failure
-        is_left_out = self.as_broker and failure is not None and not failure.is_served
-        counts = {}
-        for folder, kind in self.tables.items():
-            table = answers.table(kind)
-            table = table[:0] if is_left_out and kind != "loads" else table
-            self.place.put_table(f"{folder}/{name}".lstrip("/"), table)
-            counts[folder] = len(table)
-        return answers.facts() | {"counts": counts, "number": number}
+    def put(self, number: int, one: OneLog) -> Row:
+        """Write the tables of a log, and return what is told of it."""
+        name = f"part-{number:05}-partition-{partition_name(one.log.offsets_partition)}.parquet"
+        tables, facts = self.write(one)
+        for folder, table in tables.items():
+            if self.folders is None or folder in self.folders:
+                self.place.put_table(f"{folder}/{name}".lstrip("/"), table)
+        return facts | {"counts": {folder: len(table) for folder, table in tables.items()}, "number": number}
 
 
 # ------------------------------------------------------------------------------------------------ tasks
@@ -118,6 +110,12 @@ def told_batch(facts: Any) -> pa.RecordBatch:
     return pa.record_batch([pa.array([json.dumps(facts)], pa.string())], ["told"])
 
 
+def facts_of(frames: Iterable[DataFrame]) -> list[Row]:
+    """Return what tasks have told of logs, in the order of these."""
+    facts: list[Row] = [json.loads(row["told"]) for frame in frames for row in frame.collect()]
+    return sorted(facts, key=lambda one: int(one["number"]))
+
+
 def run_tasks(spark: SparkSession, logs: Mapping[int, LogFiles], work: Work) -> list[Row]:
     """Have tasks write the tables of all logs, which have numbers; return the facts of each, in their order."""
     in_pieces = {number: pieces_of(files, work.reading, is_cut=True) for number, files in logs.items()}
@@ -131,22 +129,19 @@ def run_tasks(spark: SparkSession, logs: Mapping[int, LogFiles], work: Work) -> 
         frames.append(
             packed.groupBy("log").applyInArrow(_joiner({number: logs[number] for number, _ in cut}, work), TOLD)
         )
-    facts: list[Row] = [json.loads(row["told"]) for frame in frames for row in frame.collect()]
-    return sorted(facts, key=lambda one: int(one["number"]))
+    return facts_of(frames)
 
 
 def _write_log(logs: Sequence[tuple[int, LogFiles]], work: Work, at: int) -> Iterator[pa.RecordBatch]:
     number, files = logs[at]
     with ExitStack() as stack:
-        answers = Answers(files.open(stack), work.reading, work.told, stack, whole=work.is_whole)
-        yield told_batch(work.write(number, answers))
+        yield told_batch(work.put(number, OneLog(files.open(stack), work.reading, work.told, stack)))
 
 
 def _replay(files: LogFiles, work: Work, count: int, stack: ExitStack) -> Replay:
     log, reading = files.open(stack), work.reading
     return Replay(
-        log, reading.rules, until=reading.until(log.offsets_partition), release=reading.kafka, pieces=count,
-        notes_activity=work.is_whole,
+        log, reading.rules, until=reading.until(log.offsets_partition), release=reading.kafka, pieces=count
     )  # fmt: skip
 
 
@@ -178,11 +173,9 @@ def _joiner(logs: Mapping[int, LogFiles], work: Work) -> Callable[[tuple[Any, ..
         with ExitStack() as stack:
             replay = _replay(logs[number], work, count, stack)
             seen: list[Seen] = []
-            state, carried = join([b"".join(data) for data in parts.values()], replay, seen.append)
-            replayed = Replayed(replay.order.log, replay.order.layout, state)
-            done = (replayed, stack.enter_context(carried), seen)
-            answers = Answers(replayed.log, work.reading, work.told, stack, replayed=done, whole=work.is_whole)
-            return pa.Table.from_batches([told_batch(work.write(number, answers))])
+            joined = join([b"".join(data) for data in parts.values()], replay, seen.append), seen
+            one = OneLog(replay.order.log, work.reading, work.told, stack, joined=joined)
+            return pa.Table.from_batches([told_batch(work.put(number, one))])
 
     return join_one
 
@@ -192,112 +185,104 @@ def _joiner(logs: Mapping[int, LogFiles], work: Work) -> Callable[[tuple[Any, ..
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What is said of a run at its end."""
+    """The end of a run: its exit status, and what is said."""
 
-    summary: str
-    account: Account
+    status: int
+    words: Sequence[str]
 
 
-def _run(
-    spark: Callable[[], SparkSession], order: JobOptions, tables: Mapping[str, str], finish: Callable[..., str]
-) -> Ended:
-    """Write tables by tasks, then what the driver knows, then tell; put all into its place last.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What a program does.
+
+    Attributes:
+        write: makes the tables of a log.
+        finish: does what is left when tasks have written, and returns the result in words.
+        offsets: the folder of the offsets that lag is appended to; None where there are none.
+        tells_loads: whether words do not tell yet which logs a coordinator would not load.
+        levels: those that tasks read.
+    """
+
+    write: Callable[[OneLog], Written]
+    finish: Callable[[SparkSession, Plan, Work, list[Row], Driver], str]
+    offsets: str | None = None
+    tells_loads: bool = False
+    levels: Sequence[str] = ("offsets",)
+
+
+def run(spark: Callable[[], SparkSession], order: JobOptions, program: Program) -> Ended:
+    """Have tasks write tables, write what the driver knows, then tell; all comes into its place last.
 
     Args:
         spark: waits for the session, which may still begin while logs are found.
-        finish: does what is left, and returns the summary.
     """
-    output = OutputPlace(order.output, order.store_options)
-    reading = order.reading
+    output, reading = OutputPlace(order.output, order.store_options), order.reading
     with ExitStack() as stack:
-        is_parquet_given = is_parquet(reading.paths, reading.storage_options)
-        opened = no_logs(stack) if is_parquet_given else open_found(reading, stack)
-        for place in (output, *([OutputPlace(order.quarantine, order.store_options)] if order.quarantine else [])):
+        is_of_records = is_parquet(reading.paths, reading.storage_options)
+        opened = no_logs(stack) if is_of_records else find_logs(reading, stack)
+        quarantine = OutputPlace(order.quarantine, order.store_options) if order.quarantine else None
+        for place in filter(None, (output, quarantine)):
             place.check_free(reading.paths)
-        directories = Directories(opened, reading, order.beside)
-        found = plan(opened)
-        told = directories.told(found.told)
-        staged = stack.enter_context(output.staged())
-        work = Work(staged, reading, told, tables, order.as_broker)
-        run = partial(write_frame, spark()) if is_parquet_given else partial(run_tasks, spark())
-        facts = run(dict(enumerate(found.logs)), work)
-        for one in facts:
-            if one["decided"] is not None and told.outcomes is not None:
-                add_outcomes(told.outcomes, one["decided"])
-        account = Account.of(facts, found.notes, found.absent)
-        summary = finish(spark(), found, work, facts, directories, account)
-        directories.tell(account)
-        if order.strict:
-            account.refuse()
-        if order.quarantine is not None:
-            keep_quarantine(order, account)
-    return Ended(f"{summary}, {counted(account.partitions, 'partition')}; profile {reading.profile}", account)
+        scope = replace(reading.scope, strict=order.strict, quarantine=order.quarantine)
+        driver = Driver(scope, opened, reading, order.beside, stack)
+        found = driver.plan
+        kernels = kernels_for(*program.levels)
+        work = Work(stack.enter_context(output.staged()), reading, found.told, program.write, kernels)
+        facts = _of_records(spark(), work) if is_of_records else run_tasks(spark(), dict(enumerate(found.logs)), work)
+        driver.take(facts)
+        words = program.finish(spark(), found, work, facts, driver)
+        if program.offsets is not None and driver.tells_lag:
+            for name in work.place.names(program.offsets):
+                work.place.put_table(name, driver.with_lag(work.place.table(name)))
+        partitions = [one["offsets_partition"] for one in facts]
+        words = f"{words}, {counted(len(partitions), 'partition')}"
+        driver.finish(words, partitions, tells_loads=program.tells_loads)
+        if quarantine is not None:
+            place = stack.enter_context(quarantine.staged())
+            place.put_table("part-00000.parquet", pa.Table.from_pylist(driver.damages, QUARANTINE))
+    return Ended(driver.session.account.exit_status, driver.remarks)
 
 
-def write_frame(spark: SparkSession, logs: Mapping[int, LogFiles], work: Work) -> list[Row]:
+def _of_records(spark: SparkSession, work: Work) -> list[Row]:
     """Have tasks write the tables of records in Parquet, as `run_tasks`."""
 
-    def make(answers: Answers) -> pa.Table:
-        return pa.Table.from_batches([told_batch(work.write(answers.log.offsets_partition or 0, answers))])
+    def make(one: OneLog) -> pa.Table:
+        return pa.Table.from_batches([told_batch(work.put(one.log.offsets_partition or 0, one))])
 
-    frame = by_partition(spark.read.parquet(*work.reading.paths), work.reading, work.told, make, TOLD)
-    facts: list[Row] = [json.loads(row["told"]) for row in frame.collect()]
-    return sorted(facts, key=lambda one: int(one["number"]))
+    return facts_of([by_partition(spark.read.parquet(*work.reading.paths), work.reading, work.told, make, TOLD)])
 
 
 QUARANTINE = pa.schema(
     [("file", pa.string()), ("position", pa.int64()), ("record_offset", pa.int64()), ("field", pa.string()),
      ("kind", pa.string()), ("problem", pa.string()), ("raw_base64", pa.string())]
 )  # fmt: skip
-
-
-def keep_quarantine(order: JobOptions, account: Account) -> None:
-    """Write pieces that could not be read, in the form of the command line's quarantine."""
-    assert order.quarantine is not None
-    with OutputPlace(order.quarantine, order.store_options).staged() as place:
-        place.put_table("part-00000.parquet", pa.Table.from_pylist(account.damages, QUARANTINE))
-
-
-def _add_lag(directories: Directories, place: OutputPlace, folder: str) -> None:
-    """Append the columns of lag to offsets that are written, if they are told."""
-    if directories.logs is not None:
-        for name in place.names(folder):
-            place.put_table(name, directories.with_lag(place.table(name)))
+"""The columns of the command line's quarantine."""
 
 
 def compact(spark: Callable[[], SparkSession], order: JobOptions) -> Ended:
     """Write the latest served offset of every group, topic and partition."""
 
-    def finish(
-        spark: SparkSession, found: Plan, work: Work, facts: list[Row], directories: Directories, account: Account
-    ) -> str:
-        _add_lag(directories, work.place, "")
+    def finish(spark: SparkSession, found: Plan, work: Work, facts: list[Row], driver: Driver) -> str:
         return counted(sum(one["counts"][""] for one in facts), "offset")
 
-    return _run(spark, order, {"": "committed"}, finish)
-
-
-REBUILT = {name: name for name in ("pending", "orphans", "members", "loads")} | {
-    "offsets": "committed", "groups": "documents",
-}  # fmt: skip
+    return run(spark, order, Program(write=compacted, finish=finish, offsets="", tells_loads=True))
 
 
 def rebuild(spark: Callable[[], SparkSession], order: JobOptions) -> Ended:
     """Write groups, members, offsets, pending and share groups' offsets after loading, as a table each."""
 
-    def finish(
-        spark: SparkSession, found: Plan, work: Work, facts: list[Row], directories: Directories, account: Account
-    ) -> str:
+    def finish(spark: SparkSession, found: Plan, work: Work, facts: list[Row], driver: Driver) -> str:
         _name_again(spark, found, work, facts)
-        _add_lag(directories, work.place, "offsets")
-        if (share_offsets := directories.share_offsets()) is not None:
+        if (share_offsets := driver.share_offsets) is not None:
             work.place.put_table("share_offsets/part-00000.parquet", share_offsets)
-        for one in facts:
-            account.words += load_in_words(one, work.reading.profile)
-        counts = {name: sum(one["counts"][name] for one in facts) for name in REBUILT}
-        return ", ".join(f"{counts[name]} {name}" for name in ("groups", "offsets", "pending"))
+        return ", ".join(f"{sum(one['counts'][name] for one in facts)} {name}" for name in TOLD_COUNTS)
 
-    return _run(spark, order, REBUILT, finish)
+    order = replace(order, beside=replace(order.beside, shows_outcomes=True))
+    write = partial(rebuilt, as_broker=order.as_broker)
+    return run(spark, order, Program(write=write, finish=finish, offsets="offsets"))
+
+
+TOLD_COUNTS = ("groups", "offsets", "pending")
 
 
 def _name_again(spark: SparkSession, found: Plan, work: Work, facts: list[Row]) -> None:
@@ -308,36 +293,30 @@ def _name_again(spark: SparkSession, found: Plan, work: Work, facts: list[Row]) 
     lacking = [
         one["number"] for one in facts if any(names.get(topic_id) != name for topic_id, name in one["asked"].items())
     ]
-    if lacking:
+    if lacking and found.logs:
         known = {bytes(Uuid.from_text(topic_id)): name for topic_id, name in names.items()}
         told = replace(work.told, topic_ids=known | dict(work.told.topic_ids))
-        tables = {name: kind for name, kind in work.tables.items() if kind in WITH_MEMBERS}
-        run_tasks(spark, {number: found.logs[number] for number in lacking}, replace(work, told=told, tables=tables))
+        again = replace(work, told=told, folders=("groups", "members"))
+        run_tasks(spark, {number: found.logs[number] for number in lacking}, again)
 
 
 def replay(spark: Callable[[], SparkSession], order: JobOptions) -> Ended:
     """Write all records as a table by offsets partition and day."""
-    reading = replace(order.reading, level="records")
 
-    def finish(
-        spark: SparkSession, found: Plan, work: Work, facts: list[Row], directories: Directories, account: Account
-    ) -> str:
-        pieces = [piece for files in found.logs for piece in pieces_of(files, reading, is_cut=True)]
-        frame = in_tasks(spark, len(pieces), partial(_write_records, pieces, reading, work.place), TOLD)
-        written = sum(json.loads(row["told"])["rows"] for row in frame.collect())
+    def finish(spark: SparkSession, found: Plan, work: Work, facts: list[Row], driver: Driver) -> str:
+        pieces = [piece for files in found.logs for piece in pieces_of(files, work.reading, is_cut=True)]
+        frame = in_tasks(spark, len(pieces), partial(_write_records, pieces, work), TOLD)
+        written = sum(json.loads(row["told"]) for row in frame.collect())
         if not written:
             work.place.put_table("part-00000.parquet", schema_of(EVENT_COLUMNS).empty_table())
-        return counted(account.records, "record")
+        return counted(written, "record")
 
-    return _run(spark, order, {}, finish)
+    order = replace(order, reading=replace(order.reading, level="records"))
+    return run(spark, order, Program(write=looked_at, finish=finish, levels=("offsets", "records")))
 
 
-def _write_records(
-    pieces: Sequence[Piece], reading: SourceOptions, place: OutputPlace, at: int
-) -> Iterator[pa.RecordBatch]:
-    piece = pieces[at]
-    written = write_days(place, rows(piece, reading), piece.files.offsets_partition, f"{at:05}")
-    yield told_batch({"rows": written})
+def _write_records(pieces: Sequence[Piece], work: Work, at: int) -> Iterator[pa.RecordBatch]:
+    yield told_batch(write_days(work.place, rows(pieces[at], work.reading), f"{at:05}"))
 
 
 JOBS = {"compact": compact, "rebuild": rebuild, "replay": replay}

@@ -13,13 +13,13 @@ import pyarrow as pa
 from offsets_log.columnar.events.rows import EVENT_COLUMNS
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.shuffle.records import HEADERS, RECORD_COLUMNS
+from offsets_log.coordinator_document import MEMORY_COLUMNS
 from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS
 from offsets_log.errors import InputError
 from offsets_log.investigate.groups import GROUPS_COLUMNS
 from offsets_log.investigate.history import HISTORY_COLUMNS
 from offsets_log.questions import groups
 from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE
-from offsets_log.rows.groups import MEMBER_COLUMNS
 from offsets_log.rows.problems import PROBLEM_COLUMNS
 from offsets_log.rows.tables import (
     COMPACT_COLUMNS,
@@ -43,7 +43,7 @@ LEVELS = {
     "offsets": (*COMPACT_COLUMNS, UNSTABLE, DOUBTFUL),
     "pending": PENDING_COLUMNS,
     "groups": (*SETTLED_COLUMNS, groups.DOUBTFUL),
-    "members": MEMBER_COLUMNS,
+    "members": MEMORY_COLUMNS["members"],
     "transactions": TIMELESS_COLUMNS,
     "history": HISTORY_COLUMNS,
     "problems": PROBLEM_COLUMNS,

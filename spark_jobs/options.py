@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from offsets_log.errors import InputError
 from offsets_log.events import Until
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.release_names import release_asked
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.rows.asked_names import AskedNames
+from offsets_log.session.scope import Scope
 
 LEVELS = (
     "offsets", "pending", "groups", "members", "transactions", "history", "problems", "records", "raw_records",
@@ -67,6 +69,20 @@ class SourceOptions:
     def rules(self) -> Profile:
         """The profile with the rules."""
         return PROFILES[self.profile]
+
+    @property
+    def scope(self) -> Scope:
+        """What the library reads for it; a task has one thread."""
+        same = {one.name: getattr(self, one.name) for one in fields(Scope) if hasattr(self, one.name)}
+        return Scope(**same, threads=1)
+
+    @property
+    def ids(self) -> dict[bytes, str]:
+        """Topic id → name. Raises InputError: an id is none."""
+        try:
+            return {bytes(Uuid.from_text(topic_id)): str(name) for topic_id, name in self.topic_ids.items()}
+        except (ValueError, AttributeError) as error:
+            raise InputError(f"topic_ids are no JSON object topic id -> name: {error}") from None
 
     def until(self, offsets_partition: int | None) -> Until:
         """Return where the reading of a partition stops."""
@@ -194,27 +210,3 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
     if not paths:
         raise InputError("no path: load(PATH) wants a data directory, a partition directory or segments")
     return SourceOptions(paths=tuple(dict.fromkeys(paths)), **values)
-
-
-def as_options(reading: SourceOptions) -> dict[str, str]:
-    """Return the options that `parse` reads back."""
-    options = {"paths": json.dumps(reading.paths)}
-    for name, (attribute, _) in PARSERS.items():
-        value = getattr(reading, attribute)
-        if value is None or value == () or value == {}:
-            continue
-        options[name] = _as_text(name, value)
-    return options
-
-
-def _as_text(name: str, value: Any) -> str:
-    match name, value:
-        case "until_offset", _:
-            return ",".join(f"{'' if partition is None else f'{partition}:'}{offset}" for partition, offset in value)
-        case "kafka", _:
-            return f"{value[0]}.{value[1]}"
-        case _, bool():
-            return str(value).lower()
-        case _, tuple() | dict():
-            return json.dumps(value)
-    return str(value)

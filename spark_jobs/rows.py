@@ -6,7 +6,7 @@ A piece is a whole log, but for records of large ones.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,29 +16,19 @@ from offsets_log.columnar.events.rows import event_row
 from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.events.tables import iter_event_tables as tables_of_rows
 from offsets_log.columnar.folds.replay import cuts_at
-from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.columnar.large import is_large
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
 from offsets_log.columnar.shuffle.records import iter_record_tables, record_row
-from offsets_log.disk.scratch import Scratch
 from offsets_log.errors import InputError
 from offsets_log.events import Event
-from offsets_log.investigate.bulk_history import BulkHistory
-from offsets_log.investigate.history import History, history_row, in_order_of_time
-from offsets_log.investigate.history_tables import HistoryTables, table_of_history
-from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import iter_events
 from offsets_log.rows.shown import Shown
-from spark_jobs.answers import NOTHING_TOLD, Answers, Told, topic_ids_of
-from spark_jobs.answers import shows_all as _all
+from spark_jobs.answers import NOTHING_TOLD, OneLog, Told
 from spark_jobs.files import LogFiles
 from spark_jobs.levels import plain_schema
 from spark_jobs.options import SourceOptions, matcher
-
-WITH_MEMBERS = ("groups", "members", "documents")
-"""Levels for which members of groups are read, and when groups last wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +51,8 @@ def rows(piece: Piece, reading: SourceOptions, told: Told = NOTHING_TOLD) -> Ite
         log = piece.files.open(stack)
         if level in RECORDS:
             yield from RECORDS[level](log, piece, reading)
-        elif level == "history":
-            yield from _history(log, reading, told, stack)
         else:
-            surveys = level == "transactions"
-            yield Answers(log, reading, told, stack, whole=level in WITH_MEMBERS, surveys=surveys).level(level)
+            yield from OneLog(log, reading, told, stack).tables(level)
 
 
 # ------------------------------------------------------------------------------------------------ records
@@ -138,25 +125,3 @@ def _cannot_be_cut(log: PartitionLog, place: ScanPlace) -> InputError:
         file=log.segments[place.segment_index].file,
         position=place.position,
     )
-
-
-# ------------------------------------------------------------------------------------------------ history
-
-
-def _history(log: PartitionLog, reading: SourceOptions, told: Told, stack: ExitStack) -> Iterator[pa.Table]:
-    shows_group, shows_topic = matcher(reading.group) or _all, matcher(reading.topic) or _all
-    until = reading.until(log.offsets_partition)
-    given = topic_ids_of(reading)
-    if is_large(log.bytes_to_read, "history.kernels.scan"):
-        history = BulkHistory(
-            reading.rules, shows_group, lambda key: shows_topic(key[1]), lambda kind, shape: Scratch(stack, kind, shape)
-        )
-        with suppress(BeyondError):
-            history.read(log, note=_pass, until=until, release=reading.kafka, advance=_pass)
-            yield from HistoryTables(history.ordered(given, told.topic_ids), only_rewinds=False, threads=1)
-            return
-    found = History(reading.rules, shows_group, lambda key: shows_topic(key[1]))
-    found.read(iter_events(log, until=until, release=reading.kafka), on_damage=_pass)
-    ids = TopicIds(given, told.topic_ids, found.state.topic_names)
-    entries = (entry for _, entry in in_order_of_time([found.entries]))
-    yield table_of_history(history_row(entry, log.offsets_partition, ids, log.missing_columns) for entry in entries)

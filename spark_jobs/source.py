@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -18,10 +19,11 @@ from offsets_log.errors import InputError
 from offsets_log.rows.asked_names import literal
 from offsets_log.rows.tables import Column
 from spark_jobs.answers import Told
+from spark_jobs.driver import Plan, pieces_to_read, plan_reading
+from spark_jobs.kernels import kernels_for
 from spark_jobs.levels import as_read, columns_of
 from spark_jobs.moved import EqualTo, Filter, In
 from spark_jobs.options import SourceOptions, parse
-from spark_jobs.planning import pieces_to_read, plan_reading
 from spark_jobs.rows import Piece, rows
 from spark_jobs.streaming import LogStreamReader
 
@@ -89,19 +91,38 @@ class PiecePartition(InputPartition):
 
 
 class OffsetsLogReader(DataSourceReader):
-    """Plans at the driver, reads in tasks."""
+    """Plans at the driver, reads in tasks.
+
+    Attributes:
+        wanted: offsets partitions that are read; None for all.
+    """
+
+    wanted: set[Any] | None = None
 
     def __init__(self, reading: SourceOptions, schema: pa.Schema) -> None:
         self.schema = schema
         self.reading = replace(reading, columns=tuple(schema.names))
         columns_of(self.reading)
 
+    @cached_property
+    def _found(self) -> Plan:
+        return plan_reading(self.reading)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what tasks get, kernels too: Spark takes it before it asks for partitions."""
+        state = {name: value for name, value in self.__dict__.items() if name != "_found"}
+        assert self._found  # the kernels are compiled then
+        return state | {"kernels": kernels_for(self.reading.level)}
+
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each offsets partition, for several pieces of it if it is large."""
-        found = plan_reading(self.reading)
-        return [PiecePartition(piece, found.told) for piece in pieces_to_read(found, self.reading)] or [
-            PiecePartition(None, found.told)
+        found = self._found
+        pieces = [
+            piece
+            for piece in pieces_to_read(found, self.reading)
+            if self.wanted is None or piece.files.log.offsets_partition in self.wanted
         ]
+        return [PiecePartition(piece, found.told) for piece in pieces or [None]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece."""
@@ -118,8 +139,6 @@ class FilteringOffsetsLogReader(OffsetsLogReader):
     It returns all filters: Spark applies them too, to the remaining rows.
     """
 
-    wanted: set[Any] | None = None
-
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
         """Narrow the reading by filters, and yield all of them."""
         for given in filters:
@@ -135,16 +154,6 @@ class FilteringOffsetsLogReader(OffsetsLogReader):
             self.wanted = set(values) if self.wanted is None else self.wanted & set(values)
         elif name == "group" and self.reading.level in BY_GROUP and not self.reading.group:
             self.reading = replace(self.reading, group=tuple(map(literal, values)))
-
-    def partitions(self) -> list[InputPartition]:
-        """Return one partition for each piece of a wanted offsets partition."""
-        chosen = [
-            one
-            for one in super().partitions()
-            if isinstance(one, PiecePartition)
-            and (self.wanted is None or (one.piece is not None and one.piece.files.offsets_partition in self.wanted))
-        ]
-        return [*chosen] or [PiecePartition(None, Told())]
 
 
 PARTITION_COLUMN = {"raw_records": "partition"}

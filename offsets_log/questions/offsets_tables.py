@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from offsets_log.columnar.materialize.arrow import SORTED_BY, served_table, table_of_rows
 from offsets_log.columnar.materialize.values import finish
-from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.data_directory.lag_columns import lag_table
 from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE, Counts, OffsetsAsked, count_alone
 from offsets_log.rows.lost import UNTOLD, End, in_words
@@ -84,7 +83,7 @@ class InBulk:
     def _of_log(self, replayed: Replayed) -> pa.Table:
         """Return a partition's rows; note what is pending."""
         inputs, orphans = self._session.inputs, self._asked.orphans
-        with Scanner() as scanner:
+        with replayed.scanner() as scanner:
             table = served_table(
                 replayed.layout,
                 replayed.state,

@@ -68,12 +68,12 @@ class State:
         self._lag = lag_logs(session, asked.lag)
         outcomes = begin_to_decide(session, DecideOptions(asked.decide, asked.now_ms))
         self._rules = Rules(session, asked.profile)
-        self._memory = Memory(self._rules.profile, outcomes, share_offsets_of(session, self._lag))
+        self.memory = Memory(self._rules.profile, outcomes, share_offsets_of(session, self._lag))
 
     @cached_property
     def document(self) -> Row:
         """The whole answer, in the form that JSON has. Raises OffsetsLogError."""
-        session, asked, memory = self._session, self._asked, self._memory
+        session, asked, memory = self._session, self._asked, self.memory
         places = Places(session, memory.profile, "row")
         for part in places.passing(Brokers(session, memory.profile, asked.broker).load()):
             memory.add(*part)
@@ -95,11 +95,11 @@ class State:
     def columns(self) -> Sequence[Column]:
         """Columns of all rows; those of groups have more in JSON."""
         more = LAG_COLUMNS if self._lag is not None and self._table == "offsets" else ()
-        return (*self._memory.columns(self._table, expand=self._asked.expand), *more)
+        return (*self.memory.columns(self._table, expand=self._asked.expand), *more)
 
     def rows(self) -> Iterable[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""
-        return self._memory.rows(self.document, self._table, expand=self._asked.expand)
+        return self.memory.rows(self.document, self._table, expand=self._asked.expand)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the answer as one Arrow table. Raises OffsetsLogError."""
@@ -111,7 +111,7 @@ class State:
     def tell(self) -> None:
         """Remark what is to be known of the answer."""
         session, document = self._session, self.document
-        for words in self._memory.warnings():
+        for words in self.memory.warnings():
             session.account.say(words)
         say_of_lag(session, self._lag)
         say_of_decided(session)

@@ -103,9 +103,14 @@ class Resolved:
 
 
 class TopicNames:
-    """Topic id → name, from several sources: the first source that knows an id wins."""
+    """Topic id → name, from several sources: the first source that knows an id wins.
+
+    Attributes:
+        asked: the ids that were asked for.
+    """
 
     def __init__(self, *sources: Mapping[bytes, str]) -> None:
+        self.asked: set[bytes] = set()
         self.names: dict[bytes, str] = {}
         for source in reversed(sources):
             self.names.update({bytes(topic_id): name for topic_id, name in source.items()})
@@ -119,8 +124,9 @@ class TopicNames:
             rows: rows of ``topic_id`` and ``partitions``, as in types 7, 8, 13 and 14.
             subscribed: topics the member subscribed to by name.
         """
-        names = self.names
-        unknown = {bytes(row["topic_id"]) for row in rows} - names.keys()
+        names, asked = self.names, {bytes(row["topic_id"]) for row in rows}
+        self.asked |= asked
+        unknown = asked - names.keys()
         left = set(subscribed) - set(names.values()) if len(unknown) == 1 else set()
         inferred: list[str] = []
         if len(left) == 1:

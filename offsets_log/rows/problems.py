@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from offsets_log.errors import Damage, MissingLogError
 from offsets_log.events import TailFound
 from offsets_log.log_format.completeness import Missing
@@ -43,14 +41,3 @@ def load_problem(failure: Problem, profile_name: str, number: int | None) -> Row
     """Return what would end the load of an offsets partition by the rules of a profile."""
     words = failure.in_words(profile_name, partition_name(number))
     return {"kind": "load", "problem": words, "record_offset": failure.record_offset, "offsets_partition": number}
-
-
-def problem_rows(
-    seen: Iterable[Damage | TailFound | Missing], failure: Problem | None, profile_name: str, number: int | None
-) -> Iterator[Row]:
-    """Yield all that is wrong with an offsets partition; missing log that something explains is not."""
-    for one in seen:
-        if not isinstance(one, Missing) or one.is_lost:
-            yield problem_of(one) | {"offsets_partition": number}
-    if failure is not None:
-        yield load_problem(failure, profile_name, number)

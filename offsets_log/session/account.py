@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import ExitStack
 from copy import copy
+from typing import BinaryIO
 
 from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.writer import atomic_output, output_errors
@@ -71,12 +72,16 @@ class Account:
         self.inputs = inputs
         self.listener = listener
         self._scope = scope = inputs.scope
-        self._quarantine = None
+        self._quarantine: BinaryIO | None = None
         if scope.quarantine is not None:
-            refuse_inside_inputs(scope.quarantine, (), inputs.files)
-            self._quarantine = stack.enter_context(atomic_output(scope.quarantine, inputs=inputs.files))
+            self.open_quarantine(scope.quarantine, stack)
         self._bytes_to_read = sum(log.bytes_to_read for log in inputs.logs)
         self.advance = stack.enter_context(listener.progress(self._bytes_to_read))
+
+    def open_quarantine(self, file: str, stack: ExitStack) -> None:
+        """Begin what gets the pieces that cannot be read."""
+        refuse_inside_inputs(file, (), self.inputs.files)
+        self._quarantine = stack.enter_context(atomic_output(file, inputs=self.inputs.files))
 
     def aside(self, inputs: Inputs) -> Account:
         """Return an account of other inputs: what it reports and counts is not reported and counted by this run."""
@@ -120,7 +125,7 @@ class Account:
         self.damaged_logs.add(id(log))
         self.torn_logs.discard(id(log))
 
-    def _tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
+    def tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
         """Report a tail; zeros that an orderly stop would have cut off count as damage (``D-8``)."""
         self.tails.append((log, seen))
         is_cut = log.checkpoints.stopped_cleanly is False and not seen.lost and not seen.segment.is_of_broken
@@ -147,7 +152,7 @@ class Account:
                 case Damage():
                     self._harm(log)
                 case TailFound():
-                    self._tell_tail(log, event)
+                    self.tell_tail(log, event)
                 case Missing():
                     self.tell(event)
             yield event
@@ -169,7 +174,7 @@ class Account:
                 self.on_damage(seen)
                 return
             if isinstance(seen, TailFound):
-                self._tell_tail(log, seen)
+                self.tell_tail(log, seen)
             else:
                 self.tell(seen)
             if found is not None:

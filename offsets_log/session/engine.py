@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from offsets_log.columnar.folds.overviews import OverviewState
     from offsets_log.columnar.folds.replay import Replay, Replayed
     from offsets_log.columnar.folds.writers import WritersState
-    from offsets_log.columnar.scan.reading import Threads
+    from offsets_log.columnar.scan.reading import Note, Threads
     from offsets_log.data_directory.decisions import Outcomes
     from offsets_log.replay.releases import Release
 
@@ -188,20 +188,31 @@ class Engine:
             replay: makes another kind of replays.
             largest: the largest kernel that these replays need, and ``also`` others, as of `compile_first`.
         """
-        from offsets_log.columnar.folds.replay import Replay, replay_logs
+        from offsets_log.columnar.folds.replay import Replay
 
         self.compile_first(largest, *also)
-        replays = replay_logs(
+
+        def note(log: PartitionLog) -> Note:
+            return self.account.noting(log, None if found is None else found[id(log)])
+
+        replays = map(self._note_producers, self.replays(profile, note, replay or Replay))
+        return replays if self.decides is None else map(partial(_decided, self.decides), replays)
+
+    def replays(
+        self, profile: Profile, note: Callable[[PartitionLog], Note], replay: Callable[..., Replay]
+    ) -> Iterator[Replayed]:
+        """Replay all partitions; arguments as of `replay_logs`."""
+        from offsets_log.columnar.folds.replay import replay_logs
+
+        return replay_logs(
             self.inputs.logs,
             profile,
-            note=lambda log: self.account.noting(log, None if found is None else found[id(log)]),
+            note=note,
             until=self.inputs.until,
             release=self.inputs.scope.kafka,
             threads=self.threads,
-            replay=replay or Replay,
+            replay=replay,
         )
-        replays = map(self._note_producers, replays)
-        return replays if self.decides is None else map(partial(_decided, self.decides), replays)
 
     def _note_producers(self, replayed: Replayed) -> Replayed:
         if replayed.state.arrays.scan_state.producer_count:
@@ -356,9 +367,8 @@ class Engine:
         seen = {id(log): Survey.of(log) for log in self.inputs.logs}
         for replayed in self.replay_in_bulk(profile, seen, replay=SurveyingReplay, also=("folds.census.begin",)):
             from offsets_log.columnar.materialize.values import holdings
-            from offsets_log.columnar.scan.layout import Scanner
 
-            with Scanner() as scanner:
+            with replayed.scanner() as scanner:
                 held = holdings(
                     replayed.layout,
                     replayed.state,
@@ -374,9 +384,8 @@ class Engine:
 def _decided(outcomes: Outcomes, replayed: Replayed) -> Replayed:
     """Return a replay in bulk with the certain outcomes of its open transactions."""
     from offsets_log.columnar.materialize.values import open_offsets
-    from offsets_log.columnar.scan.layout import Scanner
 
-    with Scanner() as scanner:
+    with replayed.scanner() as scanner:
         outcomes.decide(replayed.log, replayed.state, open_offsets(replayed.layout, replayed.state, scanner))
     return replayed
 
@@ -388,9 +397,8 @@ def finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded
         whole_groups: with the members of classic groups.
     """
     from offsets_log.columnar.materialize.values import finish as finish_bulk
-    from offsets_log.columnar.scan.layout import Scanner
 
-    with Scanner() as scanner:
+    with replayed.scanner() as scanner:
         state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
     replayed.state.tell(found)
     return replayed.log, replace(state, missing_columns=replayed.log.missing_columns), found

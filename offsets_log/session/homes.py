@@ -76,7 +76,8 @@ class Places:
     @cached_property
     def homes(self) -> Homes:
         """What was noted; only after all logs."""
-        return Homes(self._found, self._count)
+        elsewhere = [(number, ()) for number in self.session.inputs.read_elsewhere]
+        return Homes([*elsewhere, *self._found], self._count)
 
     @property
     def _count(self) -> PartitionCount:

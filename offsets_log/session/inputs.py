@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -67,7 +67,10 @@ class Inputs(Beside):
         locate: sets the position of damage in a dump to its line there.
         shows_group: whether ``--group`` shows a group of this name.
         shows_topic: whether ``--topic`` shows a topic of this name.
+        read_elsewhere: offsets partitions of the same copy that others read.
     """
+
+    read_elsewhere: Collection[int | None] = ()
 
     def __init__(self, scope: Scope, opened: DiskLogs) -> None:
         super().__init__(opened)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -68,9 +68,19 @@ def opened_session(
         )
 
 
-def begun_session(inputs: Inputs, listener: Listener, stack: ExitStack, needs: Set[str] = frozenset()) -> Session:
-    """Return a session over opened inputs, as `opened_session`; what it opens is closed with the stack."""
-    account = Account(inputs, stack, listener)
+def begun_session(
+    inputs: Inputs,
+    listener: Listener,
+    stack: ExitStack,
+    needs: Set[str] = frozenset(),
+    accounting: Callable[[Inputs, ExitStack, Listener], Account] = Account,
+) -> Session:
+    """Return a session over opened inputs, as `opened_session`; what it opens is closed with the stack.
+
+    Args:
+        accounting: makes its account.
+    """
+    account = accounting(inputs, stack, listener)
     inputs.check(needs)
     for words in inputs.notes:
         account.say(words)

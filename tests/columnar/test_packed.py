@@ -51,9 +51,9 @@ def told(seen: Seen) -> tuple[Any, ...]:
 def joined(log: PartitionLog, profile: Profile, count: int) -> tuple[CoordinatorState, list[tuple[Any, ...]]]:
     seen: list[Seen] = []
     whole = Replay(log, profile, pieces=count)
-    state, carried = join(pieces_of(log, profile, count), whole, seen.append)
-    with carried:
-        return finish_bulk(whole.order.layout, state, carried), [*map(told, seen)]
+    replayed = join(pieces_of(log, profile, count), whole, seen.append)
+    with replayed.scanner() as carried:
+        return finish_bulk(replayed.layout, replayed.state, carried), [*map(told, seen)]
 
 
 def plain(state: CoordinatorState) -> tuple[Any, ...]:

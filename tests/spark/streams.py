@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log_cli.main import main as offsets_log
+from spark_jobs.driver import plan_reading
 from spark_jobs.following import STAGED, TABLES, FollowOrder, _replace_log
 from spark_jobs.levels import LEVELS, columns_of
 from spark_jobs.options import parse
-from spark_jobs.planning import plan_reading
 from spark_jobs.streaming import LogStreamReader
 from tests.following.grown import growing, rolled
 
@@ -37,9 +37,7 @@ class Stream:
 
     def __init__(self, to: str, rng: random.Random, **options: str) -> None:
         self.options = {"level": "growth", **options}
-        self.order = FollowOrder(
-            reading=parse(options | {"level": "offsets"}), to=to, checkpoint="", with_changes=True
-        )  # fmt: skip
+        self.order = FollowOrder(options=options, to=to, checkpoint="", with_changes=True)
         self.rng = rng
         self.batches: list[dict[str, Any]] = [{}]
         self.restart()
@@ -67,7 +65,7 @@ class Stream:
         rows = [row for part in parts for batch in self.reader.read(part) for row in batch.to_pylist()]
         grown = {row["offsets_partition"] for row in rows}
         found = plan_reading(self.order.reading)
-        logs = [files for files in found.logs if files.offsets_partition in grown]
+        logs = [files for files in found.logs if files.log.offsets_partition in grown]
         moves: list[tuple[str, str]] = []
         for number in range(len(logs)):
             for batch in _replace_log(logs, self.order, found.told, len(self.batches) - 2, number):

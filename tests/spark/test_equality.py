@@ -6,17 +6,18 @@ These are the functions that tasks run, in this process; `test_source.py` and `t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 import offsets_log as ol
 from benchmarks.generate import Options, generate
-from offsets_log.columnar.folds.replay import Replay, Replayed
+from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.scan.reading import Seen
 from offsets_log.columnar.shuffle.packed import join, pack
 from offsets_log.coordinator_document import Memory
@@ -28,10 +29,10 @@ from offsets_log.replay.profile import CLASSIC, MODERN, PROFILES
 from offsets_log.rows.groups import nested_member
 from offsets_log.rows.survey import Survey
 from offsets_log_cli.main import main as offsets_log
-from spark_jobs.answers import Answers, Told
+from spark_jobs.answers import OneLog, Told, Written, rebuilt
+from spark_jobs.driver import pieces_to_read, plan_reading
 from spark_jobs.levels import LEVELS
 from spark_jobs.options import SourceOptions
-from spark_jobs.planning import pieces_to_read, plan_reading
 from spark_jobs.rows import rows
 from tests.cli.runs import batch_of, commit
 from tests.conftest import RECORDINGS, BulkFrom, log_directories, read_json
@@ -57,21 +58,21 @@ def local(folder: Path, profile: str, names: dict[bytes, str]) -> Json:
         return found.document([])
 
 
-@contextmanager
-def answers_of(folder: Path, profile: str, names: dict[bytes, str], *, pieces: int) -> Iterator[list[Answers]]:
-    """The answers of each log, which has so many pieces; 0 for none, as tasks read small logs."""
+def document_of(folder: Path, profile: str, names: dict[bytes, str], *, pieces: int) -> Json:
+    """What tasks make of each log, which has so many pieces; 0 for none, as tasks read small logs."""
     reading = SourceOptions(paths=(str(folder),), profile=profile)
     found = plan_reading(reading)
     with ExitStack() as stack:
-        made = [
-            Answers(files.open(stack), reading, Told(), stack, replayed=joined(files, reading, pieces, stack))
-            for files in found.logs
-        ]
-        known = [one.held.topic_names for one in made]
-        told = Told(names | {key: name for some in reversed(known) for key, name in some.items() if key not in names})
-        for one in made:
-            one.told = told
-        yield made
+        replayed = [joined(files, reading, pieces, stack) for files in found.logs]
+        logs = [one[0].log if one else files.open(stack) for one, files in zip(replayed, found.logs, strict=True)]
+
+        def written(told: Told) -> list[Written]:
+            opened = zip(logs, replayed, strict=True)
+            return [rebuilt(OneLog(log, reading, told, stack, joined=one)) for log, one in opened]
+
+        known = [facts["names"] for _, facts in written(Told())]
+        told = {bytes(Uuid.from_text(key)): name for some in reversed(known) for key, name in some.items()} | names
+        return as_document([tables for tables, _ in written(Told(told))])
 
 
 def joined(files: Any, reading: SourceOptions, pieces: int, stack: ExitStack) -> Any:
@@ -84,18 +85,13 @@ def joined(files: Any, reading: SourceOptions, pieces: int, stack: ExitStack) ->
         alone = Replay(files.open(stack), reading.rules, **how)
         packed.append(pack(alone.replay_piece(alone.cuts[number], alone.ends[number], repr), alone.order.layout))
     whole, seen = Replay(files.open(stack), reading.rules, **how), list[Seen]()
-    state, carried = join(packed, whole, seen.append)
-    return Replayed(whole.order.log, whole.order.layout, state), stack.enter_context(carried), seen
+    return join(packed, whole, seen.append), seen
 
 
-def document_of(made: list[Answers]) -> Json:
-    tables: Json = {
-        name: [row for one in made for row in one.table(kind).to_pylist()]
-        for name, kind in {**dict.fromkeys(TABLES), **{name: name for name in TABLES}, "groups": "documents"}.items()
-    }
-    tables["offsets"] = [{name: row[name] for name in row if name != "unstable"} for row in tables["offsets"]]
+def as_document(made: list[dict[str, pa.Table]]) -> Json:
+    tables: Json = {name: [row for one in made for row in one[name].to_pylist()] for name in TABLES}
     tables["groups"] = [json.loads(row["document"]) for row in tables["groups"]]
-    loads = [row for one in made for row in one.table("loads").to_pylist()]
+    loads = [row for one in made for row in one["loads"].to_pylist()]
     tables["loads"] = {
         str(row["offsets_partition"]): {name: row[name] for name in ("ok", "record_offset", "rule", "problem")}
         for row in loads
@@ -130,8 +126,7 @@ def test_recordings(name: str, recording: Recording) -> None:
         for profile in sorted({own, *others}):
             expected = local(directory, profile, names)
             for pieces in (0, PIECES):
-                with answers_of(directory, profile, names, pieces=pieces) as made:
-                    ours = document_of(made)
+                ours = document_of(directory, profile, names, pieces=pieces)
                 assert_same(ours, expected)
             if name in LOADED and profile == profile_of(facts).name:
                 assert_answered(name, ours, folder / "answers" / f"restart{directory.name.removeprefix('log')}.json")
@@ -227,8 +222,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("profile", ["modern", "classic"])
 @pytest.mark.parametrize("pieces", [1, 2, 7, 40])
 def test_any_cutting(profile: str, pieces: int, generated: Path) -> None:
-    with answers_of(generated, profile, {}, pieces=pieces) as made:
-        assert_same(document_of(made), local(generated, profile, {}))
+    assert_same(document_of(generated, profile, {}, pieces=pieces), local(generated, profile, {}))
 
 
 @pytest.mark.parametrize("name", ["records", "raw_records"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -66,13 +67,17 @@ def test_jobs_end_with_status_3_or_under_strict_with_1(in_process: None, recordi
 
 
 def test_in_a_store_in_the_network_too(in_process: None, recording: Recording, tmp_path: Path) -> None:
+    from spark_jobs.driver import plan_reading
+    from spark_jobs.files import find_logs
     from spark_jobs.options import SourceOptions
-    from spark_jobs.planning import plan_reading
 
     data = tmp_path / "data"
     shutil.copytree(recording(CLEANED) / "log-before", data)
     (data / segment(1, 1249)).unlink()
     shutil.rmtree(data / "__consumer_offsets-2")
-    found = plan_reading(SourceOptions(paths=(f"local://{data}",), storage_options={"auto_mkdir": False}))
-    assert [(one.offsets_partition, one.last_offset) for one in found.absent] == [(2, 520)]
-    assert {files.checkpoints.high_watermark for files in found.logs if files.offsets_partition == 1} == {1291}
+    reading = SourceOptions(paths=(f"local://{data}",), storage_options={"auto_mkdir": False})
+    with ExitStack() as stack:
+        absent = find_logs(reading, stack).absent
+    assert [(one.offsets_partition, one.last_offset) for one in absent] == [(2, 520)]
+    found = plan_reading(reading)
+    assert {files.log.checkpoints.high_watermark for files in found.logs if files.log.offsets_partition == 1} == {1291}

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from benchmarks.generate import Options, generate
 from offsets_log_cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
-from spark_jobs.options import SourceOptions, as_options, parse
+from spark_jobs.options import parse
 from spark_jobs.session import DAEMON
 from tests.conftest import BulkFrom
 from tests.spark.conftest import submit_args
@@ -170,15 +170,6 @@ def test_a_log_that_is_cut_is_joined_from_its_pieces(in_process: None, damaged: 
     cut, whole = ({name: pq.read_table(tmp_path / to / name).to_pylist() for name in tables} for to in ("cut", "whole"))
     assert cut == whole
     assert whole["groups"]
-
-
-def test_options_are_read_back() -> None:
-    reading = SourceOptions(
-        paths=("a b", "c"), level="records", columns=("group", "topic"), group=("x*", "[y]"), offsets_partition=(3, 4),
-        until_offset=((None, 7), (3, 8)), until_time=9, kafka=(3, 7), cut_bytes=5, orphans=True, unstable=True,
-        storage_options={"anon": True}, include_headers=True, as_partition=2, topic_ids={"a": "b"},
-    )  # fmt: skip
-    assert parse(as_options(reading)) == reading
 
 
 def test_times_of_options() -> None:

@@ -259,11 +259,16 @@ def cuts_at(layout: Layout, places: Sequence[int]) -> list[ScanPlace]:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A log and what its records did."""
+    """A log and what its records did.
+
+    Attributes:
+        scanner: makes what looks values up that the state refers to.
+    """
 
     log: PartitionLog
     layout: Layout
     state: ColumnarState
+    scanner: Callable[[], Scanner] = Scanner
 
 
 def replay_logs(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow as pa
 from offsets_log import errors
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import merge
-from offsets_log.columnar.folds.replay import Part, Replay
+from offsets_log.columnar.folds.replay import Part, Replay, Replayed
 from offsets_log.columnar.folds.state import ColumnarState, Pointer
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import Opened, Producer, Told
@@ -299,12 +299,12 @@ def _moved(table: a.Int64s, by: int) -> a.Int64s:
     return made
 
 
-def join(pieces: Sequence[bytes], replay: Replay, note: Callable[[Seen], None]) -> tuple[ColumnarState, Carried]:
-    """Join the pieces of a log, all of them in log order; return the state, and what looks its records up.
+def join(pieces: Sequence[bytes], replay: Replay, note: Callable[[Seen], None]) -> Replayed:
+    """Join the pieces of a log, all of them in log order.
 
     Args:
         replay: of the whole log, with as many pieces.
     """
     packed = [Packed(data, replay) for data in pieces]
-    carried = Carried(packed)
-    return replay.join(packed, note), carried
+    state = replay.join(packed, note)
+    return Replayed(replay.order.log, replay.order.layout, state, partial(Carried, packed))

@@ -1,0 +1,76 @@
+"""Kernels that the driver has compiled, for executors on other machines: these compile none.
+
+A wheel of ``make wheel`` brings its kernels to wherever it is installed; others travel with the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from offsets_log.columnar.jit.compiled import Kernel
+from offsets_log.columnar.jit.keeping import file_of, keep
+from offsets_log.columnar.jit.making import make
+from offsets_log.columnar.large import is_large
+from offsets_log.columnar.needs import WITH, kernel_at, lacking
+
+LARGEST = {
+    "history": ("history.kernels.scan", "history.lines.write"),
+    "records": ("events.kernels.fill",),
+    "raw_records": ("shuffle.records.copy_records",),
+    "transactions": ("folds.offsets.scan", "folds.census.begin"),
+}
+"""Level → the kernels that large logs need for it, without those of `needs.WITH`; for others it is `REPLAY`."""
+REPLAY = ("folds.offsets.scan",)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Files of kernels by their names; where they are unpickled they are kept.
+
+    Of another kind of processor a kernel has another name: there nobody looks for these.
+    """
+
+    files: Mapping[str, bytes]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _kept, (dict(self.files),)
+
+
+def _kept(files: Mapping[str, bytes]) -> Kernels:
+    for name, data in files.items():
+        file = file_of(kernel_at(REPLAY[0]).function).with_name(name)
+        if not file.exists():
+            with suppress(OSError):
+                keep(file, data)
+    return Kernels(files)
+
+
+def kernels_for(*levels: str) -> Kernels:
+    """Return those that this machine has for some levels."""
+    files = [file_of(of.function) for largest, also in _needed(levels) for of in _all(largest, also)]
+    return Kernels({file.name: file.read_bytes() for file in files if file.exists()})
+
+
+def compile_first(size_bytes: int, *levels: str) -> None:
+    """Compile here what the largest log needs for some levels and is not kept."""
+    lacked = {
+        of.wanted: None
+        for largest, also in _needed(levels)
+        if is_large(size_bytes, largest)
+        for of in lacking(largest, *also)
+    }
+    if lacked:
+        make(list(lacked))
+
+
+def _needed(levels: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    for level in levels:
+        largest, *also = LARGEST.get(level, REPLAY)
+        yield largest, also
+
+
+def _all(largest: str, also: Sequence[str]) -> Iterator[Kernel[Any]]:
+    return map(kernel_at, (largest, *WITH[largest], *also))
