@@ -1,21 +1,12 @@
-"""Names of Spark that are elsewhere in some of its releases from 4.0 on, or nowhere."""
+"""Names of Spark that its releases before 4.2 do not have."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import EqualTo, Filter, In
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 else:
-    from pyspark.sql import datasource
-
-    class _Absent:
-        """What this release does not have: nothing is one."""
-
-        def __init__(self, *given: Any) -> None: ...
-
-    EqualTo, Filter, In = (getattr(datasource, name, _Absent) for name in ("EqualTo", "Filter", "In"))
     try:
         from pyspark.sql.streaming.datasource import (
             ReadAllAvailable,
@@ -24,8 +15,13 @@ else:
             SupportsTriggerAvailableNow,
         )
     except ImportError:
-        ReadLimit, ReadAllAvailable = _Absent, _Absent
-        ReadMaxBytes = type("ReadMaxBytes", (_Absent,), {})
+
+        class ReadMaxBytes:
+            """A limit that these releases do not give."""
+
+            def __init__(self, *given: Any) -> None: ...
+
+        ReadLimit, ReadAllAvailable = object, ReadMaxBytes
         SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
 
-__all__ = ["EqualTo", "Filter", "In", "ReadAllAvailable", "ReadLimit", "ReadMaxBytes", "SupportsTriggerAvailableNow"]
+__all__ = ["ReadAllAvailable", "ReadLimit", "ReadMaxBytes", "SupportsTriggerAvailableNow"]

@@ -37,9 +37,6 @@ class SourceOptions:
         orphans: whether offsets of groups that do not exist are among ``offsets``.
         unstable: whether ``offsets`` has a column that marks those under an open transaction.
         topic_ids: topic id → name, for members that are told by ids.
-        push_filters: whether to take over filters where Spark's setting allows it. Spark 4.3 keeps what was taken over
-            with the DataFrame: a later query of the same one without filters would get the narrowed rows. Read again
-            for each.
         cut_bytes: logs above this size are cut: of records by every read, of states by programs.
         storage_options: options of a remote store, for fsspec.
         max_bytes: about how many bytes of a log a stream takes at a time; None for all there are.
@@ -60,7 +57,6 @@ class SourceOptions:
     unstable: bool = False
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     include_headers: bool = False
-    push_filters: bool = False
     cut_bytes: int = 8 << 30
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     max_bytes: int | None = None
@@ -168,7 +164,6 @@ PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "unstable": ("unstable", _flag),
     "topic_ids": ("topic_ids", json.loads),
     "includeheaders": ("include_headers", _flag),
-    "push_filters": ("push_filters", _flag),
     "cut_bytes": ("cut_bytes", _size),
     "storage_options": ("storage_options", json.loads),
     "maxbytespertrigger": ("max_bytes", _size),

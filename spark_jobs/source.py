@@ -16,19 +16,16 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from offsets_log.columnar.materialize.arrow import arrow_type
 from offsets_log.errors import InputError
-from offsets_log.rows.asked_names import literal
 from offsets_log.rows.tables import Column
 from spark_jobs.answers import Told
 from spark_jobs.driver import Plan, pieces_to_read, plan_reading
 from spark_jobs.kernels import kernels_for
 from spark_jobs.levels import as_read, columns_of
-from spark_jobs.moved import EqualTo, Filter, In
 from spark_jobs.options import SourceOptions, parse
 from spark_jobs.rows import Piece, rows
 from spark_jobs.streaming import LogStreamReader
 
 FORMAT = "offsets_log"
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 ROWS_IN_BATCH = 1 << 16
 
 
@@ -64,22 +61,12 @@ class OffsetsLogSource(DataSource):
         return schema_text(columns_of(parse(self.options)))
 
     def reader(self, schema: Any) -> OffsetsLogReader:
-        """Return a reader that takes no filters, for the columns of a schema, a user's or the level's."""
+        """Return a reader for the columns of a schema, a user's or the level's."""
         return OffsetsLogReader(parse(self.options), arrow_schema(schema))
 
     def streamReader(self, schema: Any) -> LogStreamReader:
         """Return a reader of what is yet to come, too."""
         return LogStreamReader(parse(self.options), arrow_schema(schema))
-
-
-class FilteringOffsetsLogSource(OffsetsLogSource):
-    """The data source for sessions where Spark hands filters over; elsewhere Spark refuses a reader that takes them."""
-
-    def reader(self, schema: Any) -> OffsetsLogReader:
-        """Return a reader that takes filters, if the options ask for one."""
-        reading = parse(self.options)
-        kind = FilteringOffsetsLogReader if reading.push_filters else OffsetsLogReader
-        return kind(reading, arrow_schema(schema))
 
 
 @dataclass
@@ -91,13 +78,7 @@ class PiecePartition(InputPartition):
 
 
 class OffsetsLogReader(DataSourceReader):
-    """Plans at the driver, reads in tasks.
-
-    Attributes:
-        wanted: offsets partitions that are read; None for all.
-    """
-
-    wanted: set[Any] | None = None
+    """Plans at the driver, reads in tasks."""
 
     def __init__(self, reading: SourceOptions, schema: pa.Schema) -> None:
         self.schema = schema
@@ -117,12 +98,8 @@ class OffsetsLogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each offsets partition, for several pieces of it if it is large."""
         found = self._found
-        pieces = [
-            piece
-            for piece in pieces_to_read(found, self.reading)
-            if self.wanted is None or piece.files.log.offsets_partition in self.wanted
-        ]
-        return [PiecePartition(piece, found.told) for piece in pieces or [None]]
+        pieces = [PiecePartition(piece, found.told) for piece in pieces_to_read(found, self.reading)]
+        return [*pieces] or [PiecePartition(None, found.told)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece."""
@@ -133,40 +110,8 @@ class OffsetsLogReader(DataSourceReader):
                 yield from shown.combine_chunks().to_batches(max_chunksize=ROWS_IN_BATCH)
 
 
-class FilteringOffsetsLogReader(OffsetsLogReader):
-    """Takes over ``column = value`` and ``column IN (…)`` of `PUSHED`, so that other logs and rows are not read.
-
-    It returns all filters: Spark applies them too, to the remaining rows.
-    """
-
-    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
-        """Narrow the reading by filters, and yield all of them."""
-        for given in filters:
-            match given:
-                case EqualTo(attribute=(name,), value=value):
-                    self._narrow(name, (value,))
-                case In(attribute=(name,), value=several):
-                    self._narrow(name, tuple(several))
-            yield given
-
-    def _narrow(self, name: str, values: tuple[Any, ...]) -> None:
-        if name == PARTITION_COLUMN.get(self.reading.level, "offsets_partition"):
-            self.wanted = set(values) if self.wanted is None else self.wanted & set(values)
-        elif name == "group" and self.reading.level in BY_GROUP and not self.reading.group:
-            self.reading = replace(self.reading, group=tuple(map(literal, values)))
-
-
-PARTITION_COLUMN = {"raw_records": "partition"}
-"""Level → the column that is the offsets partition, if it is not called so."""
-BY_GROUP = ("offsets", "pending", "groups", "members", "history", "records")
-"""Levels of which all rows are of a group."""
-
-
 def register(spark: SparkSession | None = None) -> None:
-    """Make ``format("offsets_log")`` known to a session; by default to the active one.
-
-    Call it again after `PUSHDOWN` was changed: Spark refuses readers that take filters where it is off. Spark finds the
-    format without it, but where packages are not searched.
+    """Make ``format("offsets_log")`` known to a session, by default to the active one, where Spark does not find it.
 
     Raises:
         RuntimeError: there is no session.
@@ -174,5 +119,4 @@ def register(spark: SparkSession | None = None) -> None:
     session = spark or SparkSession.getActiveSession()
     if session is None:
         raise RuntimeError("there is no Spark session yet: spark_jobs.register(spark) after making one")
-    takes_filters = session.conf.get(PUSHDOWN, "false") == "true"
-    session.dataSource.register(FilteringOffsetsLogSource if takes_filters else OffsetsLogSource)
+    session.dataSource.register(OffsetsLogSource)

@@ -32,7 +32,7 @@ from spark_jobs.rows import event_tables
 TASK_BYTES = 1 << 22
 """Small slices are read by one task, up to about so many bytes."""
 ROWS_IN_BATCH = 1 << 16
-ONLY_AT_ONCE = ("until_offset", "until_time", "push_filters")
+ONLY_AT_ONCE = ("until_offset", "until_time")
 """Options that make no sense for a stream."""
 
 

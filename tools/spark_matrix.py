@@ -77,7 +77,7 @@ def _session(release: str) -> Any:
         return SparkSession.builder.remote("local[2]").config("spark.sql.session.timeZone", "UTC").getOrCreate()
     from spark_jobs.session import DAEMON, SETTINGS
 
-    settings = {**SETTINGS, DAEMON: "spark_jobs.daemon", "spark.sql.session.timeZone": "UTC"}
+    settings: dict[str, Any] = {**SETTINGS, DAEMON: "spark_jobs.daemon", "spark.sql.session.timeZone": "UTC"}
     return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 
 

@@ -12,12 +12,11 @@ from click.testing import CliRunner
 
 from offsets_log.errors import InputError
 from offsets_log_cli.main import main as offsets_log
-from spark_jobs import UndecidedWarning, register, table_of
+from spark_jobs import UndecidedWarning, table_of
 from spark_jobs.levels import LEVELS
 from spark_jobs.options import LEVELS as NAMES
 from spark_jobs.options import parse
 from spark_jobs.records import UnknownColumnsError
-from spark_jobs.source import PUSHDOWN
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = str(ROOT / "samples" / "kafka-4.3-mixed" / "log")
@@ -75,23 +74,11 @@ def test_a_users_schema_is_honoured(spark: Any) -> None:
     assert load(spark, "offsets", columns='["group", "commit_timestamp"]').columns == ["group", "commit_timestamp"]
 
 
-def test_filters_of_options_and_of_queries(spark: Any) -> None:
+def test_filters_of_options_are_those_of_queries(spark: Any) -> None:
     whole = load(spark, "records")
     some = load(spark, "records", offsets_partition="1,3", group="metrics-*")
     expected = whole.where("offsets_partition in (1, 3) and `group` like 'metrics-%'")
     assert sorted(map(str, some.collect())) == sorted(map(str, expected.collect())) != []
-    spark.conf.set(PUSHDOWN, "true")
-    try:
-        register(spark)
-        one = load(spark, "offsets", push_filters="true").where("offsets_partition = 3")
-        assert one.rdd.getNumPartitions() == 1
-        assert one.count() == load(spark, "offsets").where("offsets_partition = 3").count() > 0
-        assert load(spark, "offsets", push_filters="true").where("offsets_partition = 77").count() == 0
-        group = load(spark, "history", push_filters="true").where("`group` in ('a*b', 'tx-del-metrics')").collect()
-        assert {row["group"] for row in group} == {"tx-del-metrics"}
-    finally:
-        spark.conf.set(PUSHDOWN, "false")
-        register(spark)
 
 
 def test_a_wrong_option_is_one_sentence(spark: Any) -> None:
