@@ -31,6 +31,8 @@ from offsets_log.questions.offsets import Offsets
 from offsets_log.questions.offsets_asked import OffsetsAsked
 from offsets_log.questions.problems import Problems
 from offsets_log.questions.question import Question
+from offsets_log.questions.raw_records import RawRecords
+from offsets_log.questions.records import Records
 from offsets_log.questions.state import State, StateAsked
 from offsets_log.questions.transactions import Transactions
 from offsets_log.replay.partition_count import PartitionCount
@@ -140,6 +142,8 @@ QUESTIONS: dict[str, Callable[[Session, SourceOptions], Question]] = {
     "transactions": lambda session, reading: Transactions(session, reading.profile, now_ms=0),
     "history": lambda session, reading: OffsetHistory(session, HistoryAsked(profile=reading.profile)),
     "problems": lambda session, reading: Problems(session, reading.profile),
+    "records": lambda session, reading: Records(session),
+    "raw_records": lambda session, reading: RawRecords(session),
 }
 """Level → the question of the library that it is."""
 

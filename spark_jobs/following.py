@@ -35,7 +35,7 @@ from spark_jobs.session import cause_of, own_error
 from spark_jobs.source import FORMAT, register
 
 LOOK_S = 1
-ATTEMPTS, TOO_SLOW = 3, "Python worker failed to connect back"
+ATTEMPTS, TOO_SLOW = 10, "Python worker failed to connect back"
 """Spark waits ten seconds for a process to start, which a busy machine may need."""
 NOT_FOLLOWED = ("group", "topic", "columns", "until_offset", "until_time")
 """Options that leave out what a state is made of."""

@@ -12,22 +12,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from offsets_log.columnar.events.export import EventReading
-from offsets_log.columnar.events.rows import event_row
 from offsets_log.columnar.events.tables import TableChunk
-from offsets_log.columnar.events.tables import iter_event_tables as tables_of_rows
 from offsets_log.columnar.folds.replay import cuts_at
-from offsets_log.columnar.large import is_large
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
-from offsets_log.columnar.shuffle.records import iter_record_tables, record_row
+from offsets_log.columnar.shuffle.records import iter_record_tables
 from offsets_log.errors import InputError
-from offsets_log.events import Event
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import iter_events
 from offsets_log.rows.shown import Shown
 from spark_jobs.answers import NOTHING_TOLD, OneLog, Told
 from spark_jobs.files import LogFiles
-from spark_jobs.levels import plain_schema
 from spark_jobs.options import SourceOptions, matcher
 
 
@@ -49,7 +43,7 @@ def rows(piece: Piece, reading: SourceOptions, told: Told = NOTHING_TOLD) -> Ite
     level = reading.level
     with ExitStack() as stack:
         log = piece.files.open(stack)
-        if level in RECORDS:
+        if piece.count > 1:
             yield from RECORDS[level](log, piece, reading)
         else:
             yield from OneLog(log, reading, told, stack).tables(level)
@@ -60,9 +54,6 @@ def rows(piece: Piece, reading: SourceOptions, told: Told = NOTHING_TOLD) -> Ite
 
 def _records(log: PartitionLog, piece: Piece, reading: SourceOptions) -> Iterator[pa.Table]:
     shown = Shown(matcher(reading.group), matcher(reading.topic))
-    if piece.count == 1 and not is_large(log.bytes_to_read, "events.kernels.fill"):
-        yield from tables_of_rows(row for row in map(event_row, _events(log, reading)) if shown.shows(row))
-        return
     order, cursor, end = _bounds(log, piece, reading)
     yield from event_tables(order, cursor, end, shown)
     _check_end(order, cursor, end)
@@ -76,20 +67,13 @@ def event_tables(order: ScanOrder, cursor: Cursor, end: ScanPlace, shown: Shown)
 
 
 def _raw_records(log: PartitionLog, piece: Piece, reading: SourceOptions) -> Iterator[pa.Table]:
-    if piece.count == 1 and not is_large(log.bytes_to_read, "shuffle.records.copy_records"):
-        yield pa.Table.from_pylist([*map(record_row, _events(log, reading))], plain_schema("raw_records"))
-        return
     order, cursor, end = _bounds(log, piece, reading)
     yield from iter_record_tables(order, cursor, end, _pass)
     _check_end(order, cursor, end)
 
 
 RECORDS = {"records": _records, "raw_records": _raw_records}
-
-
-def _events(log: PartitionLog, reading: SourceOptions) -> Iterator[Event]:
-    events = iter_events(log, until=reading.until(log.offsets_partition), release=reading.kafka)
-    return (event for event in events if isinstance(event, Event))
+"""Level whose pieces need not be joined → what reads a piece of several."""
 
 
 def _pass(seen: object) -> None:

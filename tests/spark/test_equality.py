@@ -22,6 +22,7 @@ from offsets_log.columnar.scan.reading import Seen
 from offsets_log.columnar.shuffle.packed import join, pack
 from offsets_log.coordinator_document import Memory
 from offsets_log.disk.reader import open_logs
+from offsets_log.errors import InputError
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
@@ -281,3 +282,25 @@ def test_what_is_wrong_is_told_alike(bulk: bool, tmp_path: Path, bulk_from: Bulk
                 whole = table.select([column.name for column in LEVELS[each]]).rows()
                 assert sorted_rows(map(flat, level(folder, each))) == sorted_rows(map(flat, whole)), each
             assert {row["kind"] for row in copy.problems.rows()} == kinds
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_segments_that_overlap(bulk: bool, tmp_path: Path, bulk_from: BulkFrom) -> None:
+    """What stands in both is read once, as on this machine, whole and in pieces; records are not cut there."""
+    if bulk:
+        bulk_from(0)
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    batches = [batch_of(commit(f"g{number % 5}"), first=number) for number in range(40)]
+    for first, last in ((0, 20), (12, 30), (25, 40)):
+        (folder / f"{first:020}.log").write_bytes(b"".join(batches[first:last]))
+    with ol.open(folder) as copy:
+        tables = {"offsets": copy.offsets(unstable=True), "groups": copy.groups(), "problems": copy.problems}
+        for each, table in tables.items():
+            expected = table.select([column.name for column in LEVELS[each]]).rows()
+            assert sorted_rows(map(flat, level(folder, each))) == sorted_rows(map(flat, expected)), each
+    assert [row["record_offset"] for row in level(folder, "records")] == [*range(len(batches))]
+    for pieces in (0, 2, 5):
+        assert_same(document_of(folder, "modern", {}, pieces=pieces), local(folder, "modern", {}))
+    with pytest.raises(InputError, match="give the option cut_bytes more"):
+        level(folder, "records", cut_bytes=200)
