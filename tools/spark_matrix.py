@@ -61,13 +61,26 @@ def read(release: str) -> None:
         (counted,) = spark.sql("SELECT sum(offsets) AS offsets FROM all_groups").collect()
         assert counted["offsets"] == sum(row["offsets"] for row in copy.groups().rows())
         click.echo(f"{release}: SQL: {counted['offsets']} offsets")
-        stream = spark.readStream.format("offsets_log").option("level", "records").load(SAMPLE)
-        writing = stream.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
-        writing.trigger(availableNow=True).start(f"{folder}/records").awaitTermination()
-        records = spark.read.parquet(f"{folder}/records").count()
+        records = _streamed(spark, Path(folder))
         assert records == len(copy.records().rows())
         click.echo(f"{release}: stream: {records} records")
         spark.stop()
+
+
+def _streamed(spark: Any, folder: Path) -> int:
+    """Return how many records a stream writes, whose process may not start in Spark's ten seconds on a busy machine."""
+    from spark_jobs.following import ATTEMPTS, TOO_SLOW
+
+    for _ in range(ATTEMPTS):
+        stream = spark.readStream.format("offsets_log").option("level", "records").load(SAMPLE)
+        writing = stream.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
+        try:
+            writing.trigger(availableNow=True).start(f"{folder}/records").awaitTermination()
+            break
+        except Exception as error:
+            if TOO_SLOW not in str(error):
+                raise
+    return int(spark.read.parquet(f"{folder}/records").count())
 
 
 def _session(release: str) -> Any:

@@ -191,11 +191,9 @@ class Engine:
         from offsets_log.columnar.folds.replay import Replay
 
         self.compile_first(largest, *also)
-
-        def note(log: PartitionLog) -> Note:
-            return self.account.noting(log, None if found is None else found[id(log)])
-
-        replays = map(self._note_producers, self.replays(profile, note, replay or Replay))
+        surveys = found or {}
+        read = self.replays(profile, lambda log: self.account.noting(log, surveys.get(id(log))), replay or Replay)
+        replays = map(self._note_producers, read)
         return replays if self.decides is None else map(partial(_decided, self.decides), replays)
 
     def replays(
@@ -204,15 +202,8 @@ class Engine:
         """Replay all partitions; arguments as of `replay_logs`."""
         from offsets_log.columnar.folds.replay import replay_logs
 
-        return replay_logs(
-            self.inputs.logs,
-            profile,
-            note=note,
-            until=self.inputs.until,
-            release=self.inputs.scope.kafka,
-            threads=self.threads,
-            replay=replay,
-        )
+        how: dict[str, Any] = {"until": self.inputs.until, "release": self.inputs.scope.kafka, "threads": self.threads}
+        return replay_logs(self.inputs.logs, profile, note=note, replay=replay, **how)
 
     def _note_producers(self, replayed: Replayed) -> Replayed:
         if replayed.state.arrays.scan_state.producer_count:
