@@ -198,7 +198,8 @@ def _missing(row: Row, cells: dict[str, Any]) -> str:
 
 def _open_transaction(row: Row, transaction: dict[str, Any]) -> str:
     words = (
-        f"open transaction: offsets partition {row['offsets_partition']}, producer id {transaction['producer_id']}, "
+        f"open transaction: offsets partition {partition_name(row['offsets_partition'])}, "
+        f"producer id {transaction['producer_id']}, "
         f"{counted(transaction['records'], 'offset')} since {shown_time(transaction['first_timestamp_ms'])} "
         f"(record offset {transaction['first_record_offset']})"
     )

@@ -45,9 +45,12 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 OnDamage = Callable[[Damage], None]
 
 
+MAGIC_BYTES = 512
+
+
 def is_archive(head: bytes) -> bool:
     """Return whether a file begins like an archive, or like a packed file."""
-    return head[:4] in (*_ZIP, *_ZSTD) or head[:2] == _GZIP or is_tar(head[:512])
+    return head[:4] in (*_ZIP, *_ZSTD) or head[:2] == _GZIP or is_tar(head[:MAGIC_BYTES])
 
 
 def unpack(
@@ -124,7 +127,13 @@ def _unpacked(file: str, view: memoryview, wanted: Wanted, problems: Problems) -
 
 
 def _no_tar(file: str, contents: Buffer, problems: Problems) -> Buffer:
-    """Return the contents, but nothing for a tar that breaks before its first member: that rest is no segment."""
+    """Return the contents, but nothing for a tar that breaks before its first member: that rest is no segment.
+
+    Raises:
+        InputError: they are packed themselves.
+    """
+    if is_archive(memoryview(contents)[:MAGIC_BYTES].tobytes()) and file.endswith(PACKED_SUFFIXES):
+        raise InputError("an archive is packed in it: unpack it, and give that", file=file)
     return b"" if problems and file.endswith(TAR_SUFFIXES) else contents
 
 

@@ -156,7 +156,7 @@ class Finder:
             with input_errors(path):
                 is_directory = path.is_dir()
             if is_directory:
-                self._walk(path, 0, is_named=path == own)
+                self._walk(path, 0, is_named=path == own or DirectoryName.parse(path.name).is_named_by(own.name))
             else:
                 self._add_file(path)
 
@@ -237,8 +237,8 @@ class Finder:
         A data directory is recognised by its offsets partitions; of its other directories only the topic ids are read.
 
         Args:
-            is_named: whether the user named it directly, not by a glob; then it is read even if a broker is about to
-                delete or move it.
+            is_named: whether the user named it directly, or by a glob that ends so; then it is read even if a
+                broker is about to delete or move it.
         """
         if depth and leads_up(path):
             self.notes.append(f"{path} is left out: it leads back to a directory that it lies in")

@@ -139,6 +139,10 @@ class DirectoryName:
         """Whether it is a partition of ``__consumer_offsets``, or may be one under another name."""
         return self.is_offsets or self.is_renamed
 
+    def is_named_by(self, glob: str) -> bool:
+        """Return whether a glob that fits this name says which kind of leftover is meant, as ``*-delete`` does."""
+        return bool(self.leftover) and glob.endswith(self.leftover[self.leftover.rindex("-") :])
+
 
 def folder_above(prefix: str) -> str:
     """Return the folder above one in an archive, or the archive."""
@@ -146,9 +150,13 @@ def folder_above(prefix: str) -> str:
     return own[: max(own.rfind("/"), own.rfind("!")) + 1]
 
 
-def is_in(path: str, named: str) -> bool:
-    """Return whether a folder's path in an archive is the one that is named, perhaps as a glob, or lies below it."""
-    parts, asked = path.split("/"), named.split("/")
+def is_in(path: str, named: str, depth: int = 0) -> bool:
+    """Return whether a folder's path in an archive is the one that is named, perhaps as a glob, or lies below it.
+
+    Args:
+        depth: how many folders the one that is named lies in.
+    """
+    parts, asked = path.split("/")[depth:], named.split("/")
     return len(parts) >= len(asked) and all(map(fnmatchcase, parts, asked))
 
 

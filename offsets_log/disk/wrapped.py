@@ -50,9 +50,15 @@ NAMES_SHOWN = 5
 
 
 def named_in(archive: str, found: list[Folder] | Buffer, named: str) -> list[Folder]:
-    """Return the folders of an archive that a path or glob in it names. Raises InputError: there is none."""
+    """Return the folders of an archive that a path or glob in it names, from its root on or else from any folder on.
+
+    Raises:
+        InputError: there is none.
+    """
     paths = {folder.shown_path.removeprefix(f"{archive}!"): folder for folder in found if isinstance(folder, Folder)}
-    chosen = [folder for path, folder in paths.items() if is_in(path, named)]
+    depths = range(1 + max((path.count("/") for path in paths), default=0))
+    found_at = ([folder for path, folder in paths.items() if is_in(path, named, depth)] for depth in depths)
+    chosen = next(filter(None, found_at), [])
     if not chosen:
         there = ", ".join([*paths][:NAMES_SHOWN]) or "nothing that could be one"
         raise InputError(f"no folder in the archive is named {named}; there are: {there}", file=archive)

@@ -93,6 +93,8 @@ def test_open_logs_leftover_directory_is_read_where_it_is_named(data, leftover, 
         assert numbers(disk.logs) == [3]
     with pytest.raises(InputError, match=r"left out.*name it"):
         open_logs([str(data / "*-3.*")])
+    with open_logs([str(data / f"*-{leftover.split('-')[1]}")]) as disk:
+        assert numbers(disk.logs) == [3]
 
 
 @pytest.mark.parametrize("leftover", ["0a1b-delete", "0a1b-future", "0a1b-stray"])
