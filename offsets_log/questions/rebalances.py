@@ -21,6 +21,7 @@ from offsets_log.rebalance.rows import (
     rebalance_row,
     short_row,
     verified_row,
+    without_untold,
 )
 from offsets_log.rebalance.storms import Limits, mark_storms
 from offsets_log.rebalance.timeline import Timelines
@@ -94,16 +95,16 @@ class Rebalances(FewRows):
     def short_rows(self) -> Iterator[Row]:
         """Yield the answer in short, for people: lists as words. Raises OffsetsLogError."""
         for entry in self._entries:
-            row = self._with_verdict(entry, short_row(entry))
+            row = self._told(entry, short_row(entry))
             yield {name: None if value == [] else value for name, value in row.items()}
 
     def rows(self) -> Iterator[Row]:
         """Yield the answer row by row. Raises OffsetsLogError."""
-        return (self._with_verdict(entry, rebalance_row(entry)) for entry in self._entries)
+        return (self._told(entry, rebalance_row(entry)) for entry in self._entries)
 
     def lines(self, line: Callable[[Row], bytes]) -> Iterator[bytes | memoryview]:
         """Yield the lines of all rows, as `questions.question.Lines.lines`."""
-        if self._asked.verify:
+        if self._asked.verify or self._session.inputs.missing_columns:
             yield from map(line, self.rows())
             return
         alike = AlikeLines(line)
@@ -144,5 +145,16 @@ class Rebalances(FewRows):
             self._verified = {id(entry): each for entry, each in verify_all(timelines, asked.topic_partitions)}
         return [entry for entry in timelines if session.inputs.shows_group(entry.group_id)]
 
-    def _with_verdict(self, entry: Generation, row: Row) -> Row:
+    def _told(self, entry: Generation, row: Row) -> Row:
+        """Return a row with its verdict, and without what its source does not tell."""
+        row = without_untold(row, self._missing_columns[entry.offsets_partition])
         return row | verified_row(self._verified.get(id(entry))) if self._asked.verify else row
+
+    @cached_property
+    def _missing_columns(self) -> Mapping[int | None, frozenset[str]]:
+        """Offsets partition → columns that one source or another of it does not tell."""
+        found: dict[int | None, frozenset[str]] = {}
+        for log in self._session.inputs.logs:
+            number = log.offsets_partition
+            found[number] = found.get(number, frozenset()) | log.missing_columns
+        return found

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.rebalance.generation import Generation, GenerationMember
 from offsets_log.rebalance.verify import Verification
+from offsets_log.rows.missing_columns import with_following, without_missing_columns
 from offsets_log.rows.tables import Column, Row, to_base64
 
 _MEMBERS = "array<struct<member_id:string,client_id:string,host:string,group_instance_id:string>>"
@@ -76,6 +77,12 @@ VOTE_COLUMNS = (
     Column("selected", "boolean", "whether it wins"),
 )
 
+FOLLOWING = {
+    "assignment": {"assigned", "kept", "stickiness", "moved"},
+    "generation": {"skipped", "skipped_because"},
+    "timestamp_ms": {"duration_ms", "is_storm", "flapping"},
+}
+"""A column of ``decode`` or ``rebuild`` that a source lacks → the columns here that depend on it."""
 TABLE_COLUMNS = (
     "group", "generation", "timestamp_ms", "state", "protocol", "members", "joined", "left", "kept", "moved",
     "duration_ms", "remarks",
@@ -185,6 +192,18 @@ def short_row(entry: Generation) -> Row:
         "moved": ", ".join(f"{count} {source} → {target}" for (source, target), count in moved.items()) or None,
         "duration_ms": entry.duration_ms,
         "remarks": "; ".join(remarks(entry)) or None,
+    }
+
+
+def without_untold(row: Row, missing_columns: frozenset[str]) -> Row:
+    """Return a row of either kind with null for what its source does not tell, of members too."""
+    if not missing_columns:
+        return row
+    row = without_missing_columns(row, with_following(missing_columns, FOLLOWING))
+    return row | {
+        name: [without_missing_columns(member, missing_columns) for member in row[name]]
+        for name in ("joined", "left")
+        if isinstance(row.get(name), list)
     }
 
 

@@ -51,6 +51,22 @@ def test_rows_have_the_columns_and_tell_who_came_and_what_moved(mixed: Path) -> 
     assert second["moved"][0]["to"].startswith("node-2-")
 
 
+def test_what_a_text_does_not_tell_is_null(tmp_path: Path) -> None:
+    """The formatter of groups tells neither leader nor assignment, nor where a record is."""
+    member = "memberId={0}, clientId=c, clientHost=/10.0.0.5, sessionTimeoutMs=10000, rebalanceTimeoutMs=300000"
+    members = ", ".join(
+        f"{name} -> MemberMetadata({member.format(name)}, supportedProtocols=List(range))" for name in "ab"
+    )
+    (file := tmp_path / "groups.txt").write_text(
+        "g::GroupMetadata(groupId=g, generation=4, protocolType=Some(consumer), currentState=Stable, "
+        f"members=Map({members}))\n"
+    )
+    (row,) = rows(file)
+    untold = ("leader", "record_offset", "timestamp_ms", "protocol", "assigned", "kept", "moved", "is_storm")
+    assert [row[name] for name in untold] == [None] * len(untold)
+    assert [member["member_id"] for member in row["joined"]] == ["a", "b"]
+
+
 def test_verify_adds_its_columns_and_counts_in_words(mixed: Path) -> None:
     result = run(mixed, "--verify")
     found = list(json_lines(result.stdout))
