@@ -17,17 +17,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from offsets_log.dumps.dump_log_text import NotTold
 from offsets_log.dumps.formatter_text import Entry, iter_parts
 from offsets_log.dumps.kafka_json import UnknownFields, record_bytes
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, Untold, header
-from offsets_log.dumps.untold import untold_batch
+from offsets_log.dumps.untold import CONSEQUENCE, is_commit, untold_batch
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION, Embedded, encode_embedded
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from offsets_log.words import counted
 
 OBJECT = re.compile(r'^[\s,\[]*\{\s*"key"\s*:\s*(?:\{|null)', re.MULTILINE)
 LINE_OF_JSON = re.compile(r'\s*\{"key":')
@@ -82,11 +84,9 @@ def is_formatter(text: str) -> bool:
 
 def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield one batch for each record: its real batch is not known."""
-    text = bytes(buffer).decode(errors="replace")
     yield REMARK
-    record_offset = 0
-    tells_offsets = tells_groups = False
-    for line, item in iter_parts(text):
+    records: list[_Printed] = []
+    for line, item in iter_parts(bytes(buffer).decode(errors="replace")):
         if isinstance(item, Damage | Remark):
             yield item
             continue
@@ -97,18 +97,57 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
             if not isinstance(error, UnknownFields):
                 continue
             key, value, missing_columns = error.key, error.value, UNTOLD
-        record = Record(offset=record_offset, position=line, key=key, value=value)
-        if isinstance(item, Entry) and item.is_doubtful:
+        record = Record(offset=len(records), position=line, key=key, value=value)
+        records.append(_Printed(record, missing_columns, isinstance(item, Entry) and item.is_doubtful))
+    yield from _batches(records)
+    kinds = {printed.is_offset for printed in records}
+    if False not in kinds:
+        yield Untold(SegmentPlace(), UNTOLD_WITHOUT_GROUPS)
+    if True not in kinds:
+        yield Untold(SegmentPlace(), UNTOLD_WITHOUT_OFFSETS)
+
+
+class _Printed(NamedTuple):
+    """A record as it was printed."""
+
+    record: Record
+    missing_columns: frozenset[str]
+    is_doubtful: bool
+
+    @property
+    def is_offset(self) -> bool:
+        """Whether the formatter of offsets prints it, or that of groups."""
+        return self.record.key is not None and self.record.key[:2] in OFFSET_TYPES
+
+    @property
+    def group(self) -> bytes:
+        """The group's length and name, in bytes."""
+        key = self.record.key or b""
+        return key[2 : 4 + int.from_bytes(key[2:4])]
+
+
+def _batches(records: list[_Printed]) -> Iterator[SourcePiece]:
+    """Yield records as batches; offsets of groups that were deleted too are untold.
+
+    No formatter prints both: of two texts that were joined nothing tells whether a group was deleted before or after.
+    """
+    deleted = {printed.group for printed in records if not printed.is_offset and printed.record.value is None}
+    first = count = 0
+    for printed in records:
+        record, missing_columns, is_doubtful = printed
+        is_unordered = is_commit(record) and printed.group in deleted
+        count += is_unordered
+        first = first or record.position * is_unordered
+        if is_doubtful or is_unordered:
             yield untold_batch(SegmentPlace(), record, missing_columns)
         else:
-            yield SourceBatch(SegmentPlace(), header((record,), line=line), (record,), missing_columns)
-        record_offset += 1
-        is_offset = key[:2] in OFFSET_TYPES
-        tells_offsets, tells_groups = tells_offsets or is_offset, tells_groups or not is_offset
-    if not tells_groups:
-        yield Untold(SegmentPlace(), UNTOLD_WITHOUT_GROUPS)
-    if not tells_offsets:
-        yield Untold(SegmentPlace(), UNTOLD_WITHOUT_OFFSETS)
+            yield SourceBatch(SegmentPlace(), header((record,), line=record.position), (record,), missing_columns)
+    if count:
+        words = (
+            f"from line {first} on {counted(count, 'offset is', 'offsets are')} of groups that were deleted too: one "
+            "formatter prints offsets and another groups, and nothing tells which of these came first"
+        )
+        yield Damage(NotTold(f"{words}, {CONSEQUENCE}", position=first), b"")
 
 
 def _told(item: dict[str, Any] | Entry) -> Told:

@@ -30,8 +30,8 @@ OFFSET_VALUES = (
     r"OffsetAndMetadata\(offset=(?P<offset>-?\d+), leaderEpoch=Optional(?:\.empty|\[(?P<epoch>\d+)\]),"
     r" metadata=(?P<metadata>.*?), commitTimestamp=(?P<commit>-?\d+),"
     r" expireTimestamp=(?:None|Some\((?P<expire>-?\d+)\))\)",
-    r"\[OffsetMetadata\[(?P<offset>-?\d+),(?P<metadata>.*?)\],"
-    r"CommitTime (?P<commit>-?\d+),ExpirationTime (?P<expire>-?\d+)\]",
+    r"\[OffsetMetadata\[(?P<offset>-?\d+),(?P<metadata>.*?)\] ?,? ?"
+    r"CommitTime (?P<commit>-?\d+),? ?ExpirationTime (?P<expire>-?\d+)\]",
     r"OffsetAndMetadata\[(?P<offset>-?\d+),(?P<metadata>.*?),(?P<commit>-?\d+)\]",
 )
 GROUP_KEY = re.compile(r"::(?=GroupMetadata\(groupId=|\[.{0,999}?,(?:None|Some\()|NULL[ \t\r]*$)", re.MULTILINE)
@@ -83,6 +83,8 @@ PROMPT = re.compile(r".*[#$%>]")
 BRACKETS_OF_OTHERS = re.compile(r"\[\d{4}-\d\d-\d\d[^\[\]]*\]|\[[^\[\]]*\][#$%>]|\[[^\[\]\s]+/[^\[\]\s]+\] ")
 """A time of log4j, a shell's prompt and a pod's name."""
 MOST_SHOWN, SHOWN_LENGTH = 4, 40
+MOST_BREAKS = 40
+"""How many breaks a terminal may have put into one entry."""
 MOST_TRIED = 8
 """How many keys on a line may be that of an entry."""
 TWO = "two entries are on one line, unless the first one's metadata holds the second"
@@ -225,9 +227,12 @@ class _Text:
             else ""
         )
 
-        def made(value: re.Match[str], *, is_doubtful: bool = False, why: str = problem) -> _Found:
+        def made(
+            value: re.Match[str], *, is_doubtful: bool = False, why: str = problem, at: int | None = None
+        ) -> _Found:
             facts = value.groupdict() if value.lastgroup else None
-            return _Found(Entry(group, topic, partition, facts, is_doubtful), begin, value.end(), why)
+            stop = value.end() if at is None else at
+            return _Found(Entry(group, topic, partition, facts, is_doubtful), begin, stop, why)
 
         in_line = _match(OFFSETS_IN_LINE, self.text, key.end(), end)
         if in_line is not None and _holds_another(in_line):
@@ -241,7 +246,25 @@ class _Text:
             return made(whole)
         if in_line is not None and (whole is None or whole.end() > end):
             return made(in_line)
-        return None if whole is None else made(whole, is_doubtful=True)
+        if whole is not None:
+            return made(whole, is_doubtful=True)
+        wrapped = self._unwrapped(OFFSETS, key.end(), end)
+        return None if wrapped is None or _holds_another(wrapped[0]) else made(wrapped[0], at=wrapped[1])
+
+    def _unwrapped(self, forms: tuple[re.Pattern[str], ...], at: int, end: int) -> tuple[re.Match[str], int] | None:
+        """Return a value that a terminal or a book has broken into lines, and where it ends; None if none fits.
+
+        A break is where nothing was, or a blank.
+        """
+        text, block_end, breaks = self.text, self._block_end(end), 0
+        while end < block_end and breaks < MOST_BREAKS:
+            end, breaks = _line_end(text, end + 1), breaks + 1
+            lines = [line.strip("\r") for line in text[at:end].split("\n")]
+            stripped = [lines[0], *(line.lstrip() for line in lines[1:])]
+            for joined in ("".join(stripped), " ".join(line.rstrip() for line in stripped)):
+                if (value := _match(forms, joined, 0, len(joined))) is not None and value.lastgroup:
+                    return value, end
+        return None
 
     def _is_followed(self, at: int, end: int) -> bool:
         """Return whether another whole entry stands behind one on its line."""
@@ -254,6 +277,9 @@ class _Text:
         value = _match(GROUPS, self.text, key.end(), end)
         if value is None:
             value = _match(GROUPS, self.text, key.end(), self._block_end(end))
+        stop = -1 if value is None else value.end()
+        if value is None and (wrapped := self._unwrapped(GROUPS, key.end(), end)) is not None:
+            value, stop = wrapped
         if value is None or (not value.lastgroup and NO_OFFSET.search(name)):
             return None
         facts = value.groupdict() if value.lastgroup else None
@@ -261,7 +287,7 @@ class _Text:
         if not name.endswith(group.lstrip()):
             return None
         self.has_groups = True
-        return _Found(Entry(group, None, -1, facts), key.start() - len(group.lstrip()), value.end())
+        return _Found(Entry(group, None, -1, facts), key.start() - len(group.lstrip()), stop)
 
     def _deleted(self, name: str) -> str:
         """Return the group of a tombstone, which names it once: another begins its line where that is no group."""
