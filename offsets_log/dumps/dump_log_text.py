@@ -39,6 +39,10 @@ class NotTold(UnsupportedError):
     """Kafka wrote a record there, but the text does not hold its contents."""
 
 
+class LeftOut(NotTold):
+    """Batches that lie between others are not in the text."""
+
+
 class KeylessTombstone(NotTold):
     """A tombstone printed before 2.4: the tool prints no key beside a null value."""
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from offsets_log.columnar.events.rows import COLUMN_OF_FIELD, has_column
+from offsets_log.dumps.positions import DecodedBatch
 from offsets_log.dumps.source import SegmentPiece, SegmentPlace, place_of
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.primitives import Uuid
@@ -126,6 +127,8 @@ def _pieces(table: pa.Table, starts: Int64s) -> Iterator[SegmentPiece]:
     places = np.frombuffer(records.buffers()[1], np.int32)[records.offset : records.offset + len(records) + 1]
     sizes = places[ends] - places[starts]
     headers["batch_length"] = b.BATCH_HEADER_SIZE - b.LOG_OVERHEAD + sizes
+    decoded = _decoded(table, headers, starts, ends, offsets, places)
+    is_control = headers["attributes"] & b.CONTROL_MASK > 0
     written = _written(headers, memoryview(records.buffers()[2]), places[starts], places[ends])
     file, partition = _codes(table["file"])[starts], _codes(table["offsets_partition"])[starts]
     runs = np.flatnonzero(np.append(True, (file[1:] != file[:-1]) | (partition[1:] != partition[:-1])))
@@ -133,7 +136,26 @@ def _pieces(table: pa.Table, starts: Int64s) -> Iterator[SegmentPiece]:
         name = table["file"][int(starts[begin])].as_py()
         told = place_of(name) or SegmentPlace(name)
         place = SegmentPlace(told.file, table["offsets_partition"][int(starts[begin])].as_py(), told.base_offset)
-        yield SegmentPiece(place, b"".join(written[begin:end]))
+        yield SegmentPiece(
+            place,
+            b"".join(written[begin:end]),
+            decoded=tuple(decoded[begin:end]),
+            has_markers=bool(is_control[begin:end].any()),
+        )
+
+
+def _decoded(
+    table: pa.Table, headers: Any, starts: Int64s, ends: Int64s, offsets: Int64s, places: Any
+) -> list[DecodedBatch]:
+    """Return where each batch was in its file."""
+    told, lasts = _numbers(table, "position") if "position" in table.column_names else None, ends - 1
+    is_told = pc.equal(table["compression"].cast(pa.string()), "none").to_numpy()[starts]
+    is_told &= headers["attributes"] & b.TIMESTAMP_TYPE_MASK == 0
+    positions = [np.where(is_told, -1 if told is None else told[rows], -1) for rows in (starts, lasts)]
+    sizes = places[lasts] - places[starts], places[ends] - places[lasts]
+    is_exact = ~np.logical_or.reduceat(table["is_tombstone"].fill_null(True).to_numpy(), starts)
+    columns = (*positions, *sizes, ends - starts, offsets[starts], offsets[lasts], is_exact)
+    return [DecodedBatch(0, 0, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _written(headers: Any, data: memoryview, begins: Any, ends: Any) -> list[bytes]:

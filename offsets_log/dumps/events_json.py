@@ -68,6 +68,7 @@ class _Open:
     line: int
     row: Row
     records: list[Record] = field(default_factory=list)
+    last_row: Row = field(default_factory=dict)
 
 
 FACTS_OF_BATCH = (
@@ -96,6 +97,7 @@ def batches(rows: Iterable[tuple[int, Row] | Damage], bytes_of: BytesOf) -> Iter
         try:
             record, problem = _record(line, row, bytes_of)
             opened.records.append(record)
+            opened.last_row = row
         except (OffsetsLogError, *SHAPE_ERRORS) as error:
             problem = (
                 error if isinstance(error, OffsetsLogError) else CorruptRecordError(f"no row of decode: {error!r}")
@@ -134,7 +136,13 @@ def _batch(opened: _Open, row: Row) -> SourceBatch:
         producer_epoch=_int(row.get("producer_epoch", -1)),
     )
     place = replace(place, offsets_partition=None if partition is None else _int(partition))
-    return SourceBatch(place, made, tuple(opened.records))
+    first, last = row.get("position"), opened.last_row.get("position")
+    return SourceBatch(
+        place,
+        made,
+        tuple(opened.records),
+        positions=(first, last) if isinstance(first, int) and isinstance(last, int) else None,
+    )
 
 
 def _int(value: Any) -> int:

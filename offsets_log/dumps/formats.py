@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from offsets_log.dumps import client_records, dump_log, events_json, events_parquet, formatter, kcat
 from offsets_log.dumps.cut_text import with_cuts
 from offsets_log.dumps.formatter_text import is_formatter_within
-from offsets_log.dumps.source import InMemory, SegmentBuilder, SourcePiece, Store
+from offsets_log.dumps.lines_of_offsets import InMemory, Store
+from offsets_log.dumps.segment_builder import SegmentBuilder
+from offsets_log.dumps.source import SourcePiece
 from offsets_log.dumps.wrapping import TEXT_BYTES, as_utf8
 from offsets_log.log_format.batch import MAGIC_POSITION, SUPPORTED_MAGICS
 from offsets_log.log_format.segment import Buffer
@@ -19,11 +21,16 @@ SEGMENTS, PARQUET = "segments", "parquet"
 
 @dataclass(frozen=True, slots=True)
 class DumpFormat:
-    """A format: its name on the command line, whether a file begins like it, what reads it."""
+    """A format: its name on the command line, whether a file begins like it, what reads it.
+
+    Attributes:
+        has_chosen_rows: whether ``decode`` may have left out records that nobody asked for.
+    """
 
     name: str
     is_like: Callable[[bytes], bool]
     read: Callable[[Buffer], Iterator[SourcePiece]]
+    has_chosen_rows: bool = False
 
 
 def _in_text(is_like: Callable[[str], bool]) -> Callable[[bytes], bool]:
@@ -33,8 +40,8 @@ def _in_text(is_like: Callable[[str], bool]) -> Callable[[bytes], bool]:
 FORMATS = {
     row.name: row
     for row in (
-        DumpFormat(PARQUET, events_parquet.is_parquet, events_parquet.read),
-        DumpFormat("jsonl", _in_text(events_json.is_events_json), events_json.read),
+        DumpFormat(PARQUET, events_parquet.is_parquet, events_parquet.read, has_chosen_rows=True),
+        DumpFormat("jsonl", _in_text(events_json.is_events_json), events_json.read, has_chosen_rows=True),
         DumpFormat("kcat", kcat.is_kcat, kcat.read),
         DumpFormat("dump-log", _in_text(dump_log.is_dump_log), dump_log.read),
         DumpFormat("records", _in_text(client_records.is_client_records), client_records.read),
@@ -73,9 +80,10 @@ def build_segments(
     Args:
         store: creates the store for the bytes of a segment.
     """
-    built = SegmentBuilder(name, store)
+    format_ = FORMATS[format_name]
+    built = SegmentBuilder(name, store, has_chosen_rows=format_.has_chosen_rows)
     text = as_utf8(buffer)
-    pieces = FORMATS[format_name].read(text)
+    pieces = format_.read(text)
     for piece in pieces if format_name == PARQUET else with_cuts(pieces, text):
         built.add(piece)
     return built

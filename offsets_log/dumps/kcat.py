@@ -24,6 +24,7 @@ from offsets_log.log_format.java_text import REPLACEMENT
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+from offsets_log.words import counted
 
 FRAMED = re.compile(rb"(\d{1,9}) (\d{1,19}) (-?\d{1,19}) (-1|\d{1,9}) (-1|\d{1,9}) (?=[\x00\n]|-1|$)")
 ENCODED = re.compile(rb"(\d{1,9}) (\d{1,19}) (-?\d{1,19}) ([0-9A-Za-z+/=_-]+) ([0-9A-Za-z+/=_-]+)\r?$")
@@ -94,11 +95,13 @@ def batches_of(records: Callable[[], Iterator[Told | Damage]]) -> Iterator[Sourc
         if not isinstance(told, Damage) and (marker := marker_in(told.record)) and marker.type == "ABORT":
             aborted[told.partition] = max(told.record.offset, aborted.get(told.partition, -1))
     untold = first = count = 0
+    ends: dict[int, int] = {}
     for told in records():
         if isinstance(told, Damage):
             yield told
             continue
         count += 1
+        ends[told.partition] = max(told.record.offset + 1, ends.get(told.partition, 0))
         place, record = SegmentPlace(f"{OFFSETS_TOPIC}-{told.partition}", told.partition), told.record
         if marker_in(record):
             yield untold_marker(place, record, UNTOLD, timestamp_type=told.timestamp_type)
@@ -110,6 +113,12 @@ def batches_of(records: Callable[[], Iterator[Told | Damage]]) -> Iterator[Sourc
             yield SourceBatch(place, made, (record,), UNTOLD)
     if count:
         yield REMARK
+    if (left_out := sum(ends.values()) - count) > 0:
+        yield Remark(
+            f"{counted(left_out, 'record offset')} before and between its records {'is' if left_out == 1 else 'are'} "
+            "not in it: a log that was cleaned or has transaction markers looks so, and one of which lines are "
+            "missing, where an older offset may stand for a newer one, and a deleted one come back"
+        )
     if untold:
         yield untold_commits(first, untold, "markers of aborted transactions stand behind")
 

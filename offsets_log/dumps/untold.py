@@ -65,9 +65,10 @@ def untold_commits(first: int, count: int, why: str) -> Damage:
     """Return what is said once of commits of which a text does not tell whether they took effect.
 
     Args:
-        first: the line of the first.
+        first: the line of the first; 0 where there are none.
     """
-    words = f"from line {first} on {counted(count, 'commit', 'commits')} may have been aborted: {why}, {CONSEQUENCE}"
+    where = f"from line {first} on " * (first > 0)
+    words = f"{where}{counted(count, 'commit', 'commits')} may have been aborted: {why}, {CONSEQUENCE}"
     return Damage(NotTold(words, position=first), b"")
 
 

@@ -8,10 +8,12 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from offsets_log.checking.findings import CHECK_COLUMNS
+from offsets_log.checking.findings import CHECK_COLUMNS, DOUBT, Finding
 from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.checking.places import FindingPlace
 from offsets_log.checking.report import report
 from offsets_log.data_directory.whose_rules import writer_of
+from offsets_log.dumps.dump_log_text import LeftOut
 from offsets_log.questions.question import FewRows
 from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
 from offsets_log.replay.releases import Release, known_releases, release_named
@@ -118,6 +120,7 @@ class Check(FewRows):
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
             more=chain(
+                _left_out(session),
                 _of_older(session, checks, self.asked.values()),
                 _stranded(session, asked, checks, self._releases[-1], newest_ms(session.inputs, self._newest)),
             ),
@@ -256,6 +259,14 @@ def _coordinator_in_words(release: Release, other: str) -> str:
         f"{release.name} is the Scala coordinator, which is the default; {other} is the preview of the Java one, for "
         "brokers on which the consumer protocol of KIP-848 was switched on"
     )
+
+
+def _left_out(session: Session) -> Iterator[Row]:
+    """Yield rows of batches that a text leaves out between others."""
+    for error in (damage.error for damage in session.inputs.damages if isinstance(damage.error, LeftOut)):
+        numbers = {log.offsets_partition for log in session.inputs.logs if log.segments[0].file == error.file}
+        place = FindingPlace(error.file, error.position, error.record_offset)
+        yield Finding(severity=DOUBT, rule=None, problem=error.problem, place=place).row(next(iter(numbers), None))
 
 
 def _of_older(session: Session, checks: Sequence[PartitionCheck], asked: Collection[Release]) -> Iterator[Row]:

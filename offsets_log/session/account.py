@@ -13,7 +13,7 @@ from offsets_log.disk.writer import atomic_output, output_errors
 from offsets_log.errors import Damage, MissingLogError
 from offsets_log.events import BatchEnd, Event, LogEvent, TailFound
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.partition_log import POSITION, PartitionLog
 from offsets_log.replay.problem import Problem
 from offsets_log.rows.problems import kind_of
 from offsets_log.rows.survey import Survey, describe_tail
@@ -117,7 +117,10 @@ class Account:
             self.say(words)
 
     def has_read_all_of(self, log: PartitionLog) -> bool:
-        """Return whether nothing of a log is missing or damaged but a torn end."""
+        """Return whether nothing of a log, or of the text that tells it, is missing or damaged but a torn end."""
+        file = log.segments[0].file if POSITION in log.missing_columns else ""
+        if any(damage.error.file and file.startswith(damage.error.file) for damage in self.inputs.damages):
+            return False
         is_lost = any(missing.offsets_partition == log.offsets_partition for missing in self.lost)
         return not is_lost and id(log) not in self.damaged_logs - self.torn_logs
 

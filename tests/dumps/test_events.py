@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from offsets_log.dumps import events_parquet
 from offsets_log.dumps.formats import build_segments, guess_format
-from offsets_log.dumps.source import SegmentBuilder, SegmentPlace, SourceBatch, header
+from offsets_log.dumps.segment_builder import SegmentBuilder
+from offsets_log.dumps.source import SegmentPlace, SourceBatch, header
 from offsets_log.events import Event
 from offsets_log.log_format.record import INT64_MAX, INT64_MIN, Record
 from offsets_log.pipeline import iter_events
