@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from offsets_log.actions.judge import add_judgement
 from offsets_log.actions.plan_files import DOUBTS_SHOWN, write_files
 from offsets_log.coordinator_document import Memory
+from offsets_log.replay.partition_count import DOUBTED
 from offsets_log.restore.directory import rescue_files
 from offsets_log.restore.plan import rows_of
 from offsets_log.restore.rescue import RescueOptions, make_plan
@@ -43,9 +44,10 @@ def rescue(session: Session, asked: RescueAsked, to: str) -> None:
         unread = [*session.inputs.iter_unread()]
         doubt = [] if (found := rules.doubt()) is None else [found]
         notes = [*doubt, *session.inputs.iter_idle_bounds(), *session.inputs.remarks, *session.inputs.clusters.notes]
+        options = rescue_options(session, memory, as_broker=asked.broker.as_broker)
         plan = make_plan(
             memory,
-            rescue_options(session, memory, as_broker=asked.broker.as_broker),
+            options,
             session.account.damages,
             unread=unread,
             notes=notes,
@@ -54,7 +56,8 @@ def rescue(session: Session, asked: RescueAsked, to: str) -> None:
             stranded=stranded,
         )
         has_found = holds_anything(plan)
-        session.account.is_wrong |= not has_found or bool(session.inputs.idle_filters)
+        is_doubted = options.partitions.source in DOUBTED
+        session.account.is_wrong |= not has_found or bool(session.inputs.idle_filters) or is_doubted
         if has_found:
             judged = add_judgement(session, plan, asked.target, memory.profile)
             session.account.is_wrong |= bool(judged)

@@ -81,6 +81,12 @@ class Homes:
         """Return the strays that their own partition has too."""
         return {stray for stray, home in self.strays.items() if stray[1] in self._groups.get(home, ())}
 
+    def unanswered(self, profile: Profile) -> set[tuple[int, str]]:
+        """Return the strays that `at_home` has not: all, but for what one cache answers with."""
+        if not profile.answers_from_one_cache:
+            return set(self.strays)
+        return self.superseded() | {stray for stray, home in self.strays.items() if home not in self._groups}
+
     def left_out(self, profile: Profile) -> set[tuple[int, str]]:
         """Return the strays that no broker answers for, as their own partition is here.
 

@@ -80,8 +80,11 @@ class Names:
                 )
 
     def misplaced_groups(self, offsets_partition: int | None, partitions: PartitionCount) -> Iterator[Finding]:
-        """Yield groups that belong to another partition; only notes if the number of partitions is a guess."""
-        if offsets_partition is None:
+        """Yield groups that belong to another partition; only notes if the number of partitions is a guess.
+
+        None where the groups contradict every number.
+        """
+        if offsets_partition is None or partitions.source == "contradicted":
             return
         expected = {group: partition_for(group, partitions.number) for group in self.groups}
         misplaced = [group for group, number in expected.items() if number != offsets_partition]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from offsets_log.checking.findings import DAMAGE, DOUBT
+from offsets_log.checking.findings import DAMAGE, DOUBT, Finding
 from offsets_log.checking.layout import missing_finding
 from offsets_log.checking.loads import verdict_in
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.data_directory.decisions import Outcomes
 from offsets_log.log_format.completeness import Missing
-from offsets_log.replay.partition_count import PartitionCount, partition_count
+from offsets_log.replay.partition_count import PartitionCount, count_of_groups, doubt_in_words
 from offsets_log.replay.releases import Release
 from offsets_log.rows.tables import Row, partition_name
 
@@ -105,9 +105,9 @@ def report(
         absent: partitions of which no segment was found.
         more: findings of others, as rows.
     """
-    count = partitions or partition_count(
-        {check.log.offsets_partition: check.groups for check in checks if check.log.offsets_partition is not None}
-    )
+    places = [(check.log.offsets_partition, check.groups) for check in checks]
+    count = partitions or count_of_groups(places)
+    words = doubt_in_words(count, places) if count.source == "contradicted" else ""
     if now_ms is None:
         now_ms = max((check.newest_ms for check in checks), default=-1)
     return Report(
@@ -120,6 +120,7 @@ def report(
             for finding in check.findings(count, now_ms, outcomes)
             if finding.place.group is None or keep_group(finding.place.group)
         )
+        + ([Finding(severity=DOUBT, rule="records:H1", problem=words).row(None)] if words else [])
         + [missing_finding(missing).row(missing.offsets_partition) for missing in absent]
         + [row for row in more if row["group"] is None or keep_group(row["group"])],
     )

@@ -330,7 +330,8 @@ def _partitions_in_words(partitions: PartitionCount) -> str:
         "data": "as the groups found show",
         "default": "the default",
         "guess": f"{'the default' if is_default else 'as many as are named'}, which these few groups do not confirm",
-        "outgrown": "the fewest that there can be: the groups are where fewer would put them",
+        "outgrown": "the fewest that there can be: groups are where fewer would put them",
+        "contradicted": "which not all groups here fit, nor any other number",
     }[partitions.source]
     otherwise = "" if partitions.source == "option" else "; --partitions N says otherwise"
     return (

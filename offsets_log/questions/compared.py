@@ -116,6 +116,7 @@ def _moved(
     for log, state in after:
         places.add(log, all_groups(state))
     count = places.homes.count
+    places.tell_of_count()
     if count.is_guess or {log.offsets_partition for log, _ in after} != set(range(count.number)):
         return None
     if places.homes.strays:

@@ -12,7 +12,7 @@ from offsets_log.coordinator_document import Memory
 from offsets_log.data_directory.stranded import Stranded
 from offsets_log.log_format.completeness import Missing
 from offsets_log.replay.group import STREAMS
-from offsets_log.replay.partition_count import PartitionCount
+from offsets_log.replay.partition_count import PartitionCount, doubt_in_words
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
 from offsets_log.restore.doubtful import NAME as DOUBTFUL
@@ -66,7 +66,8 @@ def make_plan(
     """
     document = memory.document(damages)
     count = asked.partitions
-    homes = Homes([(part.log.offsets_partition, part.state.groups) for part in memory.parts], count)
+    places = [(part.log.offsets_partition, part.state.groups) for part in memory.parts]
+    homes = Homes(places, count)
     offsets, duplicates = settle_duplicates(document["offsets"], count, homes.superseded())
     plan: Row = {
         "format": FORMAT,
@@ -94,6 +95,7 @@ def make_plan(
         plan[DOUBTFUL] = doubtful
     plan["doubts"] = [
         *unread,
+        *filter(None, [doubt_in_words(count, places)]),
         *doubts.of_damage(corrupt, unsupported),
         *doubts.of_untold(document.get("untold", ())),
         *doubts.of_doubtful(doubtful),

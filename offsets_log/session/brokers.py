@@ -10,12 +10,12 @@ from offsets_log.broker.outcome import Outcome, start_error
 from offsets_log.broker.shutdowns import in_words, outcomes_by_shutdown
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
-from offsets_log.replay.partition_count import outgrown_in_words
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import partition_name
 from offsets_log.session.engine import Loaded
+from offsets_log.session.homes import Places, all_groups
 from offsets_log.session.scope import BrokerOptions
 from offsets_log.session.session import Session
 
@@ -60,12 +60,11 @@ class Brokers:
         parts = [(log, state, found, self._outcomes(log, state)) for log, state, found in read]
         answered = [next((it.state for it in outcomes.values()), state.as_broker()) for _, state, _, outcomes in parts]
         states = {log.offsets_partition: state for (log, *_), state in zip(parts, answered, strict=True)}
-        count = self.session.inputs.count_of(states.items())
-        at_homes = at_home(states, count)
-        is_told = self.session.inputs.offsets_partition_count is not None
-        if count.source == "outgrown" or (count.source == "checkpoints" and not is_told):
-            self.session.account.is_wrong = True
-            self.session.account.say_once(outgrown_in_words(count))
+        places = Places(self.session, self.profile)
+        for (log, *_), state in zip(parts, answered, strict=True):
+            places.add(log, all_groups(state))
+        at_homes = at_home(states, places.homes.count)
+        places.tell_of_unanswered()
         for log, state, found, outcomes in parts:
             yield log, replace(at_homes[log.offsets_partition], problems=state.problems), found, outcomes
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsets_log.broker.home import Homes
 from offsets_log.replay.coordinator_state import CoordinatorState
-from offsets_log.replay.partition_count import PartitionCount, outgrown_in_words
+from offsets_log.replay.partition_count import DOUBTED, PartitionCount, doubt_in_words
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.tables import Row
 from offsets_log.session.inputs import SHOWN_BY_GROUPS, TOLD_BY
@@ -92,7 +92,7 @@ class Places:
     @property
     def has_something(self) -> bool:
         """Whether any group is not where it belongs, or in several logs."""
-        return bool(self.homes.strays or self.homes.doubled or self.homes.count.source == "outgrown")
+        return bool(self.homes.strays or self.homes.doubled or self.homes.count.source in DOUBTED)
 
     def settled(self, rows: list[Row]) -> list[Row]:
         """Return the rows that count, and tell of the others."""
@@ -115,12 +115,14 @@ class Places:
 
     def tell(self, kept: Sequence[Row], others: Sequence[Row]) -> None:
         """Tell of rows that were left out, and of those that stay though nobody may be answered with them."""
-        for sentence in (*self._of_left_out(kept, others), *self._of_kept(kept), *self._of_outgrown()):
+        for sentence in (*self._of_left_out(kept, others), *self._of_kept(kept)):
             self._say(sentence)
+        self.tell_of_count()
 
-    def _of_outgrown(self) -> Iterator[str]:
-        if (count := self.homes.count).source == "outgrown":
-            yield f"{outgrown_in_words(count)}. --partitions N tells how many there are"
+    def tell_of_count(self) -> None:
+        """Tell what groups speak against the number of offsets partitions."""
+        if sentence := doubt_in_words(self.homes.count, self._found):
+            self._say(sentence)
 
     def _of_left_out(self, kept: Sequence[Row], others: Sequence[Row]) -> Iterator[str]:
         groups, superseded = {row["group"] for row in others}, self.homes.superseded()
@@ -174,8 +176,7 @@ class Places:
 
     def tell_of_groups(self, how: str) -> None:
         """Tell of groups that are in several partitions or in one that is not theirs, and how they are shown."""
-        for sentence in self._of_outgrown():
-            self._say(sentence)
+        self.tell_of_count()
         several = Counter(group for _, groups in self._found for group in groups)
         both = {group: None for group, logs in several.items() if logs > 1}
         alone = {group: None for _, group in self.homes.strays if group not in both}
@@ -190,6 +191,19 @@ class Places:
             self._say(
                 f"{_named(Counted(groups=alone))} {_are(alone)} only in an offsets partition that is not "
                 f"{_are(alone, 'its', 'their')} own ({self._count_in_words}), where no broker looks"
+            )
+
+    def tell_of_unanswered(self) -> None:
+        """Tell of groups that no broker answers with, from a partition that is not theirs."""
+        self.tell_of_count()
+        found = Counted()
+        for partition, group in sorted(self.homes.unanswered(self.profile)):
+            found.add(group, partition)
+        if found.groups:
+            self._say(
+                f"{_named(found)} {_are(found.groups, 'has', 'have')} records in an offsets partition that is not "
+                f"{_are(found.groups, 'its', 'their')} own ({self._count_in_words}), which no broker answers with: "
+                f"{_command(found)} shows what it is"
             )
 
     def _say(self, sentence: str) -> None:

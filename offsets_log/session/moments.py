@@ -20,7 +20,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import Retention
 from offsets_log.replay.group import SHARE
-from offsets_log.replay.partition_count import PartitionCount
+from offsets_log.replay.partition_count import PartitionCount, doubt_in_words
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
@@ -31,6 +31,7 @@ from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
 from offsets_log.serving.state import Cluster, Ends, OffsetsPartitions, Served
 from offsets_log.serving.topics import assigned_partitions, end_of, group_configs_of, topics_of
+from offsets_log.session.homes import all_groups
 from offsets_log.session.session import Session
 from offsets_log.session.share_offsets import share_offsets_of, share_topics_of
 
@@ -94,6 +95,9 @@ class Moments:
         self.failures.update({log.offsets_partition: state.failure for log, state, _ in parts})
         loaded = {log.offsets_partition: state for log, state, _ in parts}
         count = inputs.count_of(loaded.items())
+        if words := doubt_in_words(count, [(number, all_groups(state)) for number, state in loaded.items()]):
+            self.session.account.is_wrong = True
+            self.session.account.say_once(words)
         homes = at_home(loaded, count)
         states = [(log, homes[log.offsets_partition], table) for log, _, table in parts]
         offsets = CommittedOffsets([(table, state.groups) for _, state, table in states])

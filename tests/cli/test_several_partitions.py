@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -180,7 +182,9 @@ def test_groups_that_fit_fewer_partitions_than_there_are_are_misplaced_for_every
     told = rows("compact", outgrown, "--partitions", "8", status=3)
     assert rows("compact", outgrown, status=3) == told
     as_broker = rows("compact", outgrown, "--as-broker", status=3)
-    assert run("compact", outgrown, "--as-broker").stderr.count("8: the topic was given more") == 1
+    for asked in ((), ("--partitions", "8")):
+        as_broker_words = run("compact", outgrown, "--as-broker", *asked).stderr
+        assert as_broker_words.count("that is not their own (of 8") == 1
     assert {row["group"] for row in as_broker} == set(NAMES) - set(astray)
     where = run("where", *astray[:1], outgrown)
     assert f'"offsets_partition":{partition_for(astray[0], 8)}' in where.stdout.replace(" ", "")
@@ -205,7 +209,82 @@ def test_with_a_gap_among_them_the_number_is_not_known_and_a_doubt_says_so_once(
     assert "the fewest that there can be" in checked.stderr
 
 
+@pytest.fixture
+def untold(grown: Path, tmp_path: Path) -> Path:
+    """The grown topic of a broker, without the cluster's metadata: groups are where 4 or 8 put them."""
+    for folder in grown.glob("__consumer_offsets-*"):
+        shutil.copytree(folder, tmp_path / folder.name)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("engine")
+def test_groups_that_went_on_in_a_grown_topic_show_that_it_has_grown(untold: Path) -> None:
+    for asked in ((), ("--as-broker",), ("--as-broker", "--partitions", "8")):
+        assert by_group(rows("compact", untold, *asked, status=3)) == SERVED, asked
+        assert "not their own (of 8, as " in run("compact", untold, *asked).stderr, asked
+
+
+@pytest.fixture
+def half_moved(tmp_path: Path) -> Path:
+    """3 partitions that became 7, after which every fourth group committed again; all 7 have a folder."""
+    for number in range(7):
+        old = [commit(group, offset=1) for group in NAMES if partition_for(group, 3) == number]
+        new = [commit(group, offset=2) for group in NAMES[::4] if partition_for(group, 7) == number]
+        write_partition(tmp_path, [batch_of(*batch, first=at) for at, batch in ((0, old), (99, new)) if batch], number)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_few_groups_that_went_on_show_how_many_partitions_there_are(half_moved: Path) -> None:
+    unmoved = {group: [1] for group in NAMES if partition_for(group, 3) == partition_for(group, 7)}
+    own = unmoved | {group: [2] for group in NAMES[::4]}
+    for asked in ((), ("--as-broker",), ("--partitions", "7")):
+        assert by_group(rows("compact", half_moved, *asked, status=3)) == own, asked
+    document = json.loads(run("check", half_moved, "-o", "json").stdout)
+    assert document["partitions"] == {"count": 7, "source": "checkpoints"}
+
+
+def test_where_a_folder_is_not_here_the_number_is_offered_and_nothing_left_out(half_moved: Path) -> None:
+    shutil.rmtree(half_moved / "__consumer_offsets-4")
+    for asked in ((), ("--as-broker",)):
+        result = run("compact", half_moved, *asked)
+        assert (result.exit_code, result.stderr.count("there are, as --partitions 7")) == (3, 1)
+        assert {row["group"] for row in rows("compact", half_moved, *asked, status=3)} == set(NAMES)
+
+
+@pytest.fixture
+def swapped(recording: Callable[[str], Path], tmp_path: Path) -> Path:
+    """Two folders of a broker with each other's names, and no checkpoints."""
+    log = recording("kafka-4.3-mixed") / "log"
+    for number, name in enumerate((1, 0, 2, 3)):
+        shutil.copytree(log / f"__consumer_offsets-{number}", tmp_path / "data" / f"__consumer_offsets-{name}")
+    return tmp_path / "data"
+
+
+@pytest.mark.usefixtures("engine")
+def test_groups_that_fit_no_number_of_partitions_are_told_by_every_command(swapped: Path, tmp_path: Path) -> None:
+    for command in (
+        ("compact",), ("compact", "--as-broker"), ("groups",), ("expire",), ("rebuild",), ("history", "-g", "*"),
+        ("rescue", "--to", str(tmp_path / "to")), ("diff", str(swapped)), ("check",),
+    ):  # fmt: skip
+        result = run(command[0], swapped, *command[1:])
+        assert (result.exit_code, command) == (3, command)
+        words = result.stdout if command == ("check",) else result.stderr
+        assert words.count("no single number of offsets partitions puts the ") == 1, command
+        assert "in offsets partitions 0, 1, 2, 3, where they are" in words, command
+    assert len(rows("compact", swapped, status=3)) == 129, "nothing is left out"
+    (found,) = (row for row in rows("check", swapped, status=3) if row["rule"] == "records:H1")
+    assert (found["severity"], found["offsets_partition"]) == ("doubt", None)
+
+
+def test_a_few_groups_in_two_partitions_fit_no_number(tmp_path: Path) -> None:
+    for number in range(3):
+        write_partition(tmp_path, [batch_of(commit("g", offset=number))], number)
+    assert "puts the 1 group here, in offsets partitions 0, 1, 2," in run("compact", tmp_path, "--as-broker").stderr
+    assert run("compact", tmp_path, "--as-broker").exit_code == 3
+
+
 def test_a_number_that_nothing_confirms_is_called_the_default_only_if_it_is(tmp_path: Path) -> None:
-    write_partition(tmp_path, [batch_of(commit("g"))], 59)
+    write_partition(tmp_path, [batch_of(commit("consumer-1"))], 59)
     words = run("check", tmp_path).stderr
     assert "60 partitions of __consumer_offsets, as many as are named, which these few groups do not confirm" in words
