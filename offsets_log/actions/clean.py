@@ -55,6 +55,7 @@ def clean(session: Session, machine: Machine, asked: CleanAsked) -> list[Row]:
     Raises:
         OffsetsLogError: something cannot be written, or what is asked for leaves nothing.
     """
+    session.account.leaves_out_below_start = True
     with ExitStack() as stack:
         place = None if asked.to is None else machine.place(session, asked.to, stack)
         folders = PartitionFolders(place, asked.topic_id)

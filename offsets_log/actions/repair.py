@@ -48,7 +48,7 @@ def repair_all(
         OffsetsLogError: something cannot be written.
     """
     with ExitStack() as stack:
-        session.account.tells_brokers = True
+        session.account.tells_brokers = session.account.leaves_out_below_start = True
         folders = PartitionFolders(None if to is None else place_here(session, to, stack), topic_id)
         repairing = _Repairing(session, release, folders, completing)
         rows = [repairing.repair(folders.of_topic(log, session)) for log in session.inputs.logs]

@@ -65,6 +65,7 @@ def rescue(session: Session, asked: RescueAsked, to: str) -> None:
         else:
             directory.rmdir()
         said = {*unread, *notes, *(missing.in_words() for missing in session.account.lost)}
+        said.update(found.in_words() for found in session.account.below_start)
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
             session.account.say(doubt)

@@ -11,7 +11,7 @@ from offsets_log.checking.findings import DAMAGE, DOUBT, NOTE, Finding
 from offsets_log.checking.places import NOWHERE, FindingPlace
 from offsets_log.errors import Damage, OffsetsLogError, TruncatedBatchError, UnsupportedMagicError
 from offsets_log.events import BatchEnd, BatchStart, TailFound
-from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.completeness import BelowStart, Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.rows.survey import describe_tail
 from offsets_log.rows.tables import problem_row
@@ -92,14 +92,16 @@ class SeenFiles:
             if end is not None and begin is not None and end > begin and segment.file not in self.damaged_files:
                 yield _overlap(segment, following, end, begin)
 
-    def size(self) -> Finding:
-        """Return how much a load reads (``J-1``)."""
+    def size(self, below: BelowStart | None = None) -> Finding:
+        """Return how much a load reads (``J-1``), without what lies below the log start offset."""
+        names = ("size_bytes", "batches", "records")
+        size_bytes, batches, records = (getattr(self, name) - getattr(below, name, 0) for name in names)
         return Finding(
             severity=NOTE,
             rule="J-1",
-            problem=f"a load reads {counted(self.size_bytes, 'byte')}: {counted(self.batches, 'batch', 'batches')}, "
-            f"{counted(self.records, 'record')}",
-            detail={"size_bytes": self.size_bytes, "batches": self.batches, "records": self.records},
+            problem=f"a load reads {counted(size_bytes, 'byte')}: {counted(batches, 'batch', 'batches')}, "
+            f"{counted(records, 'record')}",
+            detail={"size_bytes": size_bytes, "batches": batches, "records": records},
         )
 
 
@@ -124,6 +126,16 @@ def _overlap(segment: Segment, following: Segment, end: int, begin: int) -> Find
         problem=f"{segment.file} ends before offset {end}, {following.file} begins at {begin}: they overlap",
         place=FindingPlace(following.file, 0, begin),
         detail={"end_offset": end, "next_base_offset": begin},
+    )
+
+
+def deleted_finding(found: BelowStart) -> Finding:
+    """Return a doubt for what is here and deleted, which a broker does not read; a note if nothing is (``L-2``)."""
+    return Finding(
+        severity=DOUBT if found.records else NOTE,
+        rule="L-2",
+        problem=found.in_words(),
+        detail={"log_start_offset": found.log_start_offset, "records": found.records},
     )
 
 

@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from offsets_log.broker.loading import ReplayInBulk
 from offsets_log.broker.shutdowns import outcomes_by_shutdown
 from offsets_log.checking.findings import SEVERITIES, Finding
+from offsets_log.checking.layout import deleted_finding
 from offsets_log.checking.loads import DryRun, Load, dry_run, judged
 from offsets_log.checking.offsets import BuriedOffsets, OpenTransactions, below_zero
 from offsets_log.checking.watched import Watched
 from offsets_log.data_directory.decisions import Outcomes
 from offsets_log.events import EVERYTHING, LogEvent, Until, pieces
+from offsets_log.log_format.completeness import below_start
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.fold import OnDamage
 from offsets_log.replay.partial import OffsetAndMetadata
@@ -134,7 +136,7 @@ class PartitionCheck:
         """
         opened = self._run.opened() if outcomes is not None and self.has_open_transactions else ()
         told = {} if outcomes is None else outcomes.cells(self.log, opened)
-        layout, names = self.seen.layout, self.seen.names
+        layout, names, below = self.seen.layout, self.seen.names, below_start(self.log)
         found = (
             *self._run.failures(),
             *names.skipped_types(self.loads),
@@ -150,7 +152,8 @@ class PartitionCheck:
             *self._transactions.findings(now_ms, self._run, told),
             *below_zero(self._run.held[self.releases[-1].profile].negative() if self._run.held else ()),
             *layout.tails,
-            layout.size(),
+            *([] if below is None else [deleted_finding(below)]),
+            layout.size(below),
         )
         return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 

@@ -39,6 +39,7 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.compression import CODEC_MASK
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.segment import iter_batches
+from offsets_log.words import counted
 
 BATCHES_LOOKED_AT = 10_000
 """How many batches of a segment are looked at to see whether it was cleaned: one that was shows it soon."""
@@ -89,6 +90,64 @@ class Missing:
             yield self
         elif self.first_offset < until_offset:
             yield replace(self, last_offset=until_offset - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class BelowStart:
+    """What the files of a log hold below its log start offset: deleted, and not read by a broker (``L-2``, ``J-1``).
+
+    Attributes:
+        batches, records, size_bytes: of whole batches below it; a broker reads the one that it lies in.
+    """
+
+    offsets_partition: int | None
+    log_start_offset: int
+    batches: int = 0
+    records: int = 0
+    size_bytes: int = 0
+
+    def in_words(self) -> str:
+        """Say what was deleted, and whether it is still here."""
+        partition = "?" if self.offsets_partition is None else self.offsets_partition
+        start = f"its log start offset {self.log_start_offset}"
+        if not self.records:
+            return (
+                f"offsets partition {partition} begins at {start}: what was below is deleted, and with it each commit "
+                "that was not renewed since; a broker serves what is here"
+            )
+        lie = "lies" if self.records == 1 else "lie"
+        return (
+            f"{counted(self.records, 'record')} of offsets partition {partition} {lie} below {start}: "
+            "deleted, and no broker reads them. --as-broker leaves them out"
+        )
+
+
+def below_start(log: PartitionLog) -> BelowStart | None:
+    """Return what lies below the log start offset that is noted beside a log; None if it starts at 0, or is missing.
+
+    Only headers are read, of the files that begin below it.
+
+    Raises:
+        OffsetsLogError: a file cannot be read.
+    """
+    start = log.checkpoints.log_start_offset or 0
+    if not start or log.topic is not None or not log.segments or (log.segments[0].base_offset or 0) > start:
+        return None
+    batches = records = size_bytes = 0
+    for batch in _batches_below(log, start):
+        batches, records, size_bytes = batches + 1, records + batch.records_count, size_bytes + batch.size_bytes
+    return BelowStart(log.offsets_partition, start, batches, records, size_bytes)
+
+
+def _batches_below(log: PartitionLog, start: int) -> Iterator[RecordBatch]:
+    for segment in log.segments:
+        if (segment.base_offset or 0) >= start:
+            return
+        for item in iter_batches(segment.buffer, verify_crc=False):
+            if isinstance(item, RecordBatch):
+                if item.next_offset > start:
+                    return
+                yield item
 
 
 def missing_before(log: PartitionLog, until_offset: int | None = None) -> Iterator[Missing]:

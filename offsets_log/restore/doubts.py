@@ -9,8 +9,10 @@ from itertools import islice
 from offsets_log.coordinator_document import Memory, PartitionPart
 from offsets_log.data_directory.stranded import ABSENT, BELOW, BEYOND, FORMER, Stranded, in_words
 from offsets_log.data_directory.transactions import DECIDED, HANGING
+from offsets_log.log_format.completeness import below_start
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import share_groups
+from offsets_log.restore.doubtful import BELOW_START
 from offsets_log.restore.names import shown
 from offsets_log.restore.tools import left_out
 from offsets_log.rows.tables import Row, partition_name
@@ -53,12 +55,18 @@ def of_untold(rows: Sequence[Row]) -> Iterator[str]:
 
 def of_doubtful(rows: Sequence[Row]) -> Iterator[str]:
     """Describe the rows of `doubtful_rows`."""
-    if rows:
-        groups = dict.fromkeys(row["group"] for row in rows)
-        yield (
-            "offsets that may be older than a commit that is missing or could not be read, as doubtful.jsonl says: "
-            f"{len(rows)} of {counted(len(groups), 'group')}: {named(groups)}"
-        )
+    older = [row for row in rows if row.get(BELOW_START) is None]
+    deleted = [row for row in rows if row.get(BELOW_START) is not None]
+    for why, some in (
+        ("may be older than a commit that is missing or could not be read", older),
+        ("are below the log start offset, deleted, so that no broker serves them", deleted),
+    ):
+        if some:
+            groups = dict.fromkeys(row["group"] for row in some)
+            yield (
+                f"offsets that {why}, as doubtful.jsonl says: {len(some)} of {counted(len(groups), 'group')}: "
+                f"{named(groups)}"
+            )
 
 
 def of_logs(memory: Memory) -> Iterator[str]:
@@ -67,7 +75,9 @@ def of_logs(memory: Memory) -> Iterator[str]:
         name = partition_name(part.log.offsets_partition)
         lost = [missing.in_words() for missing in part.found.missing if missing.is_lost]
         yield from lost
-        if not lost and (base_offset := _begins_at(part)):
+        if (below := below_start(part.log)) is not None:
+            yield below.in_words()
+        elif not lost and (base_offset := _begins_at(part)):
             yield (
                 f"offsets partition {name} begins at record offset {base_offset}: files before it are missing, and "
                 "with them every commit that was not renewed since"

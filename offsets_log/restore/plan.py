@@ -28,7 +28,8 @@
                         ``start_timestamp_ms`` of the first record, and ``redelivered``, the runs of records that
                         were done above the start; only where the input has ``__share_group_state``
 ``doubtful``            rows of ``offsets`` that a later commit may have replaced, which is lost, and ``missing_until``,
-                        the last record offset of what is lost there; only if there are any
+                        the last record offset of what is lost there; and rows that were deleted, and the
+                        ``below_log_start_offset`` that their records are below; only if there are any
 ``target``              only where one was judged: its ``name``, ``cluster_id``, and how many offsets, those where share
                         groups start among them, were ``judged`` and have ``problems`` there; ``target.jsonl`` has these
 ``doubts``              what is missing or doubtful, a sentence each

@@ -226,7 +226,7 @@ _SHARE_FILES = """\
 
 _OTHER_FILES = {
     DOUBTFUL: """\
-  doubtful.jsonl                  offsets that may be older than a commit that is missing or could not be read
+  doubtful.jsonl                  offsets that may be older than a lost commit, or that were deleted
 """,
     "target": """\
   target.jsonl                    offsets that will not do on the target as they are, and why

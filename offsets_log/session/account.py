@@ -12,7 +12,7 @@ from offsets_log.disk.folders import refuse_inside_inputs
 from offsets_log.disk.writer import atomic_output, output_errors
 from offsets_log.errors import Damage, MissingLogError
 from offsets_log.events import BatchEnd, Event, LogEvent, TailFound
-from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.completeness import Missing, below_start
 from offsets_log.log_format.partition_log import POSITION, PartitionLog
 from offsets_log.replay.problem import Problem
 from offsets_log.rows.problems import kind_of
@@ -48,6 +48,8 @@ class Account:
         is_wrong: whether a command found something wrong other than damage; it decides the exit status too.
         tells_brokers: whether the command itself says what brokers make of damage.
         unloaded: offsets partition → why a coordinator would not load it, of those that are else sound.
+        below_start: what lies below the log start offsets.
+        leaves_out_below_start: whether the answer is without it, as a broker's.
         tells_homes: whether the command itself says which groups belong to offsets partitions that were not read.
         sums_up: whether the command itself counts what is damaged or missing: no piece of it is named, but with -v.
     """
@@ -75,6 +77,8 @@ class Account:
         self._quarantine: BinaryIO | None = None
         if scope.quarantine is not None:
             self.open_quarantine(scope.quarantine, stack)
+        self.below_start = [*filter(None, map(below_start, inputs.logs))]
+        self.leaves_out_below_start = False
         self._bytes_to_read = sum(log.bytes_to_read for log in inputs.logs)
         self.advance = stack.enter_context(listener.progress(self._bytes_to_read))
 
@@ -298,7 +302,7 @@ class Account:
 
     @property
     def exit_status(self) -> int:
-        """0, or 3 if something was damaged, unsupported, lost, wrong or of several clusters; 4 after an alert.
+        """0, or 3 if something was damaged, unsupported, lost, wrong, deleted or of several clusters; 4 after an alert.
 
         Copies of a partition that disagree are wrong, whichever is read.
         Damage is that of files beside the logs too, whether this command asks what they say or not.
@@ -308,4 +312,5 @@ class Account:
         is_incomplete = self.corrupt or self.unsupported or self.lost or self.inputs.has_broken_files
         clusters = self.inputs.clusters
         is_untold = clusters.are_mixed or clusters.is_damaged or self.inputs.copies_in_doubt
-        return EXIT_DAMAGED if is_incomplete or self.is_wrong or is_untold else 0
+        reads_deleted = not self.leaves_out_below_start and any(found.records for found in self.below_start)
+        return EXIT_DAMAGED if is_incomplete or self.is_wrong or is_untold or reads_deleted else 0

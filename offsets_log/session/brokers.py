@@ -46,6 +46,7 @@ class Brokers:
         """
         session = self.session
         session.account.tells_brokers = True
+        session.account.leaves_out_below_start |= self.asked.as_broker
         shows_topic = AskedNames(()) if all_topics else session.inputs.shows_topic
         read = session.engine.load_whole(self.profile, whole_groups=True)
         for log, state, found, outcomes in self._answers(read) if self.asked.as_broker else self._with_outcomes(read):

@@ -85,6 +85,8 @@ def begun_session(
     for words in inputs.notes:
         account.say(words)
     account.is_wrong = inputs.lacks_some_in_time
+    for found in account.below_start:
+        account.say(found.in_words())
     for damage in inputs.damages:
         account.on_damage(damage)
     for absent in inputs.absent:

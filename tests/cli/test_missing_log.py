@@ -297,7 +297,7 @@ def test_a_log_start_explains_a_later_begin(recording: Recording, tmp_path: Path
     shutil.copytree(recording(CLEANED) / "log-before", tmp_path / "data")
     first_segment(tmp_path / "data")
     start = tmp_path / "data" / "log-start-offset-checkpoint"
-    start.write_text("0\n1\n__consumer_offsets 1 180\n")
+    start.write_text("0\n1\n__consumer_offsets 1 172\n")
     assert run("compact", tmp_path / "data").exit_code == 0
     start.write_text("0\n1\n__consumer_offsets 1 100\n")
     (line,) = told(run("compact", tmp_path / "data"))
