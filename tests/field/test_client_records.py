@@ -95,8 +95,9 @@ def test_json_that_was_cut_is_told_and_the_rest_read(field: Path, name: str, sid
     if name == "one-line-array.json" and side == "tail":
         cut = cut[cut.index(b'{"key"') - 30 :]
     result = run("compact", "-", "-o", "jsonl", stdin=cut)
-    assert result.exit_code == 3, result.stderr
-    assert result.stdout or name == "one-line-array.json"
+    in_one_line = name == "one-line-array.json"
+    assert result.exit_code == (1 if in_one_line and side == "tail" else 3), result.stderr
+    assert result.stdout or in_one_line
 
 
 # ---------------------------------------------------------------------------------- records of clients

@@ -24,6 +24,7 @@ EMPTY = {
     "Groups that commit the same offset again and again.",
     "Which groups an offset of the past may have skipped: commits that jump forward by more than a million.",
     "What is wrong with the files, in one list.",
+    "On which releases a partition does not load.",
 }
 COUNTED = "select topic, count(*) as n, sum(committed_offset) as s from offsets group by 1 order by 1"
 

@@ -77,7 +77,7 @@ def test_what_is_missing_or_doubtful_is_said(recording: Callable[[str], Path], t
     plan = rescue(out, folder / "log")
     answers = read_json(folder / "answers" / "restart.json")
     active = sorted(row["group"] for row in answers["groups"] if row["state"] not in ("Empty", "Dead"))
-    (sentence,) = doubts(plan, "that had members")
+    (sentence,) = doubts(plan, "with running consumers")
     assert all(f'"{group}"' in sentence for group in active)
     readme = (out / "README.txt").read_text()
     assert all(f'  "{group}"\n' in readme for group in active)
