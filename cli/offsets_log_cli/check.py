@@ -157,12 +157,12 @@ def _write_brief(stream: IO[bytes], check: Check, output: Output) -> None:
     verdict = "fails" if failing else "loads, but something is damaged or doubtful" if wrong else "loads"
     write_line(stream, output, verdict, "", column="verdict")
     write_line(stream, output, "", check.verdict)
-    for rows, columns in (
-        (t.kinds_table(found, judged), t.KINDS_COLUMNS),
-        (t.releases_table(found), t.RELEASES_COLUMNS),
-        (t.finding_kinds_table(found, judged), t.FINDING_KINDS_COLUMNS),
+    for rows, columns, needed in (
+        (t.kinds_table(found, judged), t.KINDS_COLUMNS, None),
+        (t.releases_table(found), t.RELEASES_COLUMNS, None),
+        (t.finding_kinds_table(found, judged), t.FINDING_KINDS_COLUMNS, t.FINDING_KINDS_NEEDED),
     ):
         if rows:
             stream.write(b"\n")
-            write_rows(stream, rows, columns, output)
+            write_rows(stream, rows, columns, output, needed=needed)
     write_line(stream, output, "", " each load and each finding: -v; those of one partition: -v -p N")

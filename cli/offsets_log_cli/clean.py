@@ -166,7 +166,7 @@ def run(
         clean.tell_of_others(session, wanted.given)
         say_of_release(rules)
         rows = clean.clean(session, machine, wanted)
-        tell(rows, [column.name for column in CLEAN_COLUMNS], asked.output, {"kept": clean.kept_in_words})
+        tell(rows, [column.name for column in CLEAN_COLUMNS], asked, {"kept": clean.kept_in_words})
         clean.finish(session, rows)
 
 

@@ -110,7 +110,8 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
-        write_examples(self.epilog or "", formatter)
+        if self.epilog:
+            write_examples(self.epilog, formatter)
 
 
 def write_examples(epilog: str, formatter: click.HelpFormatter) -> None:

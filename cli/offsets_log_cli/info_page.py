@@ -108,7 +108,7 @@ def write_summary(
 def write_line(stream: IO[bytes], output: Output, title: str, words: str, *, column: str = "") -> None:
     """Write a line, cut at the end of a terminal's; of a column with colours the title has that of a cell."""
     view = view_of(output)
-    begin = f"{title}: " if title else ""
+    begin = f"{title}: " if title and words else title
     shown = visible(words) if view.width is None else cut(visible(words), view.width - len(begin))
     if view.is_coloured and column:
         begin = begin.replace(title, coloured(title, colour_of(column, title)), 1)

@@ -69,16 +69,26 @@ def view_of(output: Output, needed: Needed | None = None, seldom: Collection[str
         return View(seldom=hidden, is_whole=output.wide)
     width = None if output.wide else shutil.get_terminal_size().columns
     order = None if output.columns else needed
-    return View(width, order or Needed(), hidden, is_whole=output.wide, is_coloured=colours.are_shown(sys.stdout))
+    return View(
+        width,
+        order or Needed(),
+        hidden,
+        has_all=output.columns is not None,
+        is_whole=output.wide,
+        is_coloured=colours.are_shown(sys.stdout),
+    )
 
 
 def asked_columns(output: Output, columns: Sequence[str]) -> list[str]:
-    """Return the names of --columns; without it all.
+    """Return the names of --columns, which may be given as headings of tables have them; without it all.
 
     Raises:
         UsageError: one of them is no column.
     """
-    asked = [name.strip() for name in output.columns.split(",")] if output.columns else [*columns]
+    if not output.columns:
+        return [*columns]
+    named = ("_".join(name.split()) for name in output.columns.split(","))
+    asked = [f"{name}_ms" if name not in columns and f"{name}_ms" in columns else name for name in named]
     for name in asked:
         if name.removesuffix(RAW_SUFFIX) not in columns and name not in columns:
             near = get_close_matches(name, columns)

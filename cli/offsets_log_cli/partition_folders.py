@@ -17,6 +17,7 @@ from offsets_log_cli.options import (
     gather,
     report_option,
 )
+from offsets_log_cli.shown_options import WIDE
 
 if TYPE_CHECKING:
     from offsets_log.rows.tables import Row
@@ -39,6 +40,7 @@ class FolderOptions:
     offsets_partition: tuple[int, ...]
     as_partition: int | None
     output: str | None
+    wide: bool
     progress: bool | None
     quiet: bool
 
@@ -65,24 +67,24 @@ class FolderOptions:
 folder_options = gather(
     "asked",
     FolderOptions,
-    (OFFSETS_PARTITION, AS_PARTITION, report_option("table", "jsonl", "csv"), SHOW_PROGRESS, QUIET),
+    (OFFSETS_PARTITION, AS_PARTITION, report_option("table", "jsonl", "csv"), WIDE, SHOW_PROGRESS, QUIET),
 )
 """Options of commands that write folders of partitions; PATH, --to, --dry-run and --topic-id are the command's own."""
 
 
 def tell(
-    rows: Iterable[Row], columns: Sequence[str], output: str | None, shown_as: Mapping[str, Callable[[Row], str]]
+    rows: Iterable[Row], columns: Sequence[str], asked: FolderOptions, shown_as: Mapping[str, Callable[[Row], str]]
 ) -> None:
     """Write a row a partition to standard output.
 
     Args:
-        output: the format that was asked for.
+        asked: in which format, and how wide.
         shown_as: columns that hold lists → how one item of the list is put in words, in a table.
     """
     from offsets_log_cli.options import Output
     from offsets_log_cli.output import chosen_format, destination, write_rows
 
-    to_stdout = Output(output=output, to=None)
+    to_stdout = Output(output=asked.output, to=None, wide=asked.wide)
     if chosen_format(to_stdout) == "table":
         rows = [
             row | {name: "; ".join(map(words, row[name])) for name, words in shown_as.items() if row[name] is not None}

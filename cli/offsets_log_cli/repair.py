@@ -103,7 +103,7 @@ def command(
     ):
         say_of_release(drop_unloadable.asked if drop_unloadable else None)
         rows = repair.repair_all(session, completing, asked.to, asked.topic_id, drop_unloadable)
-        tell(rows, [column.name for column in REPAIR_COLUMNS], asked.output, repair.SHOWN_AS)
+        tell(rows, [column.name for column in REPAIR_COLUMNS], asked, repair.SHOWN_AS)
         repair.finish(session, rows)
 
 

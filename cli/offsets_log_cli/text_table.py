@@ -38,7 +38,9 @@ GAP = 2
 """Blanks between two columns; a line has as many at its edges."""
 NULL = "-"
 CUT = "…"
-PROSE = frozenset({"metadata", "offsets_partitions", "problem", "reason", "remarks", "value"})
+SENTENCES = frozenset({"problem", "reason", "remarks"})
+"""Columns of whole sentences, which have at least half of a line."""
+PROSE = SENTENCES | {"metadata", "offsets_partitions", "value"}
 """Columns whose texts are cut at their ends; others hold names, of which begin and end matter."""
 
 BETWEEN = "\x1f"
@@ -61,6 +63,7 @@ class View:
     Attributes:
         width: how long a line may be; None for any length.
         seldom: columns that are left out.
+        has_all: whether no column is dropped, however narrow texts become.
         is_whole: whether texts and structures are shown whole, however long they are.
         is_coloured: whether states, damage and verdicts have colours.
     """
@@ -68,6 +71,7 @@ class View:
     width: int | None = None
     needed: Needed = AS_THEY_STAND
     seldom: Collection[str] = ()
+    has_all: bool = False
     is_whole: bool = False
     is_coloured: bool = False
 
@@ -111,7 +115,8 @@ class _Column:
         elif self.is_span or self.is_time:
             easy = least = min(most, LONGEST_TIME)
         else:
-            easy, least = (min(most, width) for width in (max(LEAST_TEXT, room // LEAST_SHARE), LEAST_TEXT))
+            share = 2 if self.name in SENTENCES else LEAST_SHARE
+            easy, least = (min(most, width) for width in (max(LEAST_TEXT, room // share), LEAST_TEXT))
         return max(most, heading), max(easy, heading), max(least, heading)
 
     def add(self, values: Sequence[Any]) -> Cells | None:
@@ -201,19 +206,20 @@ def _padded(shown: str, width: int, is_number: bool, text: str) -> str:
     return blank + shown if is_number else shown + blank
 
 
-def fitting(columns: Sequence[Widths], room: int, always: int) -> list[int]:
+def fitting(columns: Sequence[Widths], room: int, always: int, least: int = 1) -> list[int]:
     """Return how wide as many of the first columns are as fit, of which the widest become narrower; at least of one.
 
     Args:
         always: how many are shown even if texts are then not easy to read.
+        least: how many are shown even if a line becomes longer than that.
     """
     count = next(
         (
             number
-            for number in range(len(columns), 1, -1)
+            for number in range(len(columns), least, -1)
             if sum(widths[2 if number <= always else 1] + GAP for widths in columns[:number]) <= room
         ),
-        min(len(columns), 1),
+        min(len(columns), least),
     )
     found = [widest for widest, _, _ in columns[:count]]
     while count and sum(found) + GAP * count > room:
@@ -264,7 +270,8 @@ class TextTable(ExitStack):
         room = WHOLE if view.width is None else view.width
         widths = [column.widths(room) for _, column in found]
         needed = sum(column.name in always for _, column in found)
-        fit = [widest for widest, _, _ in widths] if view.width is None else fitting(widths, room, needed)
+        least = len(widths) if view.has_all else 1
+        fit = [widest for widest, _, _ in widths] if view.width is None else fitting(widths, room, needed, least)
         laid = [(*place, width) for place, width in zip(found, fit, strict=False)]
         if not laid:
             return

@@ -36,15 +36,17 @@ FINDINGS_NEEDED = Needed(("severity", "offsets_partition", "rule", "problem"), (
 KINDS_COLUMNS = ("verdict", "releases", "shutdown", "served", "partitions", "offsets_partitions")
 RELEASES_COLUMNS = ("releases", "partitions", "load", "fail", "never_end", "do_not_start")
 FINDING_KINDS_COLUMNS = ("severity", "rule", "findings", "partitions", "problem", "offsets_partitions")
+FINDING_KINDS_NEEDED = Needed((), ("severity", "rule", "findings", "problem"))
 
 
 def kinds_table(found: Report, judged: Set[str]) -> list[Row]:
     """Return rows of `KINDS_COLUMNS`: the loads of judged releases that come to the same, the worst first."""
-    names = [release.name for release in found.releases]
+    names, missing = [release.name for release in found.releases], _missing(found)
     kinds: dict[tuple[str, str | None, str | None], list[Row]] = {}
     for load in found.loads:
         if load["releases"][0] in judged:
-            kinds.setdefault((_verdict(load), load["shutdown"], load["served"]), []).append(load)
+            served = _served([load], missing[load["offsets_partition"]], names)
+            kinds.setdefault((_verdict(load), load["shutdown"], served), []).append(load)
     order = list(VERDICTS.values())
     return [
         {
@@ -158,10 +160,7 @@ def _load_table(found: Report, names: list[str]) -> list[Row]:
     If the stop matters anywhere, rows tell what is served and where the log ends then; if only something is missing,
     what is served, which otherwise looks like all that there was.
     """
-    missing: Counter[int | None] = Counter()
-    for finding in found.findings:
-        if finding["rule"] == MISSING and finding["detail"]["explained_by"] is None:
-            missing[finding["offsets_partition"]] += finding["detail"]["missing_offsets"]
+    missing = _missing(found)
     rows: dict[tuple[int | None, str | None], list[Row]] = {}
     for load in found.loads:
         rows.setdefault((load["offsets_partition"], load["shutdown"]), []).append(load)
@@ -177,6 +176,15 @@ def _load_table(found: Report, names: list[str]) -> list[Row]:
         }
         for (offsets_partition, shutdown), some in rows.items()
     ]
+
+
+def _missing(found: Report) -> Counter[int | None]:
+    """Return offsets partition → how many offsets are missing there, and nothing explains it."""
+    missing: Counter[int | None] = Counter()
+    for finding in found.findings:
+        if finding["rule"] == MISSING and finding["detail"]["explained_by"] is None:
+            missing[finding["offsets_partition"]] += finding["detail"]["missing_offsets"]
+    return missing
 
 
 COMES_TO: dict[str, Callable[[Row], bool]] = {

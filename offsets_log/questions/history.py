@@ -73,8 +73,8 @@ class OffsetHistory:
     """The question, as `questions.question.Lines`; rows are in the order of `investigate.history`."""
 
     needed = Needed(
-        ("group", "topic", "partition", "committed_offset", "timestamp_ms", "change"),
-        ("event", "client_id", "host", "effective_offset"),
+        ("group", "topic", "partition", "timestamp_ms", "effective_offset"),
+        ("change", "event", "committed_offset", "client_id", "host"),
     )  # fmt: skip
 
     def __init__(self, session: Session, asked: HistoryAsked) -> None:

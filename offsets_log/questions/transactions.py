@@ -35,8 +35,8 @@ class Transactions(FewRows):
 
     columns: Sequence[Column] = TRANSACTION_COLUMNS
     needed = Needed(
-        ("transactional_id", "groups", "age_ms", "outcome"),
-        ("offsets_partition", "producer_id", "offsets", "first_timestamp_ms", "kept_bytes"),
+        ("transactional_id", "first_timestamp_ms", "producer_id", "outcome"),
+        ("groups", "age_ms", "offsets_partition", "offsets", "first_offset", "kept_bytes"),
     )  # fmt: skip
 
     def __init__(self, session: Session, profile: str | None = None, now_ms: int | None = None) -> None:

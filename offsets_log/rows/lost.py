@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.segment import iter_batches
 from offsets_log.rows.tables import Row
 
 UNTOLD = "whether its last commit took effect is not told"
@@ -56,11 +58,26 @@ def of_group(until: int) -> str | None:
 
 
 def _of_damages(log: PartitionLog, end_offset: int | None, damages: Sequence[Row]) -> Iterator[int]:
-    """Yield the record offset of each piece that could not be read; the log's end if it is not told."""
+    """Yield the record offset of each piece that could not be read, or the last before the next batch.
+
+    It is the log's end if neither is told.
+    """
     for row in damages:
-        if any(_may_be_of(row["file"], segment) for segment in log.segments):
-            end = end_offset if row["record_offset"] is None else row["record_offset"]
-            yield -1 if end is None else end
+        of_it = [segment for segment in log.segments if _may_be_of(row["file"], segment)]
+        if of_it:
+            end = row["record_offset"]
+            if end is None:
+                end = _before_the_next(of_it, row["position"])
+            yield next((one for one in (end, end_offset) if one is not None), -1)
+
+
+def _before_the_next(segments: Sequence[Segment], position: int | None) -> int | None:
+    """Return the offset before the first batch that follows a damaged header in its segment; None if none tells it."""
+    if position is None or len(segments) != 1 or segments[0].lines:
+        return None
+    following = (one for one in iter_batches(segments[0].buffer, start=position) if isinstance(one, RecordBatch))
+    batch = next(following, None)
+    return None if batch is None or batch.magic < 2 else batch.base_offset - 1
 
 
 def _may_be_of(file: str, segment: Segment) -> bool:

@@ -61,7 +61,7 @@ def say_of_hanging(session: Session, opened: Open) -> None:
         session.account.say(
             f"{counted(count, 'open transaction is', 'open transactions are')} hanging, with "
             f"{counted(len(found), 'offset')} of {named(sorted({value.group for _, value in found}))}: nobody will "
-            f"ever end {'it' if count == 1 else 'them'}: offsets-log info prints what does, and the runbook "
+            f"ever end {'it' if count == 1 else 'them'}: offsets-log transactions prints what does, and the runbook "
             '"A transaction hangs" says more'
         )
 

@@ -134,7 +134,7 @@ def test_offsets_that_hanging_transactions_hide_are_told(
     said = run(*arguments).stderr
     assert (
         '2 open transactions are hanging, with 2 offsets of "g-tx-hanging-empty", "g-tx-hanging-late": nobody will '
-        "ever end them: offsets-log info prints what does, and the runbook"
+        "ever end them: offsets-log transactions prints what does, and the runbook"
     ) in said
     late = '1 open transaction is hanging, with 1 offset of "g-tx-hanging-late": nobody will ever end it: '
     assert late in run(*arguments, "-g", "*late").stderr

@@ -55,6 +55,16 @@ def test_offsets_before_what_cannot_be_read(partition: Path) -> None:
     assert rescued(partition) == ('3 of 3 groups: "g1", "g2", "g3"', expected)
 
 
+@pytest.mark.parametrize("byte", [0x00, 0x7F, 0xFF])
+def test_a_header_that_is_overwritten_hides_no_more_than_its_batch(partition: Path, byte: int) -> None:
+    """The header tells no offset then; the batch that follows does."""
+    (partition / f"{4:020}.log").unlink()
+    segment = partition / f"{0:020}.log"
+    first, lost, later = batch(0, "g1", "g2"), batch(2, "g1"), batch(3, "g3")
+    segment.write_bytes(first + bytes([byte]) * 40 + lost[40:] + later)
+    assert rescued(partition) == ('2 of 2 groups: "g1", "g2"', [("g1", 0, 2), ("g2", 1, 2)])
+
+
 def test_doubts_of_single_partitions_are_last(partition: Path) -> None:
     """Standard error shows the first ones only."""
     rescued(partition)
