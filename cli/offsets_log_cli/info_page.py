@@ -200,7 +200,7 @@ def _open_transaction(row: Row, transaction: dict[str, Any]) -> str:
     words = (
         f"open transaction: offsets partition {partition_name(row['offsets_partition'])}, "
         f"producer id {transaction['producer_id']}, "
-        f"{counted(transaction['records'], 'offset')} since {shown_time(transaction['first_timestamp_ms'])} "
+        f"{counted(transaction['records'], 'record')} since {shown_time(transaction['first_timestamp_ms'])} "
         f"(record offset {transaction['first_record_offset']})"
     )
     return words + (f": {outcome_in_words(transaction)}" if "outcome" in transaction else "")
