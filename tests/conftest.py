@@ -112,7 +112,7 @@ SLOW = (
     "tests/cli/test_rebuild.py",
     "tests/cli/test_repair.py",
     "tests/cli/test_several_partitions.py",
-    "tests/cli/test_text_table.py::test_the_same_as_rich",
+    "tests/cli/test_text_table.py::test_in_a_pipe_the_same_as_rich",
     "tests/cli/test_times.py",
     "tests/cli/test_whose_rules.py",
     "tests/columnar/test_checks.py",
@@ -198,8 +198,6 @@ MANY = 100
 FAST_RECORDINGS = frozenset({"kafka-4.3-mixed", "kafka-lifetime"})
 
 
-SELDOM = (100_000, 20, 20)
-"""When garbage is looked for: after so many new objects."""
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 28)}
 """glibc's settings for processes that run tests: the arrays of kernels, made again for each log, are of memory that was
 used before, for the system takes longer to give new pages than kernels need to read a small log."""
@@ -283,16 +281,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Kernels that are not kept are compiled beside a run of many tests: by one process for all workers.
 
-    What was collected stays: it is not looked through again for garbage, which took an eighth of the time; looking
-    through what tests make as often as Python does took another tenth.
+    What was collected stays: it is not looked through again for garbage, which took an eighth of the time.
     """
     gc.freeze()
-    gc.set_threshold(*SELDOM)
-    if len(session.items) < MANY or modes.IS_PYTHON or session.config.option.collectonly:
+    if len(session.items) < MANY or modes.IS_PYTHON or modes.IS_CHECKED or session.config.option.collectonly:
         return
     making.make = compiled.make = kernels.waiting(kernels.compile_all(), making.make)
-    if any(item.nodeid.startswith(MODES) for item in session.items) and not modes.IS_CHECKED:
-        kernels.compile_all(checked=True, niceness=kernels.IN_THE_BACKGROUND)
 
 
 def pytest_sessionfinish() -> None:

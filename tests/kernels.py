@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import subprocess
 import sys
 import time
@@ -12,24 +11,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from offsets_log.columnar.jit import making, modes
+from offsets_log.columnar.jit import making
 from offsets_log.columnar.jit.keeping import cache_base
 from offsets_log.columnar.jit.making import Wanted
-from offsets_log.columnar.jit.sources import place_of
 
 ROOT = Path(__file__).parents[1]
 WAIT_S = 0.02
-CHECKED = "NUMBA_BOUNDSCHECK"
-IN_THE_BACKGROUND = 10
-"""How much such a process gives way to tests, whose turn for its code comes late."""
-
-NOT_IN_MODES = (
-    "aligning.", "choose.choice.follow", "cleaning.", "events.entries.", "folds.census.", "folds.merge.compact_open",
-    "folds.transactions.end_one", "history.kernels.mark_one", "materialize.arrow.", "scan.batch_rows.",
-    "scan.interner.fill_slots", "shuffle.", "texts.",
-)  # fmt: skip
-"""How the places of the kernels begin that no test of modes runs."""
-
 _STARTED: list[subprocess.Popen[bytes]] = []
 
 
@@ -45,19 +32,17 @@ class Compiling:
             return 0 if _is_ours(file.fileno(), fcntl.LOCK_SH) else None
 
 
-def compile_all(*, checked: bool = modes.IS_CHECKED, niceness: int = 0) -> Compiling:
+def compile_all() -> Compiling:
     """Start the process that compiles all kernels, unless another that tests these sources has."""
     name = hashlib.sha256(bytes(ROOT)).hexdigest()[:16]
     base = cache_base()
-    lock = base / "offsets-log" / "kernels" / f".tests-{name}{'-checked' * checked}.lock"
+    lock = base / "offsets-log" / "kernels" / f".tests-{name}.lock"
     with lock.open("ab") as file:
         if _is_ours(file.fileno(), fcntl.LOCK_EX):  # and that of a process that is given the file, as long as it lives
-            command = (sys.executable, "-m", "tests.kernels", str(niceness))
-            mode = {CHECKED: str(int(checked)), "OFFSETS_LOG_CACHE": str(base)}
             _STARTED.append(
                 subprocess.Popen(
-                    command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL,
-                    env={**os.environ, **mode},
+                    (sys.executable, "-m", making.REST), cwd=ROOT, env=making.environment(),
+                    stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL,
                 )
             )  # fmt: skip
     return Compiling(lock)
@@ -88,19 +73,3 @@ def stop() -> None:
     for process in _STARTED:
         process.kill()
         process.wait()
-
-
-def link_checked() -> None:
-    """Have the kernels compiled that `tests/columnar/test_modes.py` runs with every index checked."""
-    from offsets_log.columnar import warm
-
-    for of in warm.kernels():
-        if not place_of(of.function).startswith(NOT_IN_MODES):
-            of.link()
-
-
-if __name__ == "__main__":
-    os.nice(int(sys.argv[1]))
-    command = ("-c", "from tests.kernels import link_checked; link_checked()")
-    command = command if modes.IS_CHECKED else ("-m", making.REST)
-    os.execve(sys.executable, (sys.executable, *command), making.environment())

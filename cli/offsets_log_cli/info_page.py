@@ -38,7 +38,7 @@ TOGETHER = (
     ("compression (batches)", "compression"),
     ("values as written by Kafka", "written_by"),
 )
-"""What is told of all partitions together: title and column; the summary has the first two."""
+"""What all partitions have together: title and column; the summary has the first two."""
 COUNTS_OF_DAMAGE = {"corrupt": "corrupt", "missing offsets": "missing_offsets", "unsupported": "unsupported"}
 """Title → column of the summary, the worst first."""
 WORST = tuple(COUNTS_OF_DAMAGE.values())

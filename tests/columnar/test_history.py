@@ -32,7 +32,7 @@ from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT,
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.profile import PROFILES
 from offsets_log_cli.answers import values_of
-from offsets_log_cli.history import NOT_IN_TABLES
+from offsets_log_cli.history import SELDOM
 from offsets_log_cli.main import main
 from offsets_log_cli.output import TEXT_FORMATS
 from offsets_log_cli.text_table import TextTable
@@ -48,7 +48,7 @@ from tests.sizes import examples, so_many
 ShowsKey = Callable[[tuple[str, str, int]], bool]
 SAMPLE = Path(__file__).parents[2] / "samples/kafka-4.3-mixed/log"
 COLUMNS = [column.name for column in HISTORY_COLUMNS]
-TABLE_COLUMNS = [name for name in COLUMNS if name not in NOT_IN_TABLES]
+TABLE_COLUMNS = [name for name in COLUMNS if name not in SELDOM]
 
 
 def text_of(add: Callable[[TextTable, Any], None], content: Any) -> bytes:

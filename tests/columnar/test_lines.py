@@ -28,9 +28,9 @@ from offsets_log.questions.text_parts import Parts
 from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.tables import DECODE_COLUMNS
-from offsets_log_cli import decode as cli_decode
+from offsets_log_cli import records as cli_records
 from offsets_log_cli.output import TEXT_FORMATS
-from offsets_log_cli.text_table import fields_of
+from offsets_log_cli.text_table import View, fields_of
 from tests.builders import LogBuilder, member
 from tests.columnar.test_equal_engines import STEPS, build
 from tests.conftest import PACKED
@@ -38,7 +38,9 @@ from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.sizes import examples, so_many
 
 NAMES = [column.name for column in DECODE_COLUMNS]
-LINES = {name: form(NAMES).line for name, form in TEXT_FORMATS.items()} | {"table": fields_of(cli_decode.TABLE_COLUMNS)}
+LINES = {name: form(NAMES).line for name, form in TEXT_FORMATS.items()} | {
+    "table": fields_of(cli_records.TABLE_COLUMNS, View())
+}
 FORMATS = tuple(LINES)
 EXPANDED = tuple(f"{name} --expand" for name in FORMATS)
 ALL_FORMATS = (*FORMATS, *EXPANDED, "dump-log")

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.generate import Options, generate
-from offsets_log_cli.main import COMMANDS, main
+from offsets_log_cli.main import ALSO, COMMANDS, main
 from tests.conftest import BulkFrom
 from tests.data_directories.copies import Recorded, data_directories, recorded
 
@@ -46,6 +46,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "info": ("info", "-o", "table"),
     "info-card": ("info", "--card"),
     "info-until": ("info", "--until-time", "2026-09-01", "-p", "0", "-p", "1"),
+    "members": ("members",),
     "rebalances": ("rebalances", "--verify"),
     "rebuild": ("rebuild", "--expand", *NOW),
     "repair": ("repair", "--to", TO),
@@ -55,8 +56,8 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "transactions": ("transactions", *NOW, "-o", "table"),
     "where": ("where", "--of"),
 }
-NO_READERS = {"assign", "explain", "pull", "restore", "vote"}
-"""Commands that read no logs, or a cluster's; `serve` and `translate` have tests of their own."""
+NO_READERS = {"assign", "explain", "help", "pull", "restore", "vote"}
+"""Commands that read no logs, or a cluster's; `serve`, `sql`, `translate` and `watch` have tests of their own."""
 
 
 def damaged(log: Path) -> None:
@@ -154,8 +155,8 @@ def test_the_answer_of_the_copy_here(
 
 
 def test_every_command_is_asked() -> None:
-    asked_here = {question[0] for question in QUESTIONS.values()}
-    assert asked_here | NO_READERS | {"serve", "sql", "translate"} == set(COMMANDS)
+    asked_here = {ALSO.get(question[0], question[0]) for question in QUESTIONS.values()}
+    assert asked_here | NO_READERS | {"serve", "sql", "translate", "watch"} == set(COMMANDS)
 
 
 def test_a_segment_a_partition_a_glob_an_archive_and_both_kinds_of_paths_together(
