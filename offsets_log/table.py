@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from offsets_log.columnar.materialize.arrow import schema_of
+from offsets_log.columnar.materialize.arrow import FIRST_MS, LAST_MS, schema_of
 from offsets_log.disk.writer import atomic_output
 from offsets_log.questions.question import Typed
 from offsets_log.rows.tables import TIME_SUFFIXES, Row
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 MOMENT = pa.timestamp("ms", "UTC")
 NO_TIME = -1
-FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""Epoch milliseconds of the years 1 to 9999: `datetime`, pandas and Spark have no others."""
 COMPRESSION = "zstd"
 
 

@@ -18,8 +18,8 @@ import offsets_log as ol
 from benchmarks.generate import Options, generate
 from offsets_log.events import Event
 from offsets_log.pipeline import iter_events
-from tests.cli.runs import run
-from tests.conftest import BulkFrom, log_directories, read_partitions
+from tests.cli.runs import batch_of, commit, run
+from tests.conftest import NEVER, BulkFrom, log_directories, read_partitions
 from tests.library.answers import BULK_FIRST, PLAIN_FIRST, as_told
 
 
@@ -110,3 +110,20 @@ def test_raw_records_are_read_in_bounded_memory(tmp_path: Path, bulk_from: BulkF
         finally:
             tracemalloc.stop()
     assert 0 < most < size_bytes / 2
+
+
+@pytest.mark.parametrize("least_bytes", [0, NEVER])
+@pytest.mark.parametrize(("time_ms", "year"), [(253_402_300_799_999, 9999), (253_402_300_800_000, None)])
+def test_times_that_no_calendar_has_are_null(
+    time_ms: int, year: int | None, least_bytes: int, bulk_from: BulkFrom, tmp_path: Path
+) -> None:
+    """The milliseconds stay, where there is a column of them."""
+    bulk_from(least_bytes)
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(batch_of(commit("g"), time_ms=time_ms))
+    with ol.open(tmp_path) as copy:
+        for table in (copy.records(), copy.raw_records()):
+            (row,) = table.rows()
+            assert (row["timestamp"] and row["timestamp"].year) == year
+            assert row.get("timestamp_ms", time_ms) == time_ms

@@ -31,8 +31,8 @@ TYPES = {
 }
 """SQL type without parts → Arrow type."""
 
-MOST_MS = ((1 << 63) - 1) // 1000
-"""Milliseconds that microseconds in 64 bits hold, before and after 1970: many programs have no others."""
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""Epoch milliseconds of the years 1 to 9999: `datetime`, pandas and Spark have no others."""
 
 SORTED_BY = [
     ("group", "ascending"),

@@ -20,7 +20,7 @@ from offsets_log.columnar.events.rows import event_row
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.materialize.arrow import MOST_MS, numbers, schema_of
+from offsets_log.columnar.materialize.arrow import FIRST_MS, LAST_MS, numbers, schema_of
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace
@@ -40,7 +40,7 @@ KAFKA_COLUMNS = (
     Column("topic", "string", OFFSETS_TOPIC),
     Column("partition", "int", "partition of __consumer_offsets"),
     Column("offset", "bigint", "the record's offset"),
-    Column("timestamp", "timestamp", "the record's timestamp; null if microseconds cannot hold it"),
+    Column("timestamp", "timestamp", "the record's timestamp; null outside of the years 1 to 9999"),
     Column("timestampType", "int", "0 create, 1 log append, -1 none (magic 0)"),
 )
 """Columns that Spark's Kafka source has too."""
@@ -287,8 +287,8 @@ class _RecordReading(Reading):
 
 
 def _are_told(times_ms: a.Int64s) -> npt.NDArray[np.bool_]:
-    """Return which times microseconds can hold."""
-    return (times_ms <= MOST_MS) & (times_ms >= -MOST_MS)
+    """Return which times a timestamp has."""
+    return (times_ms >= FIRST_MS) & (times_ms <= LAST_MS)
 
 
 def _bytes_column(data: a.Bytes, sizes: a.Int64s) -> pa.Array:
@@ -313,7 +313,7 @@ def record_row(event: Event) -> Row:
         "topic": OFFSETS_TOPIC,
         "partition": event.offsets_partition,
         "offset": row["record_offset"],
-        "timestamp": record.timestamp_ms * 1000 if abs(record.timestamp_ms) <= MOST_MS else None,
+        "timestamp": record.timestamp_ms * 1000 if FIRST_MS <= record.timestamp_ms <= LAST_MS else None,
         "timestampType": TIMESTAMP_TYPES[row["timestamp_type"]],
         "headers": [{"key": key, "value": value} for key, value in record.headers] or None,
         "producerId": row["producer_id"],
