@@ -1,12 +1,6 @@
 -- As the modern replay, but the value that was applied last wins, and a tombstone ends what was applied before it
 -- (J-11 and J-12 of 3.7).
-with taken as (
-  select c.*, case when in_transaction then m.n else c.n end as applied
-  from commits c asof left join markers m
-    on c.offsets_partition = m.offsets_partition and c.producer_id = m.producer_id and c.n < m.n
-  where not in_transaction or m.commits
-),
-ends as (select offsets_partition, g, topic, partition, max(n) as n from tombstones group by all)
+with ends as (select offsets_partition, g, topic, partition, max(n) as n from tombstones group by all)
 select t.offsets_partition, g, topic, partition, arg_max(record_offset, (applied, t.n)) as record_offset,
   arg_max(committed_offset, (applied, t.n)) as committed_offset, arg_max(t.n, (applied, t.n)) as n
 from taken t left join ends e using (offsets_partition, g, topic, partition)

@@ -1,12 +1,6 @@
 -- As the modern replay, but a plain tombstone ends what was applied before it, and one in a transaction only what its
 -- own producer has pending (L-13, L-18, L-19).
-with taken as (
-  select c.*, case when in_transaction then m.n else c.n end as applied
-  from commits c asof left join markers m
-    on c.offsets_partition = m.offsets_partition and c.producer_id = m.producer_id and c.n < m.n
-  where not in_transaction or m.commits
-),
-plain as (
+with plain as (
   select offsets_partition, g, topic, partition, max(n) as n from tombstones where not in_transaction group by all
 ),
 live as (
