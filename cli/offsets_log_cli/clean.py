@@ -13,7 +13,16 @@ from offsets_log.release_names import AskedRelease, release_asked
 from offsets_log_cli.clean_options import change_options, changes_of
 from offsets_log_cli.clean_settings import config_options, with_config
 from offsets_log_cli.help_page import OUTPUT, RARE, RULES, Command, option
-from offsets_log_cli.options import A_TIME, MAX_INT64, SHUTDOWN, TOPIC_ID, Time, UntilOffset
+from offsets_log_cli.options import (
+    A_TIME,
+    MAX_INT64,
+    NEW_DIRECTORY_IF_ANY,
+    PATHS,
+    SHUTDOWN,
+    TOPIC_ID,
+    Time,
+    UntilOffset,
+)
 from offsets_log_cli.partition_folders import FolderOptions, folder_options, tell
 from offsets_log_cli.release_types import Release
 from offsets_log_cli.signals import ended_by_signals
@@ -58,8 +67,8 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
     "offsets-log clean backup.tar.gz -p 3 --drop-record 3:120 --to mended",
 )
 @with_times
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@option("--to", under=OUTPUT, metavar="DIR", help="New directory. It appears whole or not at all.")
+@PATHS
+@NEW_DIRECTORY_IF_ANY
 @option(
     "--dry-run",
     under=OUTPUT,

@@ -206,15 +206,15 @@ SHOW_PROGRESS = option(
     default=None,
     help="Show how much has been read: a bar on a terminal, else a line every ten seconds.",
 )
-NEW_DIRECTORY = option(
-    "--to",
-    under=OUTPUT,
-    metavar="DIR",
-    required=True,
-    help="New directory. It appears whole or not at all.",
+NEW_DIRECTORY, NEW_DIRECTORY_IF_ANY = (
+    option(
+        "--to", under=OUTPUT, metavar="DIR", required=required, help="New directory. It appears whole or not at all."
+    )
+    for required in (True, False)
 )
+PATHS = click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 READING_OPTIONS = (
-    click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()),
+    PATHS,
     GROUP,
     TOPIC,
     OFFSETS_PARTITION,

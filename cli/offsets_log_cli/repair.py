@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offsets_log_cli.help_page import CHANGE, OUTPUT, Command, option
-from offsets_log_cli.options import TOPIC_ID, VERBOSE
+from offsets_log_cli.options import NEW_DIRECTORY_IF_ANY, PATHS, TOPIC_ID, VERBOSE
 from offsets_log_cli.partition_folders import FolderOptions, folder_options, tell
 from offsets_log_cli.signals import ended_by_signals
 
@@ -38,8 +38,8 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
     "offsets-log repair backup.tar.gz -p 3 --to repaired --drop-unloadable 4.3.0 · "
     "offsets-log repair disk-1 disk-2 -p 3 --to repaired",
 )
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@option("--to", under=OUTPUT, metavar="DIR", help="New directory. It appears whole or not at all.")
+@PATHS
+@NEW_DIRECTORY_IF_ANY
 @option(
     "--dry-run",
     under=OUTPUT,
