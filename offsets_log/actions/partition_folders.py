@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offsets_log.broker.hand_over import README, hand_over, of_topic
+from offsets_log.broker.hand_over import README, hand_over
 from offsets_log.cleaner.checkpoints import checkpoint_texts
-from offsets_log.data_directory.identity import topic_id_of
+from offsets_log.data_directory.identity import of_topic, topic_id_of
 from offsets_log.disk.folder import CHECKPOINTS
 from offsets_log.disk.folders import DiskPlace, refuse_inside_inputs
 from offsets_log.disk.writer import atomic_directory, left_beside
 from offsets_log.errors import InputError
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted
@@ -69,13 +70,17 @@ class PartitionFolders:
         self._without_id: list[int] = []
 
     def topic_id_of(self, log: PartitionLog, session: Session) -> str | None:
-        """Return the topic id that a folder gets: the asked one, else that of the metadata beside; None for its own."""
-        known = session.inputs.offsets_topic_id
-        if self._topic_id is not None or known in (None, topic_id_of(log.beside)):
-            return self._topic_id
+        """Return the topic id that a folder gets: the asked one, else one told beside it; None for its own."""
+        known, own = session.inputs.offsets_topic_id, topic_id_of(log.beside)
         name = partition_name(log.offsets_partition)
-        session.account.say(f"offsets partition {name} gets the topic id that the cluster's metadata has, {known}")
-        return str(known)
+        if own is None and PARTITION_METADATA in log.beside:
+            session.account.is_wrong = True
+            session.account.say(f"offsets partition {name}: {PARTITION_METADATA} holds no topic id (ST-6)")
+        if self._topic_id is not None or known is None or known[0] == own:
+            return self._topic_id
+        topic_id, who_has_it = known
+        session.account.say(f"offsets partition {name} gets the topic id that {who_has_it}, {topic_id}")
+        return topic_id
 
     def of_topic(self, log: PartitionLog, session: Session) -> PartitionLog:
         """Return a log whose ``partition.metadata`` has that topic id."""

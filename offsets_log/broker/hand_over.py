@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
-from offsets_log.log_format.file_names import PARTITION_METADATA
-from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 README = "README.txt"
-
-
-def of_topic(log: PartitionLog, topic_id: str | None) -> PartitionLog:
-    """Return the contents of a ``partition.metadata`` with a topic id, without a line end behind it (``CL-51``).
-
-    Args:
-        topic_id: None for what it says.
-    """
-    if topic_id is None:
-        return log
-    metadata = f"version: 0\ntopic_id: {topic_id}".encode()
-    return replace(log, beside={**log.beside, PARTITION_METADATA: lambda: metadata})
 
 
 def hand_over(partitions: Sequence[int], topic_id: str | None, without_id: Collection[int] = ()) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from offsets_log.broker.hand_over import of_topic
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.bounds import bounds_of
 from offsets_log.cleaner.checkpoints import checkpoints_after
@@ -16,6 +15,7 @@ from offsets_log.cleaner.opening import check_is_left, missing_in, open_for_clea
 from offsets_log.cleaner.result import kept_after, refused_row, result_row
 from offsets_log.cleaner.round import FAILED, Round, clean
 from offsets_log.cleaner.settings import Settings
+from offsets_log.data_directory.identity import of_topic
 from offsets_log.errors import OffsetsLogError, OutputError
 from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog

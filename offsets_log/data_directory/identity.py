@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from offsets_log.data_directory.texts import json_object, lines_of, number_in, refused, text_of
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.java_properties import parse_properties
 from offsets_log.log_format.file_names import PARTITION_METADATA
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import ZERO_UUID, Uuid
 from offsets_log.log_format.segment import Buffer
 
@@ -103,6 +104,20 @@ def topic_id_of(files: Mapping[str, Callable[[], Buffer]]) -> str | None:
         return None if read is None else str(decode_partition_metadata(read(), PARTITION_METADATA))
     except OffsetsLogError:
         return None
+
+
+def of_topic(log: PartitionLog, topic_id: str | None) -> PartitionLog:
+    """Return a log whose ``partition.metadata`` has a topic id, without a line end behind it (``CL-51``).
+
+    Args:
+        topic_id: None for what it says; without the file where that is nothing.
+    """
+    if topic_id is None:
+        if topic_id_of(log.beside) is not None:
+            return log
+        return replace(log, beside={name: read for name, read in log.beside.items() if name != PARTITION_METADATA})
+    metadata = f"version: 0\ntopic_id: {topic_id}".encode()
+    return replace(log, beside={**log.beside, PARTITION_METADATA: lambda: metadata})
 
 
 def _after_colon(lines: list[str], index: int, name: str, file: str) -> str:

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 Version = tuple[int, ...]
 FIRST_KRAFT = (3, 3)
 """The first release whose brokers may run without ZooKeeper in production."""
+ALL_KRAFT = (4, 0)
+"""The first release whose brokers know no ZooKeeper."""
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 RESERVED_IDS = 100
 """How many of the lowest directory ids name no directory (``DirectoryId.java``)."""
@@ -111,6 +113,8 @@ class BrokerStart:
         if folder.topic_id is None and not any(
             one.topic_id for one in directory.folders if one.name != METADATA_FOLDER
         ):
+            if not any(map(is_of_kraft, self._directories)):
+                return None  # a copy of logs alone, which tells nothing of the original
             return StartError(
                 f"this copy lacks {PARTITION_METADATA} in all its folders: a broker started on it would rename them to "
                 "…-stray and begin empty partitions",
@@ -136,7 +140,7 @@ class BrokerStart:
         )
 
     def _is_kraft(self, release: Version) -> bool:
-        return release >= FIRST_KRAFT and any(map(is_of_kraft, self._directories))
+        return release >= ALL_KRAFT or (release >= FIRST_KRAFT and any(map(is_of_kraft, self._directories)))
 
     def _give_id(self, topic: str) -> str:
         image = None if self._metadata is None else self._metadata.image.topic_named(topic)

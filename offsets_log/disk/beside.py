@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from offsets_log.data_directory.identity import topic_id_of
 from offsets_log.disk.reader import DiskLogs, open_partitions
 from offsets_log.disk.stored import StorePath
 from offsets_log.disk.user_partitions import UserPartition
@@ -66,12 +67,18 @@ class Beside:
         """The state in the cluster's metadata log in the data directories; None if there is none to trust."""
         return self.clusters.metadata
 
-    @property
-    def offsets_topic_id(self) -> str | None:
-        """The offsets topic's id in the cluster's metadata; None where none is here that is read whole."""
+    @cached_property
+    def offsets_topic_id(self) -> tuple[str, str] | None:
+        """The offsets topic's id, and who tells it; None where nobody does.
+
+        That is the cluster's metadata where it is here and read whole, else all folders that have an id if it is one.
+        """
         metadata = self.clusters.sure_metadata
         topic = None if metadata is None else metadata.image.topic_named(OFFSETS_TOPIC)
-        return None if topic is None else str(topic.topic_id)
+        if topic is not None:
+            return str(topic.topic_id), "the cluster's metadata has"
+        told = {topic_id_of(log.beside) for log in self.logs} - {None}
+        return (str(told.pop()), "the topic's other folders have") if len(told) == 1 else None
 
     @property
     def user_partitions(self) -> list[UserPartition | PackedPartition]:

@@ -12,8 +12,10 @@ from offsets_log.checking.findings import CHECK_COLUMNS, DOUBT, Finding
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.checking.places import FindingPlace
 from offsets_log.checking.report import report
+from offsets_log.data_directory.start import ALL_KRAFT
 from offsets_log.data_directory.whose_rules import writer_of
 from offsets_log.dumps.dump_log_text import LeftOut
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.questions.question import FewRows
 from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
 from offsets_log.replay.releases import Release, known_releases, release_named
@@ -149,6 +151,7 @@ class Check(FewRows):
             *(iter_ahead(session.inputs, self._newest) if self._how.now_ms is None else ()),
             *of_hanging((row["detail"] or {}).get("abort_command") for row in found.findings),
             *_of_nothing_left(session, checks),
+            *_of_no_topic_id(checks, self._releases),
             *_of_all_served(found.loads, judged),
         ):
             session.account.say(words)
@@ -223,6 +226,20 @@ def _of_nothing_left(session: Session, checks: Sequence[PartitionCheck]) -> Iter
         if check.log.bytes_to_read and ends == {first or 0}:
             name = partition_name(check.log.offsets_partition)
             yield f"offsets partition {name}: nothing is left of it: a broker would serve none of its bytes"
+
+
+def _of_no_topic_id(checks: Sequence[PartitionCheck], releases: Sequence[Release]) -> Iterator[str]:
+    """Yield a sentence where whether brokers without ZooKeeper keep these folders is not judged (``ST-7``)."""
+    in_folders = [check.log for check in checks if check.log.at_start is not None]
+    if (
+        in_folders
+        and releases[-1].version >= ALL_KRAFT
+        and not any(PARTITION_METADATA in log.beside for log in in_folders)
+    ):
+        yield (
+            f"no folder here has {PARTITION_METADATA}: the original's may, so this is not judged. A broker of Kafka 4 puts "
+            "aside a folder without it, and starts an empty partition (ST-7)"
+        )
 
 
 def _of_nothing_served(loads: Sequence[Row], judged: Set[str]) -> Iterator[str]:

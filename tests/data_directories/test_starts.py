@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,48 @@ def test_a_copy_of_some_files_only_is_no_damage_of_the_original(bases: dict[str,
     (copy / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
     result = CliRunner().invoke(main, ["compact", str(copy), "-o", "jsonl"])
     assert "__consumer_offsets-0 has no partition.metadata" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("contents", "rule", "starts"), [(b"", "ST-6", False), (bytes(40), "ST-6", False), (None, "ST-7", True)]
+)
+def test_a_folder_without_its_topic_id_is_judged_without_meta_properties(
+    contents: bytes | None, rule: str, starts: bool, recording: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Brokers of Kafka 4 know no ZooKeeper, whatever lies beside the folder; older ones may have one. `repair` and
+    `clean` take the id from the topic's other folders."""
+    data = tmp_path / "data"
+    shutil.copytree(recording("kafka-4.3-mixed") / "log", data)
+    broken = data / "__consumer_offsets-1" / "partition.metadata"
+    whole = broken.read_bytes()
+    broken.unlink() if contents is None else broken.write_bytes(contents)
+    checked = CliRunner().invoke(main, ["check", str(data), "--release", "4.3.0", "--release", "3.9.1", "-o", "jsonl"])
+    loads = [row for row in json_lines(checked.stdout) if row["kind"] == "load" and row["offsets_partition"] == 1]
+    told = {release: (row["rule"], row["starts"]) for row in loads for release in row["releases"]}
+    assert (checked.exit_code, told) == (3, {"4.3.0": (rule, starts), "3.9.1": (None, True)})
+    for command in ("repair", "clean"):
+        result = CliRunner().invoke(main, [command, str(data), "--to", str(tmp_path / command)])
+        assert (result.exit_code, "the topic's other folders have" in result.stderr) == (
+            3 if contents is not None else 0,
+            True,
+        )
+        assert (tmp_path / command / "__consumer_offsets-1" / "partition.metadata").read_bytes() == whole
+
+
+def test_copies_of_logs_alone_are_not_judged_by_their_topic_ids(
+    recording: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """ST-7: `check` says so. A file that holds no id is left out by `repair`, which says so too."""
+    data = tmp_path / "data"
+    shutil.copytree(recording("kafka-4.3-mixed") / "log", data, ignore=shutil.ignore_patterns("partition.metadata"))
+    checked = CliRunner().invoke(main, ["check", str(data), "-o", "jsonl"])
+    assert checked.exit_code == 0
+    assert "no folder here has partition.metadata" in checked.stderr
+    (data / "__consumer_offsets-0" / "partition.metadata").write_bytes(bytes(8))
+    result = CliRunner().invoke(main, ["repair", str(data), "--to", str(tmp_path / "new")])
+    assert result.exit_code == 3
+    assert "offsets partition 0: partition.metadata holds no topic id (ST-6)" in result.stderr
+    assert not list((tmp_path / "new").rglob("partition.metadata"))
 
 
 def test_folders_of_one_broker_with_several_topic_ids_are_refused(bases: dict[str, Path], tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
-from offsets_log.broker.hand_over import hand_over, of_topic
+from offsets_log.broker.hand_over import hand_over
 from offsets_log.cleaner.answers import Answers, differences
+from offsets_log.data_directory.identity import of_topic
 from offsets_log.disk.folder import CHECKPOINTS
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header, encode_batch
 from offsets_log.log_format.building import build_batch
