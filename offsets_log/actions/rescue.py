@@ -9,6 +9,7 @@ from offsets_log.actions.plan_files import DOUBTS_SHOWN, write_files
 from offsets_log.coordinator_document import Memory
 from offsets_log.replay.partition_count import DOUBTED
 from offsets_log.restore.directory import rescue_files
+from offsets_log.restore.doubts import of_strays
 from offsets_log.restore.plan import rows_of
 from offsets_log.restore.rescue import RescueOptions, make_plan
 from offsets_log.restore.rows import counted_rows
@@ -56,7 +57,7 @@ def rescue(session: Session, asked: RescueAsked, to: str) -> None:
             stranded=stranded,
         )
         has_found = holds_anything(plan)
-        is_doubted = options.partitions.source in DOUBTED
+        is_doubted = options.partitions.source in DOUBTED or any(of_strays(plan))
         session.account.is_wrong |= not has_found or bool(session.inputs.idle_filters) or is_doubted
         if has_found:
             judged = add_judgement(session, plan, asked.target, memory.profile)

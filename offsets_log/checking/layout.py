@@ -130,9 +130,9 @@ def _overlap(segment: Segment, following: Segment, end: int, begin: int) -> Find
 
 
 def deleted_finding(found: BelowStart) -> Finding:
-    """Return a doubt for what is here and deleted, which a broker does not read; a note if nothing is (``L-2``)."""
+    """Return a doubt: from a compacted topic nothing is deleted, and commits that were are gone for good (``L-2``)."""
     return Finding(
-        severity=DOUBT if found.records else NOTE,
+        severity=DOUBT,
         rule="L-2",
         problem=found.in_words(),
         detail={"log_start_offset": found.log_start_offset, "records": found.records},

@@ -28,7 +28,8 @@ from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, Unsu
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION, Embedded, encode_embedded
-from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record, record_type_of
+from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.words import counted
 
 OBJECT = re.compile(r'^[\s,\[]*\{\s*"key"\s*:\s*(?:\{|null)', re.MULTILINE)
@@ -74,6 +75,12 @@ REMARK = Remark(
     "open and aborted transactions like all others"
 )
 
+CLASSIC_ALONE = Remark(
+    "the formatter that printed this prints classic groups alone: those of the consumer protocol, share groups and "
+    "streams groups of the topic are not in it"
+)
+"""KAFKA-18201."""
+
 Told = tuple[bytes, bytes | None, frozenset[str]]
 
 
@@ -86,6 +93,7 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
     """Yield one batch for each record: its real batch is not known."""
     yield REMARK
     records: list[_Printed] = []
+    types_in_json: set[int] = set()
     for line, item in iter_parts(bytes(buffer).decode(errors="replace")):
         if isinstance(item, Damage | Remark):
             yield item
@@ -97,9 +105,13 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
             if not isinstance(error, UnknownFields):
                 continue
             key, value, missing_columns = error.key, error.value, UNTOLD
+        if not isinstance(item, Entry):
+            types_in_json.add(record_type_of(key) or 0)
         record = Record(offset=len(records), position=line, key=key, value=value)
         records.append(_Printed(record, missing_columns, isinstance(item, Entry) and item.is_doubtful))
     yield from _batches(records)
+    if max(types_in_json, default=None) == GROUP_METADATA:
+        yield CLASSIC_ALONE
     kinds = {printed.is_offset for printed in records}
     if False not in kinds:
         yield Untold(SegmentPlace(), UNTOLD_WITHOUT_GROUPS)

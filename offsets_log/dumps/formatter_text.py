@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
@@ -85,6 +86,8 @@ BRACKETS_OF_OTHERS = re.compile(r"\[\d{4}-\d\d-\d\d[^\[\]]*\]|\[[^\[\]]*\][#$%>]
 MOST_SHOWN, SHOWN_LENGTH = 4, 40
 MOST_BREAKS = 40
 """How many breaks a terminal may have put into one entry."""
+MOST_FOLDED = 1 << 16
+"""How many letters of an object breaks are looked for in."""
 MOST_TRIED = 8
 """How many keys on a line may be that of an entry."""
 TWO = "two entries are on one line, unless the first one's metadata holds the second"
@@ -175,11 +178,28 @@ class _Text:
         try:
             item, end = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
+            if (folded := self._folded(at)) is not None:
+                return folded
             following = re.compile(r'\{\s*"key"\s*:|\n').search(text, at + 1)
             end = following.start() if following else len(text)
             raw = text[at:end]
             return damaged_line(line, raw.encode(errors="replace"), f"it is no JSON: {error}{lost_of(raw)}"), end
         return (item, end) if "key" in item else (self._foreign(line, at, end), end)
+
+    def _folded(self, at: int) -> tuple[dict[str, Any], int] | None:
+        """Return an object that breaks of a console go through, and where it ends: JSON has none within a word."""
+        text, end, joined, tried = self.text, _line_end(self.text, at), "", 0
+        while tried < MOST_BREAKS and len(joined) < MOST_FOLDED:
+            joined += text[at:end].rstrip("\r")
+            at, end = end + 1, _line_end(text, end + 1)
+            if at >= len(text) or OBJECT.match(text, at):
+                return None
+            if "}" in text[at:end]:
+                tried += 1
+                with suppress(ValueError, RecursionError):
+                    item, length = DECODER.raw_decode(joined + text[at:end])
+                    return (item, at + length - len(joined)) if "key" in item else None
+        return None
 
     def _after_foreign(self, at: int, end: int) -> int:
         """Return where something that is no entry ends: before the next object, or with its line."""

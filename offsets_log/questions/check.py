@@ -237,8 +237,8 @@ def _of_no_topic_id(checks: Sequence[PartitionCheck], releases: Sequence[Release
         and not any(PARTITION_METADATA in log.beside for log in in_folders)
     ):
         yield (
-            f"no folder here has {PARTITION_METADATA}: the original's may, so this is not judged. A broker of Kafka 4 puts "
-            "aside a folder without it, and starts an empty partition (ST-7)"
+            f"no folder here has {PARTITION_METADATA}: the original's may, so this is not judged. A broker of Kafka 4 "
+            "puts a folder without it aside, and starts an empty partition (ST-7)"
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from offsets_log.investigate.groups import groups_row_order, groups_rows
 from offsets_log.investigate.where import OF_COLUMNS
 from offsets_log.questions.question import FewRows
+from offsets_log.session.homes import Places, all_groups
 from offsets_log.session.rules import Rules
 from offsets_log.words import counted
 
@@ -35,8 +36,12 @@ class HeldGroups(FewRows):
     def rows(self) -> Iterable[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""
         found: list[Row] = []
+        places = Places(self._session, self._rules.profile, "group")
         for log, state, _ in self._session.engine.load_all(self._rules.profile):
+            places.add(log, [group for group in all_groups(state) if self._only is None or group in self._only])
             found += groups_rows(state, log.offsets_partition, {}, 0)
+        if places.has_something:
+            places.tell_of_groups("groups are shown wherever they are")
         names = (*(column.name for column in OF_COLUMNS), "group_base64")
         rows = [
             {name: row[name] for name in names if name in row}

@@ -220,13 +220,14 @@ def _of_groups(plan: Row) -> Iterator[str]:
             f"{waiting.total()} of {named(waiting)}"
         )
     yield from _of_outcomes(plan["pending"])
-    if plan["offsets_partitions"]["source"] != "guess":
-        yield from _of_strays(plan)
+    yield from of_strays(plan)
 
 
-def _of_strays(plan: Row) -> Iterator[str]:
+def of_strays(plan: Row) -> Iterator[str]:
     """Yield which groups are not in their own offsets partition, and which offsets are from there alone."""
     homes = plan["offsets_partitions"]["count"]
+    if plan["offsets_partitions"]["source"] == "guess":
+        return
 
     def strays(rows: Sequence[Row]) -> list[str]:
         where = ((row["group"], row["offsets_partition"]) for row in rows)

@@ -123,6 +123,17 @@ def test_rescue_offers_what_only_another_partition_has_and_says_so(grown: Path, 
     assert (
         'only in an offsets partition that is not theirs, where no broker looks: 6 of "grp-5", "grp-7"' in result.stderr
     )
+    assert result.exit_code == 3
+    assert run("rescue", grown, "-g", "grp-0", "--to", tmp_path / "sound").exit_code == 0
+
+
+def test_where_lists_what_lies_in_a_directory_and_tells_what_is_not_in_its_place(grown: Path) -> None:
+    found = rows("where", "grp-4", "grp-5", "--of", grown, status=3)
+    assert [(row["group"], row["offsets_partition"]) for row in found] == [("grp-4", 0), ("grp-4", 4), ("grp-5", 1)]
+    words = run("where", "grp-4", "grp-5", "--of", grown).stderr
+    assert "1 group (grp-4) has records in more than one offsets partition: groups are shown wherever they are" in words
+    assert "1 group (grp-5) is only in an offsets partition that is not its own" in words
+    assert run("where", "grp-0", "--of", grown).exit_code == 0
 
 
 @pytest.mark.usefixtures("engine")

@@ -101,6 +101,29 @@ def test_concatenated_json(name: str, recording: Recordings) -> None:
     assert len(shown & same) >= len(ours) * 3 // 4  # others were committed in transactions
 
 
+@pytest.mark.parametrize("width", [60, 80, 132])
+def test_objects_that_a_console_has_folded(width: int, recording: Recordings) -> None:
+    """Breaks within words and numbers, whether objects begin lines or follow each other."""
+    folder = recording("kafka-4.3-mixed")
+    text = gzip.decompress((folder / "answers/console/offsets.json.gz").read_bytes()).decode()
+    for apart in (text, text.replace('{"key"', '\n{"key"')):
+        lines = apart.split("\n")
+        folded = "\n".join(line[at : at + width] for line in lines for at in range(0, len(line) or 1, width))
+        assert rows("compact", "-", stdin=folded.encode()) == rows("compact", "-", stdin=text.encode())
+    cut = text.index('{"key"', len(text) // 2)
+    broken = text[: cut - 9] + "\n" + text[cut:]
+    result = run("compact", "-", stdin=broken.encode())
+    assert (result.exit_code, result.stderr.count("it is no JSON")) == (3, 1)
+
+
+def test_of_which_groups_a_formatter_is_silent(recording: Recordings) -> None:
+    """Its classes print one kind of groups each."""
+    folder = recording("kafka-4.3-mixed") / "answers/console"
+    words = "prints classic groups alone"
+    assert words in run("groups", "-", stdin=gzip.decompress((folder / "groups.json.gz").read_bytes())).stderr
+    assert words not in run("compact", "-", stdin=gzip.decompress((folder / "offsets.json.gz").read_bytes())).stderr
+
+
 @pytest.mark.parametrize("name", JSON_RECORDINGS)
 def test_members_in_json(name: str, recording: Recordings) -> None:
     folder = recording(name)

@@ -242,7 +242,7 @@ def test_a_group_that_its_own_partition_has_gets_nothing_from_another(
     stray = LogBuilder().commit(99).commit(77, partition=1)
     others = LogBuilder() if told else LogBuilder().commit(1, group="h").commit(1, group="i")
     write_log(tmp_path / "log", {home: LogBuilder().commit(10), home + 1: stray, home + 2: others})
-    plan = rescue(tmp_path / "out", tmp_path / "log", "-g", "g", *told, status=0 if told else 3)
+    plan = rescue(tmp_path / "out", tmp_path / "log", "-g", "g", *told, status=3)
     offsets = {row["partition"]: row["committed_offset"] for row in plan["offsets"]}
     assert offsets == ({0: 10, 1: 77} if counts else {0: 10})
     assert len(plan["duplicates"]) == (1 if counts else 2)
