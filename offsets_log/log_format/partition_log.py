@@ -287,12 +287,13 @@ def _offset_problem(
         return f"offsets up to {last_offset} were already read; this batch begins at {batch.base_offset}"
     if batch.last_offset < batch.base_offset:
         return f"{offsets} make no sense"
+    least = max(last_offset + 1, segment_base_offset or 0)
     if segment_base_offset is not None:
-        end = segment_base_offset + MAX_OFFSETS_IN_SEGMENT
-        if not segment_base_offset <= batch.base_offset <= batch.last_offset < end:
+        is_far = batch.last_offset >= least + MAX_OFFSETS_IN_SEGMENT
+        is_confirmed = next_offset is not None and next_offset > batch.last_offset  # a log of KAFKA-6264
+        if batch.base_offset < segment_base_offset or (is_far and not is_confirmed):
             return f"{offsets} cannot be in a segment that begins at {segment_base_offset}"
     follows_at_once = batch.base_offset in (last_offset + 1, segment_base_offset)
-    least = max(last_offset + 1, segment_base_offset or 0)
     if not follows_at_once and next_offset is not None and least <= next_offset <= batch.last_offset:
         return f"{offsets} are beyond the next batch's {next_offset}"
     return None

@@ -99,6 +99,16 @@ def test_the_last_offset_of_a_segment_is_2_to_the_31_less_1_beyond_its_base() ->
     assert "cannot be in a segment that begins at 0" in str(damage.error)
 
 
+def test_offsets_too_far_for_a_segment_are_believed_where_the_next_ones_are_too() -> None:
+    """KAFKA-6264: releases before 2.0 wrote such segments; a broker splits them (``D-8``). One bit puts one batch far."""
+    far = 1 << 32
+    assert read_log((0, segment_of(0, far, far + 7, far + 15)[0])) == ([0, far, far + 7, far + 15], [])
+    assert read_log((0, segment_of(0, far)[0]), (far + 9, segment_of(far + 9)[0])) == ([0, far, far + 9], [])
+    for changed in ((0, far, 7, 15), (0, 7, far)):
+        read, (damage,) = read_log((0, segment_of(*changed)[0]))
+        assert (read, damage.error.record_offset) == ([offset for offset in changed if offset != far], far)
+
+
 def test_of_two_batches_that_share_an_offset_the_one_behind_a_gap_is_the_odd_one() -> None:
     read, (damage,) = read_log((0, segment_of(0, 10, 12)[0]))
     assert read == [0, 12]

@@ -33,7 +33,8 @@ def is_in_place(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
     segment_base = scan_state.base_offset
     if base <= before or last < base:
         return False
-    if segment_base >= 0 and (base < segment_base or last >= segment_base + bt.MAX_OFFSETS_IN_SEGMENT):
+    least = max(before + 1, max(segment_base, np.int64(0)))
+    if segment_base >= 0 and (base < segment_base or last - least >= bt.MAX_OFFSETS_IN_SEGMENT):
         return False
     if base == before + 1 or base == segment_base:
         return True
@@ -47,7 +48,6 @@ def is_in_place(scan_state: a.ScanState, data: Any, at: Any, size: Any) -> Any:
         following = be64(data, at + size)
     elif following == a.NOTHING:
         return True
-    least = max(before + 1, max(segment_base, np.int64(0)))
     return following < least or following > last
 
 
