@@ -11,7 +11,7 @@ SUBJECTS ?=
 STEPS ?=
 JARS ?=
 
-.PHONY: help demo kernels test test-fast check docs wheel fuzz mutants release-drift spark-matrix lines bench java browser clean
+.PHONY: help demo kernels test test-fast check docs wheel release fuzz mutants release-drift spark-matrix lines bench java browser clean
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
@@ -21,6 +21,7 @@ help:
 	@echo "make check  formatting, lint, types, import contracts, dead code"
 	@echo "make docs   write the generated pages of docs/ and what sessions print, and build the site"
 	@echo "make wheel  build dist/*.whl with compiled kernels in it, so that the first large log waits for none"
+	@echo "make release VERSION=X.Y.Z  check, date the changelog, and build wheel and source distribution into dist/"
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments (WHAT=segments, engines, lines, repair, clean, data-directory, requests)"
 	@echo "make mutants put small faults in, MUTANTS=$(MUTANTS) a subject, and tell which no test notices (SEED=$(SEED))"
 	@echo "make release-drift KAFKA=X.Y.Z  what a Kafka release has that is in no table here (STEPS=messages,... some steps)"
@@ -70,6 +71,12 @@ docs: $(VENV)/.installed-dev
 wheel: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.shipped_kernels
 	$(BIN)/python -m build --wheel
+
+release: check
+	$(BIN)/python -m tools.release $(VERSION)
+	rm -rf dist
+	$(BIN)/python -m tools.shipped_kernels
+	$(BIN)/python -m build
 
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.fuzz --what $(WHAT) --inputs $(INPUTS)

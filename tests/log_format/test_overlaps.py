@@ -100,7 +100,7 @@ def test_the_last_offset_of_a_segment_is_2_to_the_31_less_1_beyond_its_base() ->
 
 
 def test_offsets_too_far_for_a_segment_are_believed_where_the_next_ones_are_too() -> None:
-    """KAFKA-6264: releases before 2.0 wrote such segments; a broker splits them (``D-8``). One bit puts one batch far."""
+    """A broker splits such segments (``D-8``, KAFKA-6264); one changed bit puts one batch far."""
     far = 1 << 32
     assert read_log((0, segment_of(0, far, far + 7, far + 15)[0])) == ([0, far, far + 7, far + 15], [])
     assert read_log((0, segment_of(0, far)[0]), (far + 9, segment_of(far + 9)[0])) == ([0, far, far + 9], [])
