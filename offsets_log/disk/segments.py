@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from offsets_log.disk.folder import CLEANED, SEGMENT, Folder
+from offsets_log.disk.folder import CLEANED, SEGMENT, DirectoryName, Folder
 from offsets_log.log_format.batch import LAST_OFFSET_DELTA_POSITION, LOG_OVERHEAD, MAGIC_POSITION, MIN_SIZE, RecordBatch
 from offsets_log.log_format.segment import Buffer, iter_batches
 
@@ -27,6 +27,13 @@ class SegmentFile:
     name: str
 
 
+LEFTOVERS = {
+    "delete": "its broker was deleting it, so another folder may be newer",
+    "future": "its broker was making this copy, which may lack the newest records",
+    "stray": "its broker had put it aside, and served another folder or nothing",
+}
+
+
 def select_segments(folder: Folder) -> tuple[list[SegmentFile], list[str]]:
     """Return the files of a partition's log, by base offset, and notes on files that a suffix rule left out.
 
@@ -34,6 +41,9 @@ def select_segments(folder: Folder) -> tuple[list[SegmentFile], list[str]]:
     too, but a named ``.deleted`` file is read unless one of the segments covers it.
     """
     files, notes = _segment_files(folder)
+    kind = DirectoryName.parse(folder.name).leftover.rpartition("-")[2]
+    if kind:
+        notes.insert(0, f"{folder.shown_path} is read as it was named: {LEFTOVERS[kind]}")
     plain = [file for file in files if file.suffix == ""]
     if not plain and folder.named.issuperset(file.name for file in files):
         return files, notes

@@ -88,6 +88,8 @@ def test_open_logs_leftover_directory_is_read_where_it_is_named(data, leftover, 
             (log,) = disk.logs
             assert (log.offsets_partition, log.cleaned_until, disk.notes) == (3, None, [])
             assert offsets(log)[: len(expected)] == expected
+            (note,) = log.notes
+            assert f"{leftover} is read as it was named: its broker" in note
     monkeypatch.chdir(directory)
     with open_logs(["."]) as disk:
         assert numbers(disk.logs) == [3]
