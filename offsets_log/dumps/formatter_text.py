@@ -188,10 +188,10 @@ class _Text:
 
     def _folded(self, at: int) -> tuple[dict[str, Any], int] | None:
         """Return an object that breaks of a console go through, and where it ends: JSON has none within a word."""
-        text, end, joined, tried = self.text, _line_end(self.text, at), "", 0
-        while tried < MOST_BREAKS and len(joined) < MOST_FOLDED:
+        text, joined, tried, most = self.text, "", 0, at + MOST_FOLDED
+        while tried < MOST_BREAKS and (end := text.find("\n", at, most)) >= 0:
             joined += text[at:end].rstrip("\r")
-            at, end = end + 1, _line_end(text, end + 1)
+            at, end = end + 1, min(_line_end(text, end + 1), most)
             if at >= len(text) or OBJECT.match(text, at):
                 return None
             if "}" in text[at:end]:
