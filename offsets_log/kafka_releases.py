@@ -286,24 +286,24 @@ ROWS: tuple[KafkaRelease, ...] = (
     _row("4.1.1", java={"commit_interval_offsets": 16_384}),
     _row("4.1.2", java={"partitions_have_one_owner": False}),
     _row(
-        "4.2", until="4.2.1",
+        "4.2",
         java={"release": (4, 2)},
         metadata_versions=("4.3-IV0",),
         features={"metadata.version": 29, "share.version": 1, "streams.version": 1},
         apis={"ListOffsets": 11, "DescribeShareGroupOffsets": 1},
     ),
+    _row("4.2.1", java={"replaces_simple_group": frozenset({"consumer", "streams"})}),
     _row(
         "4.2.2",
         says="A record that is larger than max.decompressed.message.bytes once it is decompressed ends a round of the "
         "cleaner. A classic member cannot join a consumer group that has members while "
-        "group.consumer.migration.policy is disabled. Loads, expiry and formats are as in 4.2.0.",
+        "group.consumer.migration.policy is disabled. Loads, expiry and formats are as in 4.2.1.",
         settings=("max.decompressed.message.bytes",),
     ),
     _row(
         "4.3",
         java={
-            "release": (4, 3), "replaces_simple_group": frozenset({"consumer", "streams"}),
-            "first_epoch": 1,
+            "release": (4, 3), "first_epoch": 1,
         },
         metadata_versions=("4.4-IV0",),
         features={"metadata.version": 30},

@@ -39,13 +39,13 @@ def released(project: str, changelog: str, version: str, day: str) -> tuple[str,
 def main(version: str) -> None:
     if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, check=True).stdout:
         raise click.ClickException("there are changes that are not committed: a release is of what everybody can see")
-    files = [ROOT / "pyproject.toml", ROOT / "CHANGELOG.md"]
+    project, changelog = ROOT / "pyproject.toml", ROOT / "CHANGELOG.md"
     day = datetime.now(UTC).date().isoformat()
     try:
-        texts = released(*(path.read_text(encoding="utf-8") for path in files), version, day)
+        texts = released(project.read_text(encoding="utf-8"), changelog.read_text(encoding="utf-8"), version, day)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
-    for path, text in zip(files, texts, strict=True):
+    for path, text in zip((project, changelog), texts, strict=True):
         path.write_text(text, encoding="utf-8")
     click.echo(f"{version} of {day}: look at git diff, then git commit -am 'Release {version}' && git tag v{version}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -56,7 +57,7 @@ def _end_of(values: Mapping[str, Any], asked: OfLog) -> int:
     try:
         with open_logs(values["paths"], partitions=values.get("offsets_partition", ()), **how) as opened:
             lacks_time = any("timestamp_ms" in log.missing_columns for log in opened.logs)
-            times = None if lacks_time else times_of(opened.logs)
+            times = None if lacks_time else times_of(opened.logs, int(time.time() * 1000))
     except OffsetsLogError as error:
         fail(error)
     if times is None:

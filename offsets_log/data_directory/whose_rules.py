@@ -15,18 +15,17 @@ What is not there tells nothing: values of version 3 are written by both coordin
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 from offsets_log.data_directory.metadata_copies import Clusters
-from offsets_log.data_directory.offset_index import ENTRY
 from offsets_log.errors import OffsetsLogError
 from offsets_log.kafka_releases import NEWEST, TABLE, KafkaRelease, newest_metadata_version
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
-from offsets_log.log_format.partition_log import LogWalk, PartitionLog, Segment
+from offsets_log.log_format.late_batches import late_batches
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
 
@@ -34,8 +33,6 @@ BATCHES = 64
 """How many of a log's newest batches are looked at."""
 RECORDS = 256
 """How many records of them."""
-WALKED_BYTES = 1 << 18
-"""So much of a segment is gone through to find its last batches where no index tells where they are."""
 SPAN_MS = 3_600_000
 """How much older than the newest a batch may be to tell who wrote last."""
 LOGS = 64
@@ -242,7 +239,7 @@ class _Evidence:
 
     def add(self, log: PartitionLog) -> None:
         """Look at late batches of a log."""
-        batches, are_newest = newest_batches(log)
+        batches = late_batches(log, BATCHES)
         for batch in batches:
             self._newest_ms = max(self._newest_ms, batch.max_timestamp_ms)
             if batch.magic < 2:
@@ -255,7 +252,7 @@ class _Evidence:
             span = _SPANS.get((record.record_type, record.value_version))
             if span is not None:
                 self._begins(span[0])
-                self._ends += [(time_ms, span[1])] if are_newest else []
+                self._ends.append((time_ms, span[1]))
 
     def _saw_java(self, record: CoordinatorRecord) -> None:
         self.has_java_types = True
@@ -296,33 +293,3 @@ def _records(batches: Iterable[RecordBatch]) -> Iterator[tuple[int, CoordinatorR
             if isinstance(record, Record):
                 with suppress(OffsetsLogError):
                     yield batch.max_timestamp_ms, decode_coordinator_record(record.key, record.value)
-
-
-def newest_batches(log: PartitionLog) -> tuple[list[RecordBatch], bool]:
-    """Return late batches of a log, in its order, and whether they are its last ones."""
-    found: list[RecordBatch] = []
-    for number in reversed(range(len(log.segments))):
-        segment = log.segments[number]
-        if segment.is_fetched and segment.length > WALKED_BYTES:
-            return found, bool(found)
-        position = _last_known(log, segment)
-        items = (item for item, _ in LogWalk(log).items(number, position, -1) if isinstance(item, RecordBatch))
-        if segment.length - position > WALKED_BYTES:
-            return (found, True) if found else (list(islice(items, BATCHES)), False)
-        found = [*deque(items, BATCHES - len(found)), *found]
-        if len(found) >= BATCHES:
-            break
-    return found, True
-
-
-def _last_known(log: PartitionLog, segment: Segment) -> int:
-    """Return the position of a late batch of a segment, by its index; 0 where there is none to trust."""
-    read = log.beside.get(f"{segment.base_offset or 0:020}.index")
-    if segment.length <= WALKED_BYTES or read is None or segment.base_offset is None:
-        return 0
-    with suppress(OffsetsLogError):
-        data = bytes(read())
-        entries = [position for _, position in ENTRY.iter_unpack(data[: len(data) // ENTRY.size * ENTRY.size])]
-        late = [position for position in entries if 0 < position < segment.length]
-        return max(late, default=0)
-    return 0

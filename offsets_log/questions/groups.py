@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, with_lags
 from offsets_log.errors import InputError
 from offsets_log.investigate import groups as g
+from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.questions.question import FewRows
 from offsets_log.replay.group import SHARE
 from offsets_log.rows.lost import End, lost_until, of_group
@@ -18,7 +19,7 @@ from offsets_log.rows.tables import Column, Row
 from offsets_log.session.decide import Open, say_of_hanging
 from offsets_log.session.homes import Places
 from offsets_log.session.lag import lag_logs, say_of_lag
-from offsets_log.session.newest import counted_to
+from offsets_log.session.newest import counted_to, iter_ahead
 from offsets_log.session.rules import Rules
 from offsets_log.words import counted, shown_duration, shown_time
 
@@ -112,7 +113,7 @@ class Groups(FewRows):
         for words in self._counted_to.words if rows else ():
             session.account.say(words)
         say_of_hanging(session, self._opened)
-        for words in self._of_later():
+        for words in (*self._of_wrong_clocks(), *self._of_later()):
             session.account.say(words)
         session.account.tell_loads(self._rules.name, {row["offsets_partition"] for row in self._found})
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
@@ -171,6 +172,14 @@ class Groups(FewRows):
             yield f"when {counted(timeless, 'group')} last wrote is not known: not listed"
         if account.corrupt or account.unsupported:
             yield "what could not be read may be newer than what is listed: look at it before you delete"
+
+    def _of_wrong_clocks(self) -> Iterator[str]:
+        """Yield a sentence for each log with activity far beyond its end."""
+        newest: dict[int | None, int] = {}
+        for row in self._all if self._asked.now_ms is None else ():
+            partition, time_ms = row["offsets_partition"], row["last_activity_timestamp_ms"] or NO_TIMESTAMP
+            newest[partition] = max(time_ms, newest.get(partition, NO_TIMESTAMP))
+        return iter_ahead(self._session.inputs, newest)
 
     def _of_later(self) -> Iterator[str]:
         """Yield a sentence if commits are later than the time from which their ages count."""

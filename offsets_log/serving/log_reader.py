@@ -25,10 +25,17 @@ from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
 from offsets_log.data_directory.segment_batches import PartitionFiles, PlacedBatch, SegmentBatches, open_batches
 from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.log_format.late_batches import late_batches
 from offsets_log.log_format.partition_log import PartitionLog, Segment, batches_of
 from offsets_log.log_format.segment import Pieces, pieces_of
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
+AHEAD_MS = 900_000
+"""How far beyond the logs' end a record's time may be; ages up to ``transaction.max.timeout.ms`` stay what they are."""
+FIRST_MS = 1_293_840_000_000
+"""2011, when Kafka was published: what is older is in another unit, or was set by nobody."""
+LATE = 8
+"""So many of a log's last batches are looked at for one of a time to believe."""
 MOST_PLACES = 256
 """So many ends of answers are remembered of a log: the next request begins there."""
 
@@ -319,17 +326,28 @@ def ends_of(logs: Iterable[PartitionLog]) -> Iterator[LogEnds | None]:
     return (find_log_ends(OffsetsFiles(log)) for log in logs)
 
 
-def times_of(logs: Sequence[PartitionLog]) -> tuple[int, int] | None:
-    """Return the times of the first and the last batch of logs; None where they have none.
+def times_of(logs: Sequence[PartitionLog], now_ms: int) -> tuple[int, int] | None:
+    """Return the times of the first and the last batch of logs; None where they have none that can be believed.
+
+    The first is `NO_TIMESTAMP` where a log begins with records of magic 0.
 
     Raises:
         OffsetsLogError: a file cannot be read.
     """
     first = [batch.max_timestamp_ms for log in logs for batch in islice(batches_of(log), 1)]
-    ends = filter(None, ends_of(logs))
-    last = [one.newest_timestamp_ms for one in ends if one.newest_timestamp_ms is not None]
-    dated = [time_ms for time_ms in first if time_ms > NO_TIMESTAMP]
-    return (min(dated), max(last)) if dated and last else None
+    last = [time_ms for log in logs if (time_ms := _last_time_of(log, now_ms)) is not None]
+    return (min(first), max(last)) if first and last else None
+
+
+def _last_time_of(log: PartitionLog, now_ms: int) -> int | None:
+    """Return the time of the last sound batch that no wrong clock wrote, as far as that shows: it is not to come."""
+    times: list[int | None] = [batch.max_timestamp_ms for batch in late_batches(log, LATE)]
+    if not times and any(segment.is_fetched for segment in log.segments):
+        ends = find_log_ends(OffsetsFiles(log))
+        times = [] if ends is None else [ends.newest_timestamp_ms]
+    past = [time_ms for time_ms in times if time_ms is not None and NO_TIMESTAMP < time_ms <= now_ms + AHEAD_MS]
+    of_kafka = [time_ms for time_ms in past if time_ms >= FIRST_MS]
+    return next(reversed(of_kafka or past), None)
 
 
 class ServedLogs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import time
 from collections.abc import Collection, Iterable, Iterator, Set
 from copy import copy
 from dataclasses import replace
@@ -334,7 +335,10 @@ class Inputs(Beside):
         """The times of the first and the last batch of all logs, as far as that is known."""
         from offsets_log.serving.log_reader import times_of
 
-        return times_of(self.logs) if self._has_quick_ends and "timestamp_ms" not in self.missing_columns else None
+        are_far = any(one.is_fetched for log in self.logs for one in log.segments[-1:]) and not self._has_quick_ends
+        return (
+            None if are_far or "timestamp_ms" in self.missing_columns else times_of(self.logs, int(time.time() * 1000))
+        )
 
     @cached_property
     def _end_offsets(self) -> dict[int | None, int]:

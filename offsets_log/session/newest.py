@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import batches_of
 from offsets_log.rows.tables import partition_name
+from offsets_log.serving.log_reader import AHEAD_MS
 from offsets_log.words import counted, shown_span, shown_time
 
 if TYPE_CHECKING:
     from offsets_log.session.inputs import Inputs
-
-AHEAD_MS = 900_000
-"""How far beyond the logs' end a record's time may be; ages up to ``transaction.max.timeout.ms`` stay what they are."""
 
 LIVE_MS = 60_000
 """A copy that ended no longer ago is one of now."""

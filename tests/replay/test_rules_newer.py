@@ -138,6 +138,7 @@ def test_simple_groups_give_way_to_newer_kinds_by_release() -> None:
     assert [rule_of(built) for built in (consumer, streams, share)] == [None, None, "J-19"]
     for release in ("4.1", "4.2"):
         assert [rule_of(built, RELEASES[release]) for built in (consumer, streams, share)] == [None, "J-19", "J-19"]
+    assert [rule_of(built, RELEASES["4.2.1"]) for built in (consumer, streams, share)] == [None, None, "J-19"]
     assert rule_of(consumer, RELEASES["3.9-java"]) == "J-19"
     assert rule_of(log().group().newer(3, {"epoch": 1, "metadata_hash": 0})) == "J-19"
     assert consumer.served(MODERN) == {K: 5}
