@@ -15,7 +15,6 @@ from typing import Any
 import click
 
 from offsets_log.asked_time import MAX_DIGITS, UNDERSTOOD, OfLog, parse_time
-from offsets_log.kafka_releases import NEWEST
 from offsets_log.release_names import AskedRelease
 from offsets_log.session.scope import BrokerOptions, Scope
 from offsets_log.words import UNITS_MS, shown_time
@@ -266,20 +265,20 @@ RELEASE = option(
     under=RULES,
     type=AnyRelease(),
     help="Release of the cluster. By default the files show it; where they do not, and it matters, the offsets that "
-    f"depend on it are named. A release up to 3.9 has the rules of the Scala coordinator of 3.9, a later one those of "
-    f"{NEWEST.name}; 3.7-java to 3.9-java are previews of the Java coordinator.",
+    "depend on it are named. Up to 3.9 the Scala coordinator is meant; 3.7-java to 3.9-java are previews of the Java "
+    "one.",
 )
 
 
 def release_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--release``, and ``--profile``, which goes on; the command gets the name of a profile, or None."""
+    """Add ``--release``, and ``--profile``, which goes on; the command gets a release or a profile's name, or None."""
 
     @functools.wraps(command)
     def ruled(*, release: AskedRelease | None, profile: str | None, **values: Any) -> Any:
         if release is not None:
             if profile is not None:
                 raise click.UsageError("--release and --profile exclude each other: both say whose rules")
-            profile = release.profile
+            profile = release.name
         return command(profile=profile, **values)
 
     return RELEASE(click.option("--profile", type=click.Choice(PROFILE_NAMES), hidden=True)(ruled))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from offsets_log_cli.help_page import CHOOSE, Command, option
-from offsets_log_cli.options import PROFILE_NAMES, Output, output_option, release_options
+from offsets_log_cli.options import Output, output_option, release_options
 
 
 @click.command(
@@ -34,6 +34,7 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
     from offsets_log.rebalance.named import parsed_members
     from offsets_log.rebalance.rows import VOTE_COLUMNS
     from offsets_log.rebalance.vote import ORDERS, vote_rows
+    from offsets_log.replay.releases import profile_of
     from offsets_log_cli.json_lines import answer_lines
     from offsets_log_cli.output import destination, write_rows
     from offsets_log_cli.terminal import as_usage
@@ -41,10 +42,10 @@ def command(output: Output, source: str | None, members: tuple[str, ...], profil
     if source not in (None, "-") or (source is None) == (not members):
         raise click.UsageError("give either --members, or - for questions on standard input")
     if source is not None:
-        answer_lines(lambda case: vote_answer(case, ORDERS[profile or PROFILE_NAMES[0]]), output)
+        answer_lines(lambda case: vote_answer(case, ORDERS[profile_of(profile)]), output)
         return
     with as_usage():
         protocols = parsed_members(members, "range+sticky")
-    rows = vote_rows(protocols, ORDERS[profile or PROFILE_NAMES[0]])
+    rows = vote_rows(protocols, ORDERS[profile_of(profile)])
     with destination(output) as stream:
         write_rows(stream, rows, [column.name for column in VOTE_COLUMNS], output)

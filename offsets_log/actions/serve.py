@@ -68,7 +68,7 @@ def moments_of(session: Session, asked: ServeAsked, profile: str | None, topic_i
     expiry = None if asked.now is None else (asked.now, ERAS[rules.name].retention(asked.retention))
     for words in session.inputs.iter_starts():
         session.account.say_once(words)
-    moments = Moments(session, rules.name, read_topic_ids(topic_ids), asked.end_offsets, expiry)
+    moments = Moments(session, rules.profile, read_topic_ids(topic_ids), asked.end_offsets, expiry)
     if (doubt := rules.doubt(is_loaded=False)) is not None:
         session.account.is_wrong = True
         session.account.say(doubt)

@@ -15,7 +15,7 @@ from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, NEWEST_MAGIC, TIMESTAMP_TYPE_MASK, RecordBatch
 from offsets_log.log_format.building import rebuild_batch
 from offsets_log.log_format.compression import CODEC_MASK
-from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, Segment
+from offsets_log.log_format.partition_log import BYTES, POSITION, PRINTED, PartitionLog, Segment
 from offsets_log.log_format.record import Record, as_int64
 from offsets_log.log_format.segment import Buffer
 from offsets_log.words import counted
@@ -24,8 +24,8 @@ UNTOLD_SIZES = CODEC_MASK | TIMESTAMP_TYPE_MASK
 """Attributes of batches whose records take other bytes in the file."""
 MOST_TIMES = 9  # that a text is seen to be pasted
 
-PRINTED = "a dump holds what was printed"
-"""Why nothing is reported missing around its records."""
+CHOSEN = "its rows may have been chosen"
+"""Why nothing is reported missing around rows of `records`."""
 
 
 @dataclass(slots=True)
@@ -120,8 +120,9 @@ class SegmentBuilder:
 
     def logs(self) -> list[PartitionLog]:
         """Return each segment as a log of its own, in the order of the source; what it finds is among the damages."""
+        selection = CHOSEN if self._has_chosen_rows else PRINTED
         segments = (
-            PartitionLog(growing.place.offsets_partition, (self._segment(growing),), selection=PRINTED)
+            PartitionLog(growing.place.offsets_partition, (self._segment(growing),), selection=selection)
             for growing in self._segments.values()
         )
         for growing in self._segments.values():

@@ -37,7 +37,7 @@ from operator import itemgetter
 
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.compression import CODEC_MASK
-from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from offsets_log.log_format.partition_log import PRINTED, Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.segment import iter_batches
 from offsets_log.words import counted
 
@@ -206,7 +206,8 @@ def missing_between(
 
 def _around(log: PartitionLog, is_broken: bool) -> str | None:
     """Return why anything may be missing at a place; None if nothing explains it."""
-    return log.selection or ("they may be in what could not be read there" if is_broken else None)
+    chosen = None if log.selection == PRINTED else log.selection
+    return chosen or ("they may be in what could not be read there" if is_broken else None)
 
 
 def _explained(

@@ -27,6 +27,8 @@ from offsets_log.log_format.segment import Buffer, Search, Tail, iter_batches
 POSITION, BYTES = "position", "bytes"
 """Names in `Segment.missing_columns` for facts of the files themselves: where a record lies, and how many bytes it
 takes."""
+PRINTED = "a dump holds what was printed"
+"""`PartitionLog.selection` of a dump: why nothing is missing before it; between the files in it all was printed."""
 OUTCOMES = "transaction outcomes"
 """Name in `Segment.missing_columns` where of some commits it is not told whether they took effect: these are the
 commits of `UNTOLD_PRODUCER_ID`."""

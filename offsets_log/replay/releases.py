@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from offsets_log.kafka_releases import KafkaRelease, Version, version_of
 from offsets_log.release_names import AskedRelease, release_asked
-from offsets_log.replay.profile import RELEASES, Profile
+from offsets_log.replay.profile import MODERN, PROFILES, RELEASES, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,13 @@ def release_named(name: str) -> Release:
         if profile.offsets_make_groups != is_java and version_of(entry) <= asked.row.version
     )
     return Release(asked, list(entries)[-1])
+
+
+def profile_of(asked: str | None) -> str:
+    """Return the name of the profile that a release is of, or of a profile itself; the newest one's of None."""
+    if asked is None or asked in PROFILES:
+        return asked or MODERN.name
+    return release_named(asked).asked.profile
 
 
 def known_releases() -> tuple[Release, ...]:

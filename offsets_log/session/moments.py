@@ -22,7 +22,7 @@ from offsets_log.replay.expiry import Retention
 from offsets_log.replay.group import SHARE
 from offsets_log.replay.partition_count import PartitionCount, doubt_in_words
 from offsets_log.replay.problem import Problem
-from offsets_log.replay.profile import PROFILES, Profile
+from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS, committed_rows
@@ -57,7 +57,7 @@ class Moments:
     """
 
     session: Session
-    profile: str
+    profile: Profile
     given_names: Mapping[bytes, str]
     end_offsets: str
     expiry: tuple[int, Retention] | None = None
@@ -91,7 +91,7 @@ class Moments:
     def load(self, session: Session) -> Served:
         """Return the state within the bounds of a session; damage is reported there. Raises OffsetsLogError."""
         inputs = self.session.inputs
-        parts = list(self._parts(session, PROFILES[self.profile]))
+        parts = list(self._parts(session, self.profile))
         self.failures.update({log.offsets_partition: state.failure for log, state, _ in parts})
         loaded = {log.offsets_partition: state for log, state, _ in parts}
         count = inputs.count_of(loaded.items())
@@ -110,18 +110,17 @@ class Moments:
         pending = frozenset(value.key for _, state, _ in states for value in state.pending)
         share_groups = {group_id for group_id, group in groups.items() if group.kind == SHARE}
         shares = share_offsets_of(session, inputs.copied_logs)
-        profile = PROFILES[self.profile]
         names = TopicNames(self.given_names, inputs.topic_ids, *(state.topic_names for _, state, _ in states))
         topics = topics_of(
             inputs.copied_logs,
             inputs.metadata,
             offsets.highest(),
-            {*assigned_partitions(groups.values(), profile, names), *(key[1:] for key in pending)},
+            {*assigned_partitions(groups.values(), self.profile, names), *(key[1:] for key in pending)},
             ends,
             end_of(inputs.copied_logs, self.logs, self.end_offsets, session.inputs.scope.until_time),
         )
         return Served(
-            profile=profile,
+            profile=self.profile,
             groups=dict(sorted(groups.items())),
             offsets=offsets,
             pending=pending,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.whose_rules import MODERN, WhoseRules, whose_rules
 from offsets_log.replay.profile import PROFILES, Profile
+from offsets_log.replay.releases import profile_of, release_named
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ class Rules:
     """Whose rules a run follows.
 
     Args:
-        asked: the name of a profile; None where nobody chose.
+        asked: a release, or the name of a profile; None where nobody chose.
 
     Attributes:
         told: the answer, and what tells it.
@@ -34,20 +36,23 @@ class Rules:
 
     def __init__(self, session: Session, asked: str | None) -> None:
         inputs = session.inputs
-        self.told = whose_rules(inputs.clusters, inputs.logs) if asked is None else WhoseRules(asked)
+        self._release = None if asked is None or asked in PROFILES else release_named(asked)
+        self.told = whose_rules(inputs.clusters, inputs.logs) if asked is None else WhoseRules(profile_of(asked))
         self._session = session
         self._is_asked = asked is not None
         self._doubt: str | None = None
 
     @property
     def name(self) -> str:
-        """The profile's name."""
+        """The name of the profile that a release is of, which decides how groups expire and what is served."""
         return self.told.profile
 
     @property
     def profile(self) -> Profile:
-        """The profile."""
-        return PROFILES[self.name]
+        """The rules themselves: those of the very release that was asked for."""
+        if self._release is None:
+            return PROFILES[self.name]
+        return replace(self._release.profile, name=self._release.asked.name)
 
     def in_words(self, *, is_loaded: bool = True) -> str:
         """Return what a result says of whose rules it follows: nothing where all rules lead to it.

@@ -328,3 +328,17 @@ def test_each_text_is_guessed(recording: Recordings) -> None:
         assert guess_format(captured(name)) == "dump-log"
     assert guess_format(textwrap.dedent("Look:\n\n" + BATCH.format(0)).encode()) == "dump-log"
     assert guess_format((recording("kafka-2.8") / f"log/__consumer_offsets-0/{0:020}.log").read_bytes()) == "segments"
+
+
+def test_a_file_that_lacks_between_others_is_missing(recording: Recordings, tmp_path: Path) -> None:
+    """All of a file is printed, so what no file holds is lost; of the first and the last nobody knows."""
+    text = gzip.decompress((recording("kafka-2.8") / "answers/dump-log/1.txt.gz").read_bytes()).decode()
+    first, second, third = (f"Dumping{part}" for part in text.split("Dumping")[1:])
+    for parts, is_whole in (((first, second, third), True), ((second, third), True), ((first, third), False)):
+        for command in ("compact", "groups", "info"):
+            result = run(command, "-", stdin="".join(parts).encode())
+            assert result.exit_code == (0 if is_whole else 3), (command, result.stderr)
+    told = "offsets 62 to 149 are missing"
+    result = run("rescue", "-", "--to", tmp_path / "to", stdin=(first + third).encode())
+    assert (result.exit_code, told in result.stderr) == (3, True)
+    assert (tmp_path / "to" / "doubtful.jsonl").exists()

@@ -27,6 +27,7 @@ from offsets_log.messages.message_struct import UNKNOWN_TAGS
 from offsets_log.messages.schema import ArrayOf, Field, Scalar, Struct, WireType, in_versions
 from offsets_log.protocol.api import SIZE_BYTES, Header
 from offsets_log.protocol.registry import APIS
+from offsets_log.replay.profile import MODERN
 from offsets_log.serving.answers import ANSWERS, API_VERSIONS, respond, versions_of
 from offsets_log.serving.state import Served
 from offsets_log.session.moments import Moments
@@ -56,7 +57,7 @@ def served() -> Served:
         tar.extractall(folder, filter="data")
     (copy,) = Path(folder).glob(f"**/{COPY}")
     session = _OPEN.enter_context(open_session(ReadOptions(paths=(str(copy),), quiet=True)))
-    return Moments(session, "modern", {}, "data-dir").load(session)
+    return Moments(session, MODERN, {}, "data-dir").load(session)
 
 
 # ------------------------------------------------------------------------------------- requests

@@ -19,6 +19,7 @@ from offsets_log.messages.consumer_protocol import decode_assignment
 from offsets_log.protocol.api import SIZE_BYTES, Header
 from offsets_log.protocol.registry import APIS
 from offsets_log.protocol.streams_group_describe import AVAILABLE, FAILED
+from offsets_log.replay.profile import PROFILES
 from offsets_log.serving.answers import respond, versions_of
 from offsets_log.serving.state import Served
 from offsets_log.session.moments import Moments
@@ -46,7 +47,7 @@ def moments(
     names = {bytes(Uuid.from_text(topic["id"])): name for name, topic in (topics or {}).items() if "id" in topic}
     reading = ReadOptions(paths=tuple(map(str, paths)), quiet=True)
     with pytest.raises(SystemExit), open_session(reading) as session:
-        yield Moments(session, profile, names, ends), session
+        yield Moments(session, PROFILES[profile], names, ends), session
 
 
 def frame_of(key: int, version: int, body: Json, correlation: int = CORRELATION) -> bytes:
