@@ -21,20 +21,20 @@ from offsets_log.actions.clean_rounds import Machine
 from offsets_log.actions.partition_folders import folder_name, partition_of, place_here
 from offsets_log.cleaner.partition import Cleaned, CleanOrder, clean_partition
 from offsets_log.disk.folders import DiskPlace
+from offsets_log.disk.urls import is_url
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import Checkpoints
 from offsets_log_cli.clean_options import changes_of
 from offsets_log_cli.options import gather
 from offsets_log_cli.partition_folders import FolderOptions
 from offsets_log_cli.terminal import fail
+from spark_jobs.directories import Directory
 from spark_jobs.files import LogFiles
 from spark_jobs.jobs import TOLD, in_tasks, told_batch
-from spark_jobs.places import OutputPlace, path_here
 from spark_jobs.session import Opening, session
 
 if TYPE_CHECKING:
     from offsets_log.actions.clean_rounds import Rounds
-    from offsets_log.disk.folders import Place
     from offsets_log.session.session import Session
 
 Work = tuple[LogFiles, CleanOrder, str]
@@ -47,19 +47,18 @@ class Cluster(Machine):
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
 
-    def place(self, session: Session, to: str, stack: ExitStack) -> Place:
+    def place(self, session: Session, to: str, stack: ExitStack) -> Directory:
         """Implement `Machine.place`; in a store files appear one by one, README.txt last."""
-        here = path_here(to)
-        if here is None:
-            return stack.enter_context(OutputPlace(to).appearing(session.inputs.scope.paths))
-        made = place_here(session, here, stack)
+        if is_url(to):
+            return stack.enter_context(Directory(to).appearing(session.inputs.scope.paths))
+        made = place_here(session, Directory(to).open()[1], stack)
         assert isinstance(made, DiskPlace)
-        return OutputPlace(made.path)
+        return Directory(made.path)
 
     def clean(self, rounds: Rounds, stack: ExitStack) -> Iterator[Cleaned]:
         """Implement `Machine.clean`."""
         place = rounds.folders.place
-        assert place is None or isinstance(place, OutputPlace)
+        assert place is None or isinstance(place, Directory)
         works = [(LogFiles.of(log), order, folder_name(partition_of(log))) for log, order in rounds.works]
         frame = in_tasks(self._opening.result(), len(works), partial(_clean, works, place), TOLD)
         found = sorted((json.loads(row["told"]) for row in frame.collect()), key=lambda one: int(one["number"]))
@@ -72,7 +71,7 @@ class Cluster(Machine):
             place.tidy()
 
 
-def _clean(works: Sequence[Work], place: OutputPlace | None, number: int) -> Iterator[pa.RecordBatch]:
+def _clean(works: Sequence[Work], place: Directory | None, number: int) -> Iterator[pa.RecordBatch]:
     files, order, name = works[number]
     said: list[tuple[str, bool]] = []
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +14,7 @@ from offsets_log.columnar.events.rows import EVENT_COLUMNS
 from offsets_log.columnar.events.tables import owned
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.table import with_moments
-from spark_jobs.places import COMPRESSION, OutputPlace
+from spark_jobs.directories import COMPRESSION, Directory
 
 DAY = pa.field("day", pa.string())
 SCHEMA = schema_of(EVENT_COLUMNS).append(DAY)
@@ -24,7 +22,7 @@ FOLDERS = ds.partitioning(pa.schema([SCHEMA.field("offsets_partition"), DAY]), f
 MOST_OPEN = 64
 
 
-def write_days(place: OutputPlace, tables: Iterable[pa.Table], name: str) -> int:
+def write_days(place: Directory, tables: Iterable[pa.Table], name: str) -> int:
     """Write the records of a piece, and return how many there are; files grow on a disk of this machine.
 
     Args:
@@ -53,6 +51,6 @@ def write_days(place: OutputPlace, tables: Iterable[pa.Table], name: str) -> int
             use_threads=False,
         )
         for path in sorted(Path(here).rglob("*.parquet")):
-            with path.open("rb") as file:
-                place.put(str(path.relative_to(here)), partial(shutil.copyfileobj, file))
+            with pa.memory_map(str(path)) as file:
+                place.write(str(path.relative_to(here)), [file.read_buffer()])
     return written

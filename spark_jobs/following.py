@@ -26,11 +26,11 @@ from offsets_log.errors import InputError, OutputError
 from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted
 from spark_jobs.answers import OneLog, Told
+from spark_jobs.directories import Directory
 from spark_jobs.driver import plan_reading
 from spark_jobs.files import LogFiles
 from spark_jobs.jobs import TOLD, in_tasks, told_batch
 from spark_jobs.options import SourceOptions, parse
-from spark_jobs.places import COMPRESSION, OutputPlace
 from spark_jobs.session import cause_of, own_error
 from spark_jobs.source import FORMAT, register
 
@@ -74,7 +74,7 @@ class FollowOrder:
         return parse(self.options)
 
     @property
-    def tables(self) -> OutputPlace:
+    def tables(self) -> Directory:
         """Where the tables are."""
         return _place(self.to, self.reading)
 
@@ -88,8 +88,8 @@ class Followed:
     is_damaged: bool
 
 
-def _place(url: str, reading: SourceOptions) -> OutputPlace:
-    return OutputPlace(url, tuple(sorted(reading.storage_options.items())))
+def _place(url: str, reading: SourceOptions) -> Directory:
+    return Directory(url, tuple(sorted(reading.storage_options.items())))
 
 
 # ------------------------------------------------------------------------------------------------ batches
@@ -140,9 +140,9 @@ def _staged(order: FollowOrder, one: OneLog, name: str, batch: int) -> Iterator[
         yield _stage(tables, now, target)
 
 
-def _stage(tables: OutputPlace, table: pa.Table, target: str) -> tuple[str, str]:
+def _stage(tables: Directory, table: pa.Table, target: str) -> tuple[str, str]:
     staged = f"{STAGED}/{secrets.token_hex(8)}.parquet"
-    tables.put(staged, lambda file: pq.write_table(table, file, compression=COMPRESSION))
+    tables.put_table(staged, table)
     return staged, target
 
 
@@ -223,7 +223,7 @@ def _bind(order: FollowOrder) -> None:
             raise InputError(f"the checkpoint was begun with {name} {known[name]}, not {value}", file=order.checkpoint)
 
 
-def _about(place: OutputPlace) -> dict[str, Any] | None:
+def _about(place: Directory) -> dict[str, Any] | None:
     data = place.read(ABOUT)
     if data is None:
         return None
@@ -234,8 +234,8 @@ def _about(place: OutputPlace) -> dict[str, Any] | None:
         raise InputError("this was not written by follow", file=f"{place.shown}/{ABOUT}") from None
 
 
-def _write_about(place: OutputPlace, about: Mapping[str, Any]) -> None:
-    place.put(ABOUT, lambda file: file.write(json.dumps(about).encode()))
+def _write_about(place: Directory, about: Mapping[str, Any]) -> None:
+    place.write(ABOUT, [json.dumps(about).encode()])
 
 
 def run(spark: SparkSession, order: FollowOrder, stop: threading.Event, tell: Callable[[str], None]) -> Followed:

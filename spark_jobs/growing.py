@@ -1,260 +1,199 @@
-"""Logs that grow, in directories of this machine or in stores: how far they go now, and the slices between two places.
+"""Logs that grow, on disks that all machines see or in stores: how far they go now, and the slices between two places.
 
-Where a stream is in a log is a `following.growth.Bookmark`, kept with the checkpoint. From there the driver steps over
-what is new, and tells tasks what to read: whole batches, of which the sizes and checksums are known. A large segment
-that is complete is not read by the driver, if the end of its file tells where it ends.
+Where a stream is in a log is a `following.growth.Bookmark`, kept with the checkpoint. Of a segment that others follow,
+the driver reads the end alone: all of its bytes are there. Of the last one it steps over the batches that are whole.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from offsets_log.columnar.choose.selected import items_of_piece
-from offsets_log.columnar.choose.selection import Selection
-from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
+from offsets_log.columnar.scan.reading import Cursor, ScanPlace
 from offsets_log.disk.segments import next_offset
-from offsets_log.errors import Damage, InputError
-from offsets_log.events import EVERYTHING
+from offsets_log.errors import InputError
 from offsets_log.following.growth import Bookmark, GrowingLog, GrownPiece, Replaced, SegmentFile
-from offsets_log.following.pieces import BULK_FROM_BYTES
-from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import LogWalk, PartitionLog, Segment
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import PLAUSIBLE, Buffer
 from offsets_log.rows.tables import partition_name
 from spark_jobs.growing_folders import Folder, Folders
 
-PIECE_BYTES = 1 << 21
-"""How much the driver reads at a time."""
 SLICE_BYTES = 1 << 25
-"""About how much a task reads at a time, but for whole segments."""
+"""About how much a task reads at a time, but for the rest of a segment that others follow."""
 TAIL_BYTES = 1 << 18
+"""So much of its end tells what a slice was."""
 MOST_TRIES = 1 << 10
 SECOND_LOOK_S = 0.3
 """Files come and go in several steps: what looks like another log is looked at again after so long."""
+Select = Callable[[Sequence[SegmentFile]], Sequence[SegmentFile]]
+"""Returns those segments, and of them so much, as is to be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Whole batches in one segment, which a task reads.
+    """Bytes of one segment that a task reads: whole batches, unless nothing more comes into the segment.
 
     Attributes:
         following: the base offset of the next segment; None if there is none yet.
-        last_offset, next_offset, is_broken: of the log before it, as a cursor has them.
-        checked_from, checksum: zlib's CRC-32 of its bytes from a position on, so that no others are taken for them.
+        checksum: zlib's CRC-32 of the last `TAIL_BYTES`, so that no others are taken for them.
     """
 
     offsets_partition: int | None
     folder: Folder
     name: str
-    base_offset: int
     following: int | None
-    position: int
+    start: Bookmark
     size_bytes: int
-    last_offset: int
-    next_offset: int
-    is_broken: bool
-    checked_from: int
     checksum: int
 
-    def pieces(self) -> Iterator[GrownPiece]:
+    def read(self) -> GrownPiece:
         """Read it. Raises InputError: the file has other bytes now."""
-        data = self.folder.read(self.name, self.position, self.size_bytes)
-        file = f"{self.folder.path}/{self.name}"
-        if len(data) != self.size_bytes or zlib.crc32(data[self.checked_from - self.position :]) != self.checksum:
+        start, file = self.start, f"{self.folder.path}/{self.name}"
+        data = self.folder.piece(self.name, start.position, self.size_bytes)
+        if len(data) != self.size_bytes or zlib.crc32(data[-TAIL_BYTES:]) != self.checksum:
             raise InputError(
                 "it was cleaned, cut off or written again since this batch was planned: start the stream again, which "
-                "plans it again", file=file, position=self.position,
+                "plans it again", file=file, position=start.position,
             )  # fmt: skip
-        segments = [Segment(file, self.base_offset, data)]
+        segments = [Segment(file, start.base_offset, data)]
         if self.following is not None:
             segments.append(Segment("", self.following, b""))
         log = PartitionLog(self.offsets_partition, tuple(segments), selection="only what is new is read")
-        cursor = Cursor(ScanPlace(0, 0), self.last_offset, self.next_offset, 0, self.is_broken)
-        yield GrownPiece(log, cursor, self.position)
-
-    def is_followed_by(self, place: Bookmark) -> bool:
-        """Whether what stands at a place may be read together with it."""
-        is_next = (self.base_offset, self.position + self.size_bytes) == (place.base_offset, place.position)
-        return is_next and self.size_bytes < SLICE_BYTES and self.checked_from == self.position
-
-    def with_more(self, data: bytes) -> Slice:
-        """Return it with the batches that stand behind it in its file."""
-        return replace(self, size_bytes=self.size_bytes + len(data), checksum=zlib.crc32(data, self.checksum))
+        cursor = Cursor(ScanPlace(0, 0), start.last_offset, start.last_offset + 1)
+        return GrownPiece(log, cursor, start.position)
 
 
 @dataclass(slots=True)
 class Advance:
-    """How far a log was stepped over.
+    """What is new in one partition's log.
 
     Attributes:
-        place: where to go on.
+        files: its segments at one look, as much of them as is to be read.
+        place: where to go on in them; None where there are none.
     """
 
+    number: int | None
+    folder: Folder
+    files: Sequence[SegmentFile]
     place: Bookmark | None
     slices: list[Slice] = field(default_factory=list)
-    size_bytes: int = 0
 
-
-Seen = Callable[[Sequence[SegmentFile]], list[SegmentFile]]
-
-
-class Stepping:
-    """Steps over what is new in one partition's log.
-
-    Args:
-        scanner: returns the buffers of kernels, entered.
-    """
-
-    def __init__(self, number: int | None, folder: Folder, scanner: Callable[[], Scanner]) -> None:
-        self.number = number
-        self.folder = folder
-        self._scanner = scanner
-
-    def advance(self, start: Bookmark | None, seen: Seen = list, most_bytes: int | None = None) -> Advance:
-        """Step over whole batches from a place on, up to their end or until there are so many bytes, and one at least.
-
-        Args:
-            seen: returns those segments, and of them so much, as is to be read.
-
-        Raises:
-            InputError: the log is not the one that was read before, or cannot be read.
-        """
-        files, here = self._find(start)
-        made, looked = Advance(here), seen(files)
-        while self._step(made, looked, most_bytes):
-            pass
-        return made
-
-    def upto(self, place: Bookmark, files: Sequence[SegmentFile]) -> list[SegmentFile]:
-        """Return what stands before a place, wherever that is in the segments now. Raises InputError."""
-        growing = self._growing(place)
-        found = next(growing.grown(files), None)
-        if growing.doubt is not None:
-            raise self._another(growing, found)
-        here = growing.place or place
-        return [
-            file if file.base_offset < here.base_offset else replace(file, size_bytes=here.position)
-            for file in files
-            if file.base_offset <= here.base_offset
-        ]
-
-    def _growing(self, place: Bookmark | None, most_bytes: int | None = None) -> GrowingLog:
-        told = PartitionLog(self.number, ())
-        piece_bytes = min(PIECE_BYTES, most_bytes or PIECE_BYTES)
-        return GrowingLog(told, f"{self.folder.path}/", self.folder.read, piece_bytes, copy(place))
-
-    def _find(self, place: Bookmark | None) -> tuple[list[SegmentFile], Bookmark | None]:
-        """Return the segments, and where a place is in them; look twice before it is said that it is not there."""
-        growing = self._growing(place)
-        found = None
+    @classmethod
+    def begin(cls, number: int | None, folder: Folder, start: Bookmark | None, select: Select = list) -> Advance:
+        """Look twice before it is said that a place is not there. Raises InputError: the log is another one."""
+        growing = growing_log(number, folder, start)
         for pause_s in (SECOND_LOOK_S, 0):
-            files = self.folder.files()
+            files = folder.files()
             found = next(growing.grown(files), None)
             if growing.doubt is None and not isinstance(found, Replaced):
-                return files, copy(growing.place)
+                return cls(number, folder, select(files), copy(growing.place))
             time.sleep(pause_s)
-        raise self._another(growing, found)
+        raise another(growing, folder, found.why if isinstance(found, Replaced) else growing.doubt)
 
-    def _another(self, growing: GrowingLog, found: object) -> InputError:
-        why = found.why if isinstance(found, Replaced) else growing.doubt
-        return InputError(
-            f"offsets partition {partition_name(self.number)} is another log than the one that was read up to record "
-            f"offset {growing.next_offset}: {why}; begin again with another checkpoint",
-            file=self.folder.path,
-        )
+    @property
+    def new_bytes(self) -> int:
+        """How many bytes stand behind the place."""
+        base_offset, position = (-1, 0) if self.place is None else (self.place.base_offset, self.place.position)
+        return max(sum(file.size_bytes for file in self.files if file.base_offset >= base_offset) - position, 0)
 
-    def _step(self, made: Advance, files: Sequence[SegmentFile], most_bytes: int | None) -> bool:
-        """Step on, until a segment begins that may be passed as a whole; return whether there may be more."""
-        growing = self._growing(made.place, most_bytes)
-        for found in growing.grown(files):
-            made.place = copy(growing.place)
-            if most_bytes is not None and made.size_bytes >= most_bytes:
-                return False
-            if isinstance(found, GrownPiece):
-                left = None if most_bytes is None else most_bytes - made.size_bytes
-                if found.position == 0 and self._pass_segment(made, files, left):
-                    return True
-                self._add(made, found, files)
-        if files and growing.doubt is not None:
-            raise self._another(growing, None)
-        made.place = copy(growing.place)
-        return False
+    def run(self, most_bytes: int = sys.maxsize) -> None:
+        """Go on to the end of whole batches, or about so many bytes, and one batch at least. Raises InputError."""
+        left, before = most_bytes, None
+        places = {file.base_offset for file in self.files}
+        while left > 0 and self.place is not None and self.place != before and self.place.base_offset in places:
+            before, number = copy(self.place), len(self.slices)
+            if not self._pass_rest(left):
+                self._step(left)
+            left -= sum(one.size_bytes for one in self.slices[number:])
 
-    def _pass_segment(self, made: Advance, files: Sequence[SegmentFile], left: int | None) -> bool:
-        """Pass a large segment unread, if its last bytes say that the next one goes on where it ends."""
-        place = made.place
+    def _here(self) -> tuple[SegmentFile, int | None]:
+        """Return the segment at the place, and the base offset of the next one."""
+        assert self.place is not None
+        index = next(i for i, file in enumerate(self.files) if file.base_offset == self.place.base_offset)
+        return self.files[index], self.files[index + 1].base_offset if index + 1 < len(self.files) else None
+
+    def _pass_rest(self, left: int) -> bool:
+        """Pass the rest of a segment that others follow, if it is no more than is left."""
+        file, following = self._here()
+        place = self.place
         assert place is not None
-        index = next(i for i, file in enumerate(files) if file.base_offset == place.base_offset)
-        file = files[index]
-        is_small = file.size_bytes < 2 * PIECE_BYTES
-        if index + 1 == len(files) or is_small or place.next_offset != file.base_offset:
+        size_bytes = file.size_bytes - place.position
+        if following is None or not 0 < size_bytes <= left:
             return False
-        if left is not None and file.size_bytes > left:
-            return False
-        begin = file.size_bytes - TAIL_BYTES
-        tail = self.folder.read(file.name, begin, TAIL_BYTES)
-        following = files[index + 1].base_offset
-        if len(tail) < TAIL_BYTES or last_offset_in(tail) != following - 1:
-            return False
-        made.slices.append(self._slice(place, file, following, file.size_bytes, begin, zlib.crc32(tail)))
-        made.size_bytes += file.size_bytes
-        made.place = Bookmark(following, 0, following - 1, following, is_first=False)
+        begin = max(place.position, file.size_bytes - TAIL_BYTES)
+        tail = self.folder.piece(file.name, begin, file.size_bytes - begin)
+        self._add(place, size_bytes, tail)
+        last_offset = max(last_offset_in(tail, place.last_offset), following - 1)
+        self.place = Bookmark(following, 0, last_offset, last_offset + 1, is_first=False)
         return True
 
-    def _slice(
-        self,
-        place: Bookmark,
-        file: SegmentFile,
-        following: int | None,
-        size_bytes: int,
-        checked_from: int,
-        checksum: int,
-    ) -> Slice:
-        return Slice(
-            self.number, self.folder, file.name, file.base_offset, following, place.position, size_bytes,
-            place.last_offset, place.next_offset, place.is_broken, checked_from, checksum,
-        )  # fmt: skip
+    def _step(self, left: int) -> None:
+        """Step over the batches of a segment that are whole, as far as bytes are left."""
+        growing = growing_log(self.number, self.folder, self.place, min(left, SLICE_BYTES))
+        for found in growing.grown(self.files):
+            place = copy(growing.place)
+            assert place is not None
+            is_passed = self.place is not None and place.base_offset != self.place.base_offset
+            self.place = place
+            if is_passed or left <= 0:
+                return
+            if isinstance(found, GrownPiece):
+                data = bytes(found.log.segments[0].buffer)
+                self._add(place, len(data), data[-TAIL_BYTES:])
+                found.cursor.last_offset = last_offset_in(data[-TAIL_BYTES:], place.last_offset)
+                found.cursor.next_offset = found.cursor.last_offset + 1
+                left -= len(data)
+        if growing.doubt is not None:
+            raise another(growing, self.folder, growing.doubt)
+        self.place = copy(growing.place)
 
-    def _add(self, made: Advance, piece: GrownPiece, files: Sequence[SegmentFile]) -> None:
-        """Step over a piece, and add it to the slices."""
-        place = made.place
-        assert place is not None
-        data = bytes(piece.log.segments[0].buffer)
-        last = made.slices[-1] if made.slices else None
-        made.size_bytes += len(data)
-        if last is not None and last.is_followed_by(place):
-            made.slices[-1] = last.with_more(data)
-        else:
-            made.slices.append(self._new(place, files, data))
-        self._pass(piece)
+    def _add(self, start: Bookmark, size_bytes: int, tail: bytes) -> None:
+        file, following = self._here()
+        checksum = zlib.crc32(tail)
+        self.slices.append(Slice(self.number, self.folder, file.name, following, start, size_bytes, checksum))
 
-    def _new(self, place: Bookmark, files: Sequence[SegmentFile], data: bytes) -> Slice:
-        index = next(i for i, file in enumerate(files) if file.base_offset == place.base_offset)
-        following = files[index + 1].base_offset if index + 1 < len(files) else None
-        return self._slice(place, files[index], following, len(data), place.position, zlib.crc32(data))
 
-    def _pass(self, piece: GrownPiece) -> None:
-        """Move a piece's cursor behind it, as whoever reads it does."""
-        cursor, log = piece.cursor, piece.log
-        if log.bytes_to_read >= BULK_FROM_BYTES:
-            order = ScanOrder(log, EVERYTHING, None)
-            nothing = Selection(lambda name: False, record_types=frozenset())
-            for _ in items_of_piece(order, cursor, order.end, self._scanner(), nothing):
-                pass
-            return
-        for item, last_offset in LogWalk(log).items(0, 0, cursor.last_offset):
-            if isinstance(item, Damage):
-                cursor.is_broken = True
-            elif isinstance(item, RecordBatch):
-                cursor.last_offset, cursor.next_offset, cursor.is_broken = last_offset, item.next_offset, False
+def growing_log(
+    number: int | None, folder: Folder, place: Bookmark | None, piece_bytes: int = SLICE_BYTES
+) -> GrowingLog:
+    """Return a partition's log from a place on."""
+    return GrowingLog(PartitionLog(number, ()), f"{folder.path}/", folder.piece, piece_bytes, copy(place))
+
+
+def another(growing: GrowingLog, folder: Folder, why: str | None) -> InputError:
+    """Return the error that says so."""
+    return InputError(
+        f"offsets partition {partition_name(growing.told.offsets_partition)} is another log than the one that was read "
+        f"up to record offset {growing.next_offset}: {why}; begin again with another checkpoint",
+        file=folder.path,
+    )
+
+
+def files_until(files: Sequence[SegmentFile], base_offset: int, size_bytes: int) -> list[SegmentFile]:
+    """Return the segments up to a size of one of them."""
+    return [
+        replace(file, size_bytes=min(file.size_bytes, size_bytes)) if file.base_offset == base_offset else file
+        for file in files
+        if file.base_offset <= base_offset
+    ]
+
+
+def last_offset_in(tail: Buffer, otherwise: int) -> int:
+    """Return the last offset in the end of a segment, if whole batches lead to its last byte."""
+    view = memoryview(tail)
+    for tried, match in enumerate(PLAUSIBLE.finditer(view)):
+        found = next_offset(view[match.start() :], -1)
+        if found is not None and found > 0:
+            return max(found - 1, otherwise)
+        if tried == MOST_TRIES:
+            break
+    return otherwise
 
 
 # ------------------------------------------------------------------------------------------ a stream's offsets
@@ -283,97 +222,52 @@ class GrowingFiles:
 
     def __init__(self, folders: Callable[[], Folders]) -> None:
         self._folders = folders
-        self._stack = ExitStack()
-        self._scanner_made: Scanner | None = None
         self._planned: tuple[Offsets, Offsets, list[Slice]] | None = None
-        self._target: dict[int | None, list[SegmentFile]] | None = None
+        self._frozen: dict[int | None, SegmentFile | None] | None = None
 
-    def close(self) -> None:
-        """Give back the buffers of kernels."""
-        self._stack.close()
-
-    def _scanner(self) -> Scanner:
-        if self._scanner_made is None:
-            self._scanner_made = self._stack.enter_context(Scanner())
-        return self._scanner_made
-
-    def _stepping(self, start: Offsets) -> dict[int | None, Stepping]:
+    def _look(self, start: Offsets) -> Iterator[tuple[str, int | None, Folder]]:
+        """Yield the partitions that are there, each with its name."""
         folders = self._folders()
         for name in start.keys() - {partition_name(number) for number in folders}:
             raise InputError(f"offsets partition {name}, of which records were read, is not there any more")
-        return {
-            number: Stepping(number, folder, self._scanner)
-            for number, folder in sorted(folders.items(), key=lambda item: -1 if item[0] is None else item[0])
-        }
+        for number, folder in sorted(folders.items(), key=lambda item: -1 if item[0] is None else item[0]):
+            yield partition_name(number), number, folder
 
     def freeze(self) -> None:
         """Go no further than what is there now."""
-        self._target = {number: folder.files() for number, folder in self._folders().items()}
+        self._frozen = {number: max(folder.files(), default=None) for number, folder in self._folders().items()}
 
     def latest(self, start: Offsets, most_bytes: int | None) -> Offsets:
         """Return how far the logs go, or as far as so many bytes go, of which each gets its part."""
-        stepping = self._stepping(start)
-        looks = {number: self._seen(number, one.folder.files()) for number, one in stepping.items()}
-        new = {
-            number: max(sum(file.size_bytes for file in looks[number]) - _read_before(start, number, looks), 0)
-            for number in stepping
+        looks = {
+            name: Advance.begin(number, folder, place_of(start.get(name)), self._until_frozen(number))
+            for name, number, folder in self._look(start)
         }
-        end, slices = dict(start), []
-        for number, one in stepping.items():
-            name = partition_name(number)
-            part = None if most_bytes is None else max(most_bytes * new[number] // max(sum(new.values()), 1), 1)
-            before = place_of(start.get(name))
-            made = one.advance(before, partial(self._seen, number), part)
-            slices += made.slices
-            if made.place is not None:
-                end[name] = told_of(made.place)
-        self._planned = (start, end, slices)
+        new_bytes = max(sum(one.new_bytes for one in looks.values()), 1)
+        for one in looks.values():
+            one.run(sys.maxsize if most_bytes is None else max(most_bytes * one.new_bytes // new_bytes, 1))
+        end = start | {name: told_of(one.place) for name, one in looks.items() if one.place is not None}
+        self._planned = (start, end, [made for one in looks.values() for made in one.slices])
         return end
 
-    def _seen(self, number: int | None, files: Sequence[SegmentFile]) -> list[SegmentFile]:
-        """Return the segments that are to be seen: none that came after `freeze`."""
-        if self._target is None:
-            return list(files)
-        if not (target := self._target.get(number, [])):
-            return []
-        last = target[-1]
-        return [
-            replace(file, size_bytes=min(file.size_bytes, last.size_bytes)) if file.base_offset == last.base_offset
-            else file
-            for file in files
-            if file.base_offset <= last.base_offset
-        ]  # fmt: skip
+    def _until_frozen(self, number: int | None) -> Select:
+        """Return what leaves out the segments that came after `freeze`."""
+        if self._frozen is None:
+            return list
+        last = self._frozen.get(number) or SegmentFile(-1, "", 0)
+        return partial(files_until, base_offset=last.base_offset, size_bytes=last.size_bytes)
 
     def slices(self, start: Offsets, end: Offsets) -> list[Slice]:
         """Return what stands between two places of each log: the same as when the second was told."""
         if self._planned is not None and self._planned[:2] == (start, end):
             return self._planned[2]
         slices: list[Slice] = []
-        for number, one in self._stepping(end).items():
-            name = partition_name(number)
-            if name in end and start.get(name) != end[name]:
-                upto = place_of(end[name])
-                assert upto is not None
-                slices += one.advance(place_of(start.get(name)), partial(one.upto, upto)).slices
+        for name, number, folder in self._look(end):
+            upto = place_of(end.get(name))
+            if upto is not None and start.get(name) != end[name]:
+                last = Advance.begin(number, folder, upto).place or upto
+                select = partial(files_until, base_offset=last.base_offset, size_bytes=last.position)
+                made = Advance.begin(number, folder, place_of(start.get(name)), select)
+                made.run()
+                slices += made.slices
         return slices
-
-
-def _read_before(start: Offsets, number: int | None, looks: Mapping[int | None, Sequence[SegmentFile]]) -> int:
-    """Return how many bytes of the files that are there were read before, about."""
-    told = start.get(partition_name(number))
-    if told is None:
-        return 0
-    before = (file.size_bytes for file in looks[number] if file.base_offset < told["base_offset"])
-    return sum(before) + int(told["position"])
-
-
-def last_offset_in(tail: Buffer) -> int | None:
-    """Return the last offset in the end of a segment; None if no whole batches lead to its last byte."""
-    view = memoryview(tail)
-    for tried, match in enumerate(PLAUSIBLE.finditer(view)):
-        if tried == MOST_TRIES:
-            return None
-        found = next_offset(view[match.start() :], -1)
-        if found is not None and found > 0:
-            return found - 1
-    return None

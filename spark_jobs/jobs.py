@@ -27,11 +27,11 @@ from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted
 from spark_jobs.answers import OneLog, Told, Written, compacted, looked_at, rebuilt
 from spark_jobs.days import write_days
+from spark_jobs.directories import Directory
 from spark_jobs.driver import BesideOptions, Driver, Plan, pieces_of
 from spark_jobs.files import LogFiles, find_logs, is_parquet, no_logs
 from spark_jobs.kernels import Kernels, kernels_for
 from spark_jobs.options import SourceOptions
-from spark_jobs.places import OutputPlace
 from spark_jobs.records import by_partition
 from spark_jobs.rows import Piece, rows
 
@@ -73,7 +73,7 @@ class Work:
         folders: those of its tables that are written; None for all.
     """
 
-    place: OutputPlace
+    place: Directory
     reading: SourceOptions
     told: Told
     write: Callable[[OneLog], Written]
@@ -216,11 +216,11 @@ def run(spark: Callable[[], SparkSession], order: JobOptions, program: Program) 
     Args:
         spark: waits for the session, which may still begin while logs are found.
     """
-    output, reading = OutputPlace(order.output, order.store_options), order.reading
+    output, reading = Directory(order.output, order.store_options), order.reading
     with ExitStack() as stack:
         is_of_records = is_parquet(reading.paths, reading.storage_options)
         opened = no_logs(stack) if is_of_records else find_logs(reading, stack)
-        quarantine = OutputPlace(order.quarantine, order.store_options) if order.quarantine else None
+        quarantine = Directory(order.quarantine, order.store_options) if order.quarantine else None
         for place in filter(None, (output, quarantine)):
             place.check_free(reading.paths)
         scope = replace(reading.scope, strict=order.strict, quarantine=order.quarantine)

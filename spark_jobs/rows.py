@@ -40,66 +40,53 @@ def rows(piece: Piece, reading: SourceOptions, told: Told = NOTHING_TOLD) -> Ite
     Raises:
         InputError: a file cannot be read.
     """
-    level = reading.level
     with ExitStack() as stack:
         log = piece.files.open(stack)
         if piece.count > 1:
-            yield from RECORDS[level](log, piece, reading)
+            yield from _of_records(log, piece, reading)
         else:
-            yield from OneLog(log, reading, told, stack).tables(level)
+            yield from OneLog(log, reading, told, stack).tables(reading.level)
 
 
 # ------------------------------------------------------------------------------------------------ records
 
 
-def _records(log: PartitionLog, piece: Piece, reading: SourceOptions) -> Iterator[pa.Table]:
-    shown = Shown(matcher(reading.group), matcher(reading.topic))
-    order, cursor, end = _bounds(log, piece, reading)
-    yield from event_tables(order, cursor, end, shown)
-    _check_end(order, cursor, end)
-
-
-def event_tables(order: ScanOrder, cursor: Cursor, end: ScanPlace, shown: Shown) -> Iterator[pa.Table]:
+def _events(order: ScanOrder, cursor: Cursor, end: ScanPlace, reading: SourceOptions) -> Iterator[pa.Table]:
     """Yield decoded records by kernels; each table is valid until the next is asked for."""
+    shown = Shown(matcher(reading.group), matcher(reading.topic))
     with Scanner() as scanner:
-        reading = EventReading(order, cursor, scanner, _pass, chunk=TableChunk(order.release), shown=shown)
-        yield from reading.made(end, lambda size_bytes: None)
+        events = EventReading(order, cursor, scanner, _pass, chunk=TableChunk(order.release), shown=shown)
+        yield from events.made(end, lambda size_bytes: None)
 
 
-def _raw_records(log: PartitionLog, piece: Piece, reading: SourceOptions) -> Iterator[pa.Table]:
-    order, cursor, end = _bounds(log, piece, reading)
+def _raw_records(order: ScanOrder, cursor: Cursor, end: ScanPlace, reading: SourceOptions) -> Iterator[pa.Table]:
     yield from iter_record_tables(order, cursor, end, _pass)
-    _check_end(order, cursor, end)
 
 
-RECORDS = {"records": _records, "raw_records": _raw_records}
-"""Level whose pieces need not be joined → what reads a piece of several."""
+RECORDS = {"records": _events, "raw_records": _raw_records}
+"""Level whose pieces need not be joined → what reads from a cursor to an end."""
 
 
 def _pass(seen: object) -> None:
     """Tell nothing of what could not be read: `problems` has it."""
 
 
-def _bounds(log: PartitionLog, piece: Piece, reading: SourceOptions) -> tuple[ScanOrder, Cursor, ScanPlace]:
-    """Return where a piece is read from, and where it should end. Raises InputError: no batch is found there."""
+def _of_records(log: PartitionLog, piece: Piece, reading: SourceOptions) -> Iterator[pa.Table]:
+    """Yield the rows of a piece. Raises InputError: no batch is found where it begins, or ends."""
     order = ScanOrder(log, reading.until(log.offsets_partition), reading.kafka)
     total = sum(order.layout.sizes)
     cuts = [*cuts_at(order.layout, [total * i // piece.count for i in range(1, piece.count)]), order.end]
     if piece.number + 1 >= len(cuts):
-        return order, Cursor(order.end, -1, 0), order.end
-    cursor = order.begin(cuts[piece.number])
-    if cursor is None:
-        raise _cannot_be_cut(log, cuts[piece.number])
-    return order, cursor, cuts[piece.number + 1]
-
-
-def _check_end(order: ScanOrder, cursor: Cursor, end: ScanPlace) -> None:
-    """Raise InputError if the next piece does not begin where this one has ended."""
-    if cursor.is_stopped or end == order.end:
         return
-    following = order.begin(end)
-    if following is None or not order.fits(cursor, following.place):
-        raise _cannot_be_cut(order.log, end)
+    begin, end = cuts[piece.number : piece.number + 2]
+    cursor = order.begin(begin)
+    if cursor is None:
+        raise _cannot_be_cut(log, begin)
+    yield from RECORDS[reading.level](order, cursor, end, reading)
+    if not (cursor.is_stopped or end == order.end):
+        following = order.begin(end)
+        if following is None or not order.fits(cursor, following.place):
+            raise _cannot_be_cut(log, end)
 
 
 def _cannot_be_cut(log: PartitionLog, place: ScanPlace) -> InputError:

@@ -7,27 +7,24 @@ one it was any more is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
-from offsets_log.columnar.shuffle.records import iter_record_tables
+from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.errors import InputError
 from offsets_log.events import EVERYTHING
 from offsets_log.following.growth import GrownPiece
-from offsets_log.rows.shown import Shown
 from spark_jobs.growing import GrowingFiles, Offsets, Slice
 from spark_jobs.growing_folders import open_folders
 from spark_jobs.levels import as_read, columns_of, plain_schema
 from spark_jobs.moved import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
-from spark_jobs.options import STREAMED, SourceOptions, matcher
-from spark_jobs.rows import event_tables
+from spark_jobs.options import STREAMED, SourceOptions
+from spark_jobs.rows import RECORDS
 
 TASK_BYTES = 1 << 22
 """Small slices are read by one task, up to about so many bytes."""
@@ -62,14 +59,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _grown(self) -> GrowingFiles:
-        reading = self.reading
-        look = open_folders(
-            reading.paths,
-            as_partition=reading.as_partition,
-            partitions=reading.offsets_partition,
-            options=reading.storage_options,
-        )
-        return GrowingFiles(look)
+        return GrowingFiles(open_folders(self.reading))
 
     def initialOffset(self) -> Offsets:
         """Begin at the begin of every log."""
@@ -106,48 +96,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = [[one.offsets_partition for one in partition.slices], [one.size_bytes for one in partition.slices]]
             tables: Iterator[pa.Table] = iter([pa.table(rows, plain_schema(STREAMED[-1]))])
         else:
-            pieces = (piece for one in partition.slices for piece in one.pieces())
-            tables = (table for piece in pieces for table in READERS[self.reading.level](piece, self.reading))
+            tables = (table for one in partition.slices for table in _rows(one.read(), self.reading))
         for table in tables:
             shown = as_read(table, self.reading.columns, self.schema)
             yield from shown.combine_chunks().to_batches(max_chunksize=ROWS_IN_BATCH)
-
-    def stop(self) -> None:
-        """Give back what is open."""
-        if "_grown" in self.__dict__:
-            self._grown.close()
 
 
 _DEFAULTS = SourceOptions(paths=())
 
 
-def _raw_records(piece: GrownPiece, reading: SourceOptions) -> Iterator[pa.Table]:
-    for table in iter_record_tables(*_bounds(piece, reading), _pass):
-        yield _in_place(table, piece)
-
-
-def _records(piece: GrownPiece, reading: SourceOptions) -> Iterator[pa.Table]:
-    shown = Shown(matcher(reading.group), matcher(reading.topic))
-    for table in event_tables(*_bounds(piece, reading), shown):
-        yield _in_place(table, piece)
-
-
-def _bounds(piece: GrownPiece, reading: SourceOptions) -> tuple[ScanOrder, Cursor, ScanPlace]:
-    order, cursor = ScanOrder(piece.log, EVERYTHING, reading.kafka), piece.cursor
-    return order, Cursor(cursor.place, cursor.last_offset, cursor.last_offset + 1), order.end
-
-
-def _pass(seen: Any) -> None:
-    """Tell nothing of what could not be read: rows have no place for it."""
-
-
-def _in_place(table: pa.Table, piece: GrownPiece) -> pa.Table:
-    """Return rows with the positions that they have in their file."""
-    at = table.schema.get_field_index("position")
-    return table.set_column(at, table.schema.field(at), pc.add(table["position"], piece.position))
-
-
-READERS: dict[str, Callable[[GrownPiece, SourceOptions], Iterator[pa.Table]]] = {
-    "records": _records,
-    "raw_records": _raw_records,
-}
+def _rows(piece: GrownPiece, reading: SourceOptions) -> Iterator[pa.Table]:
+    """Yield the records of a piece, with the positions that they have in their file."""
+    order = ScanOrder(piece.log, EVERYTHING, reading.kafka)
+    for table in RECORDS[reading.level](order, piece.cursor, order.end, reading):
+        at = table.schema.get_field_index("position")
+        yield table.set_column(at, table.schema.field(at), pc.add(table["position"], piece.position))

@@ -256,12 +256,12 @@ class Store:
             UnansweredError: it fails again and again.
         """
         try:
-            return self._patience.answered(ask, _is_final, size_bytes)
+            return self._patience.answered(ask, is_final, size_bytes)
         except InputError:
             raise
         except Exception as error:  # noqa: BLE001 - libraries of stores raise what they like
             said = masked(" ".join(str(error).split()) or type(error).__name__, self.url)
-            if _is_final(error):
+            if is_final(error):
                 raise InputError(
                     f"cannot be read: {said}: {_why(error)}".removesuffix(": "), file=self.shown(path)
                 ) from None
@@ -325,7 +325,7 @@ def _by_pyarrow(url: str) -> tuple[Any, str]:
     return made, path
 
 
-def _is_final(error: Exception) -> bool:
+def is_final(error: Exception) -> bool:
     """Return whether no further attempt mends an error."""
     return isinstance(error, _FOREVER) or bool(_why(error))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain, pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from offsets_log.errors import InputError
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.segment import iter_batches
 from spark_jobs import growing
+from spark_jobs.growing_folders import Folder
 from spark_jobs.levels import columns_of
 from spark_jobs.options import parse
 from spark_jobs.source import OffsetsLogReader
@@ -108,20 +110,37 @@ def test_rows_are_those_of_a_read_at_once_and_the_same_when_planned_anew(data: P
     assert rows(reader_of(data, level=level), {}, offsets[-1]) == expected
 
 
-def test_large_segments_are_passed_by_their_ends(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is planned, and what is read then, is the same."""
-    offsets = batches(reader_of(data), ReadAllAvailable())
-    expected = rows(reader_of(data), {}, offsets[-1])
-    monkeypatch.setattr(growing, "PIECE_BYTES", 1000)
+def test_segments_that_others_follow_are_passed_by_their_ends(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver reads little of them; what is planned, and what is read then, is the same."""
+    steps = batches(reader_of(data), ReadMaxBytes(1))
+    expected = rows(reader_of(data), {}, steps[-1])
+    asked: Counter[str] = Counter()
+    piece = Folder.piece
+
+    def counted(folder: Folder, name: str, position: int, size_bytes: int) -> bytes:
+        asked[name] += size_bytes
+        return piece(folder, name, position, size_bytes)
+
     monkeypatch.setattr(growing, "TAIL_BYTES", 500)
-    reader = reader_of(data)
-    passed = batches(reader, ReadAllAvailable())
-    slices = reader._grown.slices({}, passed[-1])
-    assert any(one.checked_from > one.position for one in slices)
-    assert [(p["base_offset"], p["position"], p["next_offset"]) for p in passed[-1].values()] == [
-        (p["base_offset"], p["position"], p["next_offset"]) for p in offsets[-1].values()
+    monkeypatch.setattr(growing, "SLICE_BYTES", 1000)
+    monkeypatch.setattr(Folder, "piece", counted)
+    passed = reader_of(data).latestOffset({}, ReadAllAvailable())
+    _, *followed, _ = sorted((data / OFFSETS).glob("*.log"))
+    assert max(asked[path.name] for path in followed) <= 500 < max(path.stat().st_size for path in followed)
+    assert [(p["base_offset"], p["position"], p["next_offset"]) for p in passed.values()] == [
+        (p["base_offset"], p["position"], p["next_offset"]) for p in steps[-1].values()
     ]
-    assert rows(reader_of(data), {}, passed[-1]) == expected
+    assert rows(reader_of(data), {}, passed) == expected
+
+
+@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxBytes(1000)])
+def test_a_segment_whose_records_the_one_before_has_gives_none(data: Path, limit: ReadLimit) -> None:
+    """As where the cleaner has joined two of them and is about to remove the second."""
+    first, second, *_ = sorted((data / OFFSETS).glob("*.log"))
+    expected = [row["offset"] for row in rows(reader_of(data), {}, batches(reader_of(data), limit)[-1])]
+    first.write_bytes(first.read_bytes() + second.read_bytes())
+    found = [row["offset"] for row in rows(reader_of(data), {}, reader_of(data).latestOffset({}, ReadAllAvailable()))]
+    assert found == expected
 
 
 def test_a_batch_is_planned_anew_from_segments_that_were_cleaned(data: Path) -> None:
