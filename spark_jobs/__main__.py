@@ -8,14 +8,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.disk.local import contents_of
+from offsets_log.errors import OffsetsLogError
 from offsets_log.replay.profile import PROFILES
-from spark_jobs.options import SourceOptions, parse
+from spark_jobs.options import parse
 from spark_jobs.session import Opening, session
 
 EXIT_ERROR, EXIT_DAMAGED = 1, 3
@@ -30,7 +32,7 @@ SHARED = (
 QUIET = click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
 COMMON = (
     click.option("--input", "paths", metavar="PATH", multiple=True, required=True, help="Data directory, partition "
-                 "directory, segments, a URL such as s3://…, or Parquet of decode; repeatable."),
+                 "directory, segments, or a URL such as s3://…; repeatable."),
     click.option("--output", metavar="DIR", required=True, help="A new directory of Parquet files."),
     click.option("--quarantine", metavar="DIR", help="A table of damaged and unreadable pieces."),
     *SHARED,
@@ -94,17 +96,6 @@ class Programs(click.Group):
 
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the job that the arguments begin with; of an unknown one the error says what else reads logs."""
-        if args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
-            ctx.fail(
-                f"No such job {args[0]!r}: there are {', '.join(self.list_commands(ctx))}. "
-                "Commands of offsets-log read logs on this machine, also from stores"
-            )
-        return super().resolve_command(ctx, args)
-
 
 @click.group(cls=Programs, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
@@ -142,7 +133,9 @@ def rebuild(topic_ids: str | None, **given: Any) -> None:
     """Write groups, members, offsets, pending and share groups' offsets after loading, as a table each."""
     if given["as_broker"] and given["decide"]:
         raise click.UsageError("--decide and --as-broker exclude each other: a broker that starts decides nothing")
-    run("rebuild", given, **({} if topic_ids is None else {"topic_ids": Path(topic_ids)}))
+    with _errors_told():
+        ids = {} if topic_ids is None else {"topic_ids": contents_of(Path(topic_ids)).decode(errors="replace")}
+    run("rebuild", given, **ids)
 
 
 @main.command(epilog="Example: python -m spark_jobs replay --input backup/ --output events --master 'local[4]'")
@@ -209,39 +202,20 @@ def _stopping() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def run(job: str, given: dict[str, Any], **options: str | Path) -> None:
+def run(job: str, given: dict[str, Any], **options: str) -> None:
     """Run a job and exit."""
     with _errors_told():
-        told = {name: _text_of(value) if isinstance(value, Path) else value for name, value in options.items()}
-        reading = _reading(given, **told)
-        opening = Opening(given["master"], is_quiet=given["quiet"])
-        with session(opening) as spark:
-            from spark_jobs.driver import BesideOptions
-            from spark_jobs.jobs import JOBS, JobOptions
+        reading = parse(_options_of(given, **options))
+        with session(Opening(given["master"], is_quiet=given["quiet"])) as spark:
+            from spark_jobs.driver import JobOptions
+            from spark_jobs.jobs import run as run_job
 
-            asked = {name: given[name] for name in ("lag", "now_ms", "decide") if name in given}
-            order = JobOptions(
-                reading=reading,
-                beside=BesideOptions(**asked),
-                as_broker=bool(given.get("as_broker")),
-                **{name: given[name] for name in ("output", "quarantine", "strict")},
-            )
-            ended = JOBS[job](spark, order)
+            asked = {one.name: given[one.name] for one in fields(JobOptions) if one.name in given}
+            status, words = run_job(spark, job, JobOptions(reading=reading, **asked))
     if not given["quiet"]:
-        for line in ended.words:
+        for line in words:
             click.echo(line, err=True)
-    sys.exit(ended.status)
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text("utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"it cannot be read: {error}", file=str(file)) from None
-
-
-def _reading(given: dict[str, Any], **options: str) -> SourceOptions:
-    return parse(_options_of(given, **options))
+    sys.exit(status)
 
 
 def _options_of(given: dict[str, Any], **options: str) -> dict[str, str]:

@@ -12,7 +12,6 @@ from offsets_log.columnar.materialize.arrow import table_of_rows
 from offsets_log.columnar.shuffle.packed import seen_of
 from offsets_log.data_directory.decisions import BOUNDED, Outcomes
 from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
-from offsets_log.disk.reader import DiskLogs
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.questions.offsets_tables import with_lag
@@ -23,7 +22,6 @@ from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_de
 from offsets_log.session.inputs import Inputs
 from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.session.listener import Listener, Remarks
-from offsets_log.session.scope import Scope
 from offsets_log.session.session import begun_session
 from offsets_log.session.share_offsets import share_offsets_of
 from spark_jobs.answers import Told, add_outcomes
@@ -33,21 +31,27 @@ from spark_jobs.options import STREAMED, SourceOptions
 from spark_jobs.rows import RECORDS, Piece
 
 
-@dataclass(frozen=True, slots=True)
-class BesideOptions:
-    """What is asked of data directories.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """The options of a program.
 
     Attributes:
+        output, quarantine: directories to make.
+        strict: write nothing if something could not be read.
+        as_broker: leave out partitions whose load would fail.
         lag: whether to tell lag; None if the data directories tell it.
         now_ms: the time to which ages count, and by when transactions would have timed out.
         decide: whether to end transactions whose outcome is certain.
-        shows_outcomes: whether to tell what becomes of open transactions.
     """
 
+    reading: SourceOptions
+    output: str
+    quarantine: str | None = None
+    strict: bool = False
+    as_broker: bool = False
     lag: bool | None = None
     now_ms: int | None = None
     decide: bool = False
-    shows_outcomes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,53 +132,49 @@ class Driver:
     """The session of a program.
 
     Args:
-        scope: as of the reading; a strict one raises what cannot be read.
         stack: closes what is opened.
+        shows_outcomes: whether to tell what becomes of open transactions.
 
     Attributes:
         remarks: what was said.
+        lag: what tells how far offsets are from their partitions' ends; None where nothing does, or nobody asks.
 
     Raises:
-        InputError: less than the whole log is read, and transactions are to be decided at its end.
+        InputError: nothing was found; less than the whole log is read, and transactions are to be decided at its end.
     """
 
-    def __init__(
-        self, scope: Scope, opened: DiskLogs, reading: SourceOptions, asked: BesideOptions, stack: ExitStack
-    ) -> None:
-        if asked.decide and scope.is_bounded:
+    def __init__(self, order: JobOptions, stack: ExitStack, *, shows_outcomes: bool) -> None:
+        scope = replace(order.reading.scope, strict=order.strict, quarantine=order.quarantine)
+        if order.decide and scope.is_bounded:
             raise InputError(BOUNDED)
-        self._reading, self._asked, self.remarks = reading, asked, Remarks()
-        self.session = begun_session(Inputs(scope, opened), self.remarks, stack, accounting=_Account)
-        self._lag = lag_logs(self.session, asked.lag)
+        inputs = Inputs(scope, find_logs(order.reading, stack))
+        self._order, self._shows_outcomes, self.remarks = order, shows_outcomes, Remarks()
+        self.session = begun_session(inputs, self.remarks, stack, accounting=_Account)
+        self.lag = lag_logs(self.session, order.lag)
         self._outcomes: Outcomes | None = None
 
     @property
     def plan(self) -> Plan:
         """What is read; tasks are told outcomes too, if they are asked for."""
-        found, inputs = plan(self.session.inputs, self._reading), self.session.inputs
-        if self._asked.decide or self._asked.shows_outcomes:
-            self._outcomes = begin_to_decide(self.session, DecideOptions(self._asked.decide, self._asked.now_ms))
+        order, inputs = self._order, self.session.inputs
+        found = plan(inputs, order.reading)
+        if order.decide or self._shows_outcomes:
+            self._outcomes = begin_to_decide(self.session, DecideOptions(order.decide, order.now_ms))
         if self._outcomes is None:
             return found
         logs = (log for log in inputs.logs if log.segments)
         homes = _Home({FoundFile.of(log.segments[0]).segment.file: inputs.home_of(log) for log in logs})
-        states = replace(inputs.transaction_states, damages=[])
-        sent = Outcomes(states, self._asked.now_ms, homes)
-        return replace(found, told=replace(found.told, outcomes=sent, decides=self._asked.decide))
+        sent = Outcomes(replace(inputs.transaction_states, damages=[]), order.now_ms, homes)
+        return replace(found, told=replace(found.told, outcomes=sent, decides=order.decide))
 
     def with_lag(self, offsets: pa.Table) -> pa.Table:
-        """Append the columns of lag, if they are told."""
-        return offsets if self._lag is None else with_lag(offsets, self._lag, self._asked.now_ms)
-
-    @property
-    def tells_lag(self) -> bool:
-        """Whether there is lag to tell."""
-        return self._lag is not None
+        """Append the columns of lag, where there is any."""
+        return offsets if self.lag is None else with_lag(offsets, self.lag, self._order.now_ms)
 
     @property
     def share_offsets(self) -> pa.Table | None:
         """Where share groups are; None without a copy of ``__share_group_state``, or where a bound ends it."""
-        found = share_offsets_of(self.session, self._lag)
+        found = share_offsets_of(self.session, self.lag)
         return None if found is None else table_of_rows(found.rows(), SHARE_OFFSET_COLUMNS)
 
     def take(self, facts: Iterable[Row]) -> None:
@@ -182,7 +182,7 @@ class Driver:
         account, logs = self.session.account, {log.offsets_partition: log for log in self.session.inputs.logs}
         for one in facts:
             number = one["offsets_partition"]
-            note = account.noting(logs.get(number) or PartitionLog(number, ()))
+            note = account.noting(logs[number])
             for seen in one["seen"]:
                 note(seen_of(seen))
             for words in one["said"]:
@@ -193,21 +193,28 @@ class Driver:
             if self._outcomes is not None and one["decided"] is not None:
                 add_outcomes(self._outcomes, one["decided"])
 
-    def finish(self, words: str, partitions: Iterable[int | None], *, tells_loads: bool) -> None:
+    def finish(self, words: str, *, tells_loads: bool) -> None:
         """Say the result, and what it lacks.
 
         Args:
-            partitions: those that were read.
-            tells_loads: whether it is not told yet which of them a coordinator would not load.
+            tells_loads: whether it is not told yet which partitions a coordinator would not load.
         """
-        say_of_lag(self.session, self._lag)
-        say_of_decided(self.session)
+        session, profile = self.session, self._order.reading.profile
+        say_of_lag(session, self.lag)
+        say_of_decided(session)
         if tells_loads:
-            self.session.account.tell_loads(self._reading.profile, {*partitions})
-        self.session.account.finish(f"{words}; profile {self._reading.profile}")
+            session.account.tell_loads(profile, {log.offsets_partition for log in session.inputs.logs})
+        session.account.finish(f"{words}; profile {profile}")
 
     @property
-    def damages(self) -> list[Row]:
-        """What could not be read, as rows of the quarantine."""
+    def quarantine(self) -> pa.Table:
+        """What could not be read."""
         assert isinstance(self.session.account, _Account)
-        return self.session.account.kept
+        return pa.Table.from_pylist(self.session.account.kept, QUARANTINE)
+
+
+QUARANTINE = pa.schema(
+    [("file", pa.string()), ("position", pa.int64()), ("record_offset", pa.int64()), ("field", pa.string()),
+     ("kind", pa.string()), ("problem", pa.string()), ("raw_base64", pa.string())]
+)  # fmt: skip
+"""The columns of the command line's quarantine."""

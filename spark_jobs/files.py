@@ -6,7 +6,7 @@ The driver finds them by the library's own code, which knows which copy of a par
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,9 +15,8 @@ from typing import Any
 
 from offsets_log.disk import stores
 from offsets_log.disk.archives import unpack_one
-from offsets_log.disk.dumps import Dumps
-from offsets_log.disk.finder import PACKED, PARQUET_SUFFIX, Finder
-from offsets_log.disk.local import list_directory, map_data, map_file, place_of, stored
+from offsets_log.disk.finder import PACKED
+from offsets_log.disk.local import map_data, map_file, stored
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.stored import Stored, StorePath, read_ahead
 from offsets_log.disk.urls import is_url
@@ -55,8 +54,8 @@ class FoundFile:
         if isinstance(contents, Stored):
             store = contents.path.store
             return cls(known, segment.size_bytes, store.url, tuple(sorted(store.options.items())))
-        if not Path(path).is_file():
-            raise InputError("Spark reads segment files; unpack archives, and write pipes into files", file=path)
+        if segment.is_restored or not Path(path).is_file():
+            raise InputError("Spark reads segment files: unpack archives, and write pipes into files", file=path)
         return cls(replace(known, file=str(Path(path).absolute())), segment.size_bytes)
 
     def open(self, stack: ExitStack) -> Segment:
@@ -130,22 +129,7 @@ def find_logs(reading: SourceOptions, stack: ExitStack) -> DiskLogs:
         for place in (StorePath.of(path, options).expand() if options and is_url(path) else [path])
     ]
     opened = open_logs(places, as_partition=reading.as_partition, partitions=reading.offsets_partition)
-    return stack.enter_context(opened)
-
-
-def no_logs(stack: ExitStack) -> DiskLogs:
-    """Return opened logs of which there are none, where records are read instead."""
-    return DiskLogs([], Dumps(None), Finder((), stack), stack)
-
-
-def is_parquet(paths: Sequence[str], options: Options | None = None) -> bool:
-    """Return whether the input is Parquet written by ``decode -o parquet``: such files, or directories of them."""
-    return all(path.endswith(PARQUET_SUFFIX) or _holds_parquet(path, options) for path in paths)
-
-
-def _holds_parquet(path: str, options: Options | None) -> bool:
-    place = StorePath.of(path, options) if is_url(path) else place_of(path)
-    if isinstance(place, Path):
-        return any(place.glob(f"*{PARQUET_SUFFIX}"))
-    place.store.sweep(place.path)
-    return place.is_dir() and any(name.endswith(PARQUET_SUFFIX) for name in list_directory(place)[0])
+    stack.enter_context(opened)
+    if opened.are_of_dumps:
+        raise InputError("this is a dump, not segments: read it by offsets-log, or as a DataFrame by table_of")
+    return opened

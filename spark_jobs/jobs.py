@@ -8,9 +8,9 @@ stand in a folder beside the output until all is written and told; then this get
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,40 +28,16 @@ from offsets_log.words import counted
 from spark_jobs.answers import OneLog, Told, Written, compacted, looked_at, rebuilt
 from spark_jobs.days import write_days
 from spark_jobs.directories import Directory
-from spark_jobs.driver import BesideOptions, Driver, Plan, pieces_of
-from spark_jobs.files import LogFiles, find_logs, is_parquet, no_logs
+from spark_jobs.driver import Driver, JobOptions, pieces_of
+from spark_jobs.files import LogFiles
 from spark_jobs.kernels import Kernels, kernels_for
 from spark_jobs.options import SourceOptions
-from spark_jobs.records import by_partition
 from spark_jobs.rows import Piece, rows
 
 TOLD = "told string"
 PACKED = "log int, piece int, part int, data binary"
 PART_BYTES = 64 << 20
 """A row that carries a piece's state has so much of it at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobOptions:
-    """The options of a job, the same for all jobs.
-
-    Attributes:
-        output, quarantine: directories to make.
-        strict: write nothing if something could not be read.
-        as_broker: leave out partitions whose load would fail.
-    """
-
-    reading: SourceOptions
-    output: str
-    quarantine: str | None = None
-    strict: bool = False
-    as_broker: bool = False
-    beside: BesideOptions = field(default_factory=BesideOptions)
-
-    @property
-    def store_options(self) -> tuple[tuple[str, Any], ...]:
-        """Options of the outputs' store."""
-        return tuple(sorted(self.reading.storage_options.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +86,6 @@ def told_batch(facts: Any) -> pa.RecordBatch:
     return pa.record_batch([pa.array([json.dumps(facts)], pa.string())], ["told"])
 
 
-def facts_of(frames: Iterable[DataFrame]) -> list[Row]:
-    """Return what tasks have told of logs, in the order of these."""
-    facts: list[Row] = [json.loads(row["told"]) for frame in frames for row in frame.collect()]
-    return sorted(facts, key=lambda one: int(one["number"]))
-
-
 def run_tasks(spark: SparkSession, logs: Mapping[int, LogFiles], work: Work) -> list[Row]:
     """Have tasks write the tables of all logs, which have numbers; return the facts of each, in their order."""
     in_pieces = {number: pieces_of(files, work.reading, is_cut=True) for number, files in logs.items()}
@@ -129,7 +99,8 @@ def run_tasks(spark: SparkSession, logs: Mapping[int, LogFiles], work: Work) -> 
         frames.append(
             packed.groupBy("log").applyInArrow(_joiner({number: logs[number] for number, _ in cut}, work), TOLD)
         )
-    return facts_of(frames)
+    facts: list[Row] = [json.loads(row["told"]) for frame in frames for row in frame.collect()]
+    return sorted(facts, key=lambda one: int(one["number"]))
 
 
 def _write_log(logs: Sequence[tuple[int, LogFiles]], work: Work, at: int) -> Iterator[pa.RecordBatch]:
@@ -184,11 +155,18 @@ def _joiner(logs: Mapping[int, LogFiles], work: Work) -> Callable[[tuple[Any, ..
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """The end of a run: its exit status, and what is said."""
+class Run:
+    """What tasks have written of all logs: the facts of each, and what they were told."""
 
-    status: int
-    words: Sequence[str]
+    spark: SparkSession
+    logs: Sequence[LogFiles]
+    work: Work
+    facts: Sequence[Row]
+    driver: Driver
+
+    def count(self, folder: str) -> int:
+        """Return how many rows a table has."""
+        return sum(one["counts"][folder] for one in self.facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,124 +177,93 @@ class Program:
         write: makes the tables of a log.
         finish: does what is left when tasks have written, and returns the result in words.
         offsets: the folder of the offsets that lag is appended to; None where there are none.
-        tells_loads: whether words do not tell yet which logs a coordinator would not load.
         levels: those that tasks read.
+        tells_loads: whether words do not tell yet which logs a coordinator would not load.
+        shows_outcomes: whether to tell what becomes of open transactions.
     """
 
-    write: Callable[[OneLog], Written]
-    finish: Callable[[SparkSession, Plan, Work, list[Row], Driver], str]
+    write: Callable[..., Written]
+    finish: Callable[[Run], str]
     offsets: str | None = None
-    tells_loads: bool = False
     levels: Sequence[str] = ("offsets",)
+    tells_loads: bool = False
+    shows_outcomes: bool = False
 
 
-def run(spark: Callable[[], SparkSession], order: JobOptions, program: Program) -> Ended:
+def run(spark: Callable[[], SparkSession], job: str, order: JobOptions) -> tuple[int, Sequence[str]]:
     """Have tasks write tables, write what the driver knows, then tell; all comes into its place last.
 
     Args:
         spark: waits for the session, which may still begin while logs are found.
+
+    Returns:
+        The exit status, and what is said.
     """
-    output, reading = Directory(order.output, order.store_options), order.reading
+    program, reading = PROGRAMS[job], order.reading
+    options = tuple(sorted(reading.storage_options.items()))
     with ExitStack() as stack:
-        is_of_records = is_parquet(reading.paths, reading.storage_options)
-        opened = no_logs(stack) if is_of_records else find_logs(reading, stack)
-        quarantine = Directory(order.quarantine, order.store_options) if order.quarantine else None
-        for place in filter(None, (output, quarantine)):
-            place.check_free(reading.paths)
-        scope = replace(reading.scope, strict=order.strict, quarantine=order.quarantine)
-        driver = Driver(scope, opened, reading, order.beside, stack)
-        found = driver.plan
-        kernels = kernels_for(*program.levels)
-        work = Work(stack.enter_context(output.staged()), reading, found.told, program.write, kernels)
-        facts = _of_records(spark(), work) if is_of_records else run_tasks(spark(), dict(enumerate(found.logs)), work)
+        driver = Driver(order, stack, shows_outcomes=program.shows_outcomes)
+        output, *kept = (Directory(path, options) for path in (order.output, order.quarantine) if path)
+        for directory in (output, *kept):
+            directory.check_free(reading.paths)
+        found, kernels = driver.plan, kernels_for(*program.levels)
+        write = partial(program.write, as_broker=True) if order.as_broker else program.write
+        work = Work(stack.enter_context(output.staged()), reading, found.told, write, kernels)
+        facts = run_tasks(spark(), dict(enumerate(found.logs)), work)
         driver.take(facts)
-        words = program.finish(spark(), found, work, facts, driver)
-        if program.offsets is not None and driver.tells_lag:
+        words = program.finish(Run(spark(), found.logs, work, facts, driver))
+        if program.offsets is not None and driver.lag is not None:
             for name in work.place.names(program.offsets):
                 work.place.put_table(name, driver.with_lag(work.place.table(name)))
-        partitions = [one["offsets_partition"] for one in facts]
-        words = f"{words}, {counted(len(partitions), 'partition')}"
-        driver.finish(words, partitions, tells_loads=program.tells_loads)
-        if quarantine is not None:
-            place = stack.enter_context(quarantine.staged())
-            place.put_table("part-00000.parquet", pa.Table.from_pylist(driver.damages, QUARANTINE))
-    return Ended(driver.session.account.exit_status, driver.remarks)
+        driver.finish(f"{words}, {counted(len(facts), 'partition')}", tells_loads=program.tells_loads)
+        for directory in kept:
+            stack.enter_context(directory.staged()).put_table("part-00000.parquet", driver.quarantine)
+    return driver.session.account.exit_status, driver.remarks
 
 
-def _of_records(spark: SparkSession, work: Work) -> list[Row]:
-    """Have tasks write the tables of records in Parquet, as `run_tasks`."""
-
-    def make(one: OneLog) -> pa.Table:
-        return pa.Table.from_batches([told_batch(work.put(one.log.offsets_partition or 0, one))])
-
-    return facts_of([by_partition(spark.read.parquet(*work.reading.paths), work.reading, work.told, make, TOLD)])
+def _finish_rebuild(run: Run) -> str:
+    _name_again(run)
+    if (share_offsets := run.driver.share_offsets) is not None:
+        run.work.place.put_table("share_offsets/part-00000.parquet", share_offsets)
+    return ", ".join(f"{run.count(name)} {name}" for name in ("groups", "offsets", "pending"))
 
 
-QUARANTINE = pa.schema(
-    [("file", pa.string()), ("position", pa.int64()), ("record_offset", pa.int64()), ("field", pa.string()),
-     ("kind", pa.string()), ("problem", pa.string()), ("raw_base64", pa.string())]
-)  # fmt: skip
-"""The columns of the command line's quarantine."""
-
-
-def compact(spark: Callable[[], SparkSession], order: JobOptions) -> Ended:
-    """Write the latest served offset of every group, topic and partition."""
-
-    def finish(spark: SparkSession, found: Plan, work: Work, facts: list[Row], driver: Driver) -> str:
-        return counted(sum(one["counts"][""] for one in facts), "offset")
-
-    return run(spark, order, Program(write=compacted, finish=finish, offsets="", tells_loads=True))
-
-
-def rebuild(spark: Callable[[], SparkSession], order: JobOptions) -> Ended:
-    """Write groups, members, offsets, pending and share groups' offsets after loading, as a table each."""
-
-    def finish(spark: SparkSession, found: Plan, work: Work, facts: list[Row], driver: Driver) -> str:
-        _name_again(spark, found, work, facts)
-        if (share_offsets := driver.share_offsets) is not None:
-            work.place.put_table("share_offsets/part-00000.parquet", share_offsets)
-        return ", ".join(f"{sum(one['counts'][name] for one in facts)} {name}" for name in TOLD_COUNTS)
-
-    order = replace(order, beside=replace(order.beside, shows_outcomes=True))
-    write = partial(rebuilt, as_broker=order.as_broker)
-    return run(spark, order, Program(write=write, finish=finish, offsets="offsets"))
-
-
-TOLD_COUNTS = ("groups", "offsets", "pending")
-
-
-def _name_again(spark: SparkSession, found: Plan, work: Work, facts: list[Row]) -> None:
+def _name_again(run: Run) -> None:
     """Write again the groups of logs whose members' topics only records of other logs name."""
     names: dict[str, str] = {}
-    for one in reversed(facts):
+    for one in reversed(run.facts):
         names |= one["names"]
-    lacking = [
-        one["number"] for one in facts if any(names.get(topic_id) != name for topic_id, name in one["asked"].items())
-    ]
-    if lacking and found.logs:
-        known = {bytes(Uuid.from_text(topic_id)): name for topic_id, name in names.items()}
-        told = replace(work.told, topic_ids=known | dict(work.told.topic_ids))
-        again = replace(work, told=told, folders=("groups", "members"))
-        run_tasks(spark, {number: found.logs[number] for number in lacking}, again)
+    lacking = {
+        one["number"]: run.logs[one["number"]]
+        for one in run.facts
+        if any(names.get(topic_id) != name for topic_id, name in one["asked"].items())
+    }
+    if lacking:
+        told = run.work.told
+        known = {bytes(Uuid.from_text(topic_id)): name for topic_id, name in names.items()} | dict(told.topic_ids)
+        again = replace(run.work, told=replace(told, topic_ids=known), folders=("groups", "members"))
+        run_tasks(run.spark, lacking, again)
 
 
-def replay(spark: Callable[[], SparkSession], order: JobOptions) -> Ended:
-    """Write all records as a table by offsets partition and day."""
-
-    def finish(spark: SparkSession, found: Plan, work: Work, facts: list[Row], driver: Driver) -> str:
-        pieces = [piece for files in found.logs for piece in pieces_of(files, work.reading, is_cut=True)]
-        frame = in_tasks(spark, len(pieces), partial(_write_records, pieces, work), TOLD)
-        written = sum(json.loads(row["told"]) for row in frame.collect())
-        if not written:
-            work.place.put_table("part-00000.parquet", schema_of(EVENT_COLUMNS).empty_table())
-        return counted(written, "record")
-
-    order = replace(order, reading=replace(order.reading, level="records"))
-    return run(spark, order, Program(write=looked_at, finish=finish, levels=("offsets", "records")))
+def _finish_replay(run: Run) -> str:
+    """Write all records by offsets partition and day."""
+    reading = replace(run.work.reading, level="records")
+    pieces = [piece for files in run.logs for piece in pieces_of(files, reading, is_cut=True)]
+    frame = in_tasks(run.spark, len(pieces), partial(_write_records, pieces, replace(run.work, reading=reading)), TOLD)
+    written = sum(json.loads(row["told"]) for row in frame.collect())
+    if not written:
+        run.work.place.put_table("part-00000.parquet", schema_of(EVENT_COLUMNS).empty_table())
+    return counted(written, "record")
 
 
 def _write_records(pieces: Sequence[Piece], work: Work, at: int) -> Iterator[pa.RecordBatch]:
     yield told_batch(write_days(work.place, rows(pieces[at], work.reading), f"{at:05}"))
 
 
-JOBS = {"compact": compact, "rebuild": rebuild, "replay": replay}
+PROGRAMS = {
+    "compact": Program(
+        write=compacted, finish=lambda run: counted(run.count(""), "offset"), offsets="", tells_loads=True
+    ),
+    "rebuild": Program(write=rebuilt, finish=_finish_rebuild, offsets="offsets", shows_outcomes=True),
+    "replay": Program(write=looked_at, finish=_finish_replay, levels=("offsets", "records")),
+}

@@ -10,7 +10,7 @@ distinguished from other commits.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -62,10 +62,6 @@ class UndecidedWarning(UserWarning):
     """Warns that transactions cannot be resolved."""
 
 
-class UnknownColumnsError(ValueError):
-    """A DataFrame whose columns are not those of any kind that is taken."""
-
-
 def table_of(frame: DataFrame, level: str = "offsets", *, profile: str = "modern", **options: Any) -> DataFrame:
     """Return a level of a DataFrame of records, as `format("offsets_log")` has it of files.
 
@@ -75,62 +71,53 @@ def table_of(frame: DataFrame, level: str = "offsets", *, profile: str = "modern
         options: further attributes of `SourceOptions`, such as ``group=("billing-*",)``.
 
     Raises:
-        UnknownColumnsError: it has other columns.
-        InputError: there is no such level of records.
+        InputError: the frame has other columns, or there is no such level of records.
     """
     if level not in OF_STATES:
         raise InputError(f"records lead to the levels {', '.join(OF_STATES)}, not {level}")
     reading = SourceOptions(paths=(), level=level, profile=profile, unstable=level == "offsets", **options)
     columns = columns_of(reading)
-    names, schema = [column.name for column in columns], schema_of(columns)
+    names, schema, told = [column.name for column in columns], schema_of(columns), Told(reading.ids)
+    records = _records_of(frame)
+    missing = {"is_transactional"} if {"isTransactional", "is_transactional"}.isdisjoint(frame.columns) else set()
+    if missing:
+        warnings.warn(UNDECIDED, UndecidedWarning, stacklevel=2)
 
-    def make(one: OneLog) -> pa.Table:
-        return as_read(one.table(level), names, schema)
+    def answer(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+        log, damages = _log_of(table, key[0].as_py(), missing)
+        with ExitStack() as stack:
+            one = OneLog(log, reading, told, stack, damages=damages)
+            return as_read(one.table(level), names, schema)
 
-    return by_partition(frame, reading, Told(reading.ids), make, schema_text(columns))
+    return records.groupBy("offsets_partition").applyInArrow(answer, schema_text(columns))
 
 
-def by_partition(
-    frame: DataFrame, reading: SourceOptions, told: Told, make: Callable[[OneLog], pa.Table], schema: str
-) -> DataFrame:
-    """Return what is made of each offsets partition, of which one task has all records."""
+def _records_of(frame: DataFrame) -> DataFrame:
+    """Return the columns of `decode` that a frame has. Raises InputError."""
     names = set(frame.columns)
-    missing: frozenset[str] = frozenset()
     if names >= EVENT_COLUMNS:
-        records = frame.select(*(name for name in RECORD_NAMES if name in names or name not in OF_TAGS))
-    elif names >= KAFKA_COLUMNS:
+        return frame.select(*(name for name in RECORD_NAMES if name in names or name not in OF_TAGS))
+    if names >= KAFKA_COLUMNS:
         facts = [
             (f.col(name) if name in names else f.lit(default)).alias(ours)
             for name, (ours, default) in BATCH_FACTS.items()
         ]
         time_ms = f.unix_millis("timestamp") if "timestamp" in names else f.lit(None)
-        records = frame.select(
+        return frame.select(
             f.col("partition").alias("offsets_partition"), f.col("offset").alias("record_offset"), "key", "value",
             f.lit(None).cast("int").alias("record_type"), time_ms.cast("bigint").alias("timestamp_ms"), *facts,
         )  # fmt: skip
-        if "isTransactional" not in names:
-            missing = UNTOLD
-            warnings.warn(UNDECIDED, UndecidedWarning, stacklevel=3)
-    else:
-        raise UnknownColumnsError(
-            "the DataFrame has none of the columns that are read: those of Kafka's source (key, value, partition, "
-            "offset), or of the levels records and raw_records of format offsets_log"
-        )
-
-    def replay_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
-        log, damages = _log_of(table, key[0].as_py(), missing)
-        with ExitStack() as stack:
-            return make(OneLog(log, reading, told, stack, damages=damages))
-
-    return records.groupBy("offsets_partition").applyInArrow(replay_one, schema)
+    raise InputError(
+        "the DataFrame has none of the columns that are read: those of Kafka's source (key, value, partition, "
+        "offset), or of the levels records and raw_records of format offsets_log"
+    )
 
 
 SELECTION = "records hold what was put into them"
 """Why nothing is reported missing around them."""
-UNTOLD = frozenset({"is_transactional"})
 
 
-def _log_of(table: pa.Table, number: int | None, missing: frozenset[str]) -> tuple[PartitionLog, Sequence[Damage]]:
+def _log_of(table: pa.Table, number: int | None, missing: set[str]) -> tuple[PartitionLog, Sequence[Damage]]:
     """Return the log of some records, each in a batch of its own, and what of them is no record."""
     ordered = table.sort_by("record_offset")
     is_first = np.diff(ordered["record_offset"].to_numpy(), prepend=-1) > 0  # one that comes twice counts once

@@ -32,6 +32,11 @@ class Dumps:
         self.notes: list[str] = []
         self._logs: list[PartitionLog] = []
 
+    @property
+    def have_been_read(self) -> bool:
+        """Whether there was any."""
+        return bool(self._logs or self.damages)
+
     def take(self, folder: Folder) -> None:
         """Read the folder's dumps, and leave its other files where they are. Raises InputError."""
         named = [name for name in folder.files if name in folder.named]

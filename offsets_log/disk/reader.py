@@ -90,6 +90,7 @@ class DiskLogs:
         named_partitions: all partitions that checkpoints of data directories name.
         absent: partitions that a data directory names and that were asked for, but that have no segment.
         has_broken_files: whether a checkpoint, or what tells whose a data directory is, cannot be read; notes say it.
+        are_of_dumps: whether some were made from dumps: their files have other bytes.
         copies_in_doubt: whether copies of a partition disagree, or one goes on where the chosen one ends; notes say it.
     """
 
@@ -104,6 +105,7 @@ class DiskLogs:
         self.logs = logs
         self.absent = absent
         self.clusters = finder.clusters
+        self.are_of_dumps = dumps.have_been_read
         self.copies_in_doubt = False
         is_restored = any(segment.is_restored for log in logs for segment in log.segments)
         is_broken = bool(finder.broken) or any(one.damage for one in self.clusters.identities)

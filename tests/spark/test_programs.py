@@ -101,8 +101,7 @@ def test_a_corrupt_segment_among_many(damaged: Path, in_process: None, tmp_path:
 def test_commands_are_no_programs() -> None:
     help_text = run("--help").output
     assert all(f"\n  {name} " in help_text for name in ("compact", "rebuild", "replay", "clean", "follow"))
-    gone = run("history", str(SAMPLE), "-g", "*")
-    assert (gone.exit_code, "Commands of offsets-log read logs on this machine" in gone.output) == (2, True)
+    assert run("history", str(SAMPLE), "-g", "*").exit_code == 2
 
 
 def test_errors_are_one_line(spark: Any, tmp_path: Path) -> None:
@@ -113,6 +112,15 @@ def test_errors_are_one_line(spark: Any, tmp_path: Path) -> None:
     assert option.exit_code == 1
     assert "there is no option 'colour'" in option.output
     assert run("compact", "--input", str(SAMPLE)).exit_code == 2
+
+
+def test_a_dump_is_no_segment(in_process: None, tmp_path: Path) -> None:
+    """Its bytes would be read as damage."""
+    dump = tmp_path / "events.jsonl"
+    CliRunner().invoke(offsets_log, ["decode", str(SAMPLE), "-o", "jsonl", "--to", str(dump), "-q"])
+    assert dump.stat().st_size
+    result = run("compact", "--input", str(dump), "--output", str(tmp_path / "offsets"))
+    assert (result.exit_code, "this is a dump, not segments" in result.output) == (1, True)
 
 
 def test_a_log_that_is_cut_on_spark(spark: Any, damaged: Path, tmp_path: Path) -> None:
@@ -146,15 +154,6 @@ def test_both_of_sparks_readers_read_what_decode_writes_in_bulk(
 
 def _as_bytes(row: dict[str, Any]) -> dict[str, Any]:
     return {name: None if row[name] is None else bytes(row[name]) for name in ("key", "value")}
-
-
-def test_parquet_of_decode_is_an_input(spark: Any, tmp_path: Path) -> None:
-    assert CliRunner().invoke(
-        offsets_log, ["decode", str(SAMPLE), "-o", "parquet", "--to", str(tmp_path / "events"), "-q"]
-    ).exit_code == 0  # fmt: skip
-    result = run("compact", "--input", str(tmp_path / "events"), "--output", str(tmp_path / "offsets"))
-    assert result.exit_code == 0, result.output
-    assert in_order(pq.read_table(tmp_path / "offsets")).equals(local_compact(SAMPLE, tmp_path / "local.parquet"))
 
 
 def test_a_log_that_is_cut_is_joined_from_its_pieces(in_process: None, damaged: Path, tmp_path: Path) -> None:
