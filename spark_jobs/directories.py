@@ -150,15 +150,18 @@ class Directory:
 
         self._change(do)
 
-    def check_free(self, inputs: Sequence[str] = ()) -> None:
-        """Raise OutputError if something is there, or it is inside of an input in a store."""
-        store, root = self.open()
+    def check_free(self) -> None:
+        """Raise OutputError if something is there."""
         if self._change(lambda files, root: files.get_file_info(root)).is_file or self.listed(is_deep=False):
             raise OutputError("this exists and is not an empty directory: give a new one", file=self.shown)
-        for given in inputs:
-            other, path = Directory(given, self.options).open()
-            if other.type_name == store.type_name and f"{root}/".startswith(f"{path.rstrip('/')}/"):
-                raise OutputError("this is inside of an input: write elsewhere", file=self.shown)
+
+    def refuse_inside(self, others: Sequence[str]) -> None:
+        """Raise OutputError if it is one of other directories with the same options, or inside of it."""
+        files, path = self.open()
+        for other in others:
+            other_files, above = Directory(other, self.options).open()
+            if other_files.type_name == files.type_name and f"{path}/".startswith(f"{above.rstrip('/')}/"):
+                raise OutputError(f"this is inside of {without_secrets(other)}: write elsewhere", file=self.shown)
 
     @contextmanager
     def staged(self) -> Iterator[Directory]:
@@ -191,7 +194,8 @@ class Directory:
     @contextmanager
     def appearing(self, inputs: Sequence[str]) -> Iterator[Directory]:
         """Make it where files are too large to be written twice; if the block fails, nothing is left in it."""
-        self.check_free(inputs)
+        self.check_free()
+        self.refuse_inside(inputs)
         try:
             yield self
         except BaseException:

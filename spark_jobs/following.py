@@ -45,8 +45,6 @@ TABLES = ("offsets", "groups", "problems")
 LEFT_OUT = ("unstable", "doubtful")
 CHANGES = {"offsets": ("offset_changes", ("group", "topic", "partition")), "groups": ("group_changes", ("group",))}
 """Table → the one of its changes, and the keys of both."""
-TELLS_GONE = {"offsets": "committed_offset", "groups": "type"}
-"""The column that is null in a change that says that there is no such row any more."""
 NO_HARM = ("tail", "load")
 """Kinds of problems that do not make a run end with status 3."""
 
@@ -73,10 +71,14 @@ class FollowOrder:
         """What the options mean."""
         return parse(self.options)
 
+    def directory(self, path: str) -> Directory:
+        """Return a directory with the options of its store."""
+        return Directory(path, tuple(sorted(self.reading.storage_options.items())))
+
     @property
     def tables(self) -> Directory:
         """Where the tables are."""
-        return _place(self.to, self.reading)
+        return self.directory(self.to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +90,12 @@ class Followed:
     is_damaged: bool
 
 
-def _place(url: str, reading: SourceOptions) -> Directory:
-    return Directory(url, tuple(sorted(reading.storage_options.items())))
-
-
 # ------------------------------------------------------------------------------------------------ batches
 
 
 def write_batch(order: FollowOrder, changes: DataFrame, batch: int) -> None:
     """Replace the files of the partitions that grew; what ``foreachBatch`` calls."""
-    grown = {row["offsets_partition"] for row in changes.select("offsets_partition").distinct().collect()}
+    grown = {row["offsets_partition"] for row in changes.collect()}
     found = plan_reading(order.reading)
     logs = [files for files in found.logs if files.log.offsets_partition in grown]
     work = partial(_replace_log, logs, order, found.told, batch)
@@ -120,12 +118,11 @@ def _staged(order: FollowOrder, one: OneLog, name: str, batch: int) -> Iterator[
     tables = order.tables
     for kind in TABLES:
         target = f"{kind}/{name}.parquet"
-        before = tables.read(target)
-        now = one.table(kind)
-        now = now.select([column for column in now.column_names if column not in LEFT_OUT])
+        data, table = tables.read(target), one.table(kind)
+        now = table.drop_columns([column for column in LEFT_OUT if column in table.column_names])
         now = now.replace_schema_metadata({BATCH: str(batch)})
-        known = None if before is None else pq.read_table(pa.BufferReader(before))
-        written = -1 if known is None else int(known.schema.metadata[BATCH])
+        known = now.slice(0, 0) if data is None else pq.read_table(pa.BufferReader(data))
+        written = -1 if data is None else int(known.schema.metadata[BATCH])
         if written > batch:
             raise OutputError(
                 f"this is of batch {written}, and batch {batch} is written", file=f"{tables.shown}/{target}"
@@ -134,7 +131,7 @@ def _staged(order: FollowOrder, one: OneLog, name: str, batch: int) -> Iterator[
             continue  # it was moved before the run ended, after its changes
         if order.with_changes and kind in CHANGES:
             folder, keys = CHANGES[kind]
-            changed = changes_of(now.slice(0, 0) if known is None else known, now, keys, TELLS_GONE[kind])
+            changed = changes_of(known, now, keys)
             numbered = changed.append_column("batch", pa.array([batch] * len(changed), pa.int64()))
             yield _stage(tables, numbered, f"{folder}/{batch:012}-{name}.parquet")
         yield _stage(tables, now, target)
@@ -146,22 +143,12 @@ def _stage(tables: Directory, table: pa.Table, target: str) -> tuple[str, str]:
     return staged, target
 
 
-def changes_of(before: pa.Table, now: pa.Table, keys: Sequence[str], tells_gone: str) -> pa.Table:
-    """Return rows that are new or other than before, and with nulls those that are gone."""
-    names = now.column_names
-    known = dict(zip(_rows(before, keys), before.to_pylist(), strict=True))
-    rows: list[Row] = []
-    for key, row in zip(_rows(now, keys), now.to_pylist(), strict=True):
-        if known.pop(key, None) != row:
-            rows.append(row)
-    kept = (*keys, "offsets_partition")
-    rows += [{name: row[name] if name in kept else None for name in names} for row in known.values()]
-    assert all(row[tells_gone] is None for row in rows[len(rows) - len(known) :])
+def changes_of(before: pa.Table, now: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return rows that are new or other than before; of those that are gone, the keys and the partition alone."""
+    known = {tuple(row[key] for key in keys): row for row in before.to_pylist()}
+    rows = [row for row in now.to_pylist() if known.pop(tuple(row[key] for key in keys), None) != row]
+    rows += [{name: row[name] for name in (*keys, "offsets_partition")} for row in known.values()]
     return pa.Table.from_pylist(rows, now.schema.remove_metadata())
-
-
-def _rows(table: pa.Table, keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table[key].to_pylist() for key in keys), strict=True)
 
 
 # ------------------------------------------------------------------------------------------------ runs
@@ -177,12 +164,10 @@ def start(spark: SparkSession, order: FollowOrder) -> Any:
     for name in NOT_FOLLOWED:
         if getattr(order.reading, name):
             raise InputError(f"the option {name} does not go with follow, which keeps the state of all groups")
-    _refuse_inside(order)
     _bind(order)
     order.tables.remove(STAGED)
     register(spark)
-    options = {**order.options, "level": "growth"}
-    growth = spark.readStream.format(FORMAT).options(**options).load()
+    growth = spark.readStream.format(FORMAT).options(**{**order.options, "level": "growth"}).load()
     writing = growth.writeStream.option("checkpointLocation", order.checkpoint)
     writing = writing.foreachBatch(partial(write_batch, order))
     if order.every_s is None:
@@ -190,52 +175,32 @@ def start(spark: SparkSession, order: FollowOrder) -> Any:
     return writing.trigger(processingTime=f"{round(order.every_s * 1000)} milliseconds").start()
 
 
-def _refuse_inside(order: FollowOrder) -> None:
-    """Refuse tables and checkpoints inside of an input or of each other. Raises OutputError."""
-    places = [_place(url, order.reading).open()[1] for url in (order.to, order.checkpoint)]
-    inputs = [_place(url, order.reading).open()[1] for url in order.reading.paths]
-    for url, place, others in zip((order.to, order.checkpoint), places, (places[1:], places[:1]), strict=True):
-        for other in (*inputs, *others):
-            if f"{place}/".startswith(f"{other}/"):
-                raise OutputError(f"this is inside of {other}: write elsewhere", file=_place(url, order.reading).shown)
-
-
 def _bind(order: FollowOrder) -> None:
-    """Tell the tables and the checkpoint that they belong together; see that they do."""
-    tables, checkpoint = order.tables, _place(order.checkpoint, order.reading)
-    about = {"profile": order.reading.profile, "kafka": order.reading.kafka and list(order.reading.kafka)}
-    known, other = _about(checkpoint), _about(tables)
-    if known is None:
-        if checkpoint.names():
-            raise InputError("this is no checkpoint of follow, and not empty: give a new one", file=order.checkpoint)
-        if tables.names():
-            raise OutputError("this exists and is not of this checkpoint: give a new one", file=order.tables.shown)
-        known = about | {"id": secrets.token_hex(8)}
-        _write_about(checkpoint, known)
-    elif other is None and (tables.names() or any(name.startswith("offsets/") for name in checkpoint.names())):
-        raise OutputError(f"the tables of the checkpoint {order.checkpoint} are not here", file=order.tables.shown)
-    if other is None:
-        _write_about(tables, known)
-    elif other["id"] != known["id"]:
-        raise OutputError(f"these tables are of another checkpoint than {order.checkpoint}", file=order.tables.shown)
-    for name, value in about.items():
-        if known[name] != value:
-            raise InputError(f"the checkpoint was begun with {name} {known[name]}, not {value}", file=order.checkpoint)
-
-
-def _about(place: Directory) -> dict[str, Any] | None:
-    data = place.read(ABOUT)
+    """See that the tables and the checkpoint belong together, which the tables tell. Raises InputError, OutputError."""
+    tables, checkpoint, reading = order.tables, order.directory(order.checkpoint), order.reading
+    tables.refuse_inside((*reading.paths, order.checkpoint))
+    checkpoint.refuse_inside((*reading.paths, order.to))
+    about = {
+        "checkpoint": checkpoint.open()[1],
+        "profile": reading.profile,
+        "kafka": reading.kafka and [*reading.kafka],
+    }
+    data, is_begun = tables.read(ABOUT), bool(checkpoint.listed(is_deep=False))
     if data is None:
-        return None
+        if is_begun:
+            raise InputError("this exists and is not of these tables: give a new one", file=checkpoint.shown)
+        tables.check_free()
+        tables.write(ABOUT, [json.dumps(about).encode()])
+        return
     try:
-        about = json.loads(data)
-        return {name: about[name] for name in ("id", "profile", "kafka")}
+        known = json.loads(data)
+        others = {name: known[name] for name, value in about.items() if known[name] != value}
     except (ValueError, KeyError, TypeError):
-        raise InputError("this was not written by follow", file=f"{place.shown}/{ABOUT}") from None
-
-
-def _write_about(place: Directory, about: Mapping[str, Any]) -> None:
-    place.write(ABOUT, [json.dumps(about).encode()])
+        raise InputError("this was not written by follow", file=f"{tables.shown}/{ABOUT}") from None
+    for name, value in others.items():
+        raise OutputError(f"these tables were begun with {name} {value}, not {about[name]}", file=tables.shown)
+    if not is_begun and tables.names(TABLES[0]):
+        raise OutputError("the checkpoint of these tables is gone: give new ones", file=tables.shown)
 
 
 def run(spark: SparkSession, order: FollowOrder, stop: threading.Event, tell: Callable[[str], None]) -> Followed:
@@ -265,18 +230,15 @@ def run(spark: SparkSession, order: FollowOrder, stop: threading.Event, tell: Ca
 
 
 def _followed(order: FollowOrder) -> Followed:
-    tables, counts = order.tables, dict.fromkeys(TABLES, 0)
-    problems: list[Row] = []
-    for kind in TABLES:
-        for name in tables.names(kind):
-            table = tables.table(name)
-            counts[kind] += len(table)
-            problems += table.to_pylist() if kind == "problems" else ()
-    harm = [row for row in problems if row["kind"] not in NO_HARM]
+    tables = {
+        kind: pa.concat_tables([order.tables.table(name) for name in order.tables.names(kind)] or [pa.table({})])
+        for kind in TABLES
+    }
+    harm = [row for row in tables["problems"].to_pylist() if row["kind"] not in NO_HARM]
     words = [f"{row['kind']}: {_in_words(row)}" for row in harm[:SHOWN]]
     if harm:
         words.append(f"not everything could be read: {counted(len(harm), 'problem')}, told in {order.to}/problems")
-    summary = f"{counted(counts['offsets'], 'offset')}, {counted(counts['groups'], 'group')}"
+    summary = f"{counted(len(tables['offsets']), 'offset')}, {counted(len(tables['groups']), 'group')}"
     return Followed(f"{summary}; profile {order.reading.profile}", tuple(words), bool(harm))
 
 

@@ -205,7 +205,8 @@ def run(spark: Callable[[], SparkSession], job: str, order: JobOptions) -> tuple
         driver = Driver(order, stack, shows_outcomes=program.shows_outcomes)
         output, *kept = (Directory(path, options) for path in (order.output, order.quarantine) if path)
         for directory in (output, *kept):
-            directory.check_free(reading.paths)
+            directory.check_free()
+            directory.refuse_inside(reading.paths)
         found, kernels = driver.plan, kernels_for(*program.levels)
         write = partial(program.write, as_broker=True) if order.as_broker else program.write
         work = Work(stack.enter_context(output.staged()), reading, found.told, write, kernels)

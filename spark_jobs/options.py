@@ -101,17 +101,14 @@ def _words(text: str) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    words = _words(text)
-    return tuple(int(word) for part in words for word in part.split(","))
+def _split(text: str) -> tuple[str, ...]:
+    """Return the same, of words with commas between them."""
+    return tuple(word.strip() for part in _words(text) for word in part.split(","))
 
 
 def _until_offset(text: str) -> tuple[tuple[int | None, int], ...]:
-    found = []
-    for word in (part for words in _words(text) for part in words.split(",")):
-        partition, _, offset = word.rpartition(":")
-        found.append((int(partition) if partition else None, int(offset)))
-    return tuple(found)
+    parts = [word.rpartition(":") for word in _split(text)]
+    return tuple((int(partition) if partition else None, int(offset)) for partition, _, offset in parts)
 
 
 def _size(text: str) -> int:
@@ -151,10 +148,10 @@ def _time(text: str) -> int:
 
 PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "level": ("level", _one_of(*LEVELS, STREAMED[-1])),
-    "columns": ("columns", lambda text: tuple(word.strip() for part in _words(text) for word in part.split(","))),
+    "columns": ("columns", _split),
     "group": ("group", _words),
     "topic": ("topic", _words),
-    "offsets_partition": ("offsets_partition", _numbers),
+    "offsets_partition": ("offsets_partition", lambda text: tuple(map(int, _split(text)))),
     "as_partition": ("as_partition", int),
     "until_offset": ("until_offset", _until_offset),
     "until_time": ("until_time", _time),
@@ -169,15 +166,9 @@ PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "maxbytespertrigger": ("max_bytes", _size),
 }
 """Option, in lower case → attribute of `SourceOptions`, and how its text is read."""
-PATHS = ("path", "paths", "location")
-"""What names the input: ``location`` is what Spark makes of the path of a table."""
-OF_TABLES = (
-    "serialization.format", "owner", "provider", "comment", "external", "is_managed_location", "collation",
-    "table_type", "transient_lastddltime",
-)  # fmt: skip
-"""What options begin with that Spark gives to each table beside those of its own."""
-OF_TABLE = "option."
-"""What the table's own may begin with."""
+PATHS = ("path", "paths")
+OF_TABLE = "location"
+"""An option that Spark gives to a table of its catalog alone."""
 
 
 def parse(options: Mapping[str, str]) -> SourceOptions:
@@ -188,20 +179,20 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
     """
     values: dict[str, Any] = {}
     paths: tuple[str, ...] = ()
-    for name, text in options.items():
-        known = name.lower().removeprefix(OF_TABLE)
-        if known in PATHS:
+    known = {name.lower(): text for name, text in options.items()}
+    if not known or OF_TABLE in known:
+        raise InputError("Spark tells a table's options to no reader: use CREATE TEMPORARY VIEW … USING offsets_log")
+    for name, text in known.items():
+        if name in PATHS:
             paths += _words(text)
-        elif known in PARSERS:
-            attribute, read = PARSERS[known]
+        elif name in PARSERS:
+            attribute, read = PARSERS[name]
             try:
                 values[attribute] = read(text)
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(f"the option {name} cannot be {text!r}: {error}") from None
-        elif not known.startswith(OF_TABLES):
+        else:
             raise InputError(f"there is no option {name!r}; there are {', '.join(PARSERS)}")
-    if not options:
-        raise InputError("Spark tells a table's options to no reader: use CREATE TEMPORARY VIEW … USING offsets_log")
     if not paths:
         raise InputError("no path: load(PATH) wants a data directory, a partition directory or segments")
     return SourceOptions(paths=tuple(dict.fromkeys(paths)), **values)

@@ -89,7 +89,7 @@ class Opening:
         builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty() and not is_quiet).lower())
         builder = self._of_master(builder, master)
         with ThreadPoolExecutor(1) as pool:
-            self._spark = pool.submit(_silently if is_quiet else _openly, builder)
+            self._spark = pool.submit(_silently if is_quiet else SparkSession.Builder.getOrCreate, builder)
             pool.shutdown(wait=False)
 
     def _of_master(self, builder: SparkSession.Builder, master: str | None) -> SparkSession.Builder:
@@ -123,10 +123,6 @@ class Opening:
             _end_java()
             with suppress(OSError):
                 self._made.replace(class_archive())
-
-
-def _openly(builder: SparkSession.Builder) -> SparkSession:
-    return builder.getOrCreate()
 
 
 def _silently(builder: SparkSession.Builder) -> SparkSession:

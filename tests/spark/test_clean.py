@@ -193,7 +193,7 @@ def test_a_store_that_is_not_empty_and_a_round_that_ends_badly(
 ) -> None:
     files, query = store
     before = set(files.find("backup"))
-    for to, words in (("in", "not an empty directory"), ("in/sub", "inside of an input")):
+    for to, words in (("in", "not an empty directory"), ("in/sub", "is inside of")):
         result = CliRunner().invoke(spark_jobs_main, [
             "clean", f"s3://k:s@backup/in{query}", "--to", f"s3://k:s@backup/{to}{query}",
         ])  # fmt: skip

@@ -153,23 +153,28 @@ def test_a_driver_that_is_killed(mixed: Path, spark: Any, tmp_path: Path) -> Non
 
 def test_what_does_not_belong_together(spark: Any, mixed: Path, tmp_path: Path) -> None:
     """None of this begins a stream."""
-    (tmp_path / "to").mkdir()
-    (tmp_path / "to/other").touch()
-    assert "not of this checkpoint" in follow(mixed, tmp_path).stderr
-    (tmp_path / "to/other").unlink()
-    (tmp_path / "checkpoint").mkdir()
-    (tmp_path / "checkpoint/other").touch()
-    assert "is no checkpoint of follow" in follow(mixed, tmp_path).stderr
-    (tmp_path / "checkpoint/other").unlink()
-    about = {"id": "1", "profile": "classic", "kafka": None}
-    (tmp_path / "checkpoint/_follow.json").write_text(json.dumps(about))
+    to, checkpoint = tmp_path / "to", tmp_path / "checkpoint"
+    to.mkdir()
+    (to / "other").touch()
+    assert "exists and is not an empty directory" in follow(mixed, tmp_path).stderr
+    (to / "other").unlink()
+    checkpoint.mkdir()
+    (checkpoint / "other").touch()
+    assert "is not of these tables" in follow(mixed, tmp_path).stderr
+    about = {"checkpoint": str(checkpoint), "profile": "classic", "kafka": None}
+    (to / "_follow.json").write_text(json.dumps(about))
     assert "begun with profile classic, not modern" in follow(mixed, tmp_path).stderr
-    (tmp_path / "to/_follow.json").write_text(json.dumps(about | {"id": "2"}))
-    assert "of another checkpoint" in follow(mixed, tmp_path).stderr
-    (tmp_path / "to/_follow.json").write_text("{}")
+    (to / "_follow.json").write_text(json.dumps(about | {"profile": "modern", "checkpoint": "b"}))
+    assert f"begun with checkpoint b, not {checkpoint}" in follow(mixed, tmp_path).stderr
+    (to / "_follow.json").write_text("{}")
     assert "not written by follow" in follow(mixed, tmp_path).stderr
-    for to, checkpoint in (("in/to", "checkpoint"), ("to", "in"), ("to", "to"), ("to", "to/checkpoint")):
-        told = ["follow", f"{tmp_path}/in", "--to", f"{tmp_path}/{to}", "--checkpoint", f"{tmp_path}/{checkpoint}"]
+    (to / "_follow.json").write_text(json.dumps(about | {"profile": "modern"}))
+    (checkpoint / "other").unlink()
+    (to / "offsets").mkdir()
+    (to / "offsets/00000.parquet").touch()
+    assert "the checkpoint of these tables is gone" in follow(mixed, tmp_path).stderr
+    for one, other in (("in/to", "checkpoint"), ("to", "in"), ("to", "to"), ("to", "to/checkpoint")):
+        told = ["follow", f"{tmp_path}/in", "--to", f"{tmp_path}/{one}", "--checkpoint", f"{tmp_path}/{other}"]
         assert "is inside of" in CliRunner().invoke(main, told).stderr
     assert "option group does not go with follow" in follow(mixed, tmp_path, "--option", "group=a").stderr
     assert CliRunner().invoke(main, ["follow", "--to", "a", "--checkpoint", "b"]).exit_code == 2

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from pyspark.errors import PySparkException
 
 from offsets_log.errors import InputError
 from offsets_log_cli.main import main as offsets_log
@@ -16,6 +17,7 @@ from spark_jobs import UndecidedWarning, table_of
 from spark_jobs.levels import LEVELS
 from spark_jobs.options import LEVELS as NAMES
 from spark_jobs.options import parse
+from spark_jobs.session import own_error
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = str(ROOT / "samples" / "kafka-4.3-mixed" / "log")
@@ -59,7 +61,9 @@ def test_a_view_in_sql(spark: Any) -> None:
     """Of a table of the catalog Spark tells readers no options, which is said."""
     spark.sql(f"CREATE TEMPORARY VIEW of_groups USING offsets_log OPTIONS (path '{SAMPLE}', level 'groups')")
     assert spark.sql("SELECT sum(offsets) FROM of_groups").first()[0] == 129
-    assert parse({"location": SAMPLE, "option.level": "groups", "owner": "me"}).level == "groups"
+    with pytest.raises(PySparkException) as raised:
+        spark.sql(f"CREATE TABLE of_groups USING offsets_log OPTIONS (path '{SAMPLE}', level 'groups')")
+    assert "CREATE TEMPORARY VIEW" in str(own_error(raised.value))
     with pytest.raises(InputError, match="CREATE TEMPORARY VIEW"):
         parse({})
 
@@ -81,10 +85,6 @@ def test_filters_of_options_are_those_of_queries(spark: Any) -> None:
 
 
 def test_a_wrong_option_is_one_sentence(spark: Any) -> None:
-    from pyspark.errors import PySparkException
-
-    from spark_jobs.session import own_error
-
     for options, words in (
         ({"level": "partials"}, "not one of offsets, pending"),
         ({"colour": "red"}, "there is no option 'colour'"),
