@@ -141,7 +141,7 @@ def rebuild(topic_ids: str | None, **given: Any) -> None:
 @main.command(epilog="Example: python -m spark_jobs replay --input backup/ --output events --master 'local[4]'")
 @_options(COMMON)
 def replay(**common: Any) -> None:
-    """Write all records as a flat table, in directories by offsets partition and day."""
+    """Write all records as a flat table, a file for each offsets partition; of a large one several."""
     run("replay", common)
 
 

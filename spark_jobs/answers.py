@@ -80,9 +80,6 @@ class Told:
     decides: bool = False
 
 
-NOTHING_TOLD = Told()
-
-
 class OneLog:
     """A log that is open in a task, which the library's questions are asked of.
 
@@ -112,7 +109,7 @@ class OneLog:
         """Begin a session; what is seen in it and said of it is its own."""
         inputs = _Inputs(self.reading.scope, self.log, self.told, self._stack)
         inputs.check(frozenset())
-        account = _Account(inputs, self._stack, Remarks())
+        account = _Account(inputs, self._stack)
         for damage in self._damages:
             account.on_damage(damage)
         return Session(inputs, account, _Engine(inputs, account, self, keeps=self._keeps))
@@ -181,32 +178,30 @@ class _Inputs(Inputs):
 
 
 class _Account(Account):
-    """An account that keeps what was seen, for the driver's to tell; only other remarks are said.
+    """An account that keeps what was seen, for the driver's to tell.
 
     Attributes:
+        remarks: what else was said.
         seen: damage, tails and missing log, in their order.
     """
 
-    def __init__(self, inputs: Inputs, stack: ExitStack, listener: Remarks) -> None:
-        super().__init__(inputs, stack, listener)
-        self.remarks = listener
-        self.seen: list[Seen] = []
+    def __init__(self, inputs: Inputs, stack: ExitStack) -> None:
+        self.remarks, self.seen = Remarks(), list[Seen]()
+        super().__init__(inputs, stack, self.remarks)
+        self.sums_up = True
 
     def on_damage(self, damage: Damage) -> None:
-        self._keep(damage, lambda: super(_Account, self).on_damage(damage))
+        self.seen.append(damage)
+        super().on_damage(damage)
 
     def tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
-        self._keep(seen, lambda: super(_Account, self).tell_tail(log, seen))
+        self.seen.append(seen)
+        super().tell_tail(log, seen)
 
     def tell(self, seen: TailFound | Missing) -> None:
         if isinstance(seen, Missing):
-            self._keep(seen, lambda: super(_Account, self).tell(seen))
-
-    def _keep(self, seen: Seen, note: Callable[[], None]) -> None:
-        self.seen.append(seen)
-        self.listener = Remarks()
-        note()
-        self.listener = self.remarks
+            self.seen.append(seen)
+        super().tell(seen)
 
 
 class _Engine(Engine):
@@ -280,9 +275,8 @@ def rebuilt(one: OneLog, *, as_broker: bool = False) -> Written:
     tables = {
         "groups": _table(groups, DOCUMENT_COLUMNS),
         "members": _table(map(nested_member, memory.rows(document, "members")), memory.columns("members")),
-        "offsets": _table(memory.rows(document, "offsets"), COMPACT_COLUMNS),
-        "pending": _table(document["pending"], memory.columns("pending")),
         "orphans": _table(document["orphans"], COMPACT_COLUMNS),
+        **{name: _table(memory.rows(document, name), memory.columns(name)) for name in ("offsets", "pending")},
     }
     if as_broker and failure is not None and not failure.is_served:
         tables = {name: table[:0] for name, table in tables.items()}
@@ -311,7 +305,7 @@ def _facts(session: Session, one: OneLog) -> Row:
         "said": account.remarks,
         "is_wrong": account.is_wrong,
         "unloaded": [asdict(failure) for failure in account.unloaded.values()],
-        "decided": None if outcomes is None else told_of_outcomes(outcomes),
+        "decided": outcomes and (outcomes.transactions, outcomes.offsets, outcomes.without_marker),
     }
 
 
@@ -324,17 +318,9 @@ def _names(memory: Memory, told: Told) -> Row:
     }
 
 
-def told_of_outcomes(outcomes: Outcomes) -> Row:
-    """Return what was decided, for `add_outcomes`."""
-    return {
-        "transactions": dict(outcomes.transactions),
-        "offsets": dict(outcomes.offsets),
-        "without_marker": outcomes.without_marker,
-    }
-
-
-def add_outcomes(outcomes: Outcomes, told: Row) -> None:
+def add_outcomes(outcomes: Outcomes, decided: Sequence[Any]) -> None:
     """Add what a task has decided to what is told of all."""
-    outcomes.transactions += Counter(told["transactions"])
-    outcomes.offsets += Counter(told["offsets"])
-    outcomes.without_marker += [(partition, name) for partition, name in told["without_marker"]]
+    transactions, offsets, without_marker = decided
+    outcomes.transactions += Counter(transactions)
+    outcomes.offsets += Counter(offsets)
+    outcomes.without_marker += map(tuple, without_marker)

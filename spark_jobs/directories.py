@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -103,11 +104,22 @@ class Directory:
 
         self._change(do)
 
+    def put_tables(self, name: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
+        """Write tables as one Parquet file, which grows on a disk of this machine; return how many rows it has."""
+        count = 0
+        with TemporaryDirectory() as here:
+            path = f"{here}/{posixpath.basename(name)}"
+            with pq.ParquetWriter(path, schema, compression=COMPRESSION) as writer:
+                for table in tables:
+                    count += len(table)
+                    writer.write_table(table.cast(schema))
+            with pa.memory_map(path) as file:
+                self.write(name, [file.read_buffer()])
+        return count
+
     def put_table(self, name: str, table: pa.Table) -> None:
         """Write a table as Parquet."""
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression=COMPRESSION)
-        self.write(name, [sink.getvalue()])
+        self.put_tables(name, table.schema, [table])
 
     def read(self, name: str) -> bytes | None:
         """Return a file; None where there is none."""

@@ -25,7 +25,7 @@ from offsets_log.session.listener import Listener, Remarks
 from offsets_log.session.session import begun_session
 from offsets_log.session.share_offsets import share_offsets_of
 from spark_jobs.answers import Told, add_outcomes
-from spark_jobs.files import FoundFile, LogFiles, find_logs
+from spark_jobs.files import LogFiles, find_logs
 from spark_jobs.kernels import compile_first
 from spark_jobs.options import STREAMED, SourceOptions
 from spark_jobs.rows import RECORDS, Piece
@@ -162,8 +162,8 @@ class Driver:
             self._outcomes = begin_to_decide(self.session, DecideOptions(order.decide, order.now_ms))
         if self._outcomes is None:
             return found
-        logs = (log for log in inputs.logs if log.segments)
-        homes = _Home({FoundFile.of(log.segments[0]).segment.file: inputs.home_of(log) for log in logs})
+        logs = zip(found.logs, inputs.logs, strict=True)
+        homes = _Home({first.file: inputs.home_of(log) for files, log in logs for first in files.log.segments[:1]})
         sent = Outcomes(replace(inputs.transaction_states, damages=[]), order.now_ms, homes)
         return replace(found, told=replace(found.told, outcomes=sent, decides=order.decide))
 
@@ -186,7 +186,8 @@ class Driver:
             for seen in one["seen"]:
                 note(seen_of(seen))
             for words in one["said"]:
-                account.say_once(words)
+                if words not in self.remarks:
+                    account.say(words)
             account.is_wrong |= one["is_wrong"]
             for failure in one["unloaded"]:
                 account.unloaded[number] = Problem(**failure)

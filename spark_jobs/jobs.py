@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +24,11 @@ from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan.reading import Seen
 from offsets_log.columnar.shuffle.packed import join, pack
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted
 from spark_jobs.answers import OneLog, Told, Written, compacted, looked_at, rebuilt
-from spark_jobs.days import write_days
 from spark_jobs.directories import Directory
 from spark_jobs.driver import Driver, JobOptions, pieces_of
 from spark_jobs.files import LogFiles
@@ -36,6 +38,7 @@ from spark_jobs.rows import Piece, rows
 
 TOLD = "told string"
 PACKED = "log int, piece int, part int, data binary"
+PACKED_SCHEMA = pa.schema({"log": pa.int32(), "piece": pa.int32(), "part": pa.int32(), "data": pa.binary()})
 PART_BYTES = 64 << 20
 """A row that carries a piece's state has so much of it at most."""
 
@@ -58,12 +61,17 @@ class Work:
 
     def put(self, number: int, one: OneLog) -> Row:
         """Write the tables of a log, and return what is told of it."""
-        name = f"part-{number:05}-partition-{partition_name(one.log.offsets_partition)}.parquet"
+        name = file_name(number, one.log)
         tables, facts = self.write(one)
         for folder, table in tables.items():
             if self.folders is None or folder in self.folders:
                 self.place.put_table(f"{folder}/{name}".lstrip("/"), table)
         return facts | {"counts": {folder: len(table) for folder, table in tables.items()}, "number": number}
+
+
+def file_name(number: int, log: PartitionLog) -> str:
+    """Return the name of a file of rows of a log."""
+    return f"part-{number:05}-partition-{partition_name(log.offsets_partition)}.parquet"
 
 
 # ------------------------------------------------------------------------------------------------ tasks
@@ -111,9 +119,8 @@ def _write_log(logs: Sequence[tuple[int, LogFiles]], work: Work, at: int) -> Ite
 
 def _replay(files: LogFiles, work: Work, count: int, stack: ExitStack) -> Replay:
     log, reading = files.open(stack), work.reading
-    return Replay(
-        log, reading.rules, until=reading.until(log.offsets_partition), release=reading.kafka, pieces=count
-    )  # fmt: skip
+    until = reading.until(log.offsets_partition)
+    return Replay(log, reading.rules, until=until, release=reading.kafka, pieces=count)
 
 
 def _pack_piece(pieces: Sequence[tuple[int, Piece]], work: Work, at: int) -> Iterator[pa.RecordBatch]:
@@ -126,10 +133,8 @@ def _pack_piece(pieces: Sequence[tuple[int, Piece]], work: Work, at: int) -> Ite
         part = replay.replay_piece(replay.cuts[piece.number], replay.ends[piece.number], lambda size_bytes: None)
         data = pack(part, replay.order.layout)
         for i, begin in enumerate(range(0, len(data), PART_BYTES)):
-            columns = [[number], [piece.number], [i], [data[begin : begin + PART_BYTES]]]
-            kinds = (pa.int32(), pa.int32(), pa.int32(), pa.binary())
-            arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-            yield pa.record_batch(arrays, ["log", "piece", "part", "data"])
+            row = {"log": number, "piece": piece.number, "part": i, "data": data[begin : begin + PART_BYTES]}
+            yield pa.RecordBatch.from_pylist([row], PACKED_SCHEMA)
 
 
 def _joiner(logs: Mapping[int, LogFiles], work: Work) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
@@ -137,14 +142,12 @@ def _joiner(logs: Mapping[int, LogFiles], work: Work) -> Callable[[tuple[Any, ..
 
     def join_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
         number = key[0].as_py()
-        parts: dict[int, list[bytes]] = {}
-        for row in table.sort_by([("piece", "ascending"), ("part", "ascending")]).to_pylist():
-            parts.setdefault(row["piece"], []).append(row["data"])
-        count = len(pieces_of(logs[number], work.reading, is_cut=True))
+        rows = table.sort_by([("piece", "ascending"), ("part", "ascending")]).to_pylist()
+        packed = [b"".join(row["data"] for row in of_piece) for _, of_piece in groupby(rows, itemgetter("piece"))]
         with ExitStack() as stack:
-            replay = _replay(logs[number], work, count, stack)
+            replay = _replay(logs[number], work, len(pieces_of(logs[number], work.reading, is_cut=True)), stack)
             seen: list[Seen] = []
-            joined = join([b"".join(data) for data in parts.values()], replay, seen.append), seen
+            joined = join(packed, replay, seen.append), seen
             one = OneLog(replay.order.log, work.reading, work.told, stack, joined=joined)
             return pa.Table.from_batches([told_batch(work.put(number, one))])
 
@@ -247,18 +250,17 @@ def _name_again(run: Run) -> None:
 
 
 def _finish_replay(run: Run) -> str:
-    """Write all records by offsets partition and day."""
+    """Write all records."""
     reading = replace(run.work.reading, level="records")
     pieces = [piece for files in run.logs for piece in pieces_of(files, reading, is_cut=True)]
     frame = in_tasks(run.spark, len(pieces), partial(_write_records, pieces, replace(run.work, reading=reading)), TOLD)
-    written = sum(json.loads(row["told"]) for row in frame.collect())
-    if not written:
-        run.work.place.put_table("part-00000.parquet", schema_of(EVENT_COLUMNS).empty_table())
-    return counted(written, "record")
+    return counted(sum(json.loads(row["told"]) for row in frame.collect()), "record")
 
 
 def _write_records(pieces: Sequence[Piece], work: Work, at: int) -> Iterator[pa.RecordBatch]:
-    yield told_batch(write_days(work.place, rows(pieces[at], work.reading), f"{at:05}"))
+    piece = pieces[at]
+    tables = rows(piece, work.reading, work.told)
+    yield told_batch(work.place.put_tables(file_name(at, piece.files.log), schema_of(EVENT_COLUMNS), tables))
 
 
 PROGRAMS = {

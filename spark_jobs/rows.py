@@ -20,7 +20,7 @@ from offsets_log.columnar.shuffle.records import iter_record_tables
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.rows.shown import Shown
-from spark_jobs.answers import NOTHING_TOLD, OneLog, Told
+from spark_jobs.answers import OneLog, Told
 from spark_jobs.files import LogFiles
 from spark_jobs.options import SourceOptions, matcher
 
@@ -34,7 +34,7 @@ class Piece:
     count: int = 1
 
 
-def rows(piece: Piece, reading: SourceOptions, told: Told = NOTHING_TOLD) -> Iterator[pa.Table]:
+def rows(piece: Piece, reading: SourceOptions, told: Told) -> Iterator[pa.Table]:
     """Yield the rows of a piece at the reading's level, with all columns of `levels.LEVELS`.
 
     Raises:

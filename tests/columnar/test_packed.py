@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.materialize.values import finish as finish_bulk
 from offsets_log.columnar.scan.reading import Seen
-from offsets_log.columnar.shuffle.packed import Carried, Packed, join, pack
+from offsets_log.columnar.shuffle.packed import Carried, join, pack, unpack
 from offsets_log.errors import Damage
 from offsets_log.events import TailFound
 from offsets_log.log_format.completeness import Missing
@@ -69,7 +69,7 @@ def check(log: PartitionLog, profile: Profile, count: int) -> None:
     assert plain(found) == plain(expected)
     notes: list[Seen] = []
     alone = Replay(log, profile)
-    alone.join([Packed(data, alone) for data in pieces_of(log, profile, 1)], notes.append)
+    alone.join([unpack(data, alone) for data in pieces_of(log, profile, 1)], notes.append)
     assert seen == [*map(told, notes)]
 
 
@@ -105,8 +105,8 @@ def test_empty_logs_and_offsets_that_are_not_in_their_order() -> None:
 def test_what_came_with_pieces_is_not_looked_up_in_the_log(recording: Callable[[str], Path]) -> None:
     log = read_partitions(recording("kafka-4.3-mixed") / "log")[3]
     whole, profile = Replay(log, PROFILES["modern"], pieces=3), PROFILES["modern"]
-    packed = [Packed(data, whole) for data in pieces_of(log, profile, 3)]
-    places = np.concatenate([piece.carried[0] for piece in packed])
+    packed = [unpack(data, whole) for data in pieces_of(log, profile, 3)]
+    places = np.concatenate([piece.places for piece in packed])
     nowhere = Replay(PartitionLog(3, ()), profile).order.layout
     with Carried(packed) as carried:
         _, table = carried.gather(nowhere, places)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
-from functools import cached_property, partial
+from dataclasses import asdict, astuple, dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -143,13 +143,12 @@ def _text(cell: Any) -> Any:
     return {"raw": cell.raw.hex()} if isinstance(cell, MalformedString) else cell
 
 
-def _event(event: GroupEvent | Pointer) -> Row:
+def _event(event: GroupEvent | Pointer) -> Sequence[Any]:
+    """Return the fields of a pointer, or where a record stands, its key and its value."""
     if isinstance(event, Pointer):
-        return {"pointer": [event.record_offset, event.batch, event.index, event.is_tombstone, event.is_newer]}
-    if event.record is None:
-        return {"at": event.record_offset}
-    key, value = encode_coordinator_record(event.record)
-    return {"at": event.record_offset, "key": key.hex(), "value": None if value is None else value.hex()}
+        return astuple(event)
+    key, value = (None, None) if event.record is None else encode_coordinator_record(event.record)
+    return event.record_offset, *(None if part is None else part.hex() for part in (key, value))
 
 
 def told_of(seen: Seen) -> Row:
@@ -167,84 +166,83 @@ def told_of(seen: Seen) -> Row:
 # ------------------------------------------------------------------------------------------------ unpacking
 
 
+@dataclass(frozen=True, slots=True)
 class Packed:
-    """What became of a piece, from its bytes; as `Replay.join` waits for it.
+    """What became of a piece, as `Replay.join` waits for it, with the records that it carries.
+
+    Attributes:
+        places: those of the records, ascending, int64[n, 2].
+        table: their columns of `gather.COLUMNS`.
+        copied: their bytes.
+    """
+
+    part: Part
+    places: a.Int64s
+    table: a.Int64s
+    copied: a.Bytes
+
+    def result(self) -> Part:
+        """Return what became of it."""
+        return self.part
+
+
+def unpack(data: bytes, replay: Replay) -> Packed:
+    """Return a piece from the bytes of `pack`.
 
     Args:
         replay: of the whole log.
     """
+    table = pa.ipc.open_stream(data).read_all()
+    rows = dict(zip(table["name"].to_pylist(), table["data"].chunks[0], strict=True))
+    facts: Row = json.loads(rows["facts"].as_buffer().to_pybytes())
 
-    def __init__(self, data: bytes, replay: Replay) -> None:
-        table = pa.ipc.open_stream(data).read_all()
-        self._rows = dict(zip(table["name"].to_pylist(), table["data"].chunks[0], strict=True))
-        self._replay = replay
-        self._facts: Row = json.loads(self._bytes("facts").to_pybytes())
+    def numbers(name: str, kind: Any = np.int64) -> Any:
+        return np.frombuffer(rows[name].as_buffer(), kind) if name in rows else np.empty(0, kind)
 
-    def _bytes(self, name: str) -> Any:
-        return self._rows[name].as_buffer()
+    begin = None if facts["begin"] is None else ScanPlace(*facts["begin"])
+    cursor = state = None
+    if "cursor" in facts:
+        cursor = Cursor(**(facts["cursor"] | {"place": ScanPlace(**facts["cursor"]["place"])}))
+        state = _state_of(facts, numbers, replay.new_state())
+    part = Part(ScanPlace(*facts["end"]), begin, cursor, state, [*map(seen_of, facts["notes"])])
+    places, columns = numbers("places").reshape(-1, 2), numbers("table").reshape(-1, ga.COLUMNS)
+    return Packed(part, places, columns, numbers("copied", np.uint8))
 
-    def _numbers(self, name: str, kind: Any = np.int64) -> Any:
-        return np.frombuffer(self._bytes(name), kind)
 
-    def result(self) -> Part:
-        """Return it."""
-        return self._part
-
-    @cached_property
-    def _part(self) -> Part:
-        facts = self._facts
-        begin = None if facts["begin"] is None else ScanPlace(*facts["begin"])
-        cursor = state = None
-        if "cursor" in facts:
-            cursor = Cursor(**(facts["cursor"] | {"place": ScanPlace(**facts["cursor"]["place"])}))
-            state = self._state()
-        return Part(ScanPlace(*facts["end"]), begin, cursor, state, [*map(seen_of, facts["notes"])])
-
-    def _state(self) -> ColumnarState:
-        facts, state = self._facts, self._replay.new_state()
-        release = state.release
-        s = state.arrays
-        s.scan_state = a.ScanState(self._numbers("scan_state").copy())
-        rows = self._numbers("rows").reshape(-1, a.Row.dtype.itemsize // 8)
-        s.rows = a.new_rows(len(rows), Table.of_numbers(a.Row, rows))
-        s.groups = Table.of_numbers(a.Group, self._numbers("groups").reshape(-1, a.Group.dtype.itemsize // 8).copy())
-        arena = self._numbers("arena", np.uint8)
-        s.arena = a.new_arena(len(arena))
-        s.arena[:] = arena
-        s.overflow = self._numbers("overflow").copy()
-        state.find_slots()
-        state.is_out_of_place = facts["is_out_of_place"]
-        state.problems = [Problem(**problem) for problem in facts["problems"]]
-        state.names = [(offset, bytes.fromhex(topic_id), name) for offset, topic_id, name in facts["names"]]
-        state.values = [OffsetAndMetadata(*map(_cell, value)) for value in facts["values"]]
-        state.group_records = [_group_event(told, release) for told in facts["group_records"]]
-        state.events = {
-            int(group): [_event_of(told, release) for told in events] for group, events in facts["events"].items()
-        }
-        return state
-
-    @property
-    def carried(self) -> tuple[a.Int64s, a.Int64s, a.Bytes]:
-        """The places of the records that it carries, their columns of `gather.COLUMNS`, and their bytes."""
-        if "places" not in self._rows:
-            return np.empty((0, 2), np.int64), np.empty((0, ga.COLUMNS), np.int64), np.empty(0, np.uint8)
-        places, table = self._numbers("places").reshape(-1, 2), self._numbers("table").reshape(-1, ga.COLUMNS)
-        return places, table, self._numbers("copied", np.uint8)
+def _state_of(facts: Row, numbers: Callable[..., Any], state: ColumnarState) -> ColumnarState:
+    """Return a new state with what was packed of another."""
+    s = state.arrays
+    s.scan_state = a.ScanState(numbers("scan_state").copy())
+    rows = numbers("rows").reshape(-1, a.Row.dtype.itemsize // 8)
+    s.rows = a.new_rows(len(rows), Table.of_numbers(a.Row, rows))
+    s.groups = Table.of_numbers(a.Group, numbers("groups").reshape(-1, a.Group.dtype.itemsize // 8).copy())
+    arena = numbers("arena", np.uint8)
+    s.arena = a.new_arena(len(arena))
+    s.arena[:] = arena
+    s.overflow = numbers("overflow").copy()
+    state.find_slots()
+    state.is_out_of_place = facts["is_out_of_place"]
+    state.problems = [Problem(**problem) for problem in facts["problems"]]
+    state.names = [(offset, bytes.fromhex(topic_id), name) for offset, topic_id, name in facts["names"]]
+    state.values = [OffsetAndMetadata(*map(_cell, value)) for value in facts["values"]]
+    event_of = partial(_event_of, state.release)
+    state.group_records = [event for event in map(event_of, facts["group_records"]) if isinstance(event, GroupEvent)]
+    state.events = {int(group): [*map(event_of, events)] for group, events in facts["events"].items()}
+    return state
 
 
 def _cell(cell: Any) -> Any:
     return MalformedString(bytes.fromhex(cell["raw"])) if isinstance(cell, dict) else cell
 
 
-def _group_event(told: Row, release: Release | None) -> GroupEvent:
-    if "key" not in told:
-        return GroupEvent(told["at"], None)
-    value = None if told["value"] is None else bytes.fromhex(told["value"])
-    return GroupEvent(told["at"], decode_coordinator_record(bytes.fromhex(told["key"]), value, release))
-
-
-def _event_of(told: Row, release: Release | None) -> GroupEvent | Pointer:
-    return Pointer(*told["pointer"]) if "pointer" in told else _group_event(told, release)
+def _event_of(release: Release | None, told: Sequence[Any]) -> GroupEvent | Pointer:
+    if len(told) == len(fields(Pointer)):
+        return Pointer(*told)
+    record_offset, key, value = told
+    if key is None:
+        return GroupEvent(record_offset, None)
+    decoded = decode_coordinator_record(bytes.fromhex(key), None if value is None else bytes.fromhex(value), release)
+    return GroupEvent(record_offset, decoded)
 
 
 def seen_of(told: Row) -> Seen:
@@ -264,13 +262,12 @@ class Carried(Scanner):
 
     def __init__(self, pieces: Sequence[Packed]) -> None:
         super().__init__()
-        found = [piece.carried for piece in pieces]
-        starts = np.cumsum([0, *(len(copied) for _, _, copied in found)])[:-1].tolist()
-        moved = [_moved(table, start) for (_, table, _), start in zip(found, starts, strict=True)]
-        keys = _keys(np.concatenate([places for places, _, _ in found]))
+        starts = np.cumsum([0, *(len(piece.copied) for piece in pieces)])[:-1].tolist()
+        moved = [_moved(piece.table, start) for piece, start in zip(pieces, starts, strict=True)]
+        keys = _keys(np.concatenate([piece.places for piece in pieces]))
         order = np.argsort(keys)
         self._sorted, self._table = keys[order], np.concatenate(moved)[order]
-        self._copied: a.Bytes = np.concatenate([copied for _, _, copied in found])
+        self._copied: a.Bytes = np.concatenate([piece.copied for piece in pieces])
 
     def gather(self, layout: Layout, places: a.Int64s) -> tuple[a.Bytes, a.Int64s]:
         """Do what `Scanner.gather` does."""
@@ -305,6 +302,6 @@ def join(pieces: Sequence[bytes], replay: Replay, note: Callable[[Seen], None]) 
     Args:
         replay: of the whole log, with as many pieces.
     """
-    packed = [Packed(data, replay) for data in pieces]
+    packed = [unpack(data, replay) for data in pieces]
     state = replay.join(packed, note)
     return Replayed(replay.order.log, replay.order.layout, state, partial(Carried, packed))
