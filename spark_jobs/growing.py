@@ -9,10 +9,9 @@ from __future__ import annotations
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from offsets_log.columnar.scan.reading import Cursor, ScanPlace
@@ -21,8 +20,7 @@ from offsets_log.errors import InputError
 from offsets_log.following.growth import Bookmark, GrowingLog, GrownPiece, Replaced, SegmentFile
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import PLAUSIBLE, Buffer
-from offsets_log.rows.tables import partition_name
-from spark_jobs.growing_folders import Folder, Folders
+from spark_jobs.growing_folders import Folder
 
 SLICE_BYTES = 1 << 25
 """About how much a task reads at a time, but for the rest of a segment that others follow."""
@@ -31,8 +29,6 @@ TAIL_BYTES = 1 << 18
 MOST_TRIES = 1 << 10
 SECOND_LOOK_S = 0.3
 """Files come and go in several steps: what looks like another log is looked at again after so long."""
-Select = Callable[[Sequence[SegmentFile]], Sequence[SegmentFile]]
-"""Returns those segments, and of them so much, as is to be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +40,6 @@ class Slice:
         checksum: zlib's CRC-32 of the last `TAIL_BYTES`, so that no others are taken for them.
     """
 
-    offsets_partition: int | None
     folder: Folder
     name: str
     following: int | None
@@ -64,7 +59,7 @@ class Slice:
         segments = [Segment(file, start.base_offset, data)]
         if self.following is not None:
             segments.append(Segment("", self.following, b""))
-        log = PartitionLog(self.offsets_partition, tuple(segments), selection="only what is new is read")
+        log = PartitionLog(self.folder.number, tuple(segments), selection="only what is new is read")
         cursor = Cursor(ScanPlace(0, 0), start.last_offset, start.last_offset + 1)
         return GrownPiece(log, cursor, start.position)
 
@@ -78,21 +73,27 @@ class Advance:
         place: where to go on in them; None where there are none.
     """
 
-    number: int | None
     folder: Folder
     files: Sequence[SegmentFile]
     place: Bookmark | None
     slices: list[Slice] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, number: int | None, folder: Folder, start: Bookmark | None, select: Select = list) -> Advance:
-        """Look twice before it is said that a place is not there. Raises InputError: the log is another one."""
-        growing = growing_log(number, folder, start)
+    def begin(cls, folder: Folder, start: Bookmark | None, last: SegmentFile | None = None) -> Advance:
+        """Look twice before it is said that a place is not there.
+
+        Args:
+            last: the last segment that is to be read, and how much of it; None for all that there are.
+
+        Raises:
+            InputError: the log is another one.
+        """
+        growing = growing_log(folder, start)
         for pause_s in (SECOND_LOOK_S, 0):
             files = folder.files()
             found = next(growing.grown(files), None)
             if growing.doubt is None and not isinstance(found, Replaced):
-                return cls(number, folder, select(files), copy(growing.place))
+                return cls(folder, files if last is None else files_until(files, last), copy(growing.place))
             time.sleep(pause_s)
         raise another(growing, folder, found.why if isinstance(found, Replaced) else growing.doubt)
 
@@ -102,9 +103,9 @@ class Advance:
         base_offset, position = (-1, 0) if self.place is None else (self.place.base_offset, self.place.position)
         return max(sum(file.size_bytes for file in self.files if file.base_offset >= base_offset) - position, 0)
 
-    def run(self, most_bytes: int = sys.maxsize) -> None:
+    def run(self, most_bytes: int | None = None) -> None:
         """Go on to the end of whole batches, or about so many bytes, and one batch at least. Raises InputError."""
-        left, before = most_bytes, None
+        left, before = most_bytes or sys.maxsize, None
         places = {file.base_offset for file in self.files}
         while left > 0 and self.place is not None and self.place != before and self.place.base_offset in places:
             before, number = copy(self.place), len(self.slices)
@@ -135,7 +136,7 @@ class Advance:
 
     def _step(self, left: int) -> None:
         """Step over the batches of a segment that are whole, as far as bytes are left."""
-        growing = growing_log(self.number, self.folder, self.place, min(left, SLICE_BYTES))
+        growing = growing_log(self.folder, self.place, min(left, SLICE_BYTES))
         for found in growing.grown(self.files):
             place = copy(growing.place)
             assert place is not None
@@ -156,31 +157,31 @@ class Advance:
     def _add(self, start: Bookmark, size_bytes: int, tail: bytes) -> None:
         file, following = self._here()
         checksum = zlib.crc32(tail)
-        self.slices.append(Slice(self.number, self.folder, file.name, following, start, size_bytes, checksum))
+        self.slices.append(Slice(self.folder, file.name, following, start, size_bytes, checksum))
 
 
-def growing_log(
-    number: int | None, folder: Folder, place: Bookmark | None, piece_bytes: int = SLICE_BYTES
-) -> GrowingLog:
+def growing_log(folder: Folder, place: Bookmark | None, piece_bytes: int = SLICE_BYTES) -> GrowingLog:
     """Return a partition's log from a place on."""
-    return GrowingLog(PartitionLog(number, ()), f"{folder.path}/", folder.piece, piece_bytes, copy(place))
+    return GrowingLog(PartitionLog(folder.number, ()), f"{folder.path}/", folder.piece, piece_bytes, copy(place))
 
 
 def another(growing: GrowingLog, folder: Folder, why: str | None) -> InputError:
     """Return the error that says so."""
     return InputError(
-        f"offsets partition {partition_name(growing.told.offsets_partition)} is another log than the one that was read "
+        f"offsets partition {folder.name} is another log than the one that was read "
         f"up to record offset {growing.next_offset}: {why}; begin again with another checkpoint",
         file=folder.path,
     )
 
 
-def files_until(files: Sequence[SegmentFile], base_offset: int, size_bytes: int) -> list[SegmentFile]:
-    """Return the segments up to a size of one of them."""
+def files_until(files: Sequence[SegmentFile], last: SegmentFile) -> list[SegmentFile]:
+    """Return the segments up to the last one, and of this no more than its size."""
     return [
-        replace(file, size_bytes=min(file.size_bytes, size_bytes)) if file.base_offset == base_offset else file
+        replace(file, size_bytes=min(file.size_bytes, last.size_bytes))
+        if file.base_offset == last.base_offset
+        else file
         for file in files
-        if file.base_offset <= base_offset
+        if file.base_offset <= last.base_offset
     ]
 
 
@@ -198,9 +199,6 @@ def last_offset_in(tail: Buffer, otherwise: int) -> int:
 
 # ------------------------------------------------------------------------------------------ a stream's offsets
 
-Offsets = dict[str, Any]
-"""Name of the offsets partition → its place, as Spark keeps it in a checkpoint."""
-
 
 def place_of(told: Mapping[str, Any] | None) -> Bookmark | None:
     """Return a place as it was kept. Raises InputError: another program has kept it."""
@@ -215,59 +213,3 @@ def place_of(told: Mapping[str, Any] | None) -> Bookmark | None:
 def told_of(place: Bookmark) -> dict[str, Any]:
     """Return a place as it is kept."""
     return asdict(place) | {"mark": place.mark.hex()}
-
-
-class GrowingFiles:
-    """The partitions that are streamed from files; what the stream's reader asks."""
-
-    def __init__(self, folders: Callable[[], Folders]) -> None:
-        self._folders = folders
-        self._planned: tuple[Offsets, Offsets, list[Slice]] | None = None
-        self._frozen: dict[int | None, SegmentFile | None] | None = None
-
-    def _look(self, start: Offsets) -> Iterator[tuple[str, int | None, Folder]]:
-        """Yield the partitions that are there, each with its name."""
-        folders = self._folders()
-        for name in start.keys() - {partition_name(number) for number in folders}:
-            raise InputError(f"offsets partition {name}, of which records were read, is not there any more")
-        for number, folder in sorted(folders.items(), key=lambda item: -1 if item[0] is None else item[0]):
-            yield partition_name(number), number, folder
-
-    def freeze(self) -> None:
-        """Go no further than what is there now."""
-        self._frozen = {number: max(folder.files(), default=None) for number, folder in self._folders().items()}
-
-    def latest(self, start: Offsets, most_bytes: int | None) -> Offsets:
-        """Return how far the logs go, or as far as so many bytes go, of which each gets its part."""
-        looks = {
-            name: Advance.begin(number, folder, place_of(start.get(name)), self._until_frozen(number))
-            for name, number, folder in self._look(start)
-        }
-        new_bytes = max(sum(one.new_bytes for one in looks.values()), 1)
-        for one in looks.values():
-            one.run(sys.maxsize if most_bytes is None else max(most_bytes * one.new_bytes // new_bytes, 1))
-        end = start | {name: told_of(one.place) for name, one in looks.items() if one.place is not None}
-        self._planned = (start, end, [made for one in looks.values() for made in one.slices])
-        return end
-
-    def _until_frozen(self, number: int | None) -> Select:
-        """Return what leaves out the segments that came after `freeze`."""
-        if self._frozen is None:
-            return list
-        last = self._frozen.get(number) or SegmentFile(-1, "", 0)
-        return partial(files_until, base_offset=last.base_offset, size_bytes=last.size_bytes)
-
-    def slices(self, start: Offsets, end: Offsets) -> list[Slice]:
-        """Return what stands between two places of each log: the same as when the second was told."""
-        if self._planned is not None and self._planned[:2] == (start, end):
-            return self._planned[2]
-        slices: list[Slice] = []
-        for name, number, folder in self._look(end):
-            upto = place_of(end.get(name))
-            if upto is not None and start.get(name) != end[name]:
-                last = Advance.begin(number, folder, upto).place or upto
-                select = partial(files_until, base_offset=last.base_offset, size_bytes=last.position)
-                made = Advance.begin(number, folder, place_of(start.get(name)), select)
-                made.run()
-                slices += made.slices
-        return slices

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +17,7 @@ from offsets_log.disk.stored import Stored
 from offsets_log.errors import InputError
 from offsets_log.following.growth import SegmentFile
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.rows.tables import partition_name
 from spark_jobs.directories import Directory
 from spark_jobs.files import find_logs
 from spark_jobs.options import SourceOptions
@@ -25,6 +26,13 @@ from spark_jobs.options import SourceOptions
 @dataclass(frozen=True, slots=True)
 class Folder(Directory):
     """A partition's directory."""
+
+    number: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The partition's name."""
+        return partition_name(self.number)
 
     def files(self) -> list[SegmentFile]:
         """Return the segments that are there now, by base offset. Raises InputError."""
@@ -49,17 +57,14 @@ class Folder(Directory):
                 return b""
 
 
-Folders = Mapping[int | None, Folder]
-
-
 def look_into(directory: Directory) -> list[fs.FileInfo]:
     """Return what is in a directory now; sizes are looked at when all names are known. Raises InputError."""
     with input_errors(directory.path):
         return directory.listed(is_deep=False)
 
 
-def open_folders(reading: SourceOptions) -> Callable[[], Folders]:
-    """Return a function that says which partitions there are, and where, at the time it is called.
+def open_folders(reading: SourceOptions) -> Callable[[], list[Folder]]:
+    """Return a function that says which partitions there are at the time it is called, sorted.
 
     Raises:
         InputError: nothing was found, or something else was named than directories.
@@ -69,15 +74,15 @@ def open_folders(reading: SourceOptions) -> Callable[[], Folders]:
     named = (folder for folder in known.values() if DirectoryName.parse(posixpath.basename(folder.path)).is_offsets)
     above = {Directory(posixpath.dirname(one.path), one.options, one.url) for one in named}
 
-    def look() -> Folders:
+    def look() -> list[Folder]:
         for directory in above:
             for name in (info.base_name for info in look_into(directory) if not info.is_file):
                 parsed = DirectoryName.parse(name)
                 is_asked = not reading.offsets_partition or parsed.partition in reading.offsets_partition
                 if parsed.is_offsets and not parsed.leftover and is_asked:
-                    folder = Folder(f"{directory.path}/{name}", directory.options, directory.url)
+                    folder = Folder(f"{directory.path}/{name}", directory.options, directory.url, parsed.partition)
                     known.setdefault(parsed.partition, folder)
-        return known
+        return sorted(known.values(), key=lambda folder: -1 if folder.number is None else folder.number)
 
     return look
 
@@ -86,8 +91,8 @@ def _folder_of(log: PartitionLog) -> Folder:
     """Return the directory of a log's segments. Raises InputError: something else was named."""
     file, contents = log.segments[0].file, log.segments[0].contents
     if not isinstance(contents, Stored):
-        return Folder(str(followed_directory(log).absolute()))
+        return Folder(str(followed_directory(log).absolute()), number=log.offsets_partition)
     if log.selection is not None:
         raise InputError("only directories are followed: a data directory, or partitions of one", file=file)
     store = contents.path.store
-    return Folder(posixpath.dirname(file), tuple(sorted(store.options.items())), store.url)
+    return Folder(posixpath.dirname(file), tuple(sorted(store.options.items())), store.url, log.offsets_partition)

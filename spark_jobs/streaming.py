@@ -7,9 +7,10 @@ one it was any more is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +19,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.errors import InputError
 from offsets_log.events import EVERYTHING
-from offsets_log.following.growth import GrownPiece
-from spark_jobs.growing import GrowingFiles, Offsets, Slice
-from spark_jobs.growing_folders import open_folders
+from offsets_log.following.growth import GrownPiece, SegmentFile
+from spark_jobs.growing import Advance, Slice, place_of, told_of
+from spark_jobs.growing_folders import Folder, open_folders
 from spark_jobs.levels import as_read, columns_of, plain_schema
 from spark_jobs.moved import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from spark_jobs.options import STREAMED, SourceOptions
@@ -29,6 +30,9 @@ from spark_jobs.rows import RECORDS
 TASK_BYTES = 1 << 22
 """Small slices are read by one task, up to about so many bytes."""
 ROWS_IN_BATCH = 1 << 16
+NO_FILE = SegmentFile(-1, "", 0)
+Offsets = dict[str, Any]
+"""Name of the offsets partition → its place, as Spark keeps it in a checkpoint."""
 ONLY_AT_ONCE = ("until_offset", "until_time")
 """Options that make no sense for a stream."""
 
@@ -57,9 +61,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.reading = replace(reading, columns=tuple(schema.names))
         columns_of(self.reading)
 
+        self._frozen: dict[str, SegmentFile] | None = None
+        self._planned: tuple[Offsets, Offsets, list[Slice]] | None = None
+
     @cached_property
-    def _grown(self) -> GrowingFiles:
-        return GrowingFiles(open_folders(self.reading))
+    def _look(self) -> Callable[[], list[Folder]]:
+        return open_folders(self.reading)
+
+    def _folders(self, start: Offsets) -> list[Folder]:
+        folders = self._look()
+        for name in start.keys() - {folder.name for folder in folders}:
+            raise InputError(f"offsets partition {name}, of which records were read, is not there any more")
+        return folders
 
     def initialOffset(self) -> Offsets:
         """Begin at the begin of every log."""
@@ -69,19 +82,46 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return what ``maxBytesPerTrigger`` says."""
         return ReadAllAvailable() if self.reading.max_bytes is None else ReadMaxBytes(self.reading.max_bytes)
 
-    def latestOffset(self, start: Offsets | None = None, limit: ReadLimit | None = None) -> Offsets:
-        """Return how far the logs go, or as far as the limit allows; releases before 4.2 tell neither."""
-        return self._grown.latest(start or {}, limit.max_bytes if isinstance(limit, ReadMaxBytes) else None)
-
     def prepareForTriggerAvailableNow(self) -> None:
         """Go no further than what is there now."""
-        self._grown.freeze()
+        self._frozen = {folder.name: max(folder.files(), default=NO_FILE) for folder in self._look()}
+
+    def latestOffset(self, start: Offsets | None = None, limit: ReadLimit | None = None) -> Offsets:
+        """Return how far the logs go, or as far as the limit allows, of which each gets its part by what is new in it.
+
+        Releases before 4.2 tell neither a start nor a limit.
+        """
+        start, grown = start or {}, list[Advance]()
+        for folder in self._folders(start):
+            last = None if self._frozen is None else self._frozen.get(folder.name, NO_FILE)
+            grown.append(Advance.begin(folder, place_of(start.get(folder.name)), last))
+        new_bytes = max(sum(one.new_bytes for one in grown), 1)
+        for one in grown:
+            one.run(max(limit.max_bytes * one.new_bytes // new_bytes, 1) if isinstance(limit, ReadMaxBytes) else None)
+        end = start | {one.folder.name: told_of(one.place) for one in grown if one.place is not None}
+        self._planned = start, end, [made for one in grown for made in one.slices]
+        return end
+
+    def slices(self, start: Offsets, end: Offsets) -> list[Slice]:
+        """Return what stands between two places of each log: the same as when the second was told."""
+        if self._planned is not None and self._planned[:2] == (start, end):
+            return self._planned[2]
+        slices: list[Slice] = []
+        for folder in self._folders(end):
+            upto = place_of(end.get(folder.name))
+            if upto is not None and start.get(folder.name) != end[folder.name]:
+                here = Advance.begin(folder, upto).place or upto
+                last = SegmentFile(here.base_offset, "", here.position)
+                made = Advance.begin(folder, place_of(start.get(folder.name)), last)
+                made.run()
+                slices += made.slices
+        return slices
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """Return a partition for each large slice, and for several small ones."""
         made: list[list[Slice]] = []
         size_bytes = TASK_BYTES
-        for one in self._grown.slices(start, end):
+        for one in self.slices(start, end):
             if size_bytes + one.size_bytes > TASK_BYTES:
                 made.append([])
                 size_bytes = 0
@@ -93,7 +133,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield the rows of some slices."""
         assert isinstance(partition, SlicesPartition)
         if self.reading.level == STREAMED[-1]:
-            rows = [[one.offsets_partition for one in partition.slices], [one.size_bytes for one in partition.slices]]
+            rows = [[one.folder.number for one in partition.slices], [one.size_bytes for one in partition.slices]]
             tables: Iterator[pa.Table] = iter([pa.table(rows, plain_schema(STREAMED[-1]))])
         else:
             tables = (table for one in partition.slices for table in _rows(one.read(), self.reading))

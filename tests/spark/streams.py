@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner
+from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log_cli.main import main as offsets_log
@@ -49,7 +50,7 @@ class Stream:
     def step(self, most_bytes: int | None = None) -> bool:
         """Do a batch, often with a death before its end; return whether there was anything new."""
         start = self.batches[-1]
-        end = json.loads(json.dumps(self.reader._grown.latest(start, most_bytes)))
+        end = json.loads(json.dumps(self.reader.latestOffset(start, most_bytes and ReadMaxBytes(most_bytes))))
         if end == start:
             return False
         self.batches.append(end)
