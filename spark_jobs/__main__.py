@@ -123,16 +123,8 @@ def compact(orphans: bool, unstable: bool, **given: Any) -> None:
 @_options(COMMON)
 @_options(BESIDE)
 @click.option("--topic-ids", metavar="FILE", help="JSON object topic id -> name.")
-@click.option(
-    "--as-broker",
-    is_flag=True,
-    help="Leave out partitions whose load a record would end. What a broker does with damaged files is not told here: "
-    "offsets-log does.",
-)
 def rebuild(topic_ids: str | None, **given: Any) -> None:
     """Write groups, members, offsets, pending and share groups' offsets after loading, as a table each."""
-    if given["as_broker"] and given["decide"]:
-        raise click.UsageError("--decide and --as-broker exclude each other: a broker that starts decides nothing")
     with _errors_told():
         ids = {} if topic_ids is None else {"topic_ids": contents_of(Path(topic_ids)).decode(errors="replace")}
     run("rebuild", given, **ids)

@@ -253,12 +253,8 @@ def compacted(one: OneLog) -> Written:
     return {"": pa.concat_tables(tables)}, _facts(session, one)
 
 
-def rebuilt(one: OneLog, *, as_broker: bool = False) -> Written:
-    """Return what `rebuild` writes of a log.
-
-    Args:
-        as_broker: leave its rows out if its load would fail.
-    """
+def rebuilt(one: OneLog) -> Written:
+    """Return what `rebuild` writes of a log."""
     asked = StateAsked(profile=one.reading.profile, lag=False, decide=one.told.decides)
     question = State(session := one.session(), asked)
     document, memory = question.document, question.memory
@@ -278,8 +274,6 @@ def rebuilt(one: OneLog, *, as_broker: bool = False) -> Written:
         "orphans": _table(document["orphans"], COMPACT_COLUMNS),
         **{name: _table(memory.rows(document, name), memory.columns(name)) for name in ("offsets", "pending")},
     }
-    if as_broker and failure is not None and not failure.is_served:
-        tables = {name: table[:0] for name, table in tables.items()}
     return tables | {"loads": _table([load], LOAD_COLUMNS)}, _facts(session, one) | _names(memory, one.told)
 
 

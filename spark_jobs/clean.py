@@ -5,7 +5,6 @@ A task does the round of this machine, and writes the partition's folder into a 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -14,7 +13,6 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 import click
-import pyarrow as pa
 
 import offsets_log_cli.clean
 from offsets_log.actions.clean_rounds import Machine
@@ -24,13 +22,14 @@ from offsets_log.disk.folders import DiskPlace
 from offsets_log.disk.urls import is_url
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import Checkpoints
+from offsets_log.rows.tables import Row
 from offsets_log_cli.clean_options import changes_of
 from offsets_log_cli.options import gather
 from offsets_log_cli.partition_folders import FolderOptions
 from offsets_log_cli.terminal import fail
 from spark_jobs.directories import Directory
 from spark_jobs.files import LogFiles
-from spark_jobs.jobs import TOLD, in_tasks, told_batch
+from spark_jobs.jobs import ask_tasks, told_by
 from spark_jobs.session import Opening, session
 
 if TYPE_CHECKING:
@@ -60,9 +59,7 @@ class Cluster(Machine):
         place = rounds.folders.place
         assert place is None or isinstance(place, Directory)
         works = [(LogFiles.of(log), order, folder_name(partition_of(log))) for log, order in rounds.works]
-        frame = in_tasks(self._opening.result(), len(works), partial(_clean, works, place), TOLD)
-        found = sorted((json.loads(row["told"]) for row in frame.collect()), key=lambda one: int(one["number"]))
-        for one in found:
+        for one in told_by(ask_tasks(self._opening.result(), len(works), partial(_clean, works, place))):
             for words, is_wrong in one["said"]:
                 rounds.say(words, is_wrong=is_wrong)
             checkpoints = None if one["checkpoints"] is None else Checkpoints(**one["checkpoints"])
@@ -71,7 +68,7 @@ class Cluster(Machine):
             place.tidy()
 
 
-def _clean(works: Sequence[Work], place: Directory | None, number: int) -> Iterator[pa.RecordBatch]:
+def _clean(works: Sequence[Work], place: Directory | None, number: int) -> Row:
     files, order, name = works[number]
     said: list[tuple[str, bool]] = []
 
@@ -84,7 +81,7 @@ def _clean(works: Sequence[Work], place: Directory | None, number: int) -> Itera
 
     with ExitStack() as stack:
         done = clean_partition(files.open(stack), order, write, say)
-    yield told_batch(asdict(done) | {"said": said, "number": number})
+    return asdict(done) | {"said": said}
 
 
 def run(master: str | None, **given: Any) -> None:

@@ -38,7 +38,6 @@ class JobOptions:
     Attributes:
         output, quarantine: directories to make.
         strict: write nothing if something could not be read.
-        as_broker: leave out partitions whose load would fail.
         lag: whether to tell lag; None if the data directories tell it.
         now_ms: the time to which ages count, and by when transactions would have timed out.
         decide: whether to end transactions whose outcome is certain.
@@ -48,7 +47,6 @@ class JobOptions:
     output: str
     quarantine: str | None = None
     strict: bool = False
-    as_broker: bool = False
     lag: bool | None = None
     now_ms: int | None = None
     decide: bool = False

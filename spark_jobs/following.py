@@ -29,7 +29,7 @@ from spark_jobs.answers import OneLog, Told
 from spark_jobs.directories import Directory
 from spark_jobs.driver import plan_reading
 from spark_jobs.files import LogFiles
-from spark_jobs.jobs import TOLD, in_tasks, told_batch
+from spark_jobs.jobs import ask_tasks, told_by
 from spark_jobs.options import SourceOptions, parse
 from spark_jobs.session import cause_of, own_error
 from spark_jobs.source import FORMAT, register
@@ -99,19 +99,19 @@ def write_batch(order: FollowOrder, changes: DataFrame, batch: int) -> None:
     found = plan_reading(order.reading)
     logs = [files for files in found.logs if files.log.offsets_partition in grown]
     work = partial(_replace_log, logs, order, found.told, batch)
-    for row in in_tasks(changes.sparkSession, len(logs), work, TOLD).collect():
-        for staged, place in json.loads(row["told"]):
+    for moves in told_by(ask_tasks(changes.sparkSession, len(logs), work)):
+        for staged, place in moves:
             order.tables.move(staged, place)
 
 
 def _replace_log(
     logs: Sequence[LogFiles], order: FollowOrder, told: Told, batch: int, number: int
-) -> Iterator[pa.RecordBatch]:
-    """Write the tables of a log beside those that are there, and tell what is to be moved where."""
+) -> list[tuple[str, str]]:
+    """Write the tables of a log beside those that are there, and return what is to be moved where."""
     with ExitStack() as stack:
         one = OneLog(logs[number].open(stack), order.reading, told, stack, keeps=True)
         name = partition_name(logs[number].log.offsets_partition).zfill(5)
-        yield told_batch([*_staged(order, one, name, batch)])
+        return [*_staged(order, one, name, batch)]
 
 
 def _staged(order: FollowOrder, one: OneLog, name: str, batch: int) -> Iterator[tuple[str, str]]:

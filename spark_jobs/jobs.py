@@ -36,7 +36,8 @@ from spark_jobs.kernels import Kernels, kernels_for
 from spark_jobs.options import SourceOptions
 from spark_jobs.rows import Piece, rows
 
-TOLD = "told string"
+TOLD = "number int, told string"
+TOLD_SCHEMA = pa.schema({"number": pa.int32(), "told": pa.string()})
 PACKED = "log int, piece int, part int, data binary"
 PACKED_SCHEMA = pa.schema({"log": pa.int32(), "piece": pa.int32(), "part": pa.int32(), "data": pa.binary()})
 PART_BYTES = 64 << 20
@@ -66,7 +67,7 @@ class Work:
         for folder, table in tables.items():
             if self.folders is None or folder in self.folders:
                 self.place.put_table(f"{folder}/{name}".lstrip("/"), table)
-        return facts | {"counts": {folder: len(table) for folder, table in tables.items()}, "number": number}
+        return facts | {"counts": {folder: len(table) for folder, table in tables.items()}}
 
 
 def file_name(number: int, log: PartitionLog) -> str:
@@ -90,44 +91,54 @@ def in_tasks(
     return spark.range(0, count, 1, max(count, 1)).mapInArrow(run, schema)
 
 
-def told_batch(facts: Any) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([json.dumps(facts)], pa.string())], ["told"])
+def told_batch(number: int, told: Any) -> pa.RecordBatch:
+    """Return what is told of a number, plain data, as a row of `TOLD`."""
+    return pa.RecordBatch.from_pylist([{"number": number, "told": json.dumps(told)}], TOLD_SCHEMA)
 
 
-def run_tasks(spark: SparkSession, logs: Mapping[int, LogFiles], work: Work) -> list[Row]:
+def told_by(*frames: DataFrame) -> list[Any]:
+    """Return what is told in frames of `TOLD`, in the order of the numbers."""
+    rows = sorted((row["number"], row["told"]) for frame in frames for row in frame.collect())
+    return [json.loads(told) for _, told in rows]
+
+
+def ask_tasks(spark: SparkSession, count: int, ask: Callable[[int], Any]) -> DataFrame:
+    """Return what a function tells of so many numbers, each in a task of its own, as `TOLD`."""
+    return in_tasks(spark, count, lambda number: iter([told_batch(number, ask(number))]), TOLD)
+
+
+def run_tasks(spark: SparkSession, logs: Sequence[tuple[int, LogFiles]], work: Work) -> list[Row]:
     """Have tasks write the tables of all logs, which have numbers; return the facts of each, in their order."""
-    in_pieces = {number: pieces_of(files, work.reading, is_cut=True) for number, files in logs.items()}
-    whole = [(number, logs[number]) for number, pieces in in_pieces.items() if len(pieces) == 1]
-    cut = [(number, piece) for number, pieces in in_pieces.items() if len(pieces) > 1 for piece in pieces]
+    in_pieces = [(number, pieces_of(files, work.reading, is_cut=True)) for number, files in logs]
+    whole = [(number, pieces[0].files) for number, pieces in in_pieces if len(pieces) == 1]
+    cut = [(number, piece) for number, pieces in in_pieces if len(pieces) > 1 for piece in pieces]
     frames = []
     if whole:
-        frames.append(in_tasks(spark, len(whole), partial(_write_log, whole, work), TOLD))
+        frames.append(ask_tasks(spark, len(whole), partial(_write_log, whole, work)))
     if cut:
         packed = in_tasks(spark, len(cut), partial(_pack_piece, cut, work), PACKED)
-        frames.append(
-            packed.groupBy("log").applyInArrow(_joiner({number: logs[number] for number, _ in cut}, work), TOLD)
-        )
-    facts: list[Row] = [json.loads(row["told"]) for frame in frames for row in frame.collect()]
-    return sorted(facts, key=lambda one: int(one["number"]))
+        frames.append(packed.groupBy("log").applyInArrow(_joiner(dict(cut), work), TOLD))
+    return told_by(*frames)
 
 
-def _write_log(logs: Sequence[tuple[int, LogFiles]], work: Work, at: int) -> Iterator[pa.RecordBatch]:
+def _write_log(logs: Sequence[tuple[int, LogFiles]], work: Work, at: int) -> Row:
     number, files = logs[at]
     with ExitStack() as stack:
-        yield told_batch(work.put(number, OneLog(files.open(stack), work.reading, work.told, stack)))
+        return work.put(number, OneLog(files.open(stack), work.reading, work.told, stack))
 
 
-def _replay(files: LogFiles, work: Work, count: int, stack: ExitStack) -> Replay:
-    log, reading = files.open(stack), work.reading
+def _replay(piece: Piece, work: Work, stack: ExitStack) -> Replay:
+    """Begin to replay the log that a piece is of, in as many."""
+    log, reading = piece.files.open(stack), work.reading
     until = reading.until(log.offsets_partition)
-    return Replay(log, reading.rules, until=until, release=reading.kafka, pieces=count)
+    return Replay(log, reading.rules, until=until, release=reading.kafka, pieces=piece.count)
 
 
 def _pack_piece(pieces: Sequence[tuple[int, Piece]], work: Work, at: int) -> Iterator[pa.RecordBatch]:
     """Yield what became of a piece; nothing where the log has no such cut."""
     number, piece = pieces[at]
     with ExitStack() as stack:
-        replay = _replay(piece.files, work, piece.count, stack)
+        replay = _replay(piece, work, stack)
         if piece.number >= len(replay.cuts):
             return
         part = replay.replay_piece(replay.cuts[piece.number], replay.ends[piece.number], lambda size_bytes: None)
@@ -137,7 +148,7 @@ def _pack_piece(pieces: Sequence[tuple[int, Piece]], work: Work, at: int) -> Ite
             yield pa.RecordBatch.from_pylist([row], PACKED_SCHEMA)
 
 
-def _joiner(logs: Mapping[int, LogFiles], work: Work) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
+def _joiner(pieces: Mapping[int, Piece], work: Work) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
     """Return the function that joins the pieces of a log, writes its tables and tells its facts."""
 
     def join_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
@@ -145,11 +156,11 @@ def _joiner(logs: Mapping[int, LogFiles], work: Work) -> Callable[[tuple[Any, ..
         rows = table.sort_by([("piece", "ascending"), ("part", "ascending")]).to_pylist()
         packed = [b"".join(row["data"] for row in of_piece) for _, of_piece in groupby(rows, itemgetter("piece"))]
         with ExitStack() as stack:
-            replay = _replay(logs[number], work, len(pieces_of(logs[number], work.reading, is_cut=True)), stack)
+            replay = _replay(pieces[number], work, stack)
             seen: list[Seen] = []
             joined = join(packed, replay, seen.append), seen
             one = OneLog(replay.order.log, work.reading, work.told, stack, joined=joined)
-            return pa.Table.from_batches([told_batch(work.put(number, one))])
+            return pa.Table.from_batches([told_batch(number, work.put(number, one))])
 
     return join_one
 
@@ -185,7 +196,7 @@ class Program:
         shows_outcomes: whether to tell what becomes of open transactions.
     """
 
-    write: Callable[..., Written]
+    write: Callable[[OneLog], Written]
     finish: Callable[[Run], str]
     offsets: str | None = None
     levels: Sequence[str] = ("offsets",)
@@ -211,9 +222,8 @@ def run(spark: Callable[[], SparkSession], job: str, order: JobOptions) -> tuple
             directory.check_free()
             directory.refuse_inside(reading.paths)
         found, kernels = driver.plan, kernels_for(*program.levels)
-        write = partial(program.write, as_broker=True) if order.as_broker else program.write
-        work = Work(stack.enter_context(output.staged()), reading, found.told, write, kernels)
-        facts = run_tasks(spark(), dict(enumerate(found.logs)), work)
+        work = Work(stack.enter_context(output.staged()), reading, found.told, program.write, kernels)
+        facts = run_tasks(spark(), [*enumerate(found.logs)], work)
         driver.take(facts)
         words = program.finish(Run(spark(), found.logs, work, facts, driver))
         if program.offsets is not None and driver.lag is not None:
@@ -237,11 +247,11 @@ def _name_again(run: Run) -> None:
     names: dict[str, str] = {}
     for one in reversed(run.facts):
         names |= one["names"]
-    lacking = {
-        one["number"]: run.logs[one["number"]]
-        for one in run.facts
+    lacking = [
+        (number, files)
+        for (number, files), one in zip(enumerate(run.logs), run.facts, strict=True)
         if any(names.get(topic_id) != name for topic_id, name in one["asked"].items())
-    }
+    ]
     if lacking:
         told = run.work.told
         known = {bytes(Uuid.from_text(topic_id)): name for topic_id, name in names.items()} | dict(told.topic_ids)
@@ -253,14 +263,14 @@ def _finish_replay(run: Run) -> str:
     """Write all records."""
     reading = replace(run.work.reading, level="records")
     pieces = [piece for files in run.logs for piece in pieces_of(files, reading, is_cut=True)]
-    frame = in_tasks(run.spark, len(pieces), partial(_write_records, pieces, replace(run.work, reading=reading)), TOLD)
-    return counted(sum(json.loads(row["told"]) for row in frame.collect()), "record")
+    work = replace(run.work, reading=reading)
+    return counted(sum(told_by(ask_tasks(run.spark, len(pieces), partial(_write_records, pieces, work)))), "record")
 
 
-def _write_records(pieces: Sequence[Piece], work: Work, at: int) -> Iterator[pa.RecordBatch]:
+def _write_records(pieces: Sequence[Piece], work: Work, at: int) -> int:
     piece = pieces[at]
     tables = rows(piece, work.reading, work.told)
-    yield told_batch(work.place.put_tables(file_name(at, piece.files.log), schema_of(EVENT_COLUMNS), tables))
+    return work.place.put_tables(file_name(at, piece.files.log), schema_of(EVENT_COLUMNS), tables)
 
 
 PROGRAMS = {

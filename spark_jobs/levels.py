@@ -6,12 +6,11 @@ bits cannot hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from offsets_log.columnar.events.rows import EVENT_COLUMNS
-from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.shuffle.records import HEADERS, RECORD_COLUMNS
 from offsets_log.coordinator_document import MEMORY_COLUMNS
 from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS
@@ -35,21 +34,23 @@ GROWTH_COLUMNS = (
     Column("size_bytes", "bigint", "bytes of whole batches that are new"),
 )
 """Of streams: which partitions grew."""
+ROWS_IN_BATCH = 1 << 16
 AGES = frozenset({"age_ms", "log_age_ms", "commit_age_ms"})
 """Columns that no level has: the clock, and other partitions, change them."""
-TIMELESS_COLUMNS = tuple(column for column in TRANSACTION_COLUMNS if column.name not in AGES)
-SETTLED_COLUMNS = tuple(column for column in GROUPS_COLUMNS if column.name not in AGES)
 LEVELS = {
-    "offsets": (*COMPACT_COLUMNS, UNSTABLE, DOUBTFUL),
-    "pending": PENDING_COLUMNS,
-    "groups": (*SETTLED_COLUMNS, groups.DOUBTFUL),
-    "members": MEMORY_COLUMNS["members"],
-    "transactions": TIMELESS_COLUMNS,
-    "history": HISTORY_COLUMNS,
-    "problems": PROBLEM_COLUMNS,
-    "records": EVENT_COLUMNS,
-    "raw_records": RECORD_COLUMNS,
-    "growth": GROWTH_COLUMNS,
+    level: tuple(column for column in columns if column.name not in AGES)
+    for level, columns in {
+        "offsets": (*COMPACT_COLUMNS, UNSTABLE, DOUBTFUL),
+        "pending": PENDING_COLUMNS,
+        "groups": (*GROUPS_COLUMNS, groups.DOUBTFUL),
+        "members": MEMORY_COLUMNS["members"],
+        "transactions": TRANSACTION_COLUMNS,
+        "history": HISTORY_COLUMNS,
+        "problems": PROBLEM_COLUMNS,
+        "records": EVENT_COLUMNS,
+        "raw_records": RECORD_COLUMNS,
+        "growth": GROWTH_COLUMNS,
+    }.items()
 }
 """Level → its columns, as the library's tables have them, but for `AGES`."""
 
@@ -67,27 +68,18 @@ def columns_of(reading: SourceOptions) -> tuple[Column, ...]:
     left_out = {HEADERS.name} if not reading.include_headers else set()
     left_out |= {UNSTABLE.name} if not reading.unstable else set()
     level = {column.name: column for column in timed(LEVELS[reading.level]) if column.name not in left_out}
-    return tuple(chosen(level, reading.columns or tuple(level), reading.level))
-
-
-def chosen(level: dict[str, Column], names: Sequence[str], of: str) -> Iterator[Column]:
-    """Yield columns by their names. Raises InputError."""
-    for name in names:
+    for name in reading.columns:
         if name not in level:
-            raise InputError(f"the level {of} has no column {name!r}; it has {', '.join(level)}")
-        yield level[name]
+            raise InputError(f"the level {reading.level} has no column {name!r}; it has {', '.join(level)}")
+    return tuple(level[name] for name in reading.columns or level)
 
 
-def as_read(table: pa.Table, names: Sequence[str], schema: pa.Schema) -> pa.Table:
-    """Return a level's rows with the columns of a read, of which some may be times of others.
-
-    Args:
-        names: those of the read.
-        schema: its types.
-    """
-    return with_moments(table).select(names).cast(schema)
+def as_read(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a level's rows with the columns of a read, of which some may be times of others."""
+    return with_moments(table).select(schema.names).cast(schema)
 
 
-def plain_schema(level: str) -> pa.Schema:
-    """Return the schema of a level's rows before `as_read`."""
-    return schema_of(LEVELS[level])
+def batches(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the same in batches as Spark takes them."""
+    for table in tables:
+        yield from as_read(table, schema).combine_chunks().to_batches(max_chunksize=ROWS_IN_BATCH)

@@ -39,7 +39,7 @@ class SourceOptions:
         topic_ids: topic id → name, for members that are told by ids.
         cut_bytes: logs above this size are cut: of records by every read, of states by programs.
         storage_options: options of a remote store, for fsspec.
-        max_bytes: about how many bytes of a log a stream takes at a time; None for all there are.
+        max_bytes_per_trigger: about how many bytes of a log a stream takes at a time; None for all there are.
     """
 
     paths: tuple[str, ...]
@@ -59,7 +59,7 @@ class SourceOptions:
     include_headers: bool = False
     cut_bytes: int = 8 << 30
     storage_options: Mapping[str, Any] = field(default_factory=dict)
-    max_bytes: int | None = None
+    max_bytes_per_trigger: int | None = None
 
     @property
     def rules(self) -> Profile:
@@ -146,26 +146,26 @@ def _time(text: str) -> int:
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
-PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "level": ("level", _one_of(*LEVELS, STREAMED[-1])),
-    "columns": ("columns", _split),
-    "group": ("group", _words),
-    "topic": ("topic", _words),
-    "offsets_partition": ("offsets_partition", lambda text: tuple(map(int, _split(text)))),
-    "as_partition": ("as_partition", int),
-    "until_offset": ("until_offset", _until_offset),
-    "until_time": ("until_time", _time),
-    "profile": ("profile", _one_of(*PROFILES)),
-    "kafka": ("kafka", _release),
-    "orphans": ("orphans", _flag),
-    "unstable": ("unstable", _flag),
-    "topic_ids": ("topic_ids", json.loads),
-    "includeheaders": ("include_headers", _flag),
-    "cut_bytes": ("cut_bytes", _size),
-    "storage_options": ("storage_options", json.loads),
-    "maxbytespertrigger": ("max_bytes", _size),
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "level": _one_of(*LEVELS, STREAMED[-1]),
+    "columns": _split,
+    "group": _words,
+    "topic": _words,
+    "offsets_partition": lambda text: tuple(map(int, _split(text))),
+    "as_partition": int,
+    "until_offset": _until_offset,
+    "until_time": _time,
+    "profile": _one_of(*PROFILES),
+    "kafka": _release,
+    "orphans": _flag,
+    "unstable": _flag,
+    "topic_ids": json.loads,
+    "include_headers": _flag,
+    "cut_bytes": _size,
+    "storage_options": json.loads,
+    "max_bytes_per_trigger": _size,
 }
-"""Option, in lower case → attribute of `SourceOptions`, and how its text is read."""
+"""Attribute of `SourceOptions` → how the text of its option is read; ``_`` and capitals may be left out in its name."""
 PATHS = ("path", "paths")
 OF_TABLE = "location"
 """An option that Spark gives to a table of its catalog alone."""
@@ -179,18 +179,18 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
     """
     values: dict[str, Any] = {}
     paths: tuple[str, ...] = ()
-    known = {name.lower(): text for name, text in options.items()}
+    known = {name.lower().replace("_", ""): name for name in options}
     if not known or OF_TABLE in known:
         raise InputError("Spark tells a table's options to no reader: use CREATE TEMPORARY VIEW … USING offsets_log")
-    for name, text in known.items():
-        if name in PATHS:
-            paths += _words(text)
-        elif name in PARSERS:
-            attribute, read = PARSERS[name]
+    attributes = {attribute.replace("_", ""): attribute for attribute in PARSERS}
+    for plain, name in known.items():
+        if plain in PATHS:
+            paths += _words(options[name])
+        elif plain in attributes:
             try:
-                values[attribute] = read(text)
+                values[attributes[plain]] = PARSERS[attributes[plain]](options[name])
             except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"the option {name} cannot be {text!r}: {error}") from None
+                raise InputError(f"the option {name} cannot be {options[name]!r}: {error}") from None
         else:
             raise InputError(f"there is no option {name!r}; there are {', '.join(PARSERS)}")
     if not paths:

@@ -77,7 +77,7 @@ def table_of(frame: DataFrame, level: str = "offsets", *, profile: str = "modern
         raise InputError(f"records lead to the levels {', '.join(OF_STATES)}, not {level}")
     reading = SourceOptions(paths=(), level=level, profile=profile, unstable=level == "offsets", **options)
     columns = columns_of(reading)
-    names, schema, told = [column.name for column in columns], schema_of(columns), Told(reading.ids)
+    schema, told = schema_of(columns), Told(reading.ids)
     records = _records_of(frame)
     missing = {"is_transactional"} if {"isTransactional", "is_transactional"}.isdisjoint(frame.columns) else set()
     if missing:
@@ -87,7 +87,7 @@ def table_of(frame: DataFrame, level: str = "offsets", *, profile: str = "modern
         log, damages = _log_of(table, key[0].as_py(), missing)
         with ExitStack() as stack:
             one = OneLog(log, reading, told, stack, damages=damages)
-            return as_read(one.table(level), names, schema)
+            return as_read(one.table(level), schema)
 
     return records.groupBy("offsets_partition").applyInArrow(answer, schema_text(columns))
 

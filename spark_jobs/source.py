@@ -20,13 +20,12 @@ from offsets_log.rows.tables import Column
 from spark_jobs.answers import Told
 from spark_jobs.driver import Plan, pieces_to_read, plan_reading
 from spark_jobs.kernels import kernels_for
-from spark_jobs.levels import as_read, columns_of
+from spark_jobs.levels import batches, columns_of
 from spark_jobs.options import SourceOptions, parse
 from spark_jobs.rows import Piece, rows
 from spark_jobs.streaming import LogStreamReader
 
 FORMAT = "offsets_log"
-ROWS_IN_BATCH = 1 << 16
 
 
 def schema_text(columns: Sequence[Column]) -> str:
@@ -105,9 +104,7 @@ class OffsetsLogReader(DataSourceReader):
         """Yield the rows of a piece."""
         assert isinstance(partition, PiecePartition)
         if partition.piece is not None:
-            for table in rows(partition.piece, self.reading, partition.told):
-                shown = as_read(table, self.reading.columns, self.schema)
-                yield from shown.combine_chunks().to_batches(max_chunksize=ROWS_IN_BATCH)
+            yield from batches(rows(partition.piece, self.reading, partition.told), self.schema)
 
 
 def register(spark: SparkSession | None = None) -> None:

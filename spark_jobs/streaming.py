@@ -16,20 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.errors import InputError
 from offsets_log.events import EVERYTHING
 from offsets_log.following.growth import GrownPiece, SegmentFile
 from spark_jobs.growing import Advance, Slice, place_of, told_of
 from spark_jobs.growing_folders import Folder, open_folders
-from spark_jobs.levels import as_read, columns_of, plain_schema
+from spark_jobs.levels import LEVELS, batches, columns_of
 from spark_jobs.moved import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from spark_jobs.options import STREAMED, SourceOptions
 from spark_jobs.rows import RECORDS
 
 TASK_BYTES = 1 << 22
 """Small slices are read by one task, up to about so many bytes."""
-ROWS_IN_BATCH = 1 << 16
 NO_FILE = SegmentFile(-1, "", 0)
 Offsets = dict[str, Any]
 """Name of the offsets partition → its place, as Spark keeps it in a checkpoint."""
@@ -80,7 +80,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return what ``maxBytesPerTrigger`` says."""
-        return ReadAllAvailable() if self.reading.max_bytes is None else ReadMaxBytes(self.reading.max_bytes)
+        return (
+            ReadAllAvailable()
+            if self.reading.max_bytes_per_trigger is None
+            else ReadMaxBytes(self.reading.max_bytes_per_trigger)
+        )
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Go no further than what is there now."""
@@ -134,12 +138,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, SlicesPartition)
         if self.reading.level == STREAMED[-1]:
             rows = [[one.folder.number for one in partition.slices], [one.size_bytes for one in partition.slices]]
-            tables: Iterator[pa.Table] = iter([pa.table(rows, plain_schema(STREAMED[-1]))])
+            tables: Iterator[pa.Table] = iter([pa.table(rows, schema_of(LEVELS[STREAMED[-1]]))])
         else:
             tables = (table for one in partition.slices for table in _rows(one.read(), self.reading))
-        for table in tables:
-            shown = as_read(table, self.reading.columns, self.schema)
-            yield from shown.combine_chunks().to_batches(max_chunksize=ROWS_IN_BATCH)
+        yield from batches(tables, self.schema)
 
 
 _DEFAULTS = SourceOptions(paths=())

@@ -10,7 +10,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 from pyspark.sql.streaming.datasource import ReadMaxBytes
@@ -69,8 +68,7 @@ class Stream:
         logs = [files for files in found.logs if files.log.offsets_partition in grown]
         moves: list[tuple[str, str]] = []
         for number in range(len(logs)):
-            for batch in _replace_log(logs, self.order, found.told, len(self.batches) - 2, number):
-                moves += json.loads(pa.Table.from_batches([batch])["told"][0].as_py())
+            moves += _replace_log(logs, self.order, found.told, len(self.batches) - 2, number)
         for staged, place in moves[: self.rng.randrange(len(moves) + 1) if dies else None]:
             self.order.tables.move(staged, place)
 

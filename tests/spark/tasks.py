@@ -55,8 +55,7 @@ def in_tasks(spark: Any, count: int, work: Callable[[int], Iterator[pa.RecordBat
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's place is taken."""
     opening = SimpleNamespace(result=lambda: None)
-    for module in (spark_jobs.clean, spark_jobs.jobs):
-        monkeypatch.setattr(module, "in_tasks", in_tasks)
+    monkeypatch.setattr(spark_jobs.jobs, "in_tasks", in_tasks)
     monkeypatch.setattr(spark_jobs.clean, "Opening", lambda *words, **how: opening)
     monkeypatch.setattr(spark_jobs.clean, "session", lambda opening: nullcontext())
     monkeypatch.setattr(spark_jobs.__main__, "Opening", lambda *words, **how: opening)
