@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from offsets_log.columnar.folds.replay import Replay, Replayed
 from offsets_log.columnar.materialize.arrow import schema_of, table_of_rows
@@ -20,7 +21,7 @@ from offsets_log.data_directory.decisions import Outcomes
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs
-from offsets_log.errors import Damage
+from offsets_log.errors import Damage, InputError
 from offsets_log.events import TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
@@ -46,6 +47,7 @@ from offsets_log.session.inputs import Inputs
 from offsets_log.session.listener import Remarks
 from offsets_log.session.scope import Scope
 from offsets_log.session.session import Session
+from spark_jobs.files import LogFiles
 from spark_jobs.levels import LEVELS
 from spark_jobs.options import SourceOptions
 
@@ -143,6 +145,27 @@ QUESTIONS: dict[str, Callable[[Session, SourceOptions], Question]] = {
     "raw_records": lambda session, reading: RawRecords(session),
 }
 """Level → the question of the library that it is."""
+
+
+OFFSET_OF = {"records": "record_offset", "raw_records": "offset"}
+"""Level of which no task needs the whole log → the column of a record's offset."""
+
+
+def rows(files: LogFiles, reading: SourceOptions, told: Told) -> Iterator[pa.Table]:
+    """Yield the rows of a log, or of records of a part of it, at the reading's level, with all columns of `LEVELS`.
+
+    Raises:
+        InputError: a file cannot be read, or has what the part behind it has too.
+    """
+    with ExitStack() as stack:
+        for table in OneLog(files.open(stack), reading, told, stack).tables(reading.level):
+            last = None if files.following is None else pc.max(table[OFFSET_OF[reading.level]]).as_py()
+            if last is not None and last >= files.following:
+                raise InputError(
+                    f"segments overlap at offset {files.following}: give the option cut_bytes more than the log's size",
+                    file=files.log.segments[-1].file,
+                )
+            yield table
 
 
 # ------------------------------------------------------------------------------------------------ sessions

@@ -24,11 +24,10 @@ from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.session.listener import Listener, Remarks
 from offsets_log.session.session import begun_session
 from offsets_log.session.share_offsets import share_offsets_of
-from spark_jobs.answers import Told, add_outcomes
+from spark_jobs.answers import OFFSET_OF, Told, add_outcomes
 from spark_jobs.files import LogFiles, find_logs
 from spark_jobs.kernels import compile_first
 from spark_jobs.options import STREAMED, SourceOptions
-from spark_jobs.rows import RECORDS, Piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,19 +86,13 @@ def plan_reading(reading: SourceOptions) -> Plan:
         return plan(Inputs(reading.scope, find_logs(reading, stack)), reading)
 
 
-def pieces_of(files: LogFiles, reading: SourceOptions, *, is_cut: bool) -> list[Piece]:
-    """Return the pieces of a log: one, or of a large one several about as large as a read says.
+def parts_to_read(logs: Sequence[LogFiles], reading: SourceOptions) -> list[LogFiles]:
+    """Return what the tasks of a read get: whole logs, but for records of large ones, of which no task needs all.
 
-    Up to a time only one, for nobody knows where the first record beyond it is.
+    Up to a time only one task reads a log, for nobody knows where the first record beyond it is.
     """
-    count = -(-files.size_bytes // reading.cut_bytes) if is_cut and reading.until_time is None else 1
-    return [Piece(files, number, max(count, 1)) for number in range(max(count, 1))]
-
-
-def pieces_to_read(found: Plan, reading: SourceOptions) -> list[Piece]:
-    """Return what the tasks of a read get: whole logs, but for records, of which no task needs the others'."""
-    is_cut = reading.level in RECORDS
-    return [piece for files in found.logs for piece in pieces_of(files, reading, is_cut=is_cut)]
+    is_cut = reading.level in OFFSET_OF and reading.until_time is None
+    return [part for files in logs for part in (files.cut(reading.cut_bytes) if is_cut else [files])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from offsets_log.disk.archives import unpack_one
@@ -35,12 +36,14 @@ class LogFiles:
         sizes: sizes of the segments in bytes as stored.
         beside: names of the files beside the segments.
         store: a URL of their store, and its options; None on this machine.
+        following: where these are not all segments of the log, the base offset of the next one.
     """
 
     log: PartitionLog
     sizes: tuple[int, ...] = ()
     beside: tuple[str, ...] = ()
     store: tuple[str, Options] | None = None
+    following: int | None = None
 
     @classmethod
     def of(cls, log: PartitionLog) -> LogFiles:
@@ -59,6 +62,23 @@ class LogFiles:
     def size_bytes(self) -> int:
         """Size of all segments."""
         return sum(self.sizes)
+
+    def cut(self, most_bytes: int) -> list[LogFiles]:
+        """Return parts of no more bytes, but each of one whole segment at least."""
+        bounds, size_bytes = [0], 0
+        for index, size in enumerate(self.sizes):
+            if size_bytes and size_bytes + size > most_bytes:
+                bounds.append(index)
+                size_bytes = 0
+            size_bytes += size
+        return [self._part(begin, end) for begin, end in pairwise((*bounds, len(self.sizes)))]
+
+    def _part(self, begin: int, end: int) -> LogFiles:
+        segments = self.log.segments
+        following = segments[end].base_offset if end < len(segments) else None
+        return replace(
+            self, log=replace(self.log, segments=segments[begin:end]), sizes=self.sizes[begin:end], following=following
+        )  # fmt: skip
 
     def open(self, stack: ExitStack) -> PartitionLog:
         """Open the log until the stack closes. Raises InputError."""

@@ -14,7 +14,6 @@ from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from offsets_log.columnar.scan.reading import Cursor, ScanPlace
 from offsets_log.disk.segments import next_offset
 from offsets_log.errors import InputError
 from offsets_log.following.growth import Bookmark, GrowingLog, GrownPiece, Replaced, SegmentFile
@@ -36,18 +35,16 @@ class Slice:
     """Bytes of one segment that a task reads: whole batches, unless nothing more comes into the segment.
 
     Attributes:
-        following: the base offset of the next segment; None if there is none yet.
         checksum: zlib's CRC-32 of the last `TAIL_BYTES`, so that no others are taken for them.
     """
 
     folder: Folder
     name: str
-    following: int | None
     start: Bookmark
     size_bytes: int
     checksum: int
 
-    def read(self) -> GrownPiece:
+    def read(self) -> PartitionLog:
         """Read it. Raises InputError: the file has other bytes now."""
         start, file = self.start, f"{self.folder.path}/{self.name}"
         data = self.folder.piece(self.name, start.position, self.size_bytes)
@@ -56,12 +53,8 @@ class Slice:
                 "it was cleaned, cut off or written again since this batch was planned: start the stream again, which "
                 "plans it again", file=file, position=start.position,
             )  # fmt: skip
-        segments = [Segment(file, start.base_offset, data)]
-        if self.following is not None:
-            segments.append(Segment("", self.following, b""))
-        log = PartitionLog(self.folder.number, tuple(segments), selection="only what is new is read")
-        cursor = Cursor(ScanPlace(0, 0), start.last_offset, start.last_offset + 1)
-        return GrownPiece(log, cursor, start.position)
+        segment = Segment(file, start.base_offset, data)
+        return PartitionLog(self.folder.number, (segment,), selection="only what is new is read")
 
 
 @dataclass(slots=True)
@@ -155,9 +148,8 @@ class Advance:
         self.place = copy(growing.place)
 
     def _add(self, start: Bookmark, size_bytes: int, tail: bytes) -> None:
-        file, following = self._here()
-        checksum = zlib.crc32(tail)
-        self.slices.append(Slice(self.folder, file.name, following, start, size_bytes, checksum))
+        name = self._here()[0].name
+        self.slices.append(Slice(self.folder, name, start, size_bytes, zlib.crc32(tail)))
 
 
 def growing_log(folder: Folder, place: Bookmark | None, piece_bytes: int = SLICE_BYTES) -> GrowingLog:

@@ -28,13 +28,12 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted
-from spark_jobs.answers import OneLog, Told, Written, compacted, looked_at, rebuilt
+from spark_jobs.answers import OneLog, Told, Written, compacted, looked_at, rebuilt, rows
 from spark_jobs.directories import Directory
-from spark_jobs.driver import Driver, JobOptions, pieces_of
+from spark_jobs.driver import Driver, JobOptions, parts_to_read
 from spark_jobs.files import LogFiles
 from spark_jobs.kernels import Kernels, kernels_for
 from spark_jobs.options import SourceOptions
-from spark_jobs.rows import Piece, rows
 
 TOLD = "number int, told string"
 TOLD_SCHEMA = pa.schema({"number": pa.int32(), "told": pa.string()})
@@ -68,6 +67,16 @@ class Work:
             if self.folders is None or folder in self.folders:
                 self.place.put_table(f"{folder}/{name}".lstrip("/"), table)
         return facts | {"counts": {folder: len(table) for folder, table in tables.items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One of so many pieces of a large log, which has a number."""
+
+    log: int
+    files: LogFiles
+    number: int
+    count: int
 
 
 def file_name(number: int, log: PartitionLog) -> str:
@@ -109,15 +118,20 @@ def ask_tasks(spark: SparkSession, count: int, ask: Callable[[int], Any]) -> Dat
 
 def run_tasks(spark: SparkSession, logs: Sequence[tuple[int, LogFiles]], work: Work) -> list[Row]:
     """Have tasks write the tables of all logs, which have numbers; return the facts of each, in their order."""
-    in_pieces = [(number, pieces_of(files, work.reading, is_cut=True)) for number, files in logs]
-    whole = [(number, pieces[0].files) for number, pieces in in_pieces if len(pieces) == 1]
-    cut = [(number, piece) for number, pieces in in_pieces if len(pieces) > 1 for piece in pieces]
+    most_bytes, is_cut = work.reading.cut_bytes, work.reading.until_time is None
+    large = {number: files for number, files in logs if is_cut and files.size_bytes > most_bytes}
+    whole = [(number, files) for number, files in logs if number not in large]
+    pieces = [
+        Piece(number, files, at, -(-files.size_bytes // most_bytes))
+        for number, files in large.items()
+        for at in range(-(-files.size_bytes // most_bytes))
+    ]
     frames = []
     if whole:
         frames.append(ask_tasks(spark, len(whole), partial(_write_log, whole, work)))
-    if cut:
-        packed = in_tasks(spark, len(cut), partial(_pack_piece, cut, work), PACKED)
-        frames.append(packed.groupBy("log").applyInArrow(_joiner(dict(cut), work), TOLD))
+    if pieces:
+        packed = in_tasks(spark, len(pieces), partial(_pack_piece, pieces, work), PACKED)
+        frames.append(packed.groupBy("log").applyInArrow(_joiner({one.log: one for one in pieces}, work), TOLD))
     return told_by(*frames)
 
 
@@ -134,9 +148,9 @@ def _replay(piece: Piece, work: Work, stack: ExitStack) -> Replay:
     return Replay(log, reading.rules, until=until, release=reading.kafka, pieces=piece.count)
 
 
-def _pack_piece(pieces: Sequence[tuple[int, Piece]], work: Work, at: int) -> Iterator[pa.RecordBatch]:
+def _pack_piece(pieces: Sequence[Piece], work: Work, at: int) -> Iterator[pa.RecordBatch]:
     """Yield what became of a piece; nothing where the log has no such cut."""
-    number, piece = pieces[at]
+    piece = pieces[at]
     with ExitStack() as stack:
         replay = _replay(piece, work, stack)
         if piece.number >= len(replay.cuts):
@@ -144,7 +158,7 @@ def _pack_piece(pieces: Sequence[tuple[int, Piece]], work: Work, at: int) -> Ite
         part = replay.replay_piece(replay.cuts[piece.number], replay.ends[piece.number], lambda size_bytes: None)
         data = pack(part, replay.order.layout)
         for i, begin in enumerate(range(0, len(data), PART_BYTES)):
-            row = {"log": number, "piece": piece.number, "part": i, "data": data[begin : begin + PART_BYTES]}
+            row = {"log": piece.log, "piece": piece.number, "part": i, "data": data[begin : begin + PART_BYTES]}
             yield pa.RecordBatch.from_pylist([row], PACKED_SCHEMA)
 
 
@@ -262,15 +276,13 @@ def _name_again(run: Run) -> None:
 def _finish_replay(run: Run) -> str:
     """Write all records."""
     reading = replace(run.work.reading, level="records")
-    pieces = [piece for files in run.logs for piece in pieces_of(files, reading, is_cut=True)]
-    work = replace(run.work, reading=reading)
-    return counted(sum(told_by(ask_tasks(run.spark, len(pieces), partial(_write_records, pieces, work)))), "record")
+    parts, work = parts_to_read(run.logs, reading), replace(run.work, reading=reading)
+    return counted(sum(told_by(ask_tasks(run.spark, len(parts), partial(_write_records, parts, work)))), "record")
 
 
-def _write_records(pieces: Sequence[Piece], work: Work, at: int) -> int:
-    piece = pieces[at]
-    tables = rows(piece, work.reading, work.told)
-    return work.place.put_tables(file_name(at, piece.files.log), schema_of(EVENT_COLUMNS), tables)
+def _write_records(parts: Sequence[LogFiles], work: Work, at: int) -> int:
+    tables = rows(parts[at], work.reading, work.told)
+    return work.place.put_tables(file_name(at, parts[at].log), schema_of(EVENT_COLUMNS), tables)
 
 
 PROGRAMS = {

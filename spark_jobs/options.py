@@ -14,7 +14,6 @@ from offsets_log.events import Until
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.release_names import release_asked
 from offsets_log.replay.profile import PROFILES, Profile
-from offsets_log.rows.asked_names import AskedNames
 from offsets_log.session.scope import Scope
 
 LEVELS = (
@@ -84,14 +83,6 @@ class SourceOptions:
         """Return where the reading of a partition stops."""
         offsets = [offset for partition, offset in self.until_offset if partition in (None, offsets_partition)]
         return Until(min(offsets, default=None), self.until_time)
-
-
-def matcher(globs: tuple[str, ...]) -> AskedNames | None:
-    """Return what tells whether a name fits a glob; None if there are no globs.
-
-    A task that reads a piece of a log cannot know which names the others hold: every glob is one.
-    """
-    return AskedNames(globs) if globs else None
 
 
 def _words(text: str) -> tuple[str, ...]:

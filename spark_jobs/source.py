@@ -17,12 +17,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from offsets_log.columnar.materialize.arrow import arrow_type
 from offsets_log.errors import InputError
 from offsets_log.rows.tables import Column
-from spark_jobs.answers import Told
-from spark_jobs.driver import Plan, pieces_to_read, plan_reading
+from spark_jobs.answers import Told, rows
+from spark_jobs.driver import Plan, parts_to_read, plan_reading
+from spark_jobs.files import LogFiles
 from spark_jobs.kernels import kernels_for
 from spark_jobs.levels import batches, columns_of
 from spark_jobs.options import SourceOptions, parse
-from spark_jobs.rows import Piece, rows
 from spark_jobs.streaming import LogStreamReader
 
 FORMAT = "offsets_log"
@@ -69,10 +69,10 @@ class OffsetsLogSource(DataSource):
 
 
 @dataclass
-class PiecePartition(InputPartition):
-    """A piece of a log, and what its task is told; nothing where there is none to read."""
+class LogPartition(InputPartition):
+    """A log or a part of it, and what its task is told; nothing where there is none to read."""
 
-    piece: Piece | None
+    files: LogFiles | None
     told: Told
 
 
@@ -97,14 +97,14 @@ class OffsetsLogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each offsets partition, for several pieces of it if it is large."""
         found = self._found
-        pieces = [PiecePartition(piece, found.told) for piece in pieces_to_read(found, self.reading)]
-        return [*pieces] or [PiecePartition(None, found.told)]
+        parts = [LogPartition(files, found.told) for files in parts_to_read(found.logs, self.reading)]
+        return [*parts] or [LogPartition(None, found.told)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece."""
-        assert isinstance(partition, PiecePartition)
-        if partition.piece is not None:
-            yield from batches(rows(partition.piece, self.reading, partition.told), self.schema)
+        assert isinstance(partition, LogPartition)
+        if partition.files is not None:
+            yield from batches(rows(partition.files, self.reading, partition.told), self.schema)
 
 
 def register(spark: SparkSession | None = None) -> None:

@@ -8,6 +8,7 @@ one it was any more is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,16 +18,14 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from offsets_log.columnar.materialize.arrow import schema_of
-from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.errors import InputError
-from offsets_log.events import EVERYTHING
-from offsets_log.following.growth import GrownPiece, SegmentFile
+from offsets_log.following.growth import SegmentFile
+from spark_jobs.answers import OFFSET_OF, OneLog, Told
 from spark_jobs.growing import Advance, Slice, place_of, told_of
 from spark_jobs.growing_folders import Folder, open_folders
 from spark_jobs.levels import LEVELS, batches, columns_of
 from spark_jobs.moved import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from spark_jobs.options import STREAMED, SourceOptions
-from spark_jobs.rows import RECORDS
 
 TASK_BYTES = 1 << 22
 """Small slices are read by one task, up to about so many bytes."""
@@ -140,16 +139,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = [[one.folder.number for one in partition.slices], [one.size_bytes for one in partition.slices]]
             tables: Iterator[pa.Table] = iter([pa.table(rows, schema_of(LEVELS[STREAMED[-1]]))])
         else:
-            tables = (table for one in partition.slices for table in _rows(one.read(), self.reading))
+            tables = (table for one in partition.slices for table in _rows(one, self.reading))
         yield from batches(tables, self.schema)
 
 
 _DEFAULTS = SourceOptions(paths=())
 
 
-def _rows(piece: GrownPiece, reading: SourceOptions) -> Iterator[pa.Table]:
-    """Yield the records of a piece, with the positions that they have in their file."""
-    order = ScanOrder(piece.log, EVERYTHING, reading.kafka)
-    for table in RECORDS[reading.level](order, piece.cursor, order.end, reading):
-        at = table.schema.get_field_index("position")
-        yield table.set_column(at, table.schema.field(at), pc.add(table["position"], piece.position))
+def _rows(one: Slice, reading: SourceOptions) -> Iterator[pa.Table]:
+    """Yield the records of a slice that are not in the log before it, with their positions in the file."""
+    offset = OFFSET_OF[reading.level]
+    with ExitStack() as stack:
+        for table in OneLog(one.read(), reading, Told(), stack).tables(reading.level):
+            at = table.schema.get_field_index("position")
+            moved = table.set_column(at, table.schema.field(at), pc.add(table["position"], one.start.position))
+            yield moved.filter(pc.greater(moved[offset], one.start.last_offset))

@@ -30,11 +30,10 @@ from offsets_log.replay.profile import CLASSIC, MODERN, PROFILES
 from offsets_log.rows.groups import nested_member
 from offsets_log.rows.survey import Survey
 from offsets_log_cli.main import main as offsets_log
-from spark_jobs.answers import OneLog, Told, Written, rebuilt
-from spark_jobs.driver import pieces_to_read, plan_reading
+from spark_jobs.answers import OneLog, Told, Written, rebuilt, rows
+from spark_jobs.driver import parts_to_read, plan_reading
 from spark_jobs.levels import LEVELS
 from spark_jobs.options import SourceOptions
-from spark_jobs.rows import rows
 from tests.cli.runs import batch_of, commit
 from tests.conftest import RECORDINGS, BulkFrom, log_directories, read_json
 from tests.replay.test_compact_recordings import LOADED, answered, profile_of, without_unanswered_topics
@@ -152,7 +151,7 @@ def level(folder: Path, name: str, **more: Any) -> list[Json]:
     """The rows of a level as tasks read them."""
     reading = SourceOptions(paths=(str(folder),), level=name, **more)
     found = plan_reading(reading)
-    pieces = pieces_to_read(found, reading)
+    pieces = parts_to_read(found.logs, reading)
     return [row for piece in pieces for table in rows(piece, reading, found.told) for row in table.to_pylist()]
 
 

@@ -17,13 +17,13 @@ LARGE = 1 << 40
 
 SMALL = """
 import sys
-from spark_jobs.driver import pieces_to_read, plan_reading
+from spark_jobs.driver import parts_to_read, plan_reading
 from spark_jobs.options import SourceOptions
-from spark_jobs.rows import rows
+from spark_jobs.answers import rows
 for level in sys.argv[1:]:
     reading = SourceOptions(paths=("samples/kafka-4.3-mixed/log",), level=level)
     found = plan_reading(reading)
-    print(level, sum(len(table) for piece in pieces_to_read(found, reading) for table in rows(piece, reading)))
+    print(level, sum(len(table) for piece in parts_to_read(found.logs, reading) for table in rows(piece, reading)))
 """
 SENT = """
 import pickle, sys
