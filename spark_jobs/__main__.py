@@ -20,7 +20,7 @@ from offsets_log.replay.profile import PROFILES
 from spark_jobs.options import parse
 from spark_jobs.session import Opening, session
 
-EXIT_ERROR, EXIT_DAMAGED = 1, 3
+EXIT_ERROR = 1
 
 SHARED = (
     click.option("--master", metavar="URL", help="Where Spark runs; by default what spark-submit says."),
@@ -90,11 +90,9 @@ class Programs(click.Group):
         """Return a job."""
         if cmd_name != CLEAN:
             return self.commands.get(cmd_name)
-        from spark_jobs.clean import (
-            command,  # needs `offsets_log_cli`, which is not there where only the jobs' packages were sent
-        )
+        from spark_jobs import clean  # needs `offsets_log_cli`, which is not there where only the jobs were sent
 
-        return command
+        return clean.command
 
 
 @click.group(cls=Programs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -155,8 +153,7 @@ def follow(**given: Any) -> None:
     with _errors_told():
         options = _options_of(given)
         parse(options)
-        opening = Opening(given["master"], is_quiet=given["quiet"])
-        with session(opening) as spark, _stopping() as stop:
+        with session(Opening(given["master"], is_quiet=given["quiet"])) as spark, _stopping() as stop:
             from spark_jobs.following import FollowOrder
             from spark_jobs.following import run as run_following
 
@@ -165,10 +162,8 @@ def follow(**given: Any) -> None:
                 every_s=None if given["available_now"] else given["every_s"],
                 **{name: given[name] for name in ("to", "checkpoint", "with_changes")},
             )
-            found = run_following(spark(), order, stop, tell)
-    for line in (*found.words, found.summary):
-        tell(line)
-    sys.exit(EXIT_DAMAGED if found.is_damaged else 0)
+            status = run_following(spark(), order, stop, tell)
+    sys.exit(status)
 
 
 @contextmanager

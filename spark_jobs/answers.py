@@ -88,7 +88,6 @@ class OneLog:
     Args:
         stack: closes what questions open.
         joined: the log replayed in pieces, and what was seen in it; None to replay it when that is asked for.
-        keeps: whether a replay by kernels is kept for further questions.
         damages: what could not be read before there was a log.
     """
 
@@ -100,11 +99,10 @@ class OneLog:
         stack: ExitStack,
         *,
         joined: tuple[Replayed, Sequence[Seen]] | None = None,
-        keeps: bool = False,
         damages: Sequence[Damage] = (),
     ) -> None:
         self.log, self.reading, self.told = log, reading, told
-        self._stack, self._keeps, self._damages = stack, keeps, damages
+        self._stack, self._damages = stack, damages
         self.replayed = joined
 
     def session(self) -> Session:
@@ -114,7 +112,7 @@ class OneLog:
         account = _Account(inputs, self._stack)
         for damage in self._damages:
             account.on_damage(damage)
-        return Session(inputs, account, _Engine(inputs, account, self, keeps=self._keeps))
+        return Session(inputs, account, _Engine(inputs, account, self))
 
     def tables(self, level: str) -> Iterator[pa.Table]:
         """Yield the rows of a level, with all columns of `levels.LEVELS`."""
@@ -128,16 +126,24 @@ class OneLog:
         return pa.concat_tables([table.cast(schema) for table in self.tables(level)] or [schema.empty_table()])
 
 
+def _state(table: str) -> Callable[[Session, SourceOptions], Question]:
+    return lambda session, reading: State(session, StateAsked(profile=reading.profile, lag=False), table)
+
+
+def _offsets(session: Session, reading: SourceOptions) -> Offsets:
+    asked = OffsetsAsked(profile=reading.profile, orphans=reading.orphans, unstable=True, lag=False, doubtful=True)
+    return Offsets(session, asked)
+
+
+def _groups(session: Session, reading: SourceOptions) -> Groups:
+    return Groups(session, GroupsAsked(profile=reading.profile, now_ms=0, lag=False, doubtful=True))
+
+
 QUESTIONS: dict[str, Callable[[Session, SourceOptions], Question]] = {
-    "offsets": lambda session, reading: Offsets(
-        session,
-        OffsetsAsked(profile=reading.profile, orphans=reading.orphans, unstable=True, lag=False, doubtful=True),
-    ),
-    "pending": lambda session, reading: State(session, StateAsked(profile=reading.profile, lag=False), "pending"),
-    "groups": lambda session, reading: Groups(
-        session, GroupsAsked(profile=reading.profile, now_ms=0, lag=False, doubtful=True)
-    ),
-    "members": lambda session, reading: State(session, StateAsked(profile=reading.profile, lag=False), "members"),
+    "offsets": _offsets,
+    "pending": _state("pending"),
+    "groups": _groups,
+    "members": _state("members"),
     "transactions": lambda session, reading: Transactions(session, reading.profile, now_ms=0),
     "history": lambda session, reading: OffsetHistory(session, HistoryAsked(profile=reading.profile)),
     "problems": lambda session, reading: Problems(session, reading.profile),
@@ -145,8 +151,6 @@ QUESTIONS: dict[str, Callable[[Session, SourceOptions], Question]] = {
     "raw_records": lambda session, reading: RawRecords(session),
 }
 """Level → the question of the library that it is."""
-
-
 OFFSET_OF = {"records": "record_offset", "raw_records": "offset"}
 """Level of which no task needs the whole log → the column of a record's offset."""
 
@@ -228,11 +232,11 @@ class _Account(Account):
 
 
 class _Engine(Engine):
-    """An engine that knows a log which was replayed before."""
+    """An engine that replays a log by kernels once, for all questions."""
 
-    def __init__(self, inputs: Inputs, account: Account, of: OneLog, *, keeps: bool) -> None:
+    def __init__(self, inputs: Inputs, account: Account, of: OneLog) -> None:
         super().__init__(inputs, account)
-        self._of, self._keeps = of, keeps
+        self._of = of
 
     def is_large_for(self, largest: str) -> bool:
         return self._of.replayed is not None or super().is_large_for(largest)
@@ -240,8 +244,7 @@ class _Engine(Engine):
     def replays(
         self, profile: Profile, note: Callable[[PartitionLog], Note], replay: Callable[..., Replay]
     ) -> Iterator[Replayed]:
-        is_plain = getattr(replay, "func", replay) is Replay
-        if not is_plain or not (self._keeps or self._of.replayed):
+        if getattr(replay, "func", replay) is not Replay:
             yield from super().replays(profile, note, replay)
             return
         if self._of.replayed is None:

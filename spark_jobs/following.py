@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from offsets_log.errors import InputError, OutputError
 from offsets_log.rows.tables import Row, partition_name
+from offsets_log.session.account import EXIT_DAMAGED
 from offsets_log.words import counted
 from spark_jobs.answers import OneLog, Told
 from spark_jobs.directories import Directory
@@ -81,15 +82,6 @@ class FollowOrder:
         return self.directory(self.to)
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """What became of a run: a summary, further sentences, and whether something was damaged or missing."""
-
-    summary: str
-    words: tuple[str, ...]
-    is_damaged: bool
-
-
 # ------------------------------------------------------------------------------------------------ batches
 
 
@@ -109,7 +101,7 @@ def _replace_log(
 ) -> list[tuple[str, str]]:
     """Write the tables of a log beside those that are there, and return what is to be moved where."""
     with ExitStack() as stack:
-        one = OneLog(logs[number].open(stack), order.reading, told, stack, keeps=True)
+        one = OneLog(logs[number].open(stack), order.reading, told, stack)
         name = partition_name(logs[number].log.offsets_partition).zfill(5)
         return [*_staged(order, one, name, batch)]
 
@@ -203,11 +195,11 @@ def _bind(order: FollowOrder) -> None:
         raise OutputError("the checkpoint of these tables is gone: give new ones", file=tables.shown)
 
 
-def run(spark: SparkSession, order: FollowOrder, stop: threading.Event, tell: Callable[[str], None]) -> Followed:
-    """Follow until all is read that was there, or ``stop`` is set.
+def run(spark: SparkSession, order: FollowOrder, stop: threading.Event, tell: Callable[[str], None]) -> int:
+    """Follow until all is read that was there, or ``stop`` is set; return the exit status.
 
     Args:
-        tell: told what happens on the way.
+        tell: told what happens.
 
     Raises:
         OffsetsLogError: what ended it otherwise.
@@ -226,20 +218,22 @@ def run(spark: SparkSession, order: FollowOrder, stop: threading.Event, tell: Ca
             query.stop()
     if stop.is_set():
         tell("it is ended; the same command goes on from here")
-    return _followed(order)
+    return _tell_all(order, tell)
 
 
-def _followed(order: FollowOrder) -> Followed:
+def _tell_all(order: FollowOrder, tell: Callable[[str], None]) -> int:
     tables = {
         kind: pa.concat_tables([order.tables.table(name) for name in order.tables.names(kind)] or [pa.table({})])
         for kind in TABLES
     }
     harm = [row for row in tables["problems"].to_pylist() if row["kind"] not in NO_HARM]
-    words = [f"{row['kind']}: {_in_words(row)}" for row in harm[:SHOWN]]
+    for row in harm[:SHOWN]:
+        tell(f"{row['kind']}: {_in_words(row)}")
     if harm:
-        words.append(f"not everything could be read: {counted(len(harm), 'problem')}, told in {order.to}/problems")
+        tell(f"not everything could be read: {counted(len(harm), 'problem')}, told in {order.to}/problems")
     summary = f"{counted(len(tables['offsets']), 'offset')}, {counted(len(tables['groups']), 'group')}"
-    return Followed(f"{summary}; profile {order.reading.profile}", tuple(words), bool(harm))
+    tell(f"{summary}; profile {order.reading.profile}")
+    return EXIT_DAMAGED if harm else 0
 
 
 SHOWN = 5

@@ -5,12 +5,11 @@ A wheel of ``make wheel`` brings its kernels to wherever it is installed; others
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from offsets_log.columnar.jit.compiled import Kernel
 from offsets_log.columnar.jit.keeping import file_of, keep
 from offsets_log.columnar.jit.making import make
 from offsets_log.columnar.large import is_large
@@ -50,27 +49,17 @@ def _kept(files: Mapping[str, bytes]) -> Kernels:
 
 def kernels_for(*levels: str) -> Kernels:
     """Return those that this machine has for some levels."""
-    files = [file_of(of.function) for largest, also in _needed(levels) for of in _all(largest, also)]
+    names = {name for largest, *also in map(_needed, levels) for name in (largest, *also, *WITH[largest])}
+    files = [file_of(kernel_at(name).function) for name in names]
     return Kernels({file.name: file.read_bytes() for file in files if file.exists()})
 
 
 def compile_first(size_bytes: int, *levels: str) -> None:
     """Compile here what the largest log needs for some levels and is not kept."""
-    lacked = {
-        of.wanted: None
-        for largest, also in _needed(levels)
-        if is_large(size_bytes, largest)
-        for of in lacking(largest, *also)
-    }
-    if lacked:
+    needed = [names for names in map(_needed, levels) if is_large(size_bytes, names[0])]
+    if lacked := dict.fromkeys(of.wanted for names in needed for of in lacking(*names)):
         make(list(lacked))
 
 
-def _needed(levels: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]:
-    for level in levels:
-        largest, *also = LARGEST.get(level, REPLAY)
-        yield largest, also
-
-
-def _all(largest: str, also: Sequence[str]) -> Iterator[Kernel[Any]]:
-    return map(kernel_at, (largest, *WITH[largest], *also))
+def _needed(level: str) -> Sequence[str]:
+    return LARGEST.get(level, REPLAY)

@@ -21,8 +21,7 @@ from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.errors import InputError
 from offsets_log.following.growth import SegmentFile
 from spark_jobs.answers import OFFSET_OF, OneLog, Told
-from spark_jobs.growing import Advance, Slice, place_of, told_of
-from spark_jobs.growing_folders import Folder, open_folders
+from spark_jobs.growing import Advance, Folder, Slice, open_folders, place_of, told_of
 from spark_jobs.levels import LEVELS, batches, columns_of
 from spark_jobs.moved import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from spark_jobs.options import STREAMED, SourceOptions

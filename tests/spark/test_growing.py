@@ -19,7 +19,7 @@ from offsets_log.errors import InputError
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.segment import iter_batches
 from spark_jobs import growing
-from spark_jobs.growing_folders import Folder
+from spark_jobs.growing import Folder
 from spark_jobs.levels import columns_of
 from spark_jobs.options import parse
 from spark_jobs.source import OffsetsLogReader
