@@ -34,7 +34,6 @@ COMMON = (
     click.option("--input", "paths", metavar="PATH", multiple=True, required=True, help="Data directory, partition "
                  "directory, segments, or a URL such as s3://…; repeatable."),
     click.option("--output", metavar="DIR", required=True, help="A new directory of Parquet files."),
-    click.option("--quarantine", metavar="DIR", help="A table of damaged and unreadable pieces."),
     *SHARED,
     click.option("--strict", is_flag=True, help="Write nothing if something could not be read; exit status 1."),
     QUIET,

@@ -6,24 +6,18 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
-from offsets_log.columnar.materialize.arrow import table_of_rows
 from offsets_log.columnar.shuffle.packed import seen_of
 from offsets_log.data_directory.decisions import BOUNDED, Outcomes
-from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
-from offsets_log.errors import Damage, InputError
+from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.questions.offsets_tables import with_lag
 from offsets_log.replay.problem import Problem
-from offsets_log.rows.tables import Row, damage_row
+from offsets_log.rows.tables import Row
 from offsets_log.session.account import Account
 from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_decided
 from offsets_log.session.inputs import Inputs
 from offsets_log.session.lag import lag_logs, say_of_lag
-from offsets_log.session.listener import Listener, Remarks
+from offsets_log.session.listener import Remarks
 from offsets_log.session.session import begun_session
-from offsets_log.session.share_offsets import share_offsets_of
 from spark_jobs.answers import OFFSET_OF, Told, add_outcomes
 from spark_jobs.files import LogFiles, find_logs
 from spark_jobs.kernels import compile_first
@@ -35,7 +29,7 @@ class JobOptions:
     """The options of a program.
 
     Attributes:
-        output, quarantine: directories to make.
+        output: the directory to make.
         strict: write nothing if something could not be read.
         lag: whether to tell lag; None if the data directories tell it.
         now_ms: the time to which ages count, and by when transactions would have timed out.
@@ -44,7 +38,6 @@ class JobOptions:
 
     reading: SourceOptions
     output: str
-    quarantine: str | None = None
     strict: bool = False
     lag: bool | None = None
     now_ms: int | None = None
@@ -106,17 +99,9 @@ class _Home:
 
 
 class _Account(Account):
-    """An account that keeps the rows of the quarantine."""
+    """An account whose damage the level ``problems`` names."""
 
-    def __init__(self, inputs: Inputs, stack: ExitStack, listener: Listener) -> None:
-        super().__init__(inputs, stack, listener)
-        self.kept: list[Row] = []
-
-    def open_quarantine(self, file: str, stack: ExitStack) -> None:
-        """Do nothing: a table is made of the rows."""
-
-    def keep(self, damage: Damage) -> None:
-        self.kept.append(damage_row(damage))
+    keeps_pieces = "; the level problems names the pieces"
 
 
 class Driver:
@@ -135,7 +120,7 @@ class Driver:
     """
 
     def __init__(self, order: JobOptions, stack: ExitStack, *, shows_outcomes: bool) -> None:
-        scope = replace(order.reading.scope, strict=order.strict, quarantine=order.quarantine)
+        scope = replace(order.reading.scope, strict=order.strict)
         if order.decide and scope.is_bounded:
             raise InputError(BOUNDED)
         inputs = Inputs(scope, find_logs(order.reading, stack))
@@ -157,16 +142,6 @@ class Driver:
         homes = _Home({first.file: inputs.home_of(log) for files, log in logs for first in files.log.segments[:1]})
         sent = Outcomes(replace(inputs.transaction_states, damages=[]), order.now_ms, homes)
         return replace(found, told=replace(found.told, outcomes=sent, decides=order.decide))
-
-    def with_lag(self, offsets: pa.Table) -> pa.Table:
-        """Append the columns of lag, where there is any."""
-        return offsets if self.lag is None else with_lag(offsets, self.lag, self._order.now_ms)
-
-    @property
-    def share_offsets(self) -> pa.Table | None:
-        """Where share groups are; None without a copy of ``__share_group_state``, or where a bound ends it."""
-        found = share_offsets_of(self.session, self.lag)
-        return None if found is None else table_of_rows(found.rows(), SHARE_OFFSET_COLUMNS)
 
     def take(self, facts: Iterable[Row]) -> None:
         """Tell what tasks have seen of logs. Raises OffsetsLogError: the scope is strict, and something is wrong."""
@@ -197,16 +172,3 @@ class Driver:
         if tells_loads:
             session.account.tell_loads(profile, {log.offsets_partition for log in session.inputs.logs})
         session.account.finish(f"{words}; profile {profile}")
-
-    @property
-    def quarantine(self) -> pa.Table:
-        """What could not be read."""
-        assert isinstance(self.session.account, _Account)
-        return pa.Table.from_pylist(self.session.account.kept, QUARANTINE)
-
-
-QUARANTINE = pa.schema(
-    [("file", pa.string()), ("position", pa.int64()), ("record_offset", pa.int64()), ("field", pa.string()),
-     ("kind", pa.string()), ("problem", pa.string()), ("raw_base64", pa.string())]
-)  # fmt: skip
-"""The columns of the command line's quarantine."""

@@ -21,12 +21,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from offsets_log.columnar.events.rows import EVENT_COLUMNS
 from offsets_log.columnar.folds.replay import Replay
-from offsets_log.columnar.materialize.arrow import schema_of
+from offsets_log.columnar.materialize.arrow import schema_of, table_of_rows
 from offsets_log.columnar.scan.reading import Seen
 from offsets_log.columnar.shuffle.packed import join, pack
+from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.questions.offsets_tables import with_lag
 from offsets_log.rows.tables import Row, partition_name
+from offsets_log.session.share_offsets import share_offsets_of
 from offsets_log.words import counted
 from spark_jobs.answers import OneLog, Told, Written, compacted, looked_at, rebuilt, rows
 from spark_jobs.directories import Directory
@@ -228,13 +231,11 @@ def run(spark: Callable[[], SparkSession], job: str, order: JobOptions) -> tuple
         The exit status, and what is said.
     """
     program, reading = PROGRAMS[job], order.reading
-    options = tuple(sorted(reading.storage_options.items()))
     with ExitStack() as stack:
         driver = Driver(order, stack, shows_outcomes=program.shows_outcomes)
-        output, *kept = (Directory(path, options) for path in (order.output, order.quarantine) if path)
-        for directory in (output, *kept):
-            directory.check_free()
-            directory.refuse_inside(reading.paths)
+        output = Directory(order.output, tuple(sorted(reading.storage_options.items())))
+        output.check_free()
+        output.refuse_inside(reading.paths)
         found, kernels = driver.plan, kernels_for(*program.levels)
         work = Work(stack.enter_context(output.staged()), reading, found.told, program.write, kernels)
         facts = run_tasks(spark(), [*enumerate(found.logs)], work)
@@ -242,16 +243,15 @@ def run(spark: Callable[[], SparkSession], job: str, order: JobOptions) -> tuple
         words = program.finish(Run(spark(), found.logs, work, facts, driver))
         if program.offsets is not None and driver.lag is not None:
             for name in work.place.names(program.offsets):
-                work.place.put_table(name, driver.with_lag(work.place.table(name)))
+                work.place.put_table(name, with_lag(work.place.table(name), driver.lag, order.now_ms))
         driver.finish(f"{words}, {counted(len(facts), 'partition')}", tells_loads=program.tells_loads)
-        for directory in kept:
-            stack.enter_context(directory.staged()).put_table("part-00000.parquet", driver.quarantine)
     return driver.session.account.exit_status, driver.remarks
 
 
 def _finish_rebuild(run: Run) -> str:
     _name_again(run)
-    if (share_offsets := run.driver.share_offsets) is not None:
+    if (found := share_offsets_of(run.driver.session, run.driver.lag)) is not None:
+        share_offsets = table_of_rows(found.rows(), SHARE_OFFSET_COLUMNS)
         run.work.place.put_table("share_offsets/part-00000.parquet", share_offsets)
     return ", ".join(f"{run.count(name)} {name}" for name in ("groups", "offsets", "pending"))
 

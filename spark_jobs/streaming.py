@@ -23,8 +23,12 @@ from offsets_log.following.growth import SegmentFile
 from spark_jobs.answers import OFFSET_OF, OneLog, Told
 from spark_jobs.growing import Advance, Folder, Slice, open_folders, place_of, told_of
 from spark_jobs.levels import LEVELS, batches, columns_of
-from spark_jobs.moved import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from spark_jobs.options import STREAMED, SourceOptions
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+except ImportError:  # releases before 4.2 have none of them, and ask for no limit
+    ReadAllAvailable = ReadLimit = ReadMaxBytes = SupportsTriggerAvailableNow = type("Unknown", (), {})  # type: ignore[assignment, misc]
 
 TASK_BYTES = 1 << 22
 """Small slices are read by one task, up to about so many bytes."""

@@ -51,8 +51,11 @@ class Account:
         below_start: what lies below the log start offsets.
         leaves_out_below_start: whether the answer is without it, as a broker's.
         tells_homes: whether the command itself says which groups belong to offsets partitions that were not read.
+        keeps_pieces: what is said of a way to get the pieces.
         sums_up: whether the command itself counts what is damaged or missing: no piece of it is named, but with -v.
     """
+
+    keeps_pieces = "; --quarantine FILE keeps the pieces"
 
     def __init__(self, inputs: Inputs, stack: ExitStack, listener: Listener) -> None:
         self.damaged_logs: set[int] = set()
@@ -266,7 +269,7 @@ class Account:
         if (self.corrupt > self.lacking or self.unsupported) and not self.sums_up:
             self.say(
                 f"not everything could be read: {self.corrupt - self.lacking} corrupt, {self.unsupported} unsupported"
-                + ("" if self._scope.quarantine else "; --quarantine FILE keeps the pieces")
+                + ("" if self._scope.quarantine else self.keeps_pieces)
             )
         if 0 < self._bytes_to_read <= self.left_out_bytes and not found:
             self.say(f"no batch was found: this may be no log of Kafka. {WHAT_TO_GIVE}")

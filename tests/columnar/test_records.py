@@ -1,22 +1,22 @@
-"""Raw records in bulk as by the construct path, in any pieces."""
+"""Raw records in bulk as by the construct path."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
+from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.columnar.shuffle import records as rc
 from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events
 from tests.columnar.test_equal_engines import STEPS, build
-from tests.columnar.test_partials import places
 from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.sizes import examples, so_many
@@ -25,21 +25,16 @@ from tests.sizes import examples, so_many
 def check(log: PartitionLog, until: Until = EVERYTHING, room: rc.Room = rc.ROOM) -> None:
     events = [event for event in iter_events(log, until=until) if isinstance(event, Event)]
     expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
-    cuts = places(log)
-    middle, last = cuts[len(cuts) // 2] if cuts else (ScanPlace(0, 0), -1)
-    end, begin = ScanPlace(len(log.segments), 0), (ScanPlace(0, 0), -1)
-    for pieces in ([(begin, end)], [(begin, middle), ((middle, last), end)])[: 2 if until is EVERYTHING else 1]:
-        tables = [
-            table
-            for (place, before), stop in pieces
-            for table in rc.iter_record_tables(
-                ScanOrder(log, until, None), Cursor(place, before, before + 1), stop, lambda _: None, room=room
-            )
-        ]
-        got = [row for table in tables for row in table.to_pylist()]
-        assert [
-            {k: (a[k], b[k]) for k in a if a[k] != b[k]} for a, b in zip(got, expected, strict=True) if a != b
-        ] == []
+    assert_equal(rc.iter_tables_of_log(ScanOrder(log, until, None), ignore, ignore, room=room), expected)
+
+
+def ignore(_: object) -> None:
+    """Nothing is told."""
+
+
+def assert_equal(tables: Iterable[pa.Table], expected: list[dict[str, Any]]) -> None:
+    got = [row for table in tables for row in table.to_pylist()]
+    assert [{k: (a[k], b[k]) for k in a if a[k] != b[k]} for a, b in zip(got, expected, strict=True) if a != b] == []
 
 
 @pytest.mark.parametrize("name", DISTINCT)
@@ -63,9 +58,4 @@ def test_hostile_segments() -> None:
         log = PartitionLog(0, (Segment("fuzz.log", 0, data),))
         events = [event for event in iter_events(log) if isinstance(event, Event)]
         expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
-        order = ScanOrder(log, EVERYTHING, None)
-        tables = rc.iter_record_tables(order, Cursor(ScanPlace(0, 0), -1, 0), order.end, lambda _: None)
-        got = [row for table in tables for row in table.to_pylist()]
-        assert [
-            {k: (a[k], b[k]) for k in a if a[k] != b[k]} for a, b in zip(got, expected, strict=True) if a != b
-        ] == []
+        assert_equal(rc.iter_tables_of_log(ScanOrder(log, EVERYTHING, None), ignore, ignore), expected)

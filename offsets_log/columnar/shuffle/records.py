@@ -1,4 +1,4 @@
-"""Read all records of a piece as Kafka's clients see them, with raw keys and values, to Arrow tables.
+"""Read all records of a log as Kafka's clients see them, with raw keys and values, to Arrow tables.
 
 A kernel copies keys and values of batches in which everything is plain; other batches are read by `pipeline`, in their
 place. Control records are rows too.
@@ -191,21 +191,13 @@ def copy_records(scan_state: a.ScanState, buffers: a.Buffers, data: Bytes, colum
     return np.int64(oc.FINISHED)
 
 
-def iter_record_tables(
-    order: ScanOrder, cursor: Cursor, end: ScanPlace, note: Note, *, room: Room = ROOM
-) -> Iterator[pa.Table]:
-    """Yield records from a cursor on as `SCHEMA`, in log order, up to the first batch at or after ``end``."""
-    with Scanner() as scanner:
-        yield from _RecordReading(order, cursor, scanner, note, room).tables(end)
-
-
-def iter_tables_of_log(order: ScanOrder, note: Note, advance: Advance) -> Iterator[pa.Table]:
+def iter_tables_of_log(order: ScanOrder, note: Note, advance: Advance, *, room: Room = ROOM) -> Iterator[pa.Table]:
     """Yield all records of a log as `SCHEMA`, each table when it is asked for; what is missing is noted too."""
     cursor = order.begin(ScanPlace(0, 0))
     assert cursor is not None
     order.note_begin(note)
     with Scanner() as scanner:
-        yield from _RecordReading(order, cursor, scanner, note, ROOM).tables(order.end, advance)
+        yield from _RecordReading(order, cursor, scanner, note, room).tables(order.end, advance)
     for _ in order.note_end(cursor, note):
         pass
 
@@ -229,8 +221,8 @@ class _RecordReading(Reading):
         self.longs = np.zeros((LONGS, rows), np.int64)
         self.keys, self.values = np.zeros(size_bytes, np.uint8), np.zeros(size_bytes, np.uint8)
 
-    def tables(self, end: ScanPlace, advance: Advance = lambda size_bytes: None) -> Iterator[pa.Table]:
-        """Yield tables up to the end of the piece."""
+    def tables(self, end: ScanPlace, advance: Advance) -> Iterator[pa.Table]:
+        """Yield tables up to the end."""
         for outcome in self.steps(end, advance):
             if outcome == oc.FULL and not self.counts[ROWS]:
                 self._make_room(max(self.longs.shape[1], int(self.scan_state.needed)), 2 * len(self.keys))
