@@ -74,27 +74,7 @@ def _options(some: Sequence[Any]) -> Callable[[Any], Any]:
     return decorate
 
 
-CLEAN = "clean"
-"""The job that is a command of offsets-log, whose options it has."""
-
-
-class Programs(click.Group):
-    """The jobs."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """List the jobs."""
-        return [*self.commands, CLEAN]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a job."""
-        if cmd_name != CLEAN:
-            return self.commands.get(cmd_name)
-        from spark_jobs import clean  # needs `offsets_log_cli`, which is not there where only the jobs were sent
-
-        return clean.command
-
-
-@click.group(cls=Programs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Run jobs over __consumer_offsets for what outgrows a machine.
 
@@ -104,6 +84,15 @@ def main() -> None:
     Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged or
     unsupported (standard error says what).
     """
+
+
+@main.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def clean(words: Sequence[str]) -> None:
+    """Write partitions as Kafka's log cleaner would leave them; it has the options of offsets-log clean."""
+    from spark_jobs.clean import command  # needs `offsets_log_cli`, which is not there where only the jobs were sent
+
+    command.main([*words], prog_name="spark_jobs clean")
 
 
 @main.command(epilog="Example: python -m spark_jobs compact --input s3://backup/kafka --output offsets --master yarn")

@@ -49,10 +49,14 @@ class Cluster(Machine):
     def place(self, session: Session, to: str, stack: ExitStack) -> Directory:
         """Implement `Machine.place`; in a store files appear one by one, README.txt last."""
         if is_url(to):
-            return stack.enter_context(Directory(to).appearing(session.inputs.scope.paths))
-        made = place_here(session, Directory(to).open()[1], stack)
-        assert isinstance(made, DiskPlace)
-        return Directory(made.path)
+            made = Directory(to)
+            made.check_free()
+            made.refuse_inside(session.inputs.scope.paths)
+            stack.push(lambda kind, error, trace: made.remove() if kind else None)
+            return made
+        here = place_here(session, Directory(to).open()[1], stack)
+        assert isinstance(here, DiskPlace)
+        return Directory(here.path)
 
     def clean(self, rounds: Rounds, stack: ExitStack) -> Iterator[Cleaned]:
         """Implement `Machine.clean`."""

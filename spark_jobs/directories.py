@@ -202,14 +202,3 @@ class Directory:
             self._change(take)
         finally:
             place.remove()
-
-    @contextmanager
-    def appearing(self, inputs: Sequence[str]) -> Iterator[Directory]:
-        """Make it where files are too large to be written twice; if the block fails, nothing is left in it."""
-        self.check_free()
-        self.refuse_inside(inputs)
-        try:
-            yield self
-        except BaseException:
-            self.remove()
-            raise

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from offsets_log.columnar.shuffle.packed import seen_of
 from offsets_log.data_directory.decisions import BOUNDED, Outcomes
@@ -12,7 +13,6 @@ from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.problem import Problem
 from offsets_log.rows.tables import Row
-from offsets_log.session.account import Account
 from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_decided
 from offsets_log.session.inputs import Inputs
 from offsets_log.session.lag import lag_logs, say_of_lag
@@ -88,20 +88,9 @@ def parts_to_read(logs: Sequence[LogFiles], reading: SourceOptions) -> list[LogF
     return [part for files in logs for part in (files.cut(reading.cut_bytes) if is_cut else [files])]
 
 
-@dataclass(frozen=True, slots=True)
-class _Home:
-    """The broker whose copy each log is, which tasks know by its files alone."""
-
-    by_file: dict[str, str]
-
-    def __call__(self, log: PartitionLog) -> str:
-        return self.by_file.get(log.segments[0].file, "")
-
-
-class _Account(Account):
-    """An account whose damage the level ``problems`` names."""
-
-    keeps_pieces = "; the level problems names the pieces"
+def _home(by_file: Mapping[str, str], log: PartitionLog) -> str:
+    """Return the broker whose copy a log is, which tasks know by its files alone."""
+    return by_file.get(log.segments[0].file, "")
 
 
 class Driver:
@@ -113,6 +102,7 @@ class Driver:
 
     Attributes:
         remarks: what was said.
+        plan: what is read; tasks are told outcomes too, if they are asked for.
         lag: what tells how far offsets are from their partitions' ends; None where nothing does, or nobody asks.
 
     Raises:
@@ -124,24 +114,20 @@ class Driver:
         if order.decide and scope.is_bounded:
             raise InputError(BOUNDED)
         inputs = Inputs(scope, find_logs(order.reading, stack))
-        self._order, self._shows_outcomes, self.remarks = order, shows_outcomes, Remarks()
-        self.session = begun_session(inputs, self.remarks, stack, accounting=_Account)
+        self._profile, self.remarks = order.reading.profile, Remarks()
+        self.session = begun_session(inputs, self.remarks, stack)
+        self.session.account.keeps_pieces = "; the level problems names the pieces"
         self.lag = lag_logs(self.session, order.lag)
+        self.plan = plan(inputs, order.reading)
         self._outcomes: Outcomes | None = None
-
-    @property
-    def plan(self) -> Plan:
-        """What is read; tasks are told outcomes too, if they are asked for."""
-        order, inputs = self._order, self.session.inputs
-        found = plan(inputs, order.reading)
-        if order.decide or self._shows_outcomes:
+        if order.decide or shows_outcomes:
             self._outcomes = begin_to_decide(self.session, DecideOptions(order.decide, order.now_ms))
-        if self._outcomes is None:
-            return found
-        logs = zip(found.logs, inputs.logs, strict=True)
-        homes = _Home({first.file: inputs.home_of(log) for files, log in logs for first in files.log.segments[:1]})
-        sent = Outcomes(replace(inputs.transaction_states, damages=[]), order.now_ms, homes)
-        return replace(found, told=replace(found.told, outcomes=sent, decides=order.decide))
+        if self._outcomes is not None:
+            logs = zip(self.plan.logs, inputs.logs, strict=True)
+            by_file = {first.file: inputs.home_of(log) for files, log in logs for first in files.log.segments[:1]}
+            sent = Outcomes(replace(inputs.transaction_states, damages=[]), order.now_ms, partial(_home, by_file))
+            told = replace(self.plan.told, outcomes=sent, decides=order.decide)
+            self.plan = Plan(self.plan.logs, told)
 
     def take(self, facts: Iterable[Row]) -> None:
         """Tell what tasks have seen of logs. Raises OffsetsLogError: the scope is strict, and something is wrong."""
@@ -166,7 +152,7 @@ class Driver:
         Args:
             tells_loads: whether it is not told yet which partitions a coordinator would not load.
         """
-        session, profile = self.session, self._order.reading.profile
+        session, profile = self.session, self._profile
         say_of_lag(session, self.lag)
         say_of_decided(session)
         if tells_loads:

@@ -8,7 +8,7 @@ stand in a folder beside the output until all is written and told; then this get
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,7 +52,6 @@ class Work:
 
     Attributes:
         write: makes the tables of a log.
-        folders: those of its tables that are written; None for all.
     """
 
     place: Directory
@@ -60,15 +59,13 @@ class Work:
     told: Told
     write: Callable[[OneLog], Written]
     kernels: Kernels
-    folders: Collection[str] | None = None
 
     def put(self, number: int, one: OneLog) -> Row:
         """Write the tables of a log, and return what is told of it."""
         name = file_name(number, one.log)
         tables, facts = self.write(one)
         for folder, table in tables.items():
-            if self.folders is None or folder in self.folders:
-                self.place.put_table(f"{folder}/{name}".lstrip("/"), table)
+            self.place.put_table(f"{folder}/{name}".lstrip("/"), table)
         return facts | {"counts": {folder: len(table) for folder, table in tables.items()}}
 
 
@@ -257,7 +254,7 @@ def _finish_rebuild(run: Run) -> str:
 
 
 def _name_again(run: Run) -> None:
-    """Write again the groups of logs whose members' topics only records of other logs name."""
+    """Write logs again whose members' topics only records of other logs name."""
     names: dict[str, str] = {}
     for one in reversed(run.facts):
         names |= one["names"]
@@ -269,8 +266,7 @@ def _name_again(run: Run) -> None:
     if lacking:
         told = run.work.told
         known = {bytes(Uuid.from_text(topic_id)): name for topic_id, name in names.items()} | dict(told.topic_ids)
-        again = replace(run.work, told=replace(told, topic_ids=known), folders=("groups", "members"))
-        run_tasks(run.spark, lacking, again)
+        run_tasks(run.spark, lacking, replace(run.work, told=replace(told, topic_ids=known)))
 
 
 def _finish_replay(run: Run) -> str:

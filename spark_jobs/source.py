@@ -70,9 +70,9 @@ class OffsetsLogSource(DataSource):
 
 @dataclass
 class LogPartition(InputPartition):
-    """A log or a part of it, and what its task is told; nothing where there is none to read."""
+    """A log or a part of it, and what its task is told."""
 
-    files: LogFiles | None
+    files: LogFiles
     told: Told
 
 
@@ -97,13 +97,11 @@ class OffsetsLogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each offsets partition, for several pieces of it if it is large."""
         found = self._found
-        parts = [LogPartition(files, found.told) for files in parts_to_read(found.logs, self.reading)]
-        return [*parts] or [LogPartition(None, found.told)]
+        return [LogPartition(files, found.told) for files in parts_to_read(found.logs, self.reading)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a piece."""
-        assert isinstance(partition, LogPartition)
-        if partition.files is not None:
+        """Yield the rows of a log or a part of it; where there is none, Spark gives another partition."""
+        if isinstance(partition, LogPartition):
             yield from batches(rows(partition.files, self.reading, partition.told), self.schema)
 
 

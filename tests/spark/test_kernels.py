@@ -23,7 +23,8 @@ from spark_jobs.answers import rows
 for level in sys.argv[1:]:
     reading = SourceOptions(paths=("samples/kafka-4.3-mixed/log",), level=level)
     found = plan_reading(reading)
-    print(level, sum(len(table) for piece in parts_to_read(found.logs, reading) for table in rows(piece, reading)))
+    parts = parts_to_read(found.logs, reading)
+    print(level, sum(len(table) for files in parts for table in rows(files, reading, found.told)))
 """
 SENT = """
 import pickle, sys
