@@ -59,7 +59,8 @@ def plan(inputs: Inputs, reading: SourceOptions) -> Plan:
         InputError: some logs are no files, or topic ids are none.
     """
     count = inputs.offsets_partition_count
-    if count is None and not any(segment.is_fetched for log in inputs.logs for segment in log.segments):
+    is_fetched = any(segment.is_fetched for log in inputs.logs for segment in log.segments)
+    if count is None and reading.level not in OFFSET_OF and not is_fetched:
         count = inputs.shown_count
     told = Told(inputs.topic_ids | reading.ids, count, frozenset(log.offsets_partition for log in inputs.logs))
     logs = [*map(LogFiles.of, inputs.logs)]

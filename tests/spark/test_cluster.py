@@ -9,10 +9,13 @@ import subprocess
 import sys
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import cache_from_source
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 import pyarrow.parquet as pq
@@ -90,9 +93,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     try:
         start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web))
         made = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{web}", environment, [])
-        for _ in range(2):
+        for host in ("127.0.0.1", "127.0.0.2"):  # Spark copies no task within a host
             made.workers.append(
-                start("worker.Worker", "-c", "1", "-m", "1g", "--host", "127.0.0.1", "--webui-port", "0", made.master)
+                start("worker.Worker", "-c", "1", "-m", "1g", "--host", host, "--webui-port", "0", made.master)
             )
         wait_for("both workers are known to the master", lambda: made.alive_workers() == 2, every_s=0.2)
         yield made
@@ -126,7 +129,13 @@ EXECUTOR, TASKS = b"CoarseGrainedExecutorBackend", b"pyspark.daemon"
 
 
 def submit(
-    cluster: Cluster, package: Path, log: Path, output: Path, words: IO[bytes], *more: str
+    cluster: Cluster,
+    package: Path,
+    log: Path,
+    output: Path,
+    words: IO[bytes],
+    *more: str,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:
     """compact under spark-submit; the driver has the archive too, and no other copy of the package before it."""
     import pyspark
@@ -142,6 +151,7 @@ def submit(
         "--py-files", str(package), "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.ui.enabled=false",
         "--conf", "spark.executor.memory=512m", "--conf", "spark.sql.shuffle.partitions=4",
         "--conf", f"spark.executor.extraJavaOptions={cluster.environment['SPARK_SUBMIT_OPTS']}",
+        *chain.from_iterable(("--conf", f"{name}={value}") for name, value in settings.items()),
         "--driver-memory", "512m", str(program), "compact", "--input", str(log), "--output", str(output), *more,
     ]  # fmt: skip
     return subprocess.Popen(
@@ -159,6 +169,71 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def answer(output: Path) -> dict[str, int]:
     offsets = pq.read_table(output)["committed_offset"].to_pylist()
     return {"keys": len(offsets), "sum": sum(offsets)}
+
+
+def test_a_driver_killed_and_run_again(cluster: Cluster, package: Path, log: Path, tmp_path: Path) -> None:
+    """The first run leaves no output, the second one is whole."""
+    expected = json.loads((log / "truth.json").read_bytes())["served"]
+    words, output = tmp_path / "words", tmp_path / "offsets"
+    with words.open("wb") as stream:
+        job = submit(cluster, package, log, output, stream)
+        try:
+            wait_for("a task is at work", lambda: processes(cluster, TASKS), of=job, said=words.read_text)
+        finally:
+            stop(job)
+        assert not output.exists()
+        again = submit(cluster, package, log, output, stream)
+        try:
+            again.wait(2 * PATIENCE_S)
+        finally:
+            stop(again)
+    assert again.returncode == 0, words.read_text(errors="replace")[-3000:]
+    assert answer(output) == expected
+
+
+def test_a_task_that_hangs_is_copied(
+    cluster: Cluster, package: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    """Spark runs it on the other host too, where it writes the same file; the answer has each row once."""
+    log = tmp_path_factory.mktemp("partitions") / "data"
+    generate(log, Options(bytes=8_000_000, groups=100, segment_bytes=1_000_000, offsets_partitions=8))
+    words, events, output = tmp_path / "words", tmp_path / "events", tmp_path / "offsets"
+    events.mkdir()
+    speculation = {
+        "spark.speculation": "true", "spark.speculation.quantile": "0.1", "spark.speculation.multiplier": "1.1",
+        "spark.speculation.interval": "100ms", "spark.speculation.minTaskRuntime": "100ms",
+        "spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri(),
+    }  # fmt: skip
+    hung: list[int] = []
+    with words.open("wb") as stream:
+        job = submit(cluster, package, log, output, stream, settings=speculation)
+        try:
+            wait_for("a task is at work", lambda: workers(cluster), of=job, said=words.read_text, every_s=0.02)
+            hung += workers(cluster)[:1]
+            os.kill(hung[0], signal.SIGSTOP)
+            job.wait(2 * PATIENCE_S)
+        finally:
+            stop(job)
+            for pid in hung:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    assert job.returncode == 0, words.read_text(errors="replace")[-3000:]
+    told = [json.loads(line) for file in events.rglob("events_*") for line in file.read_text().splitlines()]
+    started = [one["Task Info"] for one in told if one["Event"] == "SparkListenerTaskStart"]
+    assert {task["Host"] for task in started if task["Speculative"]} <= {"127.0.0.1", "127.0.0.2"}
+    assert [task for task in started if task["Speculative"]]
+    assert answer(output) == json.loads((log / "truth.json").read_bytes())["served"]
+
+
+def workers(cluster: Cluster) -> list[int]:
+    """Processes that run tasks, forks of daemons."""
+    daemons, found = processes(cluster, TASKS), []
+    for pid in daemons:
+        with suppress(OSError):
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            if parent in daemons:
+                found.append(pid)
+    return found
 
 
 def test_an_executor_killed_and_a_worker_lost(cluster: Cluster, package: Path, log: Path, tmp_path: Path) -> None:
