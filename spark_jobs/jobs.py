@@ -118,27 +118,28 @@ def ask_tasks(spark: SparkSession, count: int, ask: Callable[[int], Any]) -> Dat
 
 def run_tasks(spark: SparkSession, logs: Sequence[tuple[int, LogFiles]], work: Work) -> list[Row]:
     """Have tasks write the tables of all logs, which have numbers; return the facts of each, in their order."""
-    most_bytes, is_cut = work.reading.cut_bytes, work.reading.until_time is None
-    large = {number: files for number, files in logs if is_cut and files.size_bytes > most_bytes}
-    whole = [(number, files) for number, files in logs if number not in large]
-    pieces = [
-        Piece(number, files, at, -(-files.size_bytes // most_bytes))
-        for number, files in large.items()
-        for at in range(-(-files.size_bytes // most_bytes))
-    ]
+    pieces = [piece for number, files in logs for piece in _pieces(number, files, work.reading)]
+    whole, cut = ([piece for piece in pieces if (piece.count > 1) is is_cut] for is_cut in (False, True))
     frames = []
     if whole:
-        frames.append(ask_tasks(spark, len(whole), partial(_write_log, whole, work)))
-    if pieces:
-        packed = in_tasks(spark, len(pieces), partial(_pack_piece, pieces, work), PACKED)
-        frames.append(packed.groupBy("log").applyInArrow(_joiner({one.log: one for one in pieces}, work), TOLD))
+        frames.append(in_tasks(spark, len(whole), partial(_write_log, whole, work), TOLD))
+    if cut:
+        packed = in_tasks(spark, len(cut), partial(_pack_piece, cut, work), PACKED)
+        frames.append(packed.groupBy("log").applyInArrow(_joiner({one.log: one for one in cut}, work), TOLD))
     return told_by(*frames)
 
 
-def _write_log(logs: Sequence[tuple[int, LogFiles]], work: Work, at: int) -> Row:
-    number, files = logs[at]
+def _pieces(number: int, files: LogFiles, reading: SourceOptions) -> list[Piece]:
+    """Return one piece, or several of a large log; up to a time it is read whole, as for records."""
+    count = 1 if reading.until_time is not None else max(-(-files.size_bytes // reading.cut_bytes), 1)
+    return [Piece(number, files, at, count) for at in range(count)]
+
+
+def _write_log(pieces: Sequence[Piece], work: Work, at: int) -> Iterator[pa.RecordBatch]:
+    piece = pieces[at]
     with ExitStack() as stack:
-        return work.put(number, OneLog(files.open(stack), work.reading, work.told, stack))
+        one = OneLog(piece.files.open(stack), work.reading, work.told, stack)
+        yield told_batch(piece.log, work.put(piece.log, one))
 
 
 def _replay(piece: Piece, work: Work, stack: ExitStack) -> Replay:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -163,6 +164,26 @@ def test_a_log_that_is_cut_is_joined_from_its_pieces(in_process: None, damaged: 
     cut, whole = ({name: pq.read_table(tmp_path / to / name).to_pylist() for name in tables} for to in ("cut", "whole"))
     assert cut == whole
     assert whole["groups"]
+
+
+def test_large_and_small_logs_of_one_run(in_process: None, damaged: Path, tmp_path: Path) -> None:
+    """Each log's rows are in the file of its number, whichever way they came."""
+    data = tmp_path / "data"
+    shutil.copytree(damaged, data)
+    for path in SAMPLE.glob("__consumer_offsets-*"):
+        if path.name != "__consumer_offsets-0":
+            shutil.copytree(path, data / path.name)
+    for to, more in (("cut", ["--option", "cut_bytes=300k"]), ("whole", [])):
+        assert run("rebuild", "--input", str(data), "--output", str(tmp_path / to), *more).exit_code == 3
+    found = {
+        to: {
+            path.relative_to(tmp_path / to): pq.read_table(path).to_pylist()
+            for path in (tmp_path / to).rglob("*.parquet")
+        }
+        for to in ("cut", "whole")
+    }
+    assert found["cut"] == found["whole"]
+    assert len({row["offsets_partition"] for row in pq.read_table(tmp_path / "cut" / "loads").to_pylist()}) > 2
 
 
 def test_times_of_options() -> None:
