@@ -9,12 +9,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from pathlib import Path
-from typing import Any
+from functools import reduce
+from typing import IO, Any
 
 import click
 
-from offsets_log.disk.local import contents_of
 from offsets_log.errors import OffsetsLogError
 from offsets_log.replay.profile import PROFILES
 from spark_jobs.options import parse
@@ -65,13 +64,8 @@ BESIDE = (
 """Options of jobs that take what lies beside the offsets topic."""
 
 
-def _options(some: Sequence[Any]) -> Callable[[Any], Any]:
-    def decorate(function: Any) -> Any:
-        for option in reversed(some):
-            function = option(function)
-        return function
-
-    return decorate
+def _options(some: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    return lambda function: reduce(lambda made, option: option(made), reversed(some), function)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -108,12 +102,10 @@ def compact(orphans: bool, unstable: bool, **given: Any) -> None:
 @main.command(epilog="Example: python -m spark_jobs rebuild --input backup/ --output memory --master 'local[4]'")
 @_options(COMMON)
 @_options(BESIDE)
-@click.option("--topic-ids", metavar="FILE", help="JSON object topic id -> name.")
-def rebuild(topic_ids: str | None, **given: Any) -> None:
+@click.option("--topic-ids", type=click.File(encoding="utf-8"), metavar="FILE", help="JSON object topic id -> name.")
+def rebuild(topic_ids: IO[str] | None, **given: Any) -> None:
     """Write groups, members, offsets, pending and share groups' offsets after loading, as a table each."""
-    with _errors_told():
-        ids = {} if topic_ids is None else {"topic_ids": contents_of(Path(topic_ids)).decode(errors="replace")}
-    run("rebuild", given, **ids)
+    run("rebuild", given, **({} if topic_ids is None else {"topic_ids": topic_ids.read()}))
 
 
 @main.command(epilog="Example: python -m spark_jobs replay --input backup/ --output events --master 'local[4]'")

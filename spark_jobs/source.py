@@ -109,9 +109,6 @@ def register(spark: SparkSession | None = None) -> None:
     """Make ``format("offsets_log")`` known to a session, by default to the active one, where Spark does not find it.
 
     Raises:
-        RuntimeError: there is no session.
+        PySparkRuntimeError: there is no session.
     """
-    session = spark or SparkSession.getActiveSession()
-    if session is None:
-        raise RuntimeError("there is no Spark session yet: spark_jobs.register(spark) after making one")
-    session.dataSource.register(OffsetsLogSource)
+    (spark or SparkSession.active()).dataSource.register(OffsetsLogSource)
