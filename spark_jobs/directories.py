@@ -59,15 +59,15 @@ class Directory:
         return store.files, store.path_of(self.path).rstrip("/")
 
     def ask(self, do: Callable[[Any, str], T]) -> T:
-        """Return what a function does with its file system and its path there."""
+        """Return what a function does with its file system and its path there. Raises OutputError."""
+        with output_errors(self.shown):
+            return self._answer(do)
+
+    def _answer(self, do: Callable[[Any, str], T]) -> T:
         files, path = self.open()
         if files.type_name == "local":
             return do(files, path)
         return Patience(self.shown).answered(partial(do, files, path), stores.is_final, None)
-
-    def _change(self, do: Callable[[Any, str], T]) -> T:
-        with output_errors(self.shown):
-            return self.ask(do)
 
     def listed(self, folder: str = "", *, is_deep: bool = True) -> list[fs.FileInfo]:
         """Return what is there now in it, or in a folder of it."""
@@ -102,7 +102,7 @@ class Directory:
             if is_moved:
                 files.move(part, path)
 
-        self._change(do)
+        self.ask(do)
 
     def put_tables(self, name: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
         """Write tables as one Parquet file, which grows on a disk of this machine; return how many rows it has."""
@@ -124,14 +124,14 @@ class Directory:
     def read(self, name: str) -> bytes | None:
         """Return a file; None where there is none."""
 
-        def do(files: Any, root: str) -> bytes:
-            with files.open_input_file(f"{root}/{name}") as file:
-                return bytes(file.readall())
+        def do(files: Any, root: str) -> bytes | None:
+            try:
+                with files.open_input_file(f"{root}/{name}") as file:
+                    return bytes(file.readall())
+            except FileNotFoundError:
+                return None
 
-        try:
-            return self.ask(do)
-        except FileNotFoundError:
-            return None
+        return self.ask(do)
 
     def table(self, name: str) -> pa.Table:
         """Return a Parquet file's rows."""
@@ -145,11 +145,11 @@ class Directory:
                 files.create_dir(posixpath.dirname(f"{root}/{name}"), recursive=True)
             files.move(f"{root}/{staged}", f"{root}/{name}")
 
-        self._change(do)
+        self.ask(do)
 
     def remove(self, folder: str = "") -> None:
         """Remove it, or a folder in it, as far as the store allows."""
-        with suppress(OSError):
+        with suppress(OutputError):
             self.ask(lambda files, root: files.delete_dir(posixpath.join(root, folder).rstrip("/")))
 
     def tidy(self) -> None:
@@ -160,11 +160,11 @@ class Directory:
                 if info.is_file and info.base_name.startswith("."):
                     files.delete_file(info.path)
 
-        self._change(do)
+        self.ask(do)
 
     def check_free(self) -> None:
         """Raise OutputError if something is there."""
-        if self._change(lambda files, root: files.get_file_info(root)).is_file or self.listed(is_deep=False):
+        if self.ask(lambda files, root: files.get_file_info(root)).is_file or self.listed(is_deep=False):
             raise OutputError("this exists and is not an empty directory: give a new one", file=self.shown)
 
     def refuse_inside(self, others: Sequence[str]) -> None:
@@ -199,6 +199,6 @@ class Directory:
         try:
             yield place
             place.tidy()
-            self._change(take)
+            self.ask(take)
         finally:
             place.remove()

@@ -14,9 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
-
-from pyarrow import fs
+from typing import Any, TypeVar
 
 from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.growing import followed_directory, named_segments
@@ -32,6 +30,7 @@ from spark_jobs.directories import Directory
 from spark_jobs.files import find_logs
 from spark_jobs.options import SourceOptions
 
+T = TypeVar("T")
 SLICE_BYTES = 1 << 25
 """About how much a task reads at a time, but for the rest of a segment that others follow."""
 TAIL_BYTES = 1 << 18
@@ -55,33 +54,31 @@ class Folder(Directory):
         """The partition's name."""
         return partition_name(self.number)
 
+    def ask(self, do: Callable[[Any, str], T]) -> T:
+        """Do what `Directory.ask` does. Raises InputError."""
+        with input_errors(self.path):
+            return self._answer(do)
+
     def files(self) -> list[SegmentFile]:
-        """Return the segments that are there now, by base offset. Raises InputError."""
-        found = {info.base_name: info for info in look_into(self) if info.is_file}
+        """Return the segments that are there now, by base offset; sizes are looked at when all names are known."""
+        found = {info.base_name: info for info in self.listed(is_deep=False) if info.is_file}
         return [
             SegmentFile(base_offset, name, found[name].size, found[name].mtime_ns or 0)
             for base_offset, name in named_segments(found)
         ]
 
     def piece(self, name: str, position: int, size_bytes: int) -> bytes:
-        """Return a piece of a file, or less of it if there is not so much. Raises InputError."""
+        """Return a piece of a file, or less of it if there is not so much."""
 
         def do(files: Any, path: str) -> bytes:
-            with files.open_input_file(f"{path}/{name}") as file:
-                left = min(size_bytes, file.size() - position)
-                return bytes(file.read_at(left, position)) if left > 0 else b""
-
-        with input_errors(f"{self.path}/{name}"):
             try:
-                return self.ask(do)
+                with files.open_input_file(f"{path}/{name}") as file:
+                    left = min(size_bytes, file.size() - position)
+                    return bytes(file.read_at(left, position)) if left > 0 else b""
             except FileNotFoundError:
                 return b""
 
-
-def look_into(directory: Directory) -> list[fs.FileInfo]:
-    """Return what is in a directory now; sizes are looked at when all names are known. Raises InputError."""
-    with input_errors(directory.path):
-        return directory.listed(is_deep=False)
+        return self.ask(do)
 
 
 def open_folders(reading: SourceOptions) -> Callable[[], list[Folder]]:
@@ -93,11 +90,11 @@ def open_folders(reading: SourceOptions) -> Callable[[], list[Folder]]:
     with ExitStack() as stack:
         known = {log.offsets_partition: _folder_of(log) for log in find_logs(reading, stack).logs}
     named = (folder for folder in known.values() if DirectoryName.parse(posixpath.basename(folder.path)).is_offsets)
-    above = {Directory(posixpath.dirname(one.path), one.options, one.url) for one in named}
+    above = {Folder(posixpath.dirname(one.path), one.options, one.url) for one in named}
 
     def look() -> list[Folder]:
         for directory in above:
-            for name in (info.base_name for info in look_into(directory) if not info.is_file):
+            for name in (info.base_name for info in directory.listed(is_deep=False) if not info.is_file):
                 parsed = DirectoryName.parse(name)
                 is_asked = not reading.offsets_partition or parsed.partition in reading.offsets_partition
                 if parsed.is_offsets and not parsed.leftover and is_asked:

@@ -202,7 +202,8 @@ def test_a_task_that_hangs_is_copied(
     speculation = {
         "spark.speculation": "true", "spark.speculation.quantile": "0.1", "spark.speculation.multiplier": "1.1",
         "spark.speculation.interval": "100ms", "spark.speculation.minTaskRuntime": "100ms",
-        "spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.enabled": "true", "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": events.as_uri(),
     }  # fmt: skip
     hung: list[int] = []
     with words.open("wb") as stream:
