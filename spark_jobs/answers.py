@@ -57,7 +57,6 @@ LOAD_COLUMNS = (
     Column("record_offset", "bigint", "the record that prevents it"),
     Column("rule", "string", "the rule by which it does"),
     Column("problem", "string", "what is wrong, in words"),
-    Column("is_served", "boolean", "whether the partition is served all the same"),
 )
 DOCUMENT_COLUMNS = (*GROUP_COLUMNS, MEMBERS_COUNT, Column("document", "json", "all that `rebuild` tells about it"))
 """Groups with all that `rebuild` tells."""
@@ -195,14 +194,6 @@ class _Inputs(Inputs):
     def outcomes(self, now_ms: int | None) -> Outcomes | None:
         return self._told.outcomes
 
-    def has_or_lacks(self, topic: str) -> bool:
-        """Return False: the driver reads other topics."""
-        return False
-
-    def iter_starts(self) -> Iterator[str]:
-        """Yield nothing: the driver looks at the data directories."""
-        return iter(())
-
 
 class _Account(Account):
     """An account that keeps what was seen, for the driver's to tell.
@@ -265,14 +256,10 @@ Written = tuple[dict[str, pa.Table], Row]
 
 def compacted(one: OneLog) -> Written:
     """Return what `compact` writes of a log."""
-    reading = one.reading
+    of = one.reading
     asked = OffsetsAsked(
-        profile=reading.profile,
-        orphans=reading.orphans,
-        unstable=reading.unstable,
-        lag=False,
-        decide=one.told.decides,
-    )
+        profile=of.profile, orphans=of.orphans, unstable=of.unstable, lag=False, decide=one.told.decides
+    )  # fmt: skip
     question = Offsets(session := one.session(), asked)
     schema = schema_of(question.columns)
     tables = [table.select(schema.names).cast(schema) for table in question.tables()]
@@ -286,13 +273,8 @@ def rebuilt(one: OneLog) -> Written:
     document, memory = question.document, question.memory
     for words in memory.warnings():
         session.account.say(words)
-    (part,) = memory.parts
-    failure = part.failure
-    load = {
-        "offsets_partition": one.log.offsets_partition,
-        "is_served": failure is not None and failure.is_served,
-        **document["loads"][partition_name(one.log.offsets_partition)],
-    }
+    load = document["loads"][partition_name(one.log.offsets_partition)]
+    load |= {"offsets_partition": one.log.offsets_partition}
     groups = [row | {"members": len(row["members"]), "document": to_json(row)} for row in document["groups"]]
     tables = {
         "groups": _table(groups, DOCUMENT_COLUMNS),
