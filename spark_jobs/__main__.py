@@ -19,8 +19,6 @@ from offsets_log.replay.profile import PROFILES
 from spark_jobs.options import parse
 from spark_jobs.session import Opening, session
 
-EXIT_ERROR = 1
-
 SHARED = (
     click.option("--master", metavar="URL", help="Where Spark runs; by default what spark-submit says."),
     click.option("--profile", type=click.Choice(list(PROFILES)), default="modern", show_default=True,
@@ -153,7 +151,7 @@ def _errors_told() -> Iterator[None]:
         yield
     except OffsetsLogError as error:
         click.echo(f"spark_jobs: error: {error}", err=True)
-        sys.exit(EXIT_ERROR)
+        sys.exit(1)
 
 
 @contextmanager

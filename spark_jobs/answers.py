@@ -171,9 +171,6 @@ def rows(files: LogFiles, reading: SourceOptions, told: Told) -> Iterator[pa.Tab
             yield table
 
 
-# ------------------------------------------------------------------------------------------------ sessions
-
-
 class _Inputs(Inputs):
     """One log of several that tasks read, and what the driver knows of the others."""
 
@@ -247,8 +244,6 @@ class _Engine(Engine):
             note(replayed.log)(one)
         yield replayed
 
-
-# ------------------------------------------------------------------------------------------------ programs
 
 Written = tuple[dict[str, pa.Table], Row]
 """Folder → its table, and what the driver is told of the log, as plain data."""

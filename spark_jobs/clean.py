@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import offsets_log_cli.clean
-from offsets_log.actions.clean_rounds import Machine
+from offsets_log.actions.clean_rounds import Machine, Rounds
 from offsets_log.actions.partition_folders import folder_name, partition_of, place_here
 from offsets_log.cleaner.partition import Cleaned, CleanOrder, clean_partition
 from offsets_log.disk.folders import DiskPlace
@@ -23,6 +23,7 @@ from offsets_log.disk.urls import is_url
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import Checkpoints
 from offsets_log.rows.tables import Row
+from offsets_log.session.session import Session
 from offsets_log_cli.clean_options import changes_of
 from offsets_log_cli.options import gather
 from offsets_log_cli.partition_folders import FolderOptions
@@ -31,10 +32,6 @@ from spark_jobs.directories import Directory
 from spark_jobs.files import LogFiles
 from spark_jobs.jobs import ask_tasks, told_by
 from spark_jobs.session import Opening, session
-
-if TYPE_CHECKING:
-    from offsets_log.actions.clean_rounds import Rounds
-    from offsets_log.session.session import Session
 
 Work = tuple[LogFiles, CleanOrder, str]
 """The files of a partition, what is asked, and the folder's name."""

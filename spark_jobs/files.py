@@ -71,14 +71,12 @@ class LogFiles:
                 bounds.append(index)
                 size_bytes = 0
             size_bytes += size
-        return [self._part(begin, end) for begin, end in pairwise((*bounds, len(self.sizes)))]
-
-    def _part(self, begin: int, end: int) -> LogFiles:
-        segments = self.log.segments
-        following = segments[end].base_offset if end < len(segments) else None
-        return replace(
-            self, log=replace(self.log, segments=segments[begin:end]), sizes=self.sizes[begin:end], following=following
-        )  # fmt: skip
+        segments, parts = self.log.segments, []
+        for begin, end in pairwise((*bounds, len(segments))):
+            following = segments[end].base_offset if end < len(segments) else None
+            log = replace(self.log, segments=segments[begin:end])
+            parts.append(replace(self, log=log, sizes=self.sizes[begin:end], following=following))
+        return parts
 
     def open(self, stack: ExitStack) -> PartitionLog:
         """Open the log until the stack closes. Raises InputError."""

@@ -32,7 +32,6 @@ from spark_jobs.driver import plan_reading
 from spark_jobs.files import LogFiles
 from spark_jobs.jobs import ask_tasks, told_by
 from spark_jobs.options import SourceOptions, parse
-from spark_jobs.session import cause_of, own_error
 from spark_jobs.source import FORMAT, register
 
 LOOK_S = 1
@@ -46,6 +45,7 @@ TABLES = ("offsets", "groups", "problems")
 LEFT_OUT = ("unstable", "doubtful")
 CHANGES = {"offsets": ("offset_changes", ("group", "topic", "partition")), "groups": ("group_changes", ("group",))}
 """Table → the one of its changes, and the keys of both."""
+SHOWN = 5
 NO_HARM = ("tail", "load")
 """Kinds of problems that do not make a run end with status 3."""
 
@@ -80,9 +80,6 @@ class FollowOrder:
     def tables(self) -> Directory:
         """Where the tables are."""
         return self.directory(self.to)
-
-
-# ------------------------------------------------------------------------------------------------ batches
 
 
 def write_batch(order: FollowOrder, changes: DataFrame, batch: int) -> None:
@@ -143,9 +140,6 @@ def changes_of(before: pa.Table, now: pa.Table, keys: Sequence[str]) -> pa.Table
     return pa.Table.from_pylist(rows, now.schema.remove_metadata())
 
 
-# ------------------------------------------------------------------------------------------------ runs
-
-
 def start(spark: SparkSession, order: FollowOrder) -> Any:
     """Begin to follow, or go on; return the streaming query.
 
@@ -202,7 +196,7 @@ def run(spark: SparkSession, order: FollowOrder, stop: threading.Event, tell: Ca
         tell: told what happens.
 
     Raises:
-        OffsetsLogError: what ended it otherwise.
+        PySparkException: what ended it otherwise.
     """
     for is_last in (*[False] * (ATTEMPTS - 1), True):
         query = start(spark, order)
@@ -212,7 +206,7 @@ def run(spark: SparkSession, order: FollowOrder, stop: threading.Event, tell: Ca
             break
         except PySparkException as error:
             if is_last or TOO_SLOW not in str(error):
-                raise own_error(error) or InputError(f"Spark ended the stream: {cause_of(error)}") from None
+                raise
             tell("a process of Python did not start in time; it is tried again")
         finally:
             query.stop()
@@ -234,9 +228,6 @@ def _tell_all(order: FollowOrder, tell: Callable[[str], None]) -> int:
     summary = f"{counted(len(tables['offsets']), 'offset')}, {counted(len(tables['groups']), 'group')}"
     tell(f"{summary}; profile {order.reading.profile}")
     return EXIT_DAMAGED if harm else 0
-
-
-SHOWN = 5
 
 
 def _in_words(row: Row) -> str:

@@ -40,9 +40,6 @@ SECOND_LOOK_S = 0.3
 """Files come and go in several steps: what looks like another log is looked at again after so long."""
 
 
-# ------------------------------------------------------------------------------------------ folders
-
-
 @dataclass(frozen=True, slots=True)
 class Folder(Directory):
     """A partition's directory."""
@@ -114,9 +111,6 @@ def _folder_of(log: PartitionLog) -> Folder:
         raise InputError("only directories are followed: a data directory, or partitions of one", file=file)
     store = contents.path.store
     return Folder(posixpath.dirname(file), tuple(sorted(store.options.items())), store.url, log.offsets_partition)
-
-
-# ------------------------------------------------------------------------------------------ what is new
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +270,6 @@ def last_offset_in(tail: Buffer, otherwise: int) -> int:
         if tried == MOST_TRIES:
             break
     return otherwise
-
-
-# ------------------------------------------------------------------------------------------ a stream's offsets
 
 
 def place_of(told: Mapping[str, Any] | None) -> Bookmark | None:

@@ -84,9 +84,6 @@ def file_name(number: int, log: PartitionLog) -> str:
     return f"part-{number:05}-partition-{partition_name(log.offsets_partition)}.parquet"
 
 
-# ------------------------------------------------------------------------------------------------ tasks
-
-
 def in_tasks(
     spark: SparkSession, count: int, work: Callable[[int], Iterator[pa.RecordBatch]], schema: str
 ) -> DataFrame:
@@ -178,9 +175,6 @@ def _joiner(pieces: Mapping[int, Piece], work: Work) -> Callable[[tuple[Any, ...
             return pa.Table.from_batches([told_batch(number, work.put(number, one))])
 
     return join_one
-
-
-# ------------------------------------------------------------------------------------------------ programs
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,6 @@ SETTINGS = {
 }
 GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Environment variable that is set for programs run by spark-submit."""
-REMOTE = "sc://"
-"""What the address of a server of Spark Connect begins with."""
 QUIET_LOG = Path(__file__).with_name("log4j2.properties")
 WAIT_S = 120
 _OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
@@ -93,7 +91,7 @@ class Opening:
             pool.shutdown(wait=False)
 
     def _of_master(self, builder: SparkSession.Builder, master: str | None) -> SparkSession.Builder:
-        if master is not None and master.startswith(REMOTE):
+        if master is not None and master.startswith("sc://"):  # of Spark Connect
             return builder.remote(master)
         here = master is not None and HERE.fullmatch(master) is not None
         if here:
@@ -158,10 +156,8 @@ def session(opening: Opening) -> Iterator[Callable[[], SparkSession]]:
     """
     try:
         yield opening.result
-    except PySparkException as error:
-        raise own_error(error) or InputError(f"Spark: {cause_of(error)}") from None
     except Exception as error:
-        if type(error).__module__.partition(".")[0] != "py4j":
+        if not (isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")):
             raise
         raise own_error(error) or InputError(f"Spark: {cause_of(error)}") from None
     finally:

@@ -57,7 +57,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if reading.level not in STREAMED:
             raise InputError(f"a stream has the levels {' and '.join(STREAMED)}, not {reading.level}")
         for name in ONLY_AT_ONCE:
-            if getattr(reading, name) != getattr(_DEFAULTS, name):
+            if getattr(reading, name) not in ((), None):
                 raise InputError(f"the option {name} does not go with a stream")
         self.schema = schema
         self.reading = replace(reading, columns=tuple(schema.names))
@@ -144,9 +144,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         else:
             tables = (table for one in partition.slices for table in _rows(one, self.reading))
         yield from batches(tables, self.schema)
-
-
-_DEFAULTS = SourceOptions(paths=())
 
 
 def _rows(one: Slice, reading: SourceOptions) -> Iterator[pa.Table]:

@@ -43,9 +43,6 @@ Release = tuple[int, int]
 Row = dict[str, Any]
 
 
-# ------------------------------------------------------------------------------------------------ packing
-
-
 def pack(part: Part, layout: Layout) -> bytes:
     """Return what became of a piece, with the records that its state refers to."""
     facts: Row = {
@@ -161,9 +158,6 @@ def told_of(seen: Seen) -> Row:
             return {"tail": asdict(tail), "file": segment.file, "broken": segment.is_of_broken, "lost": lost}
         case Missing():
             return {"missing": asdict(seen)}
-
-
-# ------------------------------------------------------------------------------------------------ unpacking
 
 
 @dataclass(frozen=True, slots=True)
