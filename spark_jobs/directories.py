@@ -186,17 +186,21 @@ class Directory:
         place = Directory(f"{posixpath.join(above, f'.{name}.{secrets.token_hex(4)}.tmp')}{sign}{query}", self.options)
         made = place.open()[1]
 
+        def make(files: Any, path: str) -> None:
+            if files.type_name in WITH_DIRECTORIES:
+                files.create_dir(path, recursive=True)
+
         def take(files: Any, root: str) -> None:
             if files.type_name not in WITH_DIRECTORIES:
                 for file in place.names():
                     files.move(f"{made}/{file}", f"{root}/{file}")
-                return
-            files.create_dir(made, recursive=True)
-            if files.get_file_info(root).type == fs.FileType.Directory:
-                files.delete_dir(root)
-            files.move(made, root)
+            elif files.get_file_info(made).type == fs.FileType.Directory:  # else it was renamed, and nobody heard of it
+                if files.get_file_info(root).type == fs.FileType.Directory:
+                    files.delete_dir(root)
+                files.move(made, root)
 
         try:
+            place.ask(make)
             yield place
             place.tidy()
             self.ask(take)

@@ -29,7 +29,6 @@ from offsets_log.rows.tables import (
 from offsets_log.table import is_moment, with_moments
 from spark_jobs.options import SourceOptions
 
-SIZE = Column("size_bytes", "bigint", "bytes of whole batches that are new")
 ROWS_IN_BATCH = 1 << 16
 AGES = frozenset({"age_ms", "log_age_ms", "commit_age_ms"})
 """Columns that no level has: the clock, and other partitions, change them."""
@@ -45,7 +44,7 @@ LEVELS = {
         "problems": PROBLEM_COLUMNS,
         "records": EVENT_COLUMNS,
         "raw_records": RECORD_COLUMNS,
-        "growth": (OFFSETS_PARTITION_COLUMN, SIZE),
+        "growth": (OFFSETS_PARTITION_COLUMN, Column("size_bytes", "bigint", "bytes of whole batches that are new")),
     }.items()
 }
 """Level → its columns, as the library's tables have them, but for `AGES`."""

@@ -158,8 +158,6 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 }
 """Attribute of `SourceOptions` → how the text of its option is read; ``_`` and capitals may be left out in its name."""
 PATHS = ("path", "paths")
-OF_TABLE = "location"
-"""An option that Spark gives to a table of its catalog alone."""
 
 
 def parse(options: Mapping[str, str]) -> SourceOptions:
@@ -171,7 +169,7 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
     values: dict[str, Any] = {}
     paths: tuple[str, ...] = ()
     known = {name.lower().replace("_", ""): name for name in options}
-    if not known or OF_TABLE in known:
+    if not known or "location" in known:  # which Spark gives to a table of its catalog alone
         raise InputError("Spark tells a table's options to no reader: use CREATE TEMPORARY VIEW … USING offsets_log")
     attributes = {attribute.replace("_", ""): attribute for attribute in PARSERS}
     for plain, name in known.items():
