@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -220,7 +219,7 @@ class _Account(Account):
 
 
 class _Engine(Engine):
-    """An engine that replays a log by kernels once, for all questions."""
+    """An engine that replays a log by kernels once, for all questions that need no more of it."""
 
     def __init__(self, inputs: Inputs, account: Account, of: OneLog) -> None:
         super().__init__(inputs, account)
@@ -235,14 +234,14 @@ class _Engine(Engine):
         if getattr(replay, "func", replay) is not Replay:
             yield from super().replays(profile, note, replay)
             return
-        if self._of.replayed is None:
+        kept = self._of.replayed
+        if kept is None or not (replay is Replay or kept[0].state.arrays.scan_state.notes_activity):
             seen: list[Seen] = []
-            (replayed,) = super().replays(profile, lambda log: seen.append, partial(Replay, notes_activity=True))
-            self._of.replayed = replayed, seen
-        replayed, known = self._of.replayed
-        for one in known:
-            note(replayed.log)(one)
-        yield replayed
+            (replayed,) = super().replays(profile, lambda log: seen.append, replay)
+            kept = self._of.replayed = replayed, seen
+        for one in kept[1]:
+            note(kept[0].log)(one)
+        yield kept[0]
 
 
 Written = tuple[dict[str, pa.Table], Row]

@@ -40,8 +40,8 @@ ATTEMPTS, TOO_SLOW = 10, "Python worker failed to connect back"
 NOT_FOLLOWED = ("group", "topic", "columns", "until_offset", "until_time")
 """Options that leave out what a state is made of."""
 STAGED, ABOUT, BATCH = ".staged", "_follow.json", b"offsets_log.batch"
-TABLES = ("offsets", "groups", "problems")
-"""The tables, levels without what is doubtful."""
+TABLES = ("groups", "offsets", "problems")
+"""The tables, levels without what is doubtful; the first needs the most of a replay."""
 LEFT_OUT = ("unstable", "doubtful")
 CHANGES = {"offsets": ("offset_changes", ("group", "topic", "partition")), "groups": ("group_changes", ("group",))}
 """Table → the one of its changes, and the keys of both."""
@@ -185,7 +185,7 @@ def _bind(order: FollowOrder) -> None:
         raise InputError("this was not written by follow", file=f"{tables.shown}/{ABOUT}") from None
     for name, value in others.items():
         raise OutputError(f"these tables were begun with {name} {value}, not {about[name]}", file=tables.shown)
-    if not is_begun and tables.names(TABLES[0]):
+    if not is_begun and tables.names("offsets"):
         raise OutputError("the checkpoint of these tables is gone: give new ones", file=tables.shown)
 
 

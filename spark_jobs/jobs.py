@@ -142,8 +142,8 @@ def _write_log(pieces: Sequence[Piece], work: Work, at: int) -> Iterator[pa.Reco
 def _replay(piece: Piece, work: Work, stack: ExitStack) -> Replay:
     """Begin to replay the log that a piece is of, in as many."""
     log, reading = piece.files.open(stack), work.reading
-    until = reading.until(log.offsets_partition)
-    return Replay(log, reading.rules, until=until, release=reading.kafka, pieces=piece.count)
+    until, count = reading.until(log.offsets_partition), piece.count
+    return Replay(log, reading.rules, until=until, release=reading.kafka, pieces=count, notes_activity=True)
 
 
 def _pack_piece(pieces: Sequence[Piece], work: Work, at: int) -> Iterator[pa.RecordBatch]:
