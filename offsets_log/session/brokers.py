@@ -83,7 +83,7 @@ class Brokers:
         outcomes = {stop: by_profile[self.profile] for stop, by_profile in found.items()}
         if self.asked.as_broker:
             self.session.account.is_wrong |= any(outcome.at_start is not None for outcome in outcomes.values())
-            self.session.account.is_wrong |= state.failure is not None
+            self.session.account.is_wrong |= state.failure is not None and not state.failure.is_served
         return {} if all(outcome.holds(state) for outcome in outcomes.values()) else outcomes
 
     def say(self, part: Part) -> None:

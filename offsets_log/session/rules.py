@@ -52,7 +52,7 @@ class Rules:
         """The rules themselves: those of the very release that was asked for."""
         if self._release is None:
             return PROFILES[self.name]
-        return replace(self._release.profile, name=self._release.asked.name)
+        return replace(self._release.profile, name=self.name)
 
     def in_words(self, *, is_loaded: bool = True) -> str:
         """Return what a result says of whose rules it follows: nothing where all rules lead to it.
