@@ -16,7 +16,7 @@ from offsets_log.columnar.large import is_large
 from offsets_log.columnar.needs import WITH, kernel_at, lacking
 
 LARGEST = {
-    "history": ("history.kernels.scan", "history.lines.write"),
+    "history": ("history.kernels.scan",),
     "records": ("events.kernels.fill",),
     "raw_records": ("shuffle.records.copy_records",),
     "transactions": ("folds.offsets.scan", "folds.census.begin"),

@@ -41,7 +41,7 @@ WITH = {
         "scan.reading._step_to",
         "history.order.count",
         "history.order.put_in_order",
-        "history.lines.find_odd",
+        "history.columns.find_more",
     ),
     "scan.batch_rows._note": (),
     "shuffle.records.copy_records": ("scan.reading._step_to",),

@@ -9,9 +9,9 @@ from itertools import groupby
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history.kernels import scan
-from offsets_log.columnar.history.lines import write
 from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.columnar.scan.reading import Note
+from offsets_log.columnar.sinks.kernels import write_lines
 from offsets_log.following import alerts, metrics
 from offsets_log.following.growth import GrownPiece, ReadAgainError
 from offsets_log.following.lags import KnownEnds
@@ -78,7 +78,6 @@ class FollowedCommits:
         asked = self.asked
         self._history = History(asked.profile, asked.shows_group, asked.shows_key or (lambda key: True))
         self._growing: GrowingHistory | None = None
-        self._lines: HistoryLines | None = None
         self._is_begun = False
         self._told_until = 0
 
@@ -88,7 +87,7 @@ class FollowedCommits:
         Raises:
             ReadAgainError: kernels cannot read it; what was told is not told again.
         """
-        if not self._is_begun and not self._is_beyond_kernels and reader.has_kernels(piece, scan, write):
+        if not self._is_begun and not self._is_beyond_kernels and reader.has_kernels(piece, scan, write_lines):
             self._growing = GrowingHistory(self.asked.profile, self.asked.shows_group, self.asked.shows_key)
         self._is_begun = True
         if self._growing is None:
@@ -140,11 +139,8 @@ class FollowedCommits:
         return rows
 
     def _at_once(self, growing: GrowingHistory, ordered: OrderedHistory) -> Lines:
-        if self._lines is None:
-            self._lines = HistoryLines(ordered, lambda row: json_bytes(row) + b"\n")
-        else:
-            self._lines.go_on(ordered)
-        yield from self._lines.pieces(only_rewinds=self.asked.only_rewinds)
+        lines = HistoryLines(ordered, lambda row: json_bytes(row) + b"\n")
+        yield from lines.pieces(only_rewinds=self.asked.only_rewinds)
         growing.let_go()
 
     def _rewound(self, entry: Entry) -> Row:

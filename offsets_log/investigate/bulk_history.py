@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.history import entries as k
-from offsets_log.columnar.history import lines as ln
 from offsets_log.columnar.history import order as od
+from offsets_log.columnar.history.columns import Run
 from offsets_log.columnar.history.fold import read_history
 from offsets_log.columnar.history.slow_path import Growing, add_member
 from offsets_log.columnar.history.state import HistoryState, ShowsGroup, ShowsKey
@@ -257,11 +256,6 @@ def offset_of(key: GroupTopicPartition, committed_offset: int, record_offset: in
     )
 
 
-def goes_back(entries: a.Int64s) -> NDArray[np.bool_]:
-    """Return of which entries less is answered than before."""
-    return np.isin(entries[:, k.MARKS] // k.CHANGE & k.MASK, k.GOES_BACK)
-
-
 STEPS = {k.ADVANCED: -1, k.REWOUND: 1, k.SAME: 0}
 """A change of the answer → difference of the answer before it from the one after."""
 
@@ -325,7 +319,7 @@ class OrderedHistory:
 
     def row(self, entry: Sequence[int]) -> Row:
         """Return a row of `history.HISTORY_COLUMNS`."""
-        log = self.history.logs[int(self.history.keys.columns[entry[k.KEY], ln.LOG])].log
+        log = self.history.logs[int(self.history.keys.columns[entry[k.KEY], k.LOG])].log
         return history_row(self.history.entry_of(entry), log.offsets_partition, self.ids, log.missing_columns)
 
     def side_by_side(self, make: Callable[[int, int], Made], *, step: int, threads: int) -> Iterator[Made]:
@@ -348,16 +342,17 @@ class OrderedHistory:
                 for future in waiting:
                     future.cancel()
 
-    def entry(self, place: int) -> list[int]:
-        """Return the entry at a place in the order."""
-        found: list[int] = self.history.entries.array[self.order[place]].tolist()
-        return found
+    def run(self, begin: int, end: int, *, only_rewinds: bool) -> Run:
+        """Return the entries at some places in the order, of them perhaps only those at which less is answered."""
+        history, numbers = self.history, self.order[begin:end]
+        if only_rewinds:
+            changes = history.entries.array[numbers, k.MARKS] // k.CHANGE & k.MASK
+            numbers = numbers[np.isin(changes, k.GOES_BACK)]
+        return Run(numbers, history.entries.array, history.keys.columns, history.members.array)
 
     def rows(self, *, only_rewinds: bool) -> Iterator[Row]:
         """Yield all rows one by one."""
         chunk = self.history.chunk
         for begin in range(0, len(self.order), chunk):
-            found = self.history.entries.array[self.order[begin : begin + chunk]]
-            if only_rewinds:
-                found = found[goes_back(found)]
-            yield from map(self.row, found.tolist())
+            run = self.run(begin, begin + chunk, only_rewinds=only_rewinds)
+            yield from (self.row(run.entry(place)) for place in range(len(run)))

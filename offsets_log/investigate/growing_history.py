@@ -12,7 +12,6 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.history import entries as k
-from offsets_log.columnar.history import lines as ln
 from offsets_log.columnar.history.fold import HistoryPiece
 from offsets_log.columnar.history.state import HistoryState, ShowsGroup, ShowsKey
 from offsets_log.columnar.scan.layout import Scanner
@@ -80,7 +79,7 @@ class GrowingHistory(BulkHistory):
         order = self._in_order()
         marks = np.bincount(self.entries.array[self.told : len(self), k.MARKS], minlength=k.ALL_MARKS)
         used = np.flatnonzero(self.keys.counts)
-        groups = np.unique(self.keys.columns[used, ln.GROUP])
+        groups = np.unique(self.keys.columns[used, k.GROUP])
         return OrderedHistory(self, order, marks, len(used), len(groups), ids)
 
     def _in_order(self) -> a.Int64s:
@@ -100,7 +99,7 @@ class GrowingHistory(BulkHistory):
         used = self.keys.columns[self.keys.counts > 0]
         return {
             (groups[group], topics[topic], partition)
-            for group, topic, partition in used[:, [ln.GROUP, ln.TOPIC, ln.KEY_PARTITION]].tolist()
+            for group, topic, partition in used[:, [k.GROUP, k.TOPIC, k.KEY_PARTITION]].tolist()
         }
 
     def let_go(self) -> None:

@@ -6,19 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.tables import Presence
 from offsets_log.columnar.history import columns as co
 from offsets_log.columnar.history import entries as k
-from offsets_log.columnar.history import lines as ln
-from offsets_log.columnar.materialize.arrow import numbers, schema_of, strings, table_of_rows
-from offsets_log.investigate.bulk_history import OrderedHistory, goes_back
+from offsets_log.columnar.materialize.arrow import numbers, schema_of, strings, table_of_rows, texts
+from offsets_log.columnar.sinks.letters import Letters
+from offsets_log.investigate.bulk_history import OrderedHistory
 from offsets_log.investigate.history import FOLLOWING, HISTORY_COLUMNS
-from offsets_log.investigate.history_lines import says_more_letters
-from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.messages.commit_metadata import decode_commit_metadata
 from offsets_log.rows.tables import Row, to_json
 
@@ -34,13 +31,12 @@ NUMBERS = {
     "commit_timestamp_ms": k.COMMIT_TIMESTAMP,
     "effective_offset": k.EFFECTIVE,
     "effective_record_offset": k.EFFECTIVE_RECORD,
+    "producer_id": k.PRODUCER_ID,
 }
 """Columns of numbers → those of entries."""
 TEXTS = ("group", "topic", "event", "transaction", "change", *MEMBERS)
 """Columns whose texts repeat often: their Arrow type is a dictionary."""
 CHANGES = (None, "new", "advanced", "rewound", "same", "deleted", "new")
-
-Mask = npt.NDArray[np.bool_]
 
 
 def schema_with(more: Sequence[str] = ()) -> pa.Schema:
@@ -88,124 +84,90 @@ class HistoryTables:
         }
         self._more = sorted(f"{name}_base64" for name, is_odd in odd.items() if is_odd)
         self.schema = schema_with(self._more)
-        self._letters = says_more_letters()
+        self._escapes = Letters().escapes
         self._names = strings(keys.groups.texts), strings(keys.topics.texts)
 
     def __iter__(self) -> Iterator[pa.Table]:
         return self.ordered.side_by_side(self._table, step=self._rows, threads=self.threads)
 
     def _table(self, begin: int, end: int) -> pa.Table:
-        entries = self.history.entries.array[self.ordered.order[begin:end]]
-        if self.only_rewinds:
-            entries = entries[goes_back(entries)]
-        if len(entries) > 1 and entries[:, k.METADATA_SIZE].sum() > MOST_TEXT_BYTES:
+        run = self.ordered.run(begin, end, only_rewinds=self.only_rewinds)
+        if len(run) > 1 and run.longs[k.METADATA_SIZE].sum() > MOST_TEXT_BYTES:
             half = (begin + end) // 2
             return pa.concat_tables([self._table(begin, half), self._table(half, end)])
         if self._more:
-            return table_of_history(map(self.ordered.row, entries.tolist()), self._more)
-        columns = self._columns(entries)
+            return table_of_history((self.ordered.row(run.entry(place)) for place in range(len(run))), self._more)
+        columns = self._columns(run)
         return pa.Table.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
 
-    def _columns(self, entries: a.Int64s) -> dict[str, pa.Array]:
-        keys = self.history.keys.columns[entries[:, k.KEY]]
-        events, outcomes, changes = (
-            entries[:, k.MARKS] // part & k.MASK for part in (k.EVENT, k.OUTCOME, k.CHANGE)
-        )  # fmt: skip
-        every, commits = np.ones(len(entries), np.bool_), events == k.COMMIT
-        answered = entries[:, k.EFFECTIVE_RECORD] != a.NEVER
-        has_time = entries[:, k.TIMESTAMP] != NO_TIMESTAMP
-        there = {
-            "record_offset": every,
-            "timestamp_ms": has_time,
-            "committed_offset": commits,
-            "commit_timestamp_ms": commits,
-            "effective_offset": answered,
-            "effective_record_offset": answered,
-        }
-        told = _Told(self.ordered, keys[:, ln.LOG])
-        longs = {name: told.numbers(name, there[name], entries[:, column]) for name, column in NUMBERS.items()}
-        leaders = commits & (entries[:, k.LEADER_EPOCH] != -1)
-        in_transaction = outcomes != k.PLAIN
-        return longs | {
-            "group": told.texts("group", every, keys[:, ln.GROUP], self._names[0]),
-            "topic": told.texts("topic", every, keys[:, ln.TOPIC], self._names[1]),
-            "partition": told.numbers("partition", every, keys[:, ln.KEY_PARTITION], np.int32),
-            "event": told.texts("event", every, events, strings(k.EVENTS)),
-            "leader_epoch": told.numbers("leader_epoch", leaders, entries[:, k.LEADER_EPOCH], np.int32),
-            "producer_id": told.numbers("producer_id", in_transaction, entries[:, k.PRODUCER_ID]),
-            "transaction": told.texts("transaction", in_transaction, outcomes, strings(["", *k.OUTCOMES[1:]])),
-            "change": told.texts("change", changes != k.NONE, changes, strings(["", *CHANGES[1:]])),
-            "offsets_partition": self._partitions(told, keys[:, ln.LOG]),
-            **self._metadata(told, entries, commits),
-            **self._members(told, entries[:, k.MEMBER]),
-        }
+    def _columns(self, run: co.Run) -> dict[str, pa.Array]:
+        longs, keys, made = run.longs, run.keys, _Columns(self.ordered, run)
+        for name, column in NUMBERS.items():
+            made.numbers(name, longs[column])
+        made.numbers("leader_epoch", longs[k.LEADER_EPOCH], np.int32)
+        made.numbers("partition", keys[k.KEY_PARTITION], np.int32)
+        made.numbers("member_epoch", longs[co.MEMBERS_AT + k.EPOCH], np.int32)
+        made.texts("group", keys[k.GROUP], self._names[0])
+        made.texts("topic", keys[k.TOPIC], self._names[1])
+        made.texts("event", run.events, strings(k.EVENTS))
+        made.texts("transaction", run.outcomes, strings(["", *k.OUTCOMES[1:]]))
+        made.texts("change", run.changes, strings(["", *CHANGES[1:]]))
+        self._add_partitions(made, keys[k.LOG])
+        self._add_metadata(made, run)
+        self._add_members(made, longs[k.MEMBER])
+        return made.columns
 
-    def _partitions(self, told: _Told, logs: a.Int64s) -> pa.Array:
+    def _add_partitions(self, made: _Columns, logs: a.Int64s) -> None:
         of_logs = [read.log.offsets_partition for read in self.history.logs]
-        is_known = np.array([number is not None for number in of_logs], np.bool_)
-        partitions = np.array([number or 0 for number in of_logs], np.int32)
-        return told.numbers("offsets_partition", is_known[logs], partitions[logs], np.int32)
+        made.there["offsets_partition"] = np.array([number is not None for number in of_logs], np.bool_)[logs]
+        made.numbers("offsets_partition", np.array([number or 0 for number in of_logs], np.int32)[logs], np.int32)
 
-    def _metadata(self, told: _Told, entries: a.Int64s, commits: Mask) -> dict[str, pa.Array]:
-        """Return the columns of the clients' texts, and of what these contain when decoded."""
-        out = np.empty(int(entries[:, k.METADATA_SIZE].sum()), np.uint8)
-        ends, more = np.zeros(len(entries), np.int32), np.zeros(len(entries), np.uint8)
-        co.metadata(entries, self.history.texts.array, self._letters, out, ends, more)
+    def _add_metadata(self, made: _Columns, run: co.Run) -> None:
+        """Add the columns of the clients' texts, and of what these contain when decoded."""
+        all_texts, longs = self.history.texts.array, run.longs
+        says = np.flatnonzero(run.may_say_more(all_texts, self._escapes))
         decoded: list[str | None] = []
-        says = np.flatnonzero(more)
-        for row in says.tolist():
-            text = out[ends[row] - entries[row, k.METADATA_SIZE] : ends[row]].tobytes().decode()
-            found = decode_commit_metadata(text, int(entries[row, k.COMMITTED]))
+        for at, size, offset in longs[[k.METADATA_AT, k.METADATA_SIZE, k.COMMITTED]][:, says].T.tolist():
+            found = decode_commit_metadata(all_texts[at : at + size].tobytes().decode(), offset)
             decoded.append(None if found is None else to_json(found))
-        numbers_of = np.zeros(len(entries), np.int32)
-        numbers_of[says] = np.arange(len(says))
-        is_decoded = np.zeros(len(entries), np.bool_)
-        is_decoded[says] = [text is not None for text in decoded]
-        texts = told.texts("metadata_decoded", is_decoded, numbers_of, strings([text or "" for text in decoded]))
-        presence = told.presence("metadata", commits)
-        return {
-            "metadata": presence.texts(pa.string(), ends, out),
-            "metadata_decoded": texts.cast(pa.string()),
-        }
+        places = np.where(made.is_there("metadata"), longs[k.METADATA_AT], a.NOTHING)
+        made.columns["metadata"] = texts(all_texts, places, longs[k.METADATA_SIZE])
+        numbers_of, is_decoded = np.zeros(len(run), np.int32), np.zeros(len(run), np.bool_)
+        numbers_of[says], is_decoded[says] = np.arange(len(says)), [text is not None for text in decoded]
+        made.there["metadata_decoded"] = is_decoded
+        made.texts("metadata_decoded", numbers_of, strings([text or "" for text in decoded]))
+        made.columns["metadata_decoded"] = made.columns["metadata_decoded"].cast(pa.string())
 
-    def _members(self, told: _Told, members: a.Int64s) -> dict[str, pa.Array]:
+    def _add_members(self, made: _Columns, members: a.Int64s) -> None:
         used, number = np.unique(members, return_inverse=True)
         holders = [self.history.member(each) for each in used.tolist()]
-        is_there = members != k.NOBODY
-
-        made: dict[str, pa.Array] = {}
         for name in MEMBERS:
-            texts = [None if holder is None else getattr(holder, name) for holder in holders]
-            is_text = np.array([text is not None for text in texts], np.bool_)[number]
-            made[name] = told.texts(name, is_text, number, strings([text or "" for text in texts]))
-        epochs = np.array([0 if holder is None else holder.epoch for holder in holders], np.int32)
-        return made | {"member_epoch": told.numbers("member_epoch", is_there, epochs[number], np.int32)}
+            made.texts(name, number, strings([getattr(holder, name, None) or "" for holder in holders]))
 
 
-class _Told:
-    """Columns of entries, null where the sources of their logs lack them.
+class _Columns:
+    """Columns of entries, null where the sources of their logs lack them."""
 
-    Args:
-        logs: the number of each entry's log.
-    """
-
-    def __init__(self, ordered: OrderedHistory, logs: a.Int64s) -> None:
-        self._missing_columns: dict[str, Mask] = {}
+    def __init__(self, ordered: OrderedHistory, run: co.Run) -> None:
+        self.columns: dict[str, pa.Array] = {}
+        self.there, self._every = run.there, np.ones(len(run), np.bool_)
+        self._lacking: dict[str, list[int]] = {}
+        self._logs = run.keys[k.LOG]
         for number, read in enumerate(ordered.history.logs):
-            missing_columns = read.log.missing_columns
-            for name in missing_columns | {column for told, column in FOLLOWING.items() if told in missing_columns}:
-                is_missing_column = logs == number
-                self._missing_columns[name] = self._missing_columns.get(name, is_missing_column) | is_missing_column
+            lacking = read.log.missing_columns
+            for name in lacking | {column for told, column in FOLLOWING.items() if told in lacking}:
+                self._lacking.setdefault(name, []).append(number)
 
-    def presence(self, name: str, is_there: Mask) -> Presence:
+    def is_there(self, name: str) -> co.Mask:
         """Return which rows of a column are not null."""
-        return Presence(is_there & ~self._missing_columns[name] if name in self._missing_columns else is_there)
+        is_there = self.there.get(name, self._every)
+        return is_there & ~np.isin(self._logs, self._lacking[name]) if name in self._lacking else is_there
 
-    def numbers(self, name: str, is_there: Mask, values: Any, kind: Any = np.int64) -> pa.Array:
-        """Return numbers as a column."""
-        values = np.ascontiguousarray(values, kind)
-        return self.presence(name, is_there).column(numbers(values[:0]).type, values)
+    def numbers(self, name: str, values: Any, kind: Any = np.int64) -> None:
+        """Add a column of numbers."""
+        values = np.array(values, kind)
+        self.columns[name] = Presence(self.is_there(name)).column(numbers(values[:0]).type, values)
 
-    def texts(self, name: str, is_there: Mask, values: Any, texts: pa.StringArray) -> pa.Array:
-        """Return texts, given by their numbers, as a column."""
-        return self.presence(name, is_there).dictionary(np.ascontiguousarray(values, np.int32), texts)
+    def texts(self, name: str, values: Any, texts: pa.StringArray) -> None:
+        """Add a column of texts, given by their numbers."""
+        self.columns[name] = Presence(self.is_there(name)).dictionary(np.array(values, np.int32), texts)

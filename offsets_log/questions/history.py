@@ -211,7 +211,7 @@ class OffsetHistory:
         from offsets_log.investigate.bulk_history import BulkHistory
 
         inputs, account = self._session.inputs, self._session.account
-        self._session.engine.compile_first(SCAN, "history.lines.write")
+        self._session.engine.compile_first(SCAN, "sinks.kernels.write_lines")
         seen: list[tuple[PartitionLog, list[Seen], int]] = []
         history = BulkHistory(
             self._rules.profile,

@@ -40,7 +40,7 @@ class ChunkArrays(NamedTuple):
 # Rows of ``ints``: columns of 32 bits. Names are numbered as they come; from ENDS_AT on it is where what stands in
 # ``texts`` for a row ends. KEY_SIZE, VALUE_SIZE and SEQUENCE are told where batches have rows.
 (
-    KIND, ATTRIBUTES, PRODUCER_EPOCH, RECORD_TYPE, GROUP, TOPIC, PARTITION, VALUE_VERSION, LEADER_EPOCH, TOPIC_ID,
+    GROUP, TOPIC, TOPIC_ID, KIND, ATTRIBUTES, PRODUCER_EPOCH, RECORD_TYPE, PARTITION, VALUE_VERSION, LEADER_EPOCH,
     KEY_SIZE, VALUE_SIZE, SEQUENCE, ENDS_AT,
 ) = range(14)  # fmt: skip
 METADATA, RAW_KEY, RAW_VALUE, TEXTS = range(4)
@@ -66,8 +66,8 @@ SIZE, BASE_SEQUENCE, LAST_SEQUENCE = KEY_SIZE, VALUE_SIZE, SEQUENCE
 
 # Columns of ``entries``.
 ENTRY_AT, ENTRY_SIZE, ENTRY_KIND, NUMBER, KEY_TYPE, KEY_GROUP, KEY_TOPIC, KEY_PARTITION, ENTRY_COLUMNS = range(9)
-IS_GROUP, IS_TOPIC, IS_TOPIC_ID, IS_KEY = range(4)
-"""Kinds of entries; entries of the first three kinds are numbered, each kind from 0 on."""
+IS_GROUP, IS_TOPIC, IS_TOPIC_ID, IS_KEY = GROUP, TOPIC, TOPIC_ID, 3
+"""Kinds of entries; those of the first three kinds are numbered, each kind from 0 on, in columns of the same number."""
 
 # Of ``counts``: rows, entries, bytes of the arena, bytes of each text, entries of each kind, staged bytes; and as 0 or
 # 1, whether batches have rows.

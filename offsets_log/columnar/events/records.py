@@ -216,7 +216,7 @@ def add_marker(chunk: k.ChunkArrays, n: Any, data: Any, staged: Table[a.Staged],
     number = be16(data, key + 2)
     if be16(data, key) < 0 or be16(data, value) < 0 or number < 0 or number > 1:
         return oc.NOT_PLAIN
-    for column in range(k.RECORD_TYPE, k.PARTITION + 1):
+    for column in (k.RECORD_TYPE, k.GROUP, k.TOPIC, k.PARTITION):
         chunk.ints[column, n] = a.NOTHING
     _add_other(chunk, n, k.ABORT_MARKER + number, data, key, key_size, value, size)
     return oc.FINISHED

@@ -57,10 +57,12 @@ without one; OLDER is the previous entry of the same transaction.
 
 # Columns of ``members``: where texts stand and their sizes, NOTHING where there is none.
 MEMBER_ID, INSTANCE_ID, CLIENT_ID, HOST = range(0, 8, 2)
-EPOCH, IS_ODD = 8, 9
-MEMBER_SIZE = 10
-"""IS_ODD says whether the texts change when they are written in lines."""
+EPOCH = 8
+MEMBER_SIZE = 9
 NOBODY = 0
+
+# Columns of keys: the numbers of names; whether one of these is not UTF-8.
+GROUP, TOPIC, KEY_PARTITION, LOG, IS_MALFORMED, KEY_COLUMNS = range(6)
 
 # Parts of MARKS.
 EVENT, OUTCOME, CHANGE = 1, 8, 64

@@ -90,7 +90,7 @@ def add_member(members: Growing, texts: Growing, counts: a.Int64s, holder: Holde
     row: list[int] = []
     for text in (holder.member_id, holder.group_instance_id, holder.client_id, holder.host):
         row += (0, a.NOTHING) if text is None else keep_text(texts, counts, text.encode())
-    members.array[number] = *row, holder.epoch, 0
+    members.array[number] = *row, holder.epoch
     counts[e.MEMBERS] += 1
     return number
 

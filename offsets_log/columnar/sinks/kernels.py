@@ -1,6 +1,6 @@
-"""Write lines in a kernel: rows of a chunk as text, each by the program of its template (`templates`).
+"""Write lines in a kernel: rows of columns as text, each by the program of its template (`templates`).
 
-A program is rows of `OP_COLUMNS` numbers. An operation writes its literal and then one value: a column of the chunk, or
+A program is rows of `OP_COLUMNS` numbers. An operation writes its literal and then one value: that of a column, or
 the next field in the raw value of the record. If the program does not fit, the line is made on the slow path.
 """
 
@@ -16,7 +16,6 @@ from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, Ints, LongPlanes, LongRows, Longs
 from offsets_log.columnar.scan.interner import is_utf8, same_bytes
 from offsets_log.columnar.sinks.json_kernels import STACK_SIZE, Json, write_json
-from offsets_log.columnar.sinks.kinds import kind_number
 from offsets_log.columnar.sinks.writers import (
     BASE64,
     MOST_ESCAPED,
@@ -37,19 +36,22 @@ OP, ARGUMENT, LITERAL_AT, LITERAL_SIZE, OTHER_AT, OTHER_SIZE, OP_COLUMNS = range
 END = 0  # whether a raw value must end here
 LONG = 1  # row of ``longs``
 INT = 2  # row of ``ints``
-NAME = 3  # kind of entry: its text, escaped
-METADATA = 4  # whether the line is made on the slow path where it may say more than its text
-EPOCH = 5  # of the coordinator, in a marker's raw value
-JSON_KEY = 6  # first step of the program that writes the raw key, see `json_kernels`
-JSON_VALUE = 7  # of the raw value
-READ_INT32 = 8
-READ_INT64 = 9
-READ_STRING = 10  # whether it may be null
-READ_BYTES = 11  # as base64
-READ_EMBEDDED = 12  # field of a member, known by its bytes; as base64 where it is not to be expanded
-ARRAY = 13  # operation behind it, which is entered behind its literal where there are no elements
-NEXT = 14  # first operation of an element, which is entered behind its literal
+NAME = 3  # row of ``ints`` with the number of a name, and its kind in ``places``
+TEXT = 4  # row of ``longs`` with its place in ``whole``, before that with its size
+METADATA = 5  # whether the line is made on the slow path where it may say more than its text
+EPOCH = 6  # of the coordinator, in a marker's raw value
+JSON_KEY = 7  # first step of the program that writes the raw key, see `json_kernels`
+JSON_VALUE = 8  # of the raw value
+READ_INT32 = 9
+READ_INT64 = 10
+READ_STRING = 11  # whether it may be null
+READ_BYTES = 12  # as base64
+READ_EMBEDDED = 13  # field of a member, known by its bytes; as base64 where it is not to be expanded
+ARRAY = 14  # operation behind it, which is entered behind its literal where there are no elements
+NEXT = 15  # first operation of an element, which is entered behind its literal
 
+HIDDEN = -1
+"""A kind of rows without lines."""
 SLOW_PATH, NO_PROGRAM = -1, 0
 """Values instead of where a kind's program begins: its lines are made on the slow path; it has none yet."""
 
@@ -91,11 +93,24 @@ class Programs(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The columns of a chunk; names as they stand in lines, and where each begins and ends, by kind and number."""
+    """The columns of rows.
 
+    Attributes:
+        kinds: the number of each row's program in `Programs`, or HIDDEN.
+        longs, ints: numbers.
+        texts: bytes of metadata, raw keys and raw values, one row's after the other, as in `events.columns`.
+        ends: where those of each row end.
+        whole: bytes of texts that other columns have the places of.
+        names: names as they stand in lines.
+        places: where each begins and ends, by kind and number.
+    """
+
+    kinds: Ints
     longs: LongRows
     ints: IntRows
     texts: ByteRows
+    ends: IntRows
+    whole: Bytes
     names: Bytes
     places: LongPlanes
 
@@ -210,31 +225,32 @@ def _count(data: Any, read: Any, end: Any) -> Any:
 
 
 @inlined
-def _begin(ints: Any, which: Any, n: Any) -> Any:
+def _begin(columns: Columns, which: Any, n: Any) -> Any:
     """Return where the text of a row begins in ``texts``."""
-    return np.int64(ints[k.ENDS_AT + which, n - 1]) if n > 0 else np.int64(0)
+    return np.int64(columns.ends[which, n - 1]) if n > 0 else np.int64(0)
 
 
 @inlined
 def _column(out: Any, at: Any, op: Any, argument: Any, columns: Columns, n: Any, json: Json) -> Any:
-    """Write a value from a column of the chunk."""
-    ints, texts = columns.ints, columns.texts
+    """Write a value from a column."""
+    longs, ints, texts = columns.longs, columns.ints, columns.texts
     if op == LONG:
-        return write_number(out, at, columns.longs[argument, n])
+        return write_number(out, at, longs[argument, n])
     if op == INT:
         return write_number(out, at, np.int64(ints[argument, n]))
     if op == NAME:
-        row = k.GROUP if argument == k.IS_GROUP else k.TOPIC if argument == k.IS_TOPIC else k.TOPIC_ID
-        number = ints[row, n]
+        number = ints[argument, n]
         begin = columns.places[argument, number, 0]
         return copy(out, at, columns.names, begin, columns.places[argument, number, 1] - begin)
+    if op == TEXT:
+        return escaped(out, at, columns.whole, longs[argument, n], longs[argument + 1, n], json.escapes)
     if op == METADATA:
-        begin = _begin(ints, k.METADATA, n)
-        size = ints[k.ENDS_AT + k.METADATA, n] - begin
+        begin = _begin(columns, k.METADATA, n)
+        size = columns.ends[k.METADATA, n] - begin
         if argument and says_more(texts[k.METADATA], begin, size, json.escapes):
             return np.int64(oc.NOT_PLAIN)
         return escaped(out, at, texts[k.METADATA], begin, size, json.escapes)
-    begin = _begin(ints, k.RAW_VALUE, n)
+    begin = _begin(columns, k.RAW_VALUE, n)
     return write_number(out, at, be32(texts[k.RAW_VALUE], begin + END_OF_MARKER - 4))
 
 
@@ -242,7 +258,7 @@ def _column(out: Any, at: Any, op: Any, argument: Any, columns: Columns, n: Any,
 def _json(output: Output, at: Any, op: Any, step: Any, json: Json, columns: Columns, n: Any) -> Any:
     """Write the JSON of a raw key or value, after its type or version."""
     which = np.int64(k.RAW_KEY) if op == JSON_KEY else np.int64(k.RAW_VALUE)
-    begin, end = _begin(columns.ints, which, n) + 2, np.int64(columns.ints[k.ENDS_AT + which, n])
+    begin, end = _begin(columns, which, n) + 2, np.int64(columns.ends[which, n])
     return write_json(output, at, json, step, columns.texts[which], begin, end)
 
 
@@ -251,7 +267,7 @@ def _line(output: Output, at: Any, pc: Any, programs: Programs, columns: Columns
     """Write the line of a row; return where it ends."""
     ops, out = programs.ops, output.out
     data = columns.texts[k.RAW_VALUE]
-    begin, end = _begin(columns.ints, k.RAW_VALUE, n) + 2, np.int64(columns.ints[k.ENDS_AT + k.RAW_VALUE, n])
+    begin, end = _begin(columns, k.RAW_VALUE, n) + 2, np.int64(columns.ends[k.RAW_VALUE, n])
     read = begin
     left = np.int64(0)
     is_entered = False
@@ -285,18 +301,14 @@ def _line(output: Output, at: Any, pc: Any, programs: Programs, columns: Columns
 
 
 @kernel
-def write_lines(output: Output, shown: Bytes, programs: Programs, columns: Columns) -> Any:
-    """Append lines to ``out[:progress[USED]]`` from ``progress[ROW]`` on; return why it stopped.
-
-    Args:
-        shown: for each row, whether it has a line; empty if all rows have.
-    """
+def write_lines(output: Output, programs: Programs, columns: Columns) -> Any:
+    """Append lines to ``out[:progress[USED]]`` from ``progress[ROW]`` on; return why it stopped."""
     progress = output.progress
     for n in range(progress[ROW], progress[END_ROW]):
         progress[ROW] = n
-        if len(shown) and not shown[n]:
+        kind = columns.kinds[n]
+        if kind == HIDDEN:
             continue
-        kind = kind_number(columns.ints, n)
         program = np.int64(programs.begins[U(kind)])
         if program == SLOW_PATH:
             return np.int64(oc.NOT_PLAIN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,6 @@ import numpy.typing as npt
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.layouts import layouts_of
-from offsets_log.columnar.jit.compiled import U, inlined
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.messages.registry import RECORD_TYPES
 
@@ -40,15 +38,14 @@ def _values() -> Iterator[tuple[int, int, int]]:
 
 
 VALUES = tuple(_values())
-_, VERSIONS, LAYOUTS = VALUE_SHAPE = (a.RECORD_TYPES + 1, a.VERSIONS + 1, k.MOST_LAYOUTS)
 
 
-def _value_numbers() -> npt.NDArray[np.int64]:
-    """Return the index in `VALUES` for every combination of record type, version and layout."""
-    numbers = np.zeros(VALUE_SHAPE, np.int64)
+def _value_numbers() -> npt.NDArray[np.int32]:
+    """Return the index in `VALUES` for every combination of record type, version and layout, each from −1 or 0 on."""
+    numbers = np.zeros((a.RECORD_TYPES + 1, a.VERSIONS + 1, k.MOST_LAYOUTS), np.int32)
     for i, (number, version, layout) in enumerate(VALUES):
         numbers[number + 1, version + 1, layout] = i
-    return numbers.ravel()
+    return numbers
 
 
 VALUE_NUMBERS = _value_numbers()
@@ -58,19 +55,25 @@ WIDTHS = 3, ATTRIBUTES_WIDTH, VALUE_WIDTH, TOPIC_ID_WIDTH
 KINDS = 1 << sum(WIDTHS)
 
 
-@inlined
-def kind_number(ints: Any, n: Any) -> Any:
-    """Return the kind of a chunk's row as a number below `KINDS`."""
-    kind = np.int64(ints[k.KIND, n])
-    value = (np.int64(ints[k.RECORD_TYPE, n]) + 1) * VERSIONS + np.int64(ints[k.VALUE_VERSION, n]) + 1
-    layout = np.int64(ints[k.LAYOUT, n]) if kind == k.GROUP_VALUE else np.int64(0)
-    number = kind << ATTRIBUTES_WIDTH | np.int64(ints[k.ATTRIBUTES, n])
-    number = number << VALUE_WIDTH | VALUE_NUMBERS[U(value * LAYOUTS + layout)]
-    return number << TOPIC_ID_WIDTH | np.int64(ints[k.TOPIC_ID, n] >= 0)
+def kind_numbers(ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the kinds of a chunk's rows as numbers below `KINDS`."""
+    kinds = ints[k.KIND]
+    layouts = np.where(kinds == k.GROUP_VALUE, ints[k.LAYOUT], 0)
+    parts = (
+        kinds,
+        ints[k.ATTRIBUTES],
+        VALUE_NUMBERS[ints[k.RECORD_TYPE] + 1, ints[k.VALUE_VERSION] + 1, layouts],
+        ints[k.TOPIC_ID] >= 0,
+    )
+    numbers = np.zeros(len(kinds), np.int32)
+    for width, part in zip(WIDTHS, parts, strict=True):
+        numbers <<= width
+        numbers |= part
+    return numbers
 
 
 def kind_of(number: int) -> Kind:
-    """Return the kind of a number, the inverse of `kind_number`."""
+    """Return the kind of a number, the inverse of `kind_numbers`."""
     parts = []
     for width in reversed(WIDTHS):
         parts.append(number & (1 << width) - 1)

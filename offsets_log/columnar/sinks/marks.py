@@ -10,18 +10,15 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.sinks import kernels as sk
-from offsets_log.columnar.sinks.writers import ESCAPE_COLUMNS, IS_FORMAT, IS_PRINTED, MOST_ESCAPED
+from offsets_log.columnar.sinks.letters import Letters
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import Record
-from offsets_log.messages.commit_metadata import FORMATS
+from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.messages.schema import (
     BYTES,
@@ -85,9 +82,6 @@ TEXTS = frozenset({sk.NAME, sk.METADATA, sk.READ_STRING})
 
 RAW = frozenset({sk.READ_BYTES, sk.READ_EMBEDDED})
 """Operations that write bytes."""
-
-PRINTED = frozenset(b"\t\n\r") | frozenset(range(0x20, 0x7F))
-"""Bytes of metadata that is text; metadata with other bytes is processed one by one."""
 
 
 class NoTemplateError(Exception):
@@ -360,26 +354,16 @@ def _places(line: bytes, text: bytes) -> Iterator[int]:
         at = line.find(text, at + len(text))
 
 
-def escapes_of(form: Form) -> npt.NDArray[np.uint8]:
-    """Return each byte as it stands in a text of a line, uint8[256, ESCAPE_COLUMNS]."""
-    mark = f"mark{secrets.randbits(90)}"
-    texts = mark + "".join(chr(number) + mark for number in range(128))
-    key = {row.name: texts if row.name == "group" else 0 for row in RECORD_TYPES[2].key.fields}
-    decoded = CoordinatorRecord(record_type=2, key=key)
-    made = form.line(event_of(Segment("", None, b""), None, 0, lambda op, number: 0, decoded=decoded))
-    found = made.split(mark.encode())[1:-1]
-    found += [bytes([number]) for number in range(128, 256)]
-    escapes = np.zeros((256, ESCAPE_COLUMNS), np.uint8)
-    note_what_says_more(escapes)
-    for number, escaped in enumerate(found):
-        escapes[number, : len(escaped)] = list(escaped)
-        escapes[number, MOST_ESCAPED] = len(escaped)
-    return escapes
+def letters_of(form: Form) -> Letters:
+    """Return how texts stand in lines, wherever they stand: those of keys and of values alike."""
 
+    def line_with(text: str) -> bytes:
+        layout, key = OFFSET_COMMIT_VALUE, RECORD_TYPES[1].key.zeros(0) | {"group": text}
+        value = layout.zeros(0) | {"metadata": text}
+        decoded = CoordinatorRecord(record_type=1, key=key, value_version=0, value=value, layout=layout)
+        return form.line(event_of(Segment("", None, b""), None, 0, lambda op, number: 0, decoded=decoded))
 
-def note_what_says_more(escapes: npt.NDArray[np.uint8]) -> None:
-    """Note which bytes show that metadata may hold more than its text; see `writers.says_more`."""
-    escapes[list(PRINTED), IS_PRINTED] = escapes[list(FORMATS), IS_FORMAT] = True
+    return Letters(line_with)
 
 
 def quote_of(form: Form) -> bytes | None:

@@ -18,7 +18,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.layouts import Release, layouts_of
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.json_programs import Programs
-from offsets_log.columnar.sinks.kinds import KINDS, Kind, kind_of
+from offsets_log.columnar.sinks.kinds import Kind, kind_of
 from offsets_log.columnar.sinks.marks import (
     Form,
     Mark,
@@ -59,12 +59,13 @@ class Maker:
     json: Programs
     release: Release | None = None
 
-    def program(self, kind: Kind) -> list[Operation]:
-        """Return the program of a kind of rows.
+    def program(self, number: int) -> list[Operation]:
+        """Return the program of a kind of rows, given its number.
 
         Raises:
             NoTemplateError: its lines are made on the slow path.
         """
+        kind = kind_of(number)
         is_whole = kind.kind == k.GROUP_VALUE and self._is_classic(kind)
         return program_of(self.form, partial(self.line, kind), is_whole=is_whole)
 
@@ -214,10 +215,10 @@ def _cuts(form: Form, marked_line: MarkedLine, *, elements: int) -> list[tuple[b
     """
     marks = Marks(form, elements)
     line = marked_line(marks)
-    read = [mark for mark in marks.made if mark.op >= sk.READ_INT32]
+    read = [mark for mark in marks.made if mark.op >= sk.JSON_KEY]
     literals, seen = split(line, marks)
-    if [mark for mark in seen if mark.op >= sk.READ_INT32] != read:
-        raise NoTemplateError  # a line has them in another order than the bytes
+    if [mark for mark in seen if mark.op >= sk.JSON_KEY] != read:
+        raise NoTemplateError  # a line lacks some, or has them in another order than the bytes
     quotes = [b""] * (len(seen) + 1)
     for i, mark in enumerate(seen):
         if mark.op == sk.READ_EMBEDDED or (mark.op == sk.READ_STRING and mark.argument):
@@ -227,32 +228,35 @@ def _cuts(form: Form, marked_line: MarkedLine, *, elements: int) -> list[tuple[b
 
 
 class Templates:
-    """The programs of all kinds of rows of a segment, made when they are needed. Threads may share it.
+    """The programs of all kinds of rows, made when they are needed. Threads may share it.
+
+    Args:
+        program: makes that of a kind, given its number. Raises NoTemplateError.
+        kinds: how many there are.
 
     Attributes:
-        maker: makes the lines that they are cut from.
-        begins: int32[KINDS], where each kind's program begins, SLOW_PATH or NO_PROGRAM; that may be behind the end of
+        begins: int32[kinds], where each kind's program begins, SLOW_PATH or NO_PROGRAM; that may be behind the end of
             what ``ops`` was when a thread took it.
         ops: int64[n, `kernels.OP_COLUMNS`], one program after the other.
         literals: bytes that they write.
     """
 
-    def __init__(self, maker: Maker) -> None:
-        self.begins = np.zeros(KINDS, np.int32)
+    def __init__(self, program: Callable[[int], list[Operation]], kinds: int) -> None:
+        self.begins = np.zeros(kinds, np.int32)
         self.ops = np.zeros((1, sk.OP_COLUMNS), np.int64)  # no program begins at NO_PROGRAM
         self.literals = np.zeros(0, np.uint8)
-        self.maker = maker
+        self._program = program
         self._lock = threading.Lock()
 
     def make(self, number: int) -> None:
         """Make the program of a kind, unless another thread has made it."""
         with self._lock:
             if self.begins[number] == sk.NO_PROGRAM:
-                self.begins[number] = self._add(kind_of(number))
+                self.begins[number] = self._add(number)
 
-    def _add(self, kind: Kind) -> int:
+    def _add(self, number: int) -> int:
         try:
-            program = self.maker.program(kind)
+            program = self._program(number)
         except NoTemplateError:
             return sk.SLOW_PATH
         begin, at = len(self.ops), len(self.literals)

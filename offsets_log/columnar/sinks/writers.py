@@ -14,8 +14,10 @@ from offsets_log.columnar.wire.decompress import copy8, copy_bytes
 MOST_ESCAPED = 8
 """Maximum number of bytes for one byte, and the index of their number in a row of ``escapes``."""
 # More columns of ``escapes``: whether a byte is printed; whether bytes in base64 that begin with it may say more than
-# their text.
-IS_PRINTED, IS_FORMAT, ESCAPE_COLUMNS = range(MOST_ESCAPED + 1, MOST_ESCAPED + 4)
+# their text; whether a text with it changes.
+IS_PRINTED, IS_FORMAT, IS_ODD, ESCAPE_COLUMNS = range(MOST_ESCAPED + 1, MOST_ESCAPED + 5)
+QUOTE = 256
+"""One more row of ``escapes``: what stands around a text that changes. IS_ODD says whether an empty text does."""
 MOST_DIGITS = 20
 MANY = U(100_000_000)
 PAIRS = np.frombuffer(b"".join(b"%02d" % number for number in range(100)), np.uint8)
@@ -120,19 +122,27 @@ def write_number(out: Any, at: Any, value: Any) -> Any:
     return at + 8
 
 
+@inlined
+def _escape(out: Any, at: Any, byte: Any, escapes: Any) -> Any:
+    for j in range(escapes[byte, U(MOST_ESCAPED)]):
+        out[U(at + j)] = escapes[byte, U(j)]
+    return at + np.int64(escapes[byte, U(MOST_ESCAPED)])
+
+
 @part
 def escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -> Any:
-    """Write a text, each byte in its form for a line; return where it ends, or FULL."""
-    if MOST_ESCAPED * size > len(out) - at:
+    """Write a text in its form for a line; return where it ends, or FULL."""
+    is_odd = escapes[U(QUOTE), U(IS_ODD)] if size == 0 else np.uint8(0)
+    for i in range(start, start + size):
+        is_odd |= escapes[U(data[U(i)]), U(IS_ODD)]
+    if not is_odd:
+        return copy(out, at, data, start, size)
+    if MOST_ESCAPED * (size + 2) > len(out) - at:
         return np.int64(oc.FULL)
-    for i in range(size):
-        byte = U(data[U(start + i)])
-        many = np.int64(escapes[byte, U(MOST_ESCAPED)])
-        out[U(at)] = escapes[byte, U(0)]
-        for j in range(1, many):
-            out[U(at + j)] = escapes[byte, U(j)]
-        at += many
-    return at
+    at = _escape(out, at, U(QUOTE), escapes)
+    for i in range(start, start + size):
+        at = _escape(out, at, U(data[U(i)]), escapes)
+    return _escape(out, at, U(QUOTE), escapes)
 
 
 @part
