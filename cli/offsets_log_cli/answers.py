@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from offsets_log.questions.question import Lines
-from offsets_log.rows.tables import Row, raw_names
+from offsets_log.rows.tables import raw_names
 from offsets_log_cli.output import (
-    TEXT_FORMATS,
     asked_columns,
     chosen_format,
     destination,
     text_around,
+    text_format,
     view_of,
     write_rows,
 )
@@ -84,15 +84,14 @@ def write_many(
         seldom: columns that a table for people leaves out.
     """
     needed, files = question.needed, session.inputs.files
-    if (format_name := chosen_format(output)) in TEXT_FORMATS and not output.columns:
-        form = TEXT_FORMATS[format_name](names)
+    if (form := text_format(output, names)) is not None:
         pieces = question.lines(form.line)
         begin = next(pieces, b"")
         with destination(output, files) as stream, text_around(stream, form) as write:
             write(begin)
             for piece in pieces:
                 write(piece)
-    elif question.is_bulk and format_name == "table":
+    elif question.is_bulk:
         from offsets_log_cli.text_table import TextTable
 
         shown = asked_columns(output, names)
@@ -102,20 +101,10 @@ def write_many(
             with destination(output, files) as stream:
                 text.write(stream)
     else:
-        rows = iter(rows_of_lines(question.lines) if output.columns else question.rows())
+        rows = iter(question.rows())
         begun = [*islice(rows, 1)]
         with destination(output, files) as stream:
             write_rows(stream, chain(begun, rows), names, output, needed=needed, seldom=seldom)
-
-
-def rows_of_lines(lines: Callable[[Callable[[Row], bytes]], Iterator[bytes | memoryview]]) -> Iterator[Row]:
-    """Yield the rows that a function makes many at a time, in pieces that are cut anywhere."""
-    import orjson
-
-    rest = b""
-    for piece in lines(TEXT_FORMATS["jsonl"](()).line):
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from map(orjson.loads, whole)
 
 
 def values_of(column: ChunkedArray) -> list[object]:

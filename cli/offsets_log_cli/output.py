@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING, Any
 
@@ -178,14 +178,14 @@ def write_rows(
     Args:
         needed, seldom: as of `view_of`.
     """
-    names = asked_columns(output, columns)
-    if (format_name := chosen_format(output)) in TEXT_FORMATS:
-        chosen = ({name: row.get(name) for name in names} for row in rows) if output.columns else rows
-        _write_text(stream, chosen, TEXT_FORMATS[format_name](names))
+    if (form := text_format(output, columns)) is not None:
+        with text_around(stream, form) as write:
+            for row in rows:
+                write(form.line(row))
     else:
         from offsets_log_cli.text_table import TextTable
 
-        with TextTable(names, view_of(output, needed, seldom)) as table:
+        with TextTable(asked_columns(output, columns), view_of(output, needed, seldom)) as table:
             table.add(rows)
             table.write(stream)
 
@@ -207,6 +207,10 @@ class TextFormat:
     passed_over: int = 0
     end: bytes = b""
     end_of_none: bytes = b""
+
+    def with_only(self, names: Sequence[str]) -> TextFormat:
+        """Return the format for rows of which these columns alone are written."""
+        return replace(self, line=lambda row: self.line({name: row.get(name) for name in names}))
 
 
 def _jsonl(columns: Sequence[str]) -> TextFormat:
@@ -232,6 +236,14 @@ TEXT_FORMATS: dict[str, Callable[[Sequence[str]], TextFormat]] = {"jsonl": _json
 """Formats that write row after row → makes them for the columns of CSV."""
 
 
+def text_format(output: Output, columns: Sequence[str]) -> TextFormat | None:
+    """Return the format of -o, with the columns of --columns; None if it does not write row after row."""
+    make, names = TEXT_FORMATS.get(chosen_format(output)), asked_columns(output, columns)
+    if make is None:
+        return None
+    return make(names).with_only(names) if output.columns else make(names)
+
+
 @contextmanager
 def text_around(stream: IO[bytes], form: TextFormat) -> Iterator[Callable[[bytes | memoryview], None]]:
     """Yield a function that writes the text of rows, one or many at a time; write what the format has around them."""
@@ -246,13 +258,6 @@ def text_around(stream: IO[bytes], form: TextFormat) -> Iterator[Callable[[bytes
     stream.write(form.begin)
     yield write
     stream.write(form.end_of_none if is_empty else form.end)
-
-
-def _write_text(stream: IO[bytes], rows: Iterable[Row], form: TextFormat) -> None:
-    line = form.line
-    with text_around(stream, form) as write:
-        for row in rows:
-            write(line(row))
 
 
 def _csv_cell(value: Any) -> Any:

@@ -11,6 +11,8 @@ from offsets_log_cli.help_page import CHOOSE, OUTPUT, SHOW, Command, option
 from offsets_log_cli.options import FORMATS, Output, ReadOptions, output_option, reading_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from offsets_log.questions.decoded import Decoded
     from offsets_log.session.session import Session
 
@@ -103,40 +105,36 @@ def command(
 def _write_decoded(session: Session, output: Output, *, expand: bool, is_dump_log: bool) -> None:
     """Write keys and values as Kafka's JSON, or the lines of kafka-dump-log."""
     from offsets_log.questions.decoded import Decoded
-    from offsets_log_cli.answers import rows_of_lines
-    from offsets_log_cli.output import TEXT_FORMATS, asked_columns, chosen_format, destination, text_around, write_rows
+    from offsets_log_cli.output import asked_columns, destination, text_around, text_format, write_rows
 
     decoded = Decoded(session, expand=expand)
     names = [column.name for column in decoded.columns]
-    asked_columns(output, names)
+    form, shown = text_format(output, names), asked_columns(output, names) if output.columns else TABLE_COLUMNS
     with destination(output, session.inputs.files) as stream:
         if is_dump_log:
             for piece in decoded.dump_log():
                 stream.write(piece)
-        elif output.columns:
-            write_rows(stream, rows_of_lines(decoded.lines), names, output)
-        elif (format_name := chosen_format(output)) in TEXT_FORMATS:
-            form = TEXT_FORMATS[format_name](names)
+        elif form is not None:
             with text_around(stream, form) as write:
                 for piece in decoded.lines(form.line):
                     write(piece)
         elif decoded.is_bulk:
-            _write_table(decoded, stream, output)
+            _write_table(decoded, stream, output, shown)
         else:
-            write_rows(stream, decoded.rows(), TABLE_COLUMNS, output, needed=decoded.needed)
+            write_rows(stream, decoded.rows(), shown, output, needed=decoded.needed)
     decoded.tell()
 
 
-def _write_table(decoded: Decoded, stream: IO[bytes], output: Output) -> None:
+def _write_table(decoded: Decoded, stream: IO[bytes], output: Output, shown: Sequence[str]) -> None:
     """Write all records as a table for people, of their lines."""
     from offsets_log_cli.output import view_of
     from offsets_log_cli.text_table import FieldReader, TextTable, fields_of
 
     sql_types = {column.name: column.sql_type for column in decoded.columns}
     view = view_of(output, decoded.needed)
-    with TextTable(TABLE_COLUMNS, view) as table:
-        reader = FieldReader(table, [sql_types[name] for name in TABLE_COLUMNS])
-        for piece in decoded.lines(fields_of(TABLE_COLUMNS, view)):
+    with TextTable(shown, view) as table:
+        reader = FieldReader(table, [sql_types.get(name, "string") for name in shown])
+        for piece in decoded.lines(fields_of(shown, view)):
             reader.add(piece)
         table.write(stream)
 

@@ -44,7 +44,8 @@ PROSE = SENTENCES | {"metadata", "offsets_partitions", "value"}
 """Columns whose texts are cut at their ends; others hold names, of which begin and end matter."""
 
 BETWEEN = "\x1f"
-"""Separates cells, which have no control characters."""
+ABSENT = "\x1e"
+"""What separates cells, and stands for null; cells have no control characters."""
 
 Cells = tuple[str, int, bool]
 """A column of some rows: all texts, the width of the widest, whether each text is as wide as it is long."""
@@ -146,12 +147,12 @@ class _Column:
 
     def add_fields(self, fields: Sequence[str], sql_type: str) -> Cells | None:
         """Return the cells of the values that follow, given as `fields_of` makes them."""
-        if not any(fields):
+        if all(field == ABSENT for field in fields):
             return None
         if self.is_time or self.is_span:
-            return self.add([int(field) if field else None for field in fields])
+            return self.add([None if field == ABSENT else int(field) for field in fields])
         self.is_number &= sql_type not in ("json", "string")
-        cells = [field or NULL for field in fields]
+        cells = [NULL if field == ABSENT else field for field in fields]
         return self._kept(_shown(cells, self.view.most(MAX_JSON)) if sql_type == "json" else cells)
 
     def _kept(self, cells: Sequence[str]) -> Cells:
@@ -302,12 +303,12 @@ def _write_lines(stream: IO[bytes], lines: Iterable[str]) -> None:
 
 
 def fields_of(columns: Sequence[str], view: View) -> Callable[[Row], bytes]:
-    """Return a function that turns a row to a line: digits, JSON of structures, texts of cells, nothing for null."""
+    """Return a function that turns a row to a line: digits, JSON of structures, texts of cells, ABSENT for null."""
 
     def field(value: Any) -> str:
         if value is None:
-            return ""
-        return to_json(value) if isinstance(value, dict | list) else _clipped(str(value), view.most(MAX_TEXT))
+            return ABSENT
+        return to_json(value) if isinstance(value, bool | dict | list) else _clipped(str(value), view.most(MAX_TEXT))
 
     return lambda row: (BETWEEN.join(field(row.get(column)) for column in columns) + "\n").encode()
 
@@ -316,7 +317,7 @@ class FieldReader:
     """Reads lines of `fields_of` into a table, in pieces cut anywhere.
 
     Args:
-        sql_types: the columns' types; there are no booleans.
+        sql_types: the columns' types.
     """
 
     def __init__(self, table: TextTable, sql_types: Sequence[str]) -> None:

@@ -49,6 +49,12 @@ ShowsKey = Callable[[tuple[str, str, int]], bool]
 SAMPLE = Path(__file__).parents[2] / "samples/kafka-4.3-mixed/log"
 COLUMNS = [column.name for column in HISTORY_COLUMNS]
 TABLE_COLUMNS = [name for name in COLUMNS if name not in SELDOM]
+LINES = (
+    *(form(COLUMNS).line for form in TEXT_FORMATS.values()),
+    TEXT_FORMATS["csv"](["metadata"]).line,
+    TEXT_FORMATS["csv"](["record_offset", "host"]).line,
+    TEXT_FORMATS["jsonl"](COLUMNS).with_only(["metadata_decoded", "effective_offset", "topic_base64"]).line,
+)
 
 
 def text_of(add: Callable[[TextTable, Any], None], content: Any) -> bytes:
@@ -119,8 +125,7 @@ class Asked:
             assert seen == self.seen
             assert list(ordered.rows(only_rewinds=False)) == rows
             assert list(ordered.rows(only_rewinds=True)) == self.shown(rows, only_rewinds=True)
-            for name in ("jsonl", "csv", "json"):
-                line = TEXT_FORMATS[name](COLUMNS).line
+            for line in LINES:
                 for only_rewinds in (False, True):
                     lines = HistoryLines(ordered, line, step=self.chunk)
                     pieces = [bytes(piece) for piece in lines.pieces(only_rewinds=only_rewinds)]

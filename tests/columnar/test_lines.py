@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,11 +30,12 @@ from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.tables import DECODE_COLUMNS
 from offsets_log_cli import records as cli_records
+from offsets_log_cli.main import main
 from offsets_log_cli.output import TEXT_FORMATS
 from offsets_log_cli.text_table import View, fields_of
 from tests.builders import LogBuilder, member
 from tests.columnar.test_equal_engines import STEPS, build
-from tests.conftest import PACKED
+from tests.conftest import NEVER, PACKED, BulkFrom
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.sizes import examples, so_many
 
@@ -143,6 +145,43 @@ def test_hostile_segments_in_a_row(press: Press) -> None:
         bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]
         files = tuple(Segment(f'"{n}",.log', base, data) for n, (base, data) in enumerate(zip(bases, row, strict=True)))
         assert_equal(PartitionLog(None, files), press, threads=2)
+
+
+CHOSEN = {
+    "csv": TEXT_FORMATS["csv"](["value"]).line,
+    "csv, nothing of keys and values": TEXT_FORMATS["csv"](["record_offset", "is_control", "trailing_hex"]).line,
+    "jsonl": TEXT_FORMATS["jsonl"](NAMES).with_only(["key", "unknown_tags", "metadata_base64"]).line,
+    "table": fields_of(["key_hex", "is_transactional", "control", "error", "timestamp_ms"], View()),
+}
+
+
+@pytest.mark.parametrize("expand", [False, True])
+@pytest.mark.parametrize("form", CHOSEN)
+def test_chosen_columns(form: str, expand: bool) -> None:
+    press = Press(form_of_rows(CHOSEN[form], expand=expand))
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    for data in islice(hostile_segments(seeds, 27), so_many(40)):
+        assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), press)
+    log = LogBuilder().commit(1, metadata='",').commit(1, metadata="").commit(1, metadata="AQAAAAAAAAAB")
+    log.group(member("m")).add((b"\0\1", None), (b"", b"x"), (b"\0\2" + _text("g"), b"\0\3x")).end(8, commit=False)
+    assert_equal(log.log, press)
+
+
+@pytest.mark.parametrize("output", ["jsonl", "json", "csv", "table"])
+def test_chosen_columns_of_small_and_large_inputs_are_the_same(
+    output: str, tmp_path: Path, bulk_from: BulkFrom
+) -> None:
+    log = LogBuilder().commit(1, metadata="m").group(member("m")).add((b"", b"x")).end(8, commit=True)
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(b"".join(log.batches))
+    names = "record_offset,is_control,key_hex,value,timestamp_ms,control,name,topic_base64"
+    found = []
+    for least_bytes in (NEVER, 0):
+        bulk_from(least_bytes)
+        found.append(CliRunner().invoke(main, ["records", str(file), "-o", output, "--columns", names, "--wide"]))
+    assert found[0].stdout == found[1].stdout
+    assert found[0].stderr == found[1].stderr
+    assert "COMMIT" in found[0].stdout
 
 
 NUMBERS = st.one_of(

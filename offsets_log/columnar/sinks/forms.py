@@ -25,10 +25,8 @@ BEYOND = frozenset({"metadata", "classic_member_metadata"})
 def form_of_rows(line: Callable[[Row], bytes], *, expand: bool = False) -> Form:
     """Return a format that writes rows of `decoded_row`; ``expand`` is that of it."""
     form = Form(lambda event: line(decoded_row(event, expand=expand)))
-    if not expand:
+    if not expand or (quote := quote_of(form)) is None:
         return form
-    quote = quote_of(form)
-    assert quote is not None
     return replace(form, expanded={name: partial(_shown, name, quote) for name in EXPANDED}, beyond=BEYOND)
 
 
