@@ -16,8 +16,8 @@ from offsets_log.columnar.history import columns as co
 from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.letters import Letters
-from offsets_log.columnar.sinks.marks import NoTemplateError, Values, split
-from offsets_log.columnar.sinks.templates import Operation, Templates
+from offsets_log.columnar.sinks.marks import NoTemplateError, Values
+from offsets_log.columnar.sinks.templates import Operation, Templates, program_of
 from offsets_log.columnar.sinks.text import Names, Text
 from offsets_log.investigate.bulk_history import OrderedHistory, entry_with, offset_of
 from offsets_log.investigate.history import history_row
@@ -119,9 +119,7 @@ class HistoryLines:
             holders=Holders({key[1:]: _holder(marks, has)}) if has["member_id"] else NOBODY,
         )
         row = history_row(entry, log.offsets_partition, TopicIds(), log.missing_columns)
-        literals, seen = split(self.line(row), marks)
-        steps = [Operation(mark.op, mark.argument, literal) for mark, literal in zip(seen, literals, strict=False)]
-        return [*steps, Operation(sk.END, literal=literals[-1])]
+        return program_of(self.line(row), marks)
 
 
 def _holder(marks: Values, has: dict[str, bool]) -> Holder:

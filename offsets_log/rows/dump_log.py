@@ -135,7 +135,7 @@ def _payload(decoded: CoordinatorRecord) -> str:
     data = decoded.value_json()
     if data is None or decoded.value is None:
         return "<DELETE>"
-    if decoded.record_type == 2 and decoded.value["protocol_type"] == EXPANDED_TYPE:
+    if decoded.record_type == 2 and decoded.value.get("protocol_type") == EXPANDED_TYPE:
         for member, raw in zip(data["members"], decoded.value["members"], strict=True):
             _expand_member(member, raw)
     return json_text({"version": str(decoded.value_version), "data": data})

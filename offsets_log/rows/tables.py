@@ -306,7 +306,7 @@ def _expand_members(decoded: CoordinatorRecord, json: Any) -> None:
         return
     from offsets_log.messages.embedded import expand_assignment, expand_subscription
 
-    if decoded.record_type == 2:
+    if decoded.record_type == 2 and value.get("members"):
         protocol_type, protocol = value["protocol_type"], value["protocol"]
         for shown, member in zip(json["members"], value["members"], strict=True):
             _replace(shown, "subscription", expand_subscription(protocol_type, protocol, member["subscription"]))

@@ -13,6 +13,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, LongRows
 from offsets_log.columnar.scan.interner import is_utf8, same_bytes
+from offsets_log.columnar.sinks.embedded import PREFIX, PROGRESS_SIZE, TEXT_AT, TEXT_SIZE, Embedded, known_field
 from offsets_log.columnar.sinks.writers import BASE64, URL_SAFE, Output, base64, copy, escaped, write_number
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
 
@@ -20,19 +21,20 @@ from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
 # field or a section of these.
 STEP, ARGUMENT, LITERAL_AT, LITERAL_SIZE, OTHER_AT, OTHER_SIZE, TARGET, STEP_COLUMNS = range(8)
 
-# Steps, and what ARGUMENT is. Those up to UUID read a value or nothing, the others say where to go on.
+# Steps, and what ARGUMENT is. Those up to EMBEDDED read a value or nothing, the others say where to go on.
 LITERAL = 0
 INTEGER = 1  # bytes, and IS_UNSIGNED
 STRING = 2  # flags; OTHER are its quotes
 BYTES = 3  # the same
 UUID = 4  # OTHER are its quotes
-ARRAY = 5  # flags
-NEXT = 6  # the end of an element
-STRUCT = 7  # flags; it may be null
-TAGS = 8
-TAG = 9  # its number; up to TARGET are the steps of its data
-TAG_END = 10  # OTHER is the text of its default, which does not stand there
-END = 11
+EMBEDDED = 5  # field of a member, known by its bytes; OTHER are quotes of base64 where it is not to be expanded
+ARRAY = 6  # flags
+NEXT = 7  # the end of an element
+STRUCT = 8  # flags; it may be null
+TAGS = 9
+TAG = 10  # its number; up to TARGET are the steps of its data
+TAG_END = 11  # OTHER is the text of its default, which does not stand there
+END = 12
 
 IS_UNSIGNED = 16
 NULLABLE, IS_COMPACT, IS_LONG, IS_TAGGED, IS_BEYOND = 1, 2, 4, 8, 16
@@ -48,19 +50,19 @@ SLACK = 16
 """Room in bytes that is required after the literal of a step."""
 
 # A frame of what is entered: how much is left, the step to go back to, and of tagged fields the end of what is around
-# and where their text begins, before and behind their name.
-LEFT, BACK, AROUND, BEGIN, BEHIND_NAME, FRAME_SIZE = range(6)
-MOST_FRAMES = 8
-STACK_SIZE = FRAME_SIZE * MOST_FRAMES
-"""Numbers of the progress that are used as a stack of frames."""
+# and where their text begins, before and behind their name. Frames follow in the progress behind its first numbers.
+LEFT, BACK, AROUND, BEGIN, BEHIND_NAME = range(PROGRESS_SIZE, PROGRESS_SIZE + 5)
+FRAME_SIZE, MOST_FRAMES = 5, 8
+STACK_END = PROGRESS_SIZE + FRAME_SIZE * MOST_FRAMES
 
 
 class Json(NamedTuple):
-    """The programs of all keys and values, the bytes that they write, and what stands for each byte of a text."""
+    """The programs of all keys and values, the bytes that they write, and what stands for a text or embedded bytes."""
 
     steps: LongRows
     literals: Bytes
     escapes: ByteRows
+    embedded: Embedded
 
 
 @inlined
@@ -105,14 +107,14 @@ def _integer(out: Any, at: Any, argument: Any, data: Any, read: Any, end: Any) -
 def _sized(out: Any, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any) -> Any:
     """Write a string or bytes, or null; return where it ends in the text, and in the record."""
     steps = json.steps
-    flags = steps[pc, ARGUMENT]
+    flags = steps[pc, ARGUMENT] if steps[pc, STEP] != EMBEDDED else np.int64(IS_LONG)
     size, read = _length(data, read, end, flags)
     if read < 0 or size > end - read or size < -1 or (size < 0 and flags & NULLABLE == 0):
         return np.int64(oc.NOT_PLAIN), read
     if size < 0:
         return _write_null(out, at), read
     at = copy(out, at, json.literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
-    if at >= 0 and steps[pc, STEP] == BYTES:
+    if at >= 0 and steps[pc, STEP] != STRING:
         at = base64(out, at, data, read, size, BASE64)
     elif at >= 0:
         at = escaped(out, at, data, read, size, json.escapes) if is_utf8(data, read, size) else np.int64(oc.NOT_PLAIN)
@@ -135,11 +137,30 @@ def _uuid(out: Any, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any
 
 
 @part
-def _value(out: Any, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any) -> Any:
-    """Write what a step up to UUID reads; return where it ends in the text, and in the record."""
-    step = json.steps[pc, STEP]
+def _embedded(output: Output, at: Any, json: Json, pc: Any, data: Any, begin: Any, read: Any, end: Any) -> Any:
+    """Write embedded bytes in the form of a line; return where it ends in the text, and in the record."""
+    out, embedded = output.out, json.embedded
+    size, start = _length(data, read, end, np.int64(IS_LONG))
+    prefix = output.progress[PREFIX]
+    if start < 0 or size < 0 or size > end - start:
+        return np.int64(oc.NOT_PLAIN), read
+    if prefix > start - begin or not same_bytes(embedded.memory, np.int64(0), data, begin, prefix):
+        return _sized(out, at, json, pc, data, read, end)
+    number = known_field(output.progress, data, begin, start, size, json.steps[pc, ARGUMENT], embedded)
+    if number < 0:
+        return np.int64(oc.NEEDS_EMBEDDED), read
+    text_at, text_size = embedded.known[number, TEXT_AT], embedded.known[number, TEXT_SIZE]
+    return copy(out, at, embedded.memory, text_at, text_size), start + size
+
+
+@part
+def _value(output: Output, at: Any, json: Json, pc: Any, data: Any, begin: Any, read: Any, end: Any) -> Any:
+    """Write what a step up to EMBEDDED reads; return where it ends in the text, and in the record."""
+    step, out = json.steps[pc, STEP], output.out
     if step == LITERAL:
         return at, read
+    if step == EMBEDDED:
+        return _embedded(output, at, json, pc, data, begin, read, end)
     if step == INTEGER:
         return _integer(out, at, json.steps[pc, ARGUMENT], data, read, end)
     if step == UUID:
@@ -240,7 +261,7 @@ def _tags(output: Output, depth: Any, at: Any, json: Json, pc: Any, data: Any, r
 
 @part
 def _enter(output: Output, depth: Any, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any) -> Any:
-    """Do a step after UUID.
+    """Do a step after EMBEDDED.
 
     Returns:
         The next step, the positions in text and record, where the record ends, and the depth.
@@ -261,7 +282,7 @@ def _enter(output: Output, depth: Any, at: Any, json: Json, pc: Any, data: Any, 
 @part
 def write_json(output: Output, at: Any, json: Json, pc: Any, data: Any, read: Any, end: Any) -> Any:
     """Write the JSON of ``data[read:end]``; return where it ends in the text, NOT_PLAIN or FULL."""
-    out, steps = output.out, json.steps
+    out, steps, begin = output.out, json.steps, read
     depth = np.int64(0)
     while True:
         step = steps[pc, STEP]
@@ -272,8 +293,8 @@ def write_json(output: Output, at: Any, json: Json, pc: Any, data: Any, read: An
             return at
         if step == END:
             return at if read == end else np.int64(oc.NOT_PLAIN)
-        if step <= UUID:
-            at, read = _value(out, at, json, pc, data, read, end)
+        if step <= EMBEDDED:
+            at, read = _value(output, at, json, pc, data, begin, read, end)
             pc += 1
         else:
             pc, at, read, end, depth = _enter(output, depth, at, json, pc, data, read, end)

@@ -17,11 +17,14 @@ from offsets_log.columnar.sinks import json_kernels as jk
 from offsets_log.columnar.sinks.marks import NoTemplateError
 from offsets_log.columnar.sinks.writers import SLACK
 from offsets_log.columnar.wire.programs import SIZES
+from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import ArrayOf, Field, Message, Scalar, Struct, in_versions
 from offsets_log.rows.tables import to_json
 
 QUOTE = '"'
 UNSIGNED = frozenset({"uint16"})
+GROUP_METADATA = RECORD_TYPES[2].values
+"""The tables of classic groups' values."""
 
 
 @dataclass(slots=True)
@@ -31,6 +34,7 @@ class Programs:
     Args:
         quote: the bytes of a JSON quote in a line; None if unknown.
         beyond: names of structs that are left to the slow path where they are there.
+        expanded: names of fields of classic groups that are known by their bytes.
 
     Attributes:
         steps: int64[n, `json_kernels.STEP_COLUMNS`].
@@ -39,6 +43,7 @@ class Programs:
 
     quote: bytes | None
     beyond: frozenset[str] = frozenset()
+    expanded: Sequence[str] = ()
     steps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, jk.STEP_COLUMNS), np.int64))
     literals: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     _begins: dict[tuple[Message, int], int] = field(default_factory=dict)
@@ -52,7 +57,11 @@ class Programs:
         """
         with self._lock:
             if (message, version) not in self._begins:
-                compiler = _Compiler(version, message.is_flexible(version), len(self.steps), self.beyond)
+                expanded = self.expanded if message in GROUP_METADATA else ()
+                is_flexible = message.is_flexible(version)
+                if expanded and is_flexible:  # brokers write none, and its first fields would be read otherwise
+                    raise NoTemplateError
+                compiler = _Compiler(version, is_flexible, len(self.steps), self.beyond, expanded)
                 compiler.struct(message.fields)
                 compiler.emit(jk.END)
                 self._begins[message, version] = self._add(compiler.steps)
@@ -89,11 +98,13 @@ class _Compiler:
 
     Args:
         begin: the number of the first step.
-        beyond: as of `Programs`.
+        beyond, expanded: as of `Programs`.
     """
 
-    def __init__(self, version: int, flexible: bool, begin: int, beyond: frozenset[str]) -> None:
-        self.beyond = beyond
+    def __init__(
+        self, version: int, flexible: bool, begin: int, beyond: frozenset[str], expanded: Sequence[str]
+    ) -> None:
+        self.beyond, self.expanded = beyond, expanded
         self.version = version
         self.flexible = flexible
         self.begin = begin
@@ -171,7 +182,10 @@ class _Compiler:
         self.emit(jk.STRING, self._flags(row, 0), QUOTE)
 
     def _bytes(self, row: Field, name: str) -> None:
-        self.emit(jk.BYTES, self._flags(row, jk.IS_LONG), QUOTE)
+        if row.name in self.expanded:
+            self.emit(jk.EMBEDDED, self.expanded.index(row.name), QUOTE)
+        else:
+            self.emit(jk.BYTES, self._flags(row, jk.IS_LONG), QUOTE)
 
     def _uuid(self, row: Field, name: str) -> None:
         self.emit(jk.UUID, other=QUOTE)

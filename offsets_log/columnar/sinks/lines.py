@@ -20,6 +20,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.chunk import ROOM, Chunk, Room
 from offsets_log.columnar.events.layouts import Release
 from offsets_log.columnar.jit.kinds import Ints
+from offsets_log.columnar.sinks import embedded as em
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.json_programs import Programs
 from offsets_log.columnar.sinks.kinds import KINDS, kind_numbers, kind_of
@@ -50,7 +51,7 @@ class Press:
         self.form = form
         self.room, self.text_bytes, self.most_templates = room, text_bytes, most_templates
         self.letters = letters_of(form)
-        self.json = Programs(quote_of(form), form.beyond)
+        self.json = Programs(quote_of(form), form.beyond, [*form.expanded])
         self._templates: dict[tuple[int | None, str, Release | None], Templates] = {}
         self._lock = threading.Lock()
 
@@ -210,7 +211,7 @@ class LineChunk(Chunk):
 
     def _embedded(self, which: int, data: bytes) -> bytes:
         """Return the text for a member's field; a protocol type or a protocol needs none."""
-        scope, number = divmod(which, sk.FIELDS)
+        scope, number = divmod(which, em.FIELDS)
         if scope < 1:
             return b""
         protocol = scope - 1

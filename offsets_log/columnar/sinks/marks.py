@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,15 +20,7 @@ from offsets_log.log_format.record import Record
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.messages.schema import (
-    BYTES,
-    INT32,
-    INT64,
-    STRING,
-    ArrayOf,
     Field,
-    Scalar,
-    Struct,
-    in_versions,
 )
 from offsets_log.rows.tables import Row, json_bytes
 
@@ -74,14 +65,8 @@ FROM_COLUMNS = {
 }
 """Field of a key or of an offset commit → the operation that writes it from the columns of a chunk."""
 
-FROM_BYTES = {INT32: sk.READ_INT32, INT64: sk.READ_INT64, STRING: sk.READ_STRING, BYTES: sk.READ_BYTES}
-"""Wire type → the operation that writes it from the bytes of a record."""
-
-TEXTS = frozenset({sk.NAME, sk.METADATA, sk.READ_STRING})
+TEXTS = frozenset({sk.NAME, sk.METADATA})
 """Operations that write a text."""
-
-RAW = frozenset({sk.READ_BYTES, sk.READ_EMBEDDED})
-"""Operations that write bytes."""
 
 
 class NoTemplateError(Exception):
@@ -90,16 +75,21 @@ class NoTemplateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The text that stands for a value in a line of marks, and the operation that writes that value.
-
-    Attributes:
-        element: 0 or 1 in the elements of an array, which has two; None elsewhere.
-    """
+    """The text that stands for a value in a line of marks, and the operation that writes that value."""
 
     text: bytes
     op: int
     argument: int = 0
-    element: int | None = None
+
+
+def a_number() -> int:
+    """Return a number that stands nowhere else."""
+    return 10**29 + secrets.randbelow(10**29)
+
+
+def a_text() -> str:
+    """Return a text that stands nowhere else."""
+    return f"mark{a_number()}"
 
 
 class Values:
@@ -111,18 +101,21 @@ class Values:
 
     def __init__(self) -> None:
         self.made: list[Mark] = []
-        self._element: int | None = None
+
+    def note(self, text: bytes, op: int, argument: int) -> None:
+        """Note a mark."""
+        self.made.append(Mark(text, op, argument))
 
     def number(self, op: int, argument: int = 0) -> int:
         """Return a number that marks what an operation writes."""
-        number = 10**29 + secrets.randbelow(10**29)
-        self.made.append(Mark(str(number).encode(), op, argument, self._element))
+        number = a_number()
+        self.note(str(number).encode(), op, argument)
         return number
 
     def text(self, op: int, argument: int = 0) -> str:
         """Return a text that marks what an operation writes, whatever that is."""
-        text = f"mark{10**29 + secrets.randbelow(10**29)}"
-        self.made.append(Mark(text.encode(), op, argument, self._element))
+        text = a_text()
+        self.note(text.encode(), op, argument)
         return text
 
 
@@ -131,24 +124,15 @@ class Marks(Values):
 
     Args:
         form: the format whose lines are made.
-        elements: number of elements of an array, two or none.
     """
 
-    def __init__(self, form: Form, elements: int) -> None:
+    def __init__(self, form: Form) -> None:
         super().__init__()
         self.form = form
-        self.elements = elements
-        self._has_array = False
 
     def of(self, op: int, argument: int = 0) -> Any:
         """Return a value that marks what an operation writes."""
-        if op in TEXTS:
-            return self.text(op, argument)
-        if op not in RAW:
-            return self.number(op, argument)
-        raw = secrets.token_bytes(24)
-        self.made.append(Mark(base64.b64encode(raw), op, argument, self._element))
-        return raw
+        return self.text(op, argument) if op in TEXTS else self.number(op, argument)
 
     def json(self, op: int, argument: int, quote: bytes | None) -> Row:
         """Return an object that marks what an operation writes; ``quote`` is the result of `quote_of`.
@@ -159,13 +143,13 @@ class Marks(Values):
         if quote is None:
             raise NoTemplateError
         mark = f"mark{secrets.randbits(90)}"
-        self.made.append(Mark(b"{%b%b%b:0}" % (quote, mark.encode(), quote), op, argument, self._element))
+        self.note(b"{%b%b%b:0}" % (quote, mark.encode(), quote), op, argument)
         return {mark: 0}
 
     def bytes_of_size(self, number: int) -> bytes:
         """Return bytes whose size is a mark, for a column of ``ints``."""
         size = 10**18 + secrets.randbelow(10**18)
-        self.made.append(Mark(str(size).encode(), sk.INT, number))
+        self.note(str(size).encode(), sk.INT, number)
         return Sized(size)
 
     def columns(self, fields: Sequence[Field], *, but: frozenset[str] = frozenset()) -> Row:
@@ -181,31 +165,6 @@ class Marks(Values):
         op, argument = FROM_COLUMNS[name]
         return self.of(op, int(name in self.form.beyond) if op == sk.METADATA else argument)
 
-    def fields(self, fields: Sequence[Field], version: int) -> Row:
-        """Return the fields that are read from the bytes of the record.
-
-        Raises:
-            NoTemplateError: no operation writes one of them.
-        """
-        return {row.name: self._field(row, version) for row in fields if in_versions(version, row.versions)}
-
-    def _field(self, row: Field, version: int) -> Any:
-        match row.type:
-            case _ if row.name in self.form.expanded and row.type is BYTES:
-                return self.of(sk.READ_EMBEDDED, list(self.form.expanded).index(row.name))
-            case Scalar() as scalar if scalar in FROM_BYTES and (scalar is STRING or not row.nullable):
-                return self.of(FROM_BYTES[scalar], int(row.nullable))
-            case ArrayOf(Struct(fields)) if not row.nullable and not self._has_array:
-                self._has_array = True
-                elements = [self._bytes_of_element(number, fields, version) for number in range(self.elements)]
-                self._element = None
-                return elements
-        raise NoTemplateError
-
-    def _bytes_of_element(self, number: int, fields: Sequence[Field], version: int) -> Row:
-        self._element = number
-        return self.fields(fields, version)
-
 
 class Told(Marks):
     """The values of a row themselves, in place of marks.
@@ -215,7 +174,7 @@ class Told(Marks):
     """
 
     def __init__(self, form: Form, column: Callable[[int, int], Any]) -> None:
-        super().__init__(form, elements=0)
+        super().__init__(form)
         self.column = column
 
     def of(self, op: int, argument: int = 0) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -21,10 +20,10 @@ from offsets_log.columnar.sinks.json_programs import Programs
 from offsets_log.columnar.sinks.kinds import Kind, kind_of
 from offsets_log.columnar.sinks.marks import (
     Form,
-    Mark,
     MarkedRecord,
     Marks,
     NoTemplateError,
+    Values,
     batch_of,
     event_of,
     split,
@@ -37,8 +36,6 @@ from offsets_log.messages.schema import Message
 from offsets_log.rows.tables import Row
 
 WITHOUT_VALUE = frozenset({k.TOMBSTONE, k.GROUP_TOMBSTONE})
-CLASSIC_TYPE = 2
-"""The record type of classic groups."""
 
 
 # ------------------------------------------------------------------------------------- records of marks
@@ -65,9 +62,8 @@ class Maker:
         Raises:
             NoTemplateError: its lines are made on the slow path.
         """
-        kind = kind_of(number)
-        is_whole = kind.kind == k.GROUP_VALUE and self._is_classic(kind)
-        return program_of(self.form, partial(self.line, kind), is_whole=is_whole)
+        marks = Marks(self.form)
+        return program_of(self.line(kind_of(number), marks), marks)
 
     def line(self, kind: Kind, marks: Marks) -> bytes:
         """Return the line of a row of a kind with the values that marks give. Raises NoTemplateError."""
@@ -89,11 +85,6 @@ class Maker:
             return None
         return layouts_of(kind.record_type, kind.value_version, self.release)[kind.layout]
 
-    def _is_classic(self, kind: Kind) -> bool:
-        """Return whether it is a record of a classic group in a form that brokers write."""
-        layout = self._layout(kind)
-        return kind.record_type == CLASSIC_TYPE and (layout is None or not layout.is_flexible(kind.value_version))
-
     def commit(self, kind: Kind, marks: Marks) -> Row:
         """Return an offset commit of marks."""
         layout = self._layout(kind)
@@ -107,16 +98,7 @@ class Maker:
 
     def group(self, kind: Kind, marks: Marks) -> Row:
         """Return a record of a group."""
-        layout = self._layout(kind)
-        if not self._is_classic(kind):
-            return self._json(kind, marks, layout)
-        value = None if layout is None else marks.fields(layout.fields, kind.value_version)
-        return _decoded(kind, _key(kind, marks), value, layout)
-
-    def _json(self, kind: Kind, marks: Marks, layout: Message | None) -> Row:
-        if kind.record_type == CLASSIC_TYPE and self.form.expanded:
-            raise NoTemplateError
-        quote = self.json.quote
+        layout, quote = self._layout(kind), self.json.quote
         key = marks.json(sk.JSON_KEY, self.json.begin_of(RECORD_TYPES[kind.record_type].key, 0), quote)
         value = None
         if layout is not None:
@@ -159,72 +141,26 @@ MARKED = {
 
 # ----------------------------------------------------------------------------------------------- programs
 
+CHECKS = {sk.JSON_KEY: sk.CHECK_KEY, sk.JSON_VALUE: sk.CHECK_VALUE}
+"""What writes something → what only checks that it can be written; if it cannot, other columns may tell why."""
+
 
 @dataclass(slots=True)
 class Operation:
-    """A row of a program with its literals: see `kernels.write_lines`."""
+    """A row of a program with its literal: see `kernels.write_lines`."""
 
     op: int
     argument: int = 0
     literal: bytes = b""
-    other: bytes = b""
 
 
-MarkedLine = Callable[[Marks], bytes]
-"""Makes a line of marks. Raises NoTemplateError."""
-
-
-def program_of(form: Form, marked_line: MarkedLine, *, is_whole: bool) -> list[Operation]:
-    """Return the program of lines.
-
-    Args:
-        is_whole: whether raw values must end where the program does.
-
-    Raises:
-        NoTemplateError: there is none.
-    """
-    cuts = _cuts(form, marked_line, elements=2)
-    empty = _cuts(form, marked_line, elements=0)
-    made: list[Operation] = []
-    first = None  # operation of an array's element
-    outside = 0
-    for cut, mark, quote in cuts:
-        element = mark.element if mark is not None else None
-        if element is None:
-            outside += 1
-        elif element == 0 and first is None:
-            made.append(Operation(sk.ARRAY, other=empty[outside][0]))
-            first = len(made)
-        elif element == 1:
-            if first is not None and made[-1].op != sk.NEXT:
-                made.append(Operation(sk.NEXT, first, other=cut))
-                made[first - 1].argument = len(made)
-            continue
-        if mark is not None:
-            made.append(Operation(mark.op, mark.argument, cut, quote))
-        else:
-            made.append(Operation(sk.END, int(is_whole), cut))
-    return made
-
-
-def _cuts(form: Form, marked_line: MarkedLine, *, elements: int) -> list[tuple[bytes, Mark | None, bytes]]:
-    """Cut a line of marks.
-
-    Returns:
-        The bytes before each mark, the mark, and its quotes if null has none; at last the line's end.
-    """
-    marks = Marks(form, elements)
-    line = marked_line(marks)
-    read = [mark for mark in marks.made if mark.op >= sk.JSON_KEY]
+def program_of(line: bytes, marks: Values) -> list[Operation]:
+    """Return the program of lines, cut from one of marks."""
     literals, seen = split(line, marks)
-    if [mark for mark in seen if mark.op >= sk.JSON_KEY] != read:
-        raise NoTemplateError  # a line lacks some, or has them in another order than the bytes
-    quotes = [b""] * (len(seen) + 1)
-    for i, mark in enumerate(seen):
-        if mark.op == sk.READ_EMBEDDED or (mark.op == sk.READ_STRING and mark.argument):
-            before, colon, quotes[i] = literals[i].rpartition(b":")
-            literals[i], literals[i + 1] = before + colon, literals[i + 1].removeprefix(quotes[i])
-    return list(zip(literals, [*seen, None], quotes, strict=True))
+    steps = [Operation(mark.op, mark.argument, literal) for mark, literal in zip(seen, literals, strict=False)]
+    unseen = [mark for mark in marks.made if mark.op in CHECKS and mark not in seen]
+    checks = [Operation(CHECKS[mark.op], mark.argument) for mark in unseen]
+    return [*steps, *checks, Operation(sk.END, literal=literals[-1])]
 
 
 class Templates:
@@ -262,10 +198,9 @@ class Templates:
         begin, at = len(self.ops), len(self.literals)
         rows = []
         for step in program:
-            argument = step.argument + begin if step.op in (sk.ARRAY, sk.NEXT) else step.argument
-            rows.append((step.op, argument, at, len(step.literal), at + len(step.literal), len(step.other)))
-            at += len(step.literal) + len(step.other)
-        literals = b"".join(step.literal + step.other for step in program) + bytes(SLACK)
+            rows.append((step.op, step.argument, at, len(step.literal)))
+            at += len(step.literal)
+        literals = b"".join(step.literal for step in program) + bytes(SLACK)
         self.literals = np.concatenate([self.literals, np.frombuffer(literals, np.uint8)])
         self.ops = np.concatenate([self.ops, np.array(rows, np.int64)])
         return begin

@@ -8,6 +8,7 @@ import numpy as np
 
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
+from offsets_log.columnar.sinks import embedded as em
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.json_kernels import Json
 from offsets_log.columnar.sinks.json_programs import Programs
@@ -94,8 +95,8 @@ class Text:
         progress[sk.ROW], progress[sk.END_ROW] = places.start, places.stop
         while True:
             made = sk.Programs(
-                templates.begins, templates.ops, templates.literals, Json(json.steps, json.literals, self._escapes),
-                known.embedded,
+                templates.begins, templates.ops, templates.literals,
+                Json(json.steps, json.literals, self._escapes, known.embedded),
             )  # fmt: skip
             outcome = sk.write_lines(Output(progress, self._out), made, columns)
             if outcome == oc.FINISHED:
@@ -106,8 +107,8 @@ class Text:
             elif outcome == oc.NEEDS_TEMPLATE:
                 templates.make(int(progress[sk.KIND]))
             elif outcome == oc.NEEDS_EMBEDDED:
-                at, size = progress[[sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
-                known.add(int(progress[sk.WHICH]), columns.texts[k.RAW_VALUE, at : at + size].tobytes())
+                at, size = progress[[em.EMBEDDED_AT, em.EMBEDDED_SIZE]].tolist()
+                known.add(int(progress[em.WHICH]), columns.texts[k.RAW_VALUE, at : at + size].tobytes())
             elif progress[sk.USED]:
                 yield self.flushed()
             else:

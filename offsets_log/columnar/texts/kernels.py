@@ -18,7 +18,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.scan.interner import is_utf8, same_bytes
-from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.sinks import embedded as em
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format import batch as b
 
@@ -79,7 +79,7 @@ class Parsing(NamedTuple):
         facts: what is known of the batch and of the record.
         out: segment bytes.
         pairs: (record offset, line) of each record; of a batch its base offset, and its line as a negative number.
-        known_progress, embedded: bytes that are known by their text, as `sinks.kernels` has them.
+        known_progress, embedded: bytes that are known by their text, as `sinks.embedded` has them.
     """
 
     progress: Longs
@@ -92,7 +92,7 @@ class Parsing(NamedTuple):
     out: Bytes
     pairs: LongRows
     known_progress: Longs
-    embedded: sk.Embedded
+    embedded: em.Embedded
 
 
 @inlined
@@ -243,14 +243,14 @@ def _embedded(parsing: Parsing, at: Any, which: Any, used: Any) -> Any:
     end = np.int64(_json_end(parsing.text, at))
     if end < 0:
         return end, used
-    number, _ = sk.find_known(known_progress, embedded, parsing.text, at, end - at, which)
+    number, _ = em.find_known(known_progress, embedded, parsing.text, at, end - at, which)
     if number < 0:
-        known_progress[sk.WHICH], known_progress[sk.EMBEDDED_AT], known_progress[sk.EMBEDDED_SIZE] = which, at, end - at
+        known_progress[em.WHICH], known_progress[em.EMBEDDED_AT], known_progress[em.EMBEDDED_SIZE] = which, at, end - at
         return np.int64(oc.NEEDS_EMBEDDED), used
-    size = embedded.known[number, sk.TEXT_SIZE]
+    size = embedded.known[number, em.TEXT_SIZE]
     if size == 0:
         return np.int64(oc.NOT_PLAIN), used
-    used = np.int64(_write_literal(parsing.out, used, embedded.memory, embedded.known[number, sk.TEXT_AT], size))
+    used = np.int64(_write_literal(parsing.out, used, embedded.memory, embedded.known[number, em.TEXT_AT], size))
     return (end if used >= 0 else np.int64(oc.FULL)), used
 
 
@@ -327,7 +327,7 @@ def _end_record(parsing: Parsing, argument: Any, used: Any) -> Any:
         return np.int64(oc.NOT_PLAIN)
     if len(out) - used < MOST_VARINT + 1:
         return np.int64(oc.FULL)
-    at, prefix = progress[BEGIN] + 2, parsing.known_progress[sk.PREFIX]
+    at, prefix = progress[BEGIN] + 2, parsing.known_progress[em.PREFIX]
     is_group = argument & IS_GROUP and prefix <= used - at
     if is_group and same_bytes(parsing.embedded.memory, np.int64(0), out, at, prefix):
         progress[IS_EXPANDED] = 1

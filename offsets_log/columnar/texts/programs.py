@@ -16,27 +16,20 @@ import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events import columns as k
-from offsets_log.columnar.sinks import kernels as sk
-from offsets_log.columnar.sinks.forms import dump_log_form
-from offsets_log.columnar.sinks.marks import FROM_BYTES, Mark, Marks, NoTemplateError, batch_of, event_of, split
-from offsets_log.columnar.sinks.templates import Operation, program_of
+from offsets_log.columnar.sinks.marks import NoTemplateError, batch_of, event_of, split
 from offsets_log.columnar.texts import kernels as tk
+from offsets_log.columnar.texts.marks import FORM, INT_SIZES, ReadMarks, Step, steps_of
 from offsets_log.log_format.batch import CONTROL_MASK, DELETE_HORIZON_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK
 from offsets_log.log_format.control_record import ControlRecord, control_record
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
-from offsets_log.messages.schema import INT32, INT64, STRING, Field, Message
+from offsets_log.messages.schema import STRING, Field, Message
 from offsets_log.rows import dump_log
 from offsets_log.rows.tables import Row
 
 FLAGS = (TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK, CONTROL_MASK, DELETE_HORIZON_MASK)
 """Attributes of batches that are read; compressed batches take the slow path."""
-WIDTHS = {sk.READ_INT32: 4, sk.READ_INT64: 8}
-OPERATIONS = {
-    sk.READ_STRING: tk.STRING, sk.READ_EMBEDDED: tk.EMBEDDED, sk.ARRAY: tk.ARRAY, sk.NEXT: tk.NEXT,
-}  # fmt: skip
-FORM = dump_log_form(lambda damage: None)
 EPOCH_BYTES = 4
 NO_TAGS = b"\0"
 TOPIC_ID = len(FORM.expanded)
@@ -95,16 +88,12 @@ def dump_log_programs() -> Programs:
     )
 
 
-def _fact(mark: Mark) -> int:
-    return mark.argument + (tk.INTS_AT if mark.op == sk.INT else 0)
-
-
 def _add_batch(pool: _Pool, attributes: int) -> None:
-    marks = Marks(FORM, 0)
+    marks = ReadMarks(0)
     batch = batch_of(attributes, marks)
     literals, seen = split(dump_log.batch_line(batch, batch.base_offset).encode() + b"\n", marks)
     for literal, mark in zip(literals, seen, strict=False):
-        pool.add(tk.FACT, _fact(mark), literal)
+        pool.add(mark.op, mark.argument, literal)
     pool.add(tk.END, attributes, literals[-1])
 
 
@@ -157,7 +146,7 @@ class _RecordLine:
     heads: tuple[bytes, bytes] = b"", b""
     tail: bytes = b""
 
-    def marked(self, marks: Marks) -> bytes:
+    def marked(self, marks: ReadMarks) -> bytes:
         """Return the line of marks. Raises NoTemplateError."""
         what = self._marker(marks) if self.kind.marker else self._data(marks)
         event = event_of(
@@ -171,7 +160,7 @@ class _RecordLine:
         )
         return FORM.line(event)
 
-    def _data(self, marks: Marks) -> dict[str, Any]:
+    def _data(self, marks: ReadMarks) -> dict[str, Any]:
         kind = self.kind
         version = kind.version or 0
         key = marks.fields(RECORD_TYPES[kind.record_type].key.fields, 0)
@@ -182,35 +171,35 @@ class _RecordLine:
         )  # fmt: skip
         return {"decoded": decoded}
 
-    def _value(self, layout: Message, version: int, marks: Marks) -> Row:
+    def _value(self, layout: Message, version: int, marks: ReadMarks) -> Row:
         if not layout.is_flexible(version):
             return marks.fields(layout.fields, version)
         if not self.kind.has_topic_id:
             self.tail = NO_TAGS
         return {row.name: self._flexible_field(row, marks) for row in layout.fields_of(version)}
 
-    def _flexible_field(self, row: Field, marks: Marks) -> Any:
+    def _flexible_field(self, row: Field, marks: ReadMarks) -> Any:
         """Return a field of an offset commit; its tagged field is written together with the section around it."""
         if row.tag is not None and row.name == "topic_id":
-            return marks.text(sk.READ_EMBEDDED, TOPIC_ID) if self.kind.has_topic_id else row.default
+            return marks.string(tk.EMBEDDED, TOPIC_ID) if self.kind.has_topic_id else row.default
         if row.tag is None and row.type is STRING and not row.nullable:
-            return marks.text(sk.READ_STRING, tk.IS_COMPACT)
-        if row.tag is None and row.type in (INT32, INT64):
-            return marks.of(FROM_BYTES[row.type])
+            return marks.string(tk.STRING, tk.IS_COMPACT)
+        if row.tag is None and row.type in INT_SIZES:
+            return marks.field(row, 0)
         raise NoTemplateError
 
-    def _marker(self, marks: Marks) -> dict[str, Any]:
+    def _marker(self, marks: ReadMarks) -> dict[str, Any]:
         control = ControlRecord(self.kind.marker or "", 0)
         made = control_record(Record(offset=0, key=None, value=None), control)
         self.heads = made.key or b"", (made.value or b"")[:-EPOCH_BYTES]
-        return {"control": ControlRecord(control.type, marks.of(sk.READ_INT32))}
+        return {"control": ControlRecord(control.type, marks.integer(EPOCH_BYTES))}
 
 
 def _add_record(pool: _Pool, attributes: int, kind: _Kind) -> None:
     """Add a record line's program: facts come first, then fields of key and value in the order of their bytes."""
     line = _RecordLine(kind, attributes)
-    steps = program_of(FORM, line.marked, is_whole=False)
-    is_written = [step.op >= sk.READ_INT32 for step in steps]
+    steps = steps_of(line.marked)
+    is_written = [step.op not in (tk.FACT, tk.END) for step in steps]
     key_at = is_written.index(True)
     value_at = key_at + line.keys if kind.has_value else len(steps)
     if not all(is_written[key_at:-1]):
@@ -224,20 +213,10 @@ def _add_record(pool: _Pool, attributes: int, kind: _Kind) -> None:
         _add_step(pool, step, begin, line)
 
 
-def _add_step(pool: _Pool, step: Operation, begin: int, line: _RecordLine) -> None:
-    """Add what reads the output of an operation; ``begin`` is added to the numbers of operations."""
-    match step.op:
-        case sk.LONG | sk.INT:
-            pool.add(tk.FACT, step.argument + (tk.INTS_AT if step.op == sk.INT else 0), step.literal)
-        case sk.END:
-            if line.tail:
-                pool.add(tk.WRITE, other=line.tail)
-            flag = tk.IS_CONTROL if line.kind.marker else tk.IS_GROUP if line.kind.is_group else 0
-            pool.add(tk.END, flag, step.literal)
-        case sk.READ_INT32 | sk.READ_INT64:
-            pool.add(tk.INT, WIDTHS[step.op], step.literal)
-        case op if op in OPERATIONS:
-            argument = step.argument + (begin if op in (sk.ARRAY, sk.NEXT) else 0)
-            pool.add(OPERATIONS[op], argument, step.literal, step.other)
-        case _:
-            raise NoTemplateError
+def _add_step(pool: _Pool, step: Step, begin: int, line: _RecordLine) -> None:
+    """Add a step; ``begin`` is added to the numbers of operations."""
+    if step.op == tk.END:
+        if line.tail:
+            pool.add(tk.WRITE, other=line.tail)
+        step.argument = tk.IS_CONTROL if line.kind.marker else tk.IS_GROUP if line.kind.is_group else 0
+    pool.add(step.op, step.argument + (begin if step.op in (tk.ARRAY, tk.NEXT) else 0), step.literal, step.other)

@@ -9,10 +9,11 @@ import numpy as np
 
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.scan.layout import read_only
-from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.sinks import embedded as em
 from offsets_log.columnar.sinks.known import Known
 from offsets_log.columnar.texts import kernels as tk
-from offsets_log.columnar.texts.programs import FORM, dump_log_programs
+from offsets_log.columnar.texts.marks import FORM
+from offsets_log.columnar.texts.programs import dump_log_programs
 from offsets_log.log_format.segment import Buffer
 from offsets_log.rows import dump_log
 
@@ -62,7 +63,7 @@ class BatchText:
         self._pairs = np.zeros((PAIR_ROWS, 2), np.int64)
         self._facts = np.zeros((2, tk.FACTS), np.int64)
         self._progress = np.zeros(tk.PROGRESS_SIZE, np.int64)
-        self._known_progress = np.zeros(sk.PROGRESS_SIZE, np.int64)
+        self._known_progress = np.zeros(em.PROGRESS_SIZE, np.int64)
         self._known = Known(lambda which, data: collapse[which](data), FORM.expanded_in, self._known_progress)
         self.at, self.line = 0, 1
 
@@ -98,7 +99,7 @@ class BatchText:
             self.at, self.line = int(progress[tk.AT]), int(progress[tk.LINE])
             if outcome != oc.NEEDS_EMBEDDED:
                 return outcome
-            which, at, size = self._known_progress[[sk.WHICH, sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
+            which, at, size = self._known_progress[[em.WHICH, em.EMBEDDED_AT, em.EMBEDDED_SIZE]].tolist()
             known.add(which, self._text[at : at + size].tobytes())
 
     def _more_room(self) -> bool:
