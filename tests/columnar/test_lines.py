@@ -274,7 +274,7 @@ def test_a_time_beyond_64_bits_wraps_around(press: Press) -> None:
             assert (str(wrapped).encode() in told) != is_append_time
 
 
-def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch, press: Press) -> None:
+def assert_made_by_the_kernel(press: Press, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that coordinators up to the classic groups of 4.3 write is written by the kernel."""
 
     def slow_path(*arguments: object) -> None:
@@ -290,6 +290,15 @@ def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch, press: Pres
     monkeypatch.setattr(lines.LineChunk, "row", slow_path)
     monkeypatch.setattr(lines.LineChunk, "_line", slow_path)
     assert_equal(log.log, press)
+
+
+def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch, press: Press) -> None:
+    assert_made_by_the_kernel(press, monkeypatch)
+
+
+@pytest.mark.parametrize("form", CHOSEN)
+def test_chosen_columns_need_no_hand(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_made_by_the_kernel(Press(form_of_rows(CHOSEN[form])), monkeypatch)
 
 
 def consumer_bytes(count: int) -> bytes:
