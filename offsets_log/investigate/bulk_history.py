@@ -204,32 +204,13 @@ class BulkHistory:
 
     def entry_of(self, entry: Sequence[int]) -> Entry:
         """Return the entry that a row of numbers stands for."""
-        key, marks = self.keys[entry[k.KEY]], entry[k.MARKS]
-        event = marks // k.EVENT & k.MASK
-        outcome = marks // k.OUTCOME & k.MASK
-        is_commit = event == k.COMMIT
-        holder = self.member(entry[k.MEMBER])
-        return entry_with(
-            key=key,
-            marks=marks,
-            record_offset=entry[k.RECORD_OFFSET],
-            timestamp_ms=entry[k.TIMESTAMP],
-            effective=(entry[k.EFFECTIVE], entry[k.EFFECTIVE_RECORD]) if entry[k.EFFECTIVE_RECORD] != a.NEVER else None,
-            value=self._value_of(entry) if is_commit else None,
-            producer_id=entry[k.PRODUCER_ID] if outcome != k.PLAIN else None,
-            holders=NOBODY if holder is None else Holders({key[1:]: holder}),
-        )
-
-    def _value_of(self, entry: Sequence[int]) -> OffsetAndMetadata:
         at, size, topic_id = entry[k.METADATA_AT], entry[k.METADATA_SIZE], entry[k.TOPIC_ID]
-        return offset_of(
+        return entry_with(
+            entry,
             self.keys[entry[k.KEY]],
-            entry[k.COMMITTED],
-            entry[k.RECORD_OFFSET],
-            leader_epoch=None if entry[k.LEADER_EPOCH] == -1 else entry[k.LEADER_EPOCH],
             metadata=decode_string(self.texts.array[at : at + size].tobytes()),
-            commit_timestamp_ms=entry[k.COMMIT_TIMESTAMP],
             topic_id=str(Uuid(self._topic_ids[topic_id])) if topic_id >= 0 else None,
+            holder=self.member(entry[k.MEMBER]),
         )
 
 
@@ -260,16 +241,24 @@ STEPS = {k.ADVANCED: -1, k.REWOUND: 1, k.SAME: 0}
 """A change of the answer → difference of the answer before it from the one after."""
 
 
-def entry_with(*, key: GroupTopicPartition, marks: int, effective: tuple[int, int] | None, **columns: Any) -> Entry:
-    """Return an entry with the change that its marks name.
-
-    Args:
-        effective: the committed offset that is answered, and its record offset.
-        columns: further fields of the entry.
-    """
-    change = marks // k.CHANGE & k.MASK
-    answered = offset_of(key, *effective) if effective is not None else None
-    before = answered
+def entry_with(
+    entry: Sequence[int], key: GroupTopicPartition, *, metadata: str, topic_id: str | None, holder: Holder | None
+) -> Entry:
+    """Return an entry with the numbers of a row, and what else it names; ``metadata`` matters to commits alone."""
+    event, outcome, change = (entry[k.MARKS] // part & k.MASK for part in (k.EVENT, k.OUTCOME, k.CHANGE))
+    value = before = answered = None
+    if event == k.COMMIT:
+        value = offset_of(
+            key,
+            entry[k.COMMITTED],
+            entry[k.RECORD_OFFSET],
+            leader_epoch=None if entry[k.LEADER_EPOCH] == -1 else entry[k.LEADER_EPOCH],
+            metadata=metadata,
+            commit_timestamp_ms=entry[k.COMMIT_TIMESTAMP],
+            topic_id=topic_id,
+        )
+    if entry[k.EFFECTIVE_RECORD] != a.NEVER:
+        before = answered = offset_of(key, entry[k.EFFECTIVE], entry[k.EFFECTIVE_RECORD])
     if change in (k.NEW, k.NEW_BELOW):
         before = None
     elif change == k.DELETED:
@@ -278,12 +267,16 @@ def entry_with(*, key: GroupTopicPartition, marks: int, effective: tuple[int, in
         before = answered._replace(committed_offset=answered.committed_offset + STEPS[change])
     return Entry(
         key=key,
-        event=k.EVENTS[marks // k.EVENT & k.MASK],
-        outcome=k.OUTCOMES[marks // k.OUTCOME & k.MASK],
+        event=k.EVENTS[event],
+        record_offset=entry[k.RECORD_OFFSET],
+        timestamp_ms=entry[k.TIMESTAMP],
         before=before,
         effective=answered,
+        value=value,
+        producer_id=entry[k.PRODUCER_ID] if outcome != k.PLAIN else None,
+        outcome=k.OUTCOMES[outcome],
+        holders=NOBODY if holder is None else Holders({key[1:]: holder}),
         deleted=answered.committed_offset + 1 if answered is not None and change == k.NEW_BELOW else None,
-        **columns,
     )
 
 

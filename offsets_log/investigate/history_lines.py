@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.columns import TEXTS
 from offsets_log.columnar.history import columns as co
 from offsets_log.columnar.history import entries as k
@@ -19,9 +20,9 @@ from offsets_log.columnar.sinks.letters import Letters
 from offsets_log.columnar.sinks.marks import NoTemplateError, Values
 from offsets_log.columnar.sinks.templates import Operation, Templates, program_of
 from offsets_log.columnar.sinks.text import Names, Text
-from offsets_log.investigate.bulk_history import OrderedHistory, entry_with, offset_of
+from offsets_log.investigate.bulk_history import OrderedHistory, entry_with
 from offsets_log.investigate.history import history_row
-from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds
+from offsets_log.investigate.holders import Holder, TopicIds
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.rows.tables import Row
 
@@ -35,6 +36,11 @@ NAMES = ("group", "topic", "metadata", "member_id", "group_instance_id", "client
 OPTIONAL = ("timestamp_ms", "leader_epoch", "effective_offset", "member_id", "group_instance_id")
 """Columns that may be null whatever an entry's marks are: the kind of its line is its marks, and which of these it has;
 IS_SLOW where it has no template."""
+NOTHING = {
+    "timestamp_ms": (k.TIMESTAMP, NO_TIMESTAMP), "leader_epoch": (k.LEADER_EPOCH, -1),
+    "effective_offset": (k.EFFECTIVE_RECORD, a.NEVER),
+}  # fmt: skip
+"""Which column of an entry has which number where one of these is null."""
 IS_SLOW = k.ALL_MARKS << len(OPTIONAL)
 KINDS = 2 * IS_SLOW
 
@@ -95,37 +101,23 @@ class HistoryLines:
         if kind & IS_SLOW:
             raise NoTemplateError
         log, marks = self.history.logs[log_number].log, Values()
-        has = {name: bool(kind & k.ALL_MARKS << bit) for bit, name in enumerate(OPTIONAL)}
+        has = {name for bit, name in enumerate(OPTIONAL) if kind & k.ALL_MARKS << bit}
         key = (marks.text(sk.NAME, k.GROUP), marks.text(sk.NAME, k.TOPIC), marks.number(sk.INT, k.KEY_PARTITION))
-        long = partial(marks.number, sk.LONG)
-        value = None
-        if kind // k.EVENT & k.MASK == k.COMMIT:
-            value = offset_of(
-                key,
-                long(k.COMMITTED),
-                0,
-                leader_epoch=long(k.LEADER_EPOCH) if has["leader_epoch"] else None,
-                metadata=marks.text(sk.TEXT, k.METADATA_AT),
-                commit_timestamp_ms=long(k.COMMIT_TIMESTAMP),
-            )
-        entry = entry_with(
-            key=key,
-            marks=kind,
-            record_offset=long(k.RECORD_OFFSET),
-            timestamp_ms=long(k.TIMESTAMP) if has["timestamp_ms"] else NO_TIMESTAMP,
-            effective=(long(k.EFFECTIVE), long(k.EFFECTIVE_RECORD)) if has["effective_offset"] else None,
-            value=value,
-            producer_id=long(k.PRODUCER_ID) if kind // k.OUTCOME & k.MASK != k.PLAIN else None,
-            holders=Holders({key[1:]: _holder(marks, has)}) if has["member_id"] else NOBODY,
-        )
+        numbers = [marks.number(sk.LONG, column) for column in range(k.ENTRY_SIZE)]
+        numbers[k.MARKS] = kind % k.ALL_MARKS
+        for name, (column, nothing) in NOTHING.items():
+            if name not in has:
+                numbers[column] = nothing
+        metadata, holder = marks.text(sk.TEXT, k.METADATA_AT), _holder(marks, has) if "member_id" in has else None
+        entry = entry_with(numbers, key, metadata=metadata, topic_id=None, holder=holder)
         row = history_row(entry, log.offsets_partition, TopicIds(), log.missing_columns)
         return program_of(self.line(row), marks)
 
 
-def _holder(marks: Values, has: dict[str, bool]) -> Holder:
+def _holder(marks: Values, has: set[str]) -> Holder:
     """Return a member whose values are marks."""
     member_id, instance_id, client_id, host = (
         marks.text(sk.TEXT, co.MEMBERS_AT + column) for column in (k.MEMBER_ID, k.INSTANCE_ID, k.CLIENT_ID, k.HOST)
     )
     epoch = marks.number(sk.LONG, co.MEMBERS_AT + k.EPOCH)
-    return Holder(member_id, instance_id if has["group_instance_id"] else None, client_id, host, epoch)
+    return Holder(member_id, instance_id if "group_instance_id" in has else None, client_id, host, epoch)
