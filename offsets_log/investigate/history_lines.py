@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 
-from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.columns import TEXTS
 from offsets_log.columnar.history import columns as co
 from offsets_log.columnar.history import entries as k
@@ -23,7 +22,6 @@ from offsets_log.columnar.sinks.text import Names, Text
 from offsets_log.investigate.bulk_history import OrderedHistory, entry_with
 from offsets_log.investigate.history import history_row
 from offsets_log.investigate.holders import Holder, TopicIds
-from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.rows.tables import Row
 
 Line = Callable[[Row], bytes]
@@ -36,11 +34,6 @@ NAMES = ("group", "topic", "metadata", "member_id", "group_instance_id", "client
 OPTIONAL = ("timestamp_ms", "leader_epoch", "effective_offset", "member_id", "group_instance_id")
 """Columns that may be null whatever an entry's marks are: the kind of its line is its marks, and which of these it has;
 IS_SLOW where it has no template."""
-NOTHING = {
-    "timestamp_ms": (k.TIMESTAMP, NO_TIMESTAMP), "leader_epoch": (k.LEADER_EPOCH, -1),
-    "effective_offset": (k.EFFECTIVE_RECORD, a.NEVER),
-}  # fmt: skip
-"""Which column of an entry has which number where one of these is null."""
 IS_SLOW = k.ALL_MARKS << len(OPTIONAL)
 KINDS = 2 * IS_SLOW
 
@@ -105,7 +98,7 @@ class HistoryLines:
         key = (marks.text(sk.NAME, k.GROUP), marks.text(sk.NAME, k.TOPIC), marks.number(sk.INT, k.KEY_PARTITION))
         numbers = [marks.number(sk.LONG, column) for column in range(k.ENTRY_SIZE)]
         numbers[k.MARKS] = kind % k.ALL_MARKS
-        for name, (column, nothing) in NOTHING.items():
+        for name, (column, nothing) in co.NOTHING.items():
             if name not in has:
                 numbers[column] = nothing
         metadata, holder = marks.text(sk.TEXT, k.METADATA_AT), _holder(marks, has) if "member_id" in has else None

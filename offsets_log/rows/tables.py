@@ -211,14 +211,10 @@ def offset_row_order(row: Row) -> tuple[str, str, int, int]:
     return row["group"], row["topic"], row["partition"], row["offsets_partition"] or 0
 
 
-def decoded_row(event: Event, *, expand: bool = False) -> Row:
-    """Return one record as `decode` shows it: its place, its batch, its key and value in Kafka's own JSON.
-
-    Args:
-        expand: show the bytes of members (subscription, assignment, user data) decoded where they can be.
-    """
+def place_row(event: Event) -> Row:
+    """Return a record's place and its batch as `PLACE_COLUMNS`."""
     batch, record = event.batch, event.record
-    row: Row = {
+    return {
         "file": event.segment.file,
         "offsets_partition": event.offsets_partition,
         "position": record.position,
@@ -233,6 +229,15 @@ def decoded_row(event: Event, *, expand: bool = False) -> Row:
         "is_transactional": batch.is_transactional,
         "is_control": batch.is_control,
     }
+
+
+def decoded_row(event: Event, *, expand: bool = False) -> Row:
+    """Return one record as `decode` shows it: its place, its batch, its key and value in Kafka's own JSON.
+
+    Args:
+        expand: show the bytes of members (subscription, assignment, user data) decoded where they can be.
+    """
+    batch, record, row = event.batch, event.record, place_row(event)
     match event:
         case Event(control=ControlRecord() as control):
             row |= {"record_type": None, "name": None, "control": control_json(control)}
@@ -269,9 +274,8 @@ def _told(shown: Any, missing_columns: frozenset[str]) -> Any:
 
 def control_json(control: ControlRecord) -> Row:
     """Return a control record as JSON: its type and, for a transaction marker, the coordinator's epoch."""
-    if control.coordinator_epoch is None:
-        return {"type": control.type}
-    return {"type": control.type, "coordinatorEpoch": control.coordinator_epoch}
+    row: Row = {"type": control.type}
+    return row if control.coordinator_epoch is None else row | {"coordinatorEpoch": control.coordinator_epoch}
 
 
 def decoded_columns(decoded: CoordinatorRecord | StateRecord | MirrorMakerRecord) -> Row:

@@ -14,7 +14,7 @@ from offsets_log.log_format.record import as_int64
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
 from offsets_log.messages.schema import UUID, Field, default_of
-from offsets_log.rows.tables import PLACE_COLUMNS, Column, Row
+from offsets_log.rows.tables import PLACE_COLUMNS, Column, Row, place_row
 
 EVENT_COLUMNS = (
     *PLACE_COLUMNS,
@@ -85,21 +85,8 @@ def event_row(event: Event) -> Row:
     An offset that is too large for its column is wrapped as in Java.
     """
     batch, record = event.batch, event.record
-    row: Row = {
-        "file": encodable(event.segment.file),
-        "offsets_partition": event.offsets_partition,
-        "position": record.position,
-        "batch_base_offset": event.batch_base_offset,
-        "record_offset": as_int64(record.offset),
-        "timestamp_ms": record.timestamp_ms,
-        "timestamp_type": batch.timestamp_type,
-        "magic": batch.magic,
-        "compression": batch.compression,
-        "producer_id": batch.producer_id,
-        "producer_epoch": batch.producer_epoch,
-        "is_transactional": batch.is_transactional,
-        "is_control": batch.is_control,
-    }
+    row = place_row(event)
+    row |= {"file": encodable(event.segment.file), "record_offset": as_int64(record.offset)}
     if batch.is_control:
         row["control_type"] = None if event.control is None else event.control.type
     elif event.decoded is not None:

@@ -17,17 +17,24 @@ from offsets_log.log_format.batch import NO_TIMESTAMP
 
 Mask = npt.NDArray[np.bool_]
 
+AT_ONCE = 1 << 12
+"""How many rows are turned to columns at a time, in a processor's cache."""
 
 MEMBERS_AT = e.ENTRY_SIZE
 """Where the columns of members begin in a run, after those of entries."""
+NOTHING = {
+    "timestamp_ms": (e.TIMESTAMP, NO_TIMESTAMP), "leader_epoch": (e.LEADER_EPOCH, -1),
+    "effective_offset": (e.EFFECTIVE_RECORD, a.NEVER),
+}  # fmt: skip
+"""Which column of an entry has which number where one of these is null."""
 
 
 class Run:
     """Entries, one after the other.
 
     Args:
-        entries: numbers of ``history.entries``.
-        all_entries, keys, members: rows as in `entries`.
+        numbers: of the entries.
+        entries, keys, members: rows of all, with the columns of `entries`.
 
     Attributes:
         longs: int64[columns, n], the columns of entries and of their members.
@@ -38,18 +45,21 @@ class Run:
 
     def __init__(self, numbers: a.Int64s, entries: a.Int64s, keys: a.Int64s, members: a.Int64s) -> None:
         self.longs = np.empty((MEMBERS_AT + e.MEMBER_SIZE, len(numbers)), np.int64)
-        self.longs[:MEMBERS_AT] = entries.take(numbers, axis=0).T
-        self.longs[MEMBERS_AT:] = members.take(self.longs[e.MEMBER], axis=0).T
+        for begin in range(0, len(numbers), AT_ONCE):
+            part = self.longs[:, begin : begin + AT_ONCE]
+            part[:MEMBERS_AT] = entries.take(numbers[begin : begin + AT_ONCE], axis=0).T
+            part[MEMBERS_AT:] = members.take(part[e.MEMBER], axis=0).T
         self.keys = np.ascontiguousarray(keys.take(self.longs[e.KEY], axis=0).T, np.int32)
         self.events, self.outcomes, self.changes = (
             self.longs[e.MARKS] // part & e.MASK for part in (e.EVENT, e.OUTCOME, e.CHANGE)
         )
         commits, in_transaction = self.events == e.COMMIT, self.outcomes != e.PLAIN
-        answered, held = self.longs[e.EFFECTIVE_RECORD] != a.NEVER, self.longs[e.MEMBER] != e.NOBODY
+        timed, led, answered = (self.longs[column] != nothing for column, nothing in NOTHING.values())
+        held = self.longs[e.MEMBER] != e.NOBODY
         self.there: dict[str, Mask] = {
-            "timestamp_ms": self.longs[e.TIMESTAMP] != NO_TIMESTAMP,
+            "timestamp_ms": timed,
             **dict.fromkeys(("committed_offset", "commit_timestamp_ms", "metadata"), commits),
-            "leader_epoch": commits & (self.longs[e.LEADER_EPOCH] != -1),
+            "leader_epoch": commits & led,
             **dict.fromkeys(("producer_id", "transaction"), in_transaction),
             **dict.fromkeys(("effective_offset", "effective_record_offset"), answered),
             "change": self.changes != e.NONE,
