@@ -110,7 +110,7 @@ def command(
             case "arrow":
                 write_answer(session, output, question)
                 return
-            case format_name:
+            case _:
                 names = [column.name for column in question.columns]
-                write_many(session, output, question, [*names, *question.raw_names], format_name)
+                write_many(session, output, question, [*names, *question.raw_names])
         question.tell()
