@@ -21,7 +21,7 @@ from offsets_log.session.rules import Rules
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from offsets_log.investigate.writers import Writers
+    from offsets_log.investigate.writer_counts import Writers
     from offsets_log.rows.tables import Row
     from offsets_log.session.session import Session
 
@@ -106,7 +106,7 @@ class Report:
 
 def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writers, list[Row]]:
     """Collect everything while the events of each partition pass by."""
-    from offsets_log.investigate.writers import Writers, count_writers
+    from offsets_log.investigate.writer_counts import Writers, count_writers
     from offsets_log.replay.coordinator_state import finish
     from offsets_log.replay.fold import replay_into
     from offsets_log.rows.activity import Activity
@@ -122,18 +122,18 @@ def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writ
         samples.add(log, sampled)
         memory.add(log, state, seen)
         rows += groups_rows(state, log.offsets_partition, activity.last_ms, 0)
-    writers.finish()
-    return writers, rows
+    return writers.finish(), rows
 
 
 def _read_in_bulk(session: Session, memory: Memory, samples: Samples) -> tuple[Writers, list[Row]]:
     """Collect everything by kernels."""
-    from offsets_log.investigate.bulk_writers import BulkWriters
+    from offsets_log.investigate.writer_counts import WriterCounts, Writers
 
-    writers, rows = BulkWriters("group"), []
+    writers, rows = Writers("group"), []
     for log, state, seen, overview in session.engine.overview_all(memory.profile):
         samples.add(log, overview)
-        writers.add(overview, log.offsets_partition)
+        assert isinstance(overview.question, WriterCounts)
+        writers.add(overview.question, log.offsets_partition)
         memory.add(log, state, seen)
         rows += groups_rows(state, log.offsets_partition, overview.last_activity(), 0)
     return writers.finish(), rows

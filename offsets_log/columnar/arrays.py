@@ -47,14 +47,7 @@ class Row(Record):
     last_offset: Annotated[Long, "record_offset"]
     member: Annotated[Long, "applied_offset"]  # the row of the member's own key
     is_removed: Annotated[Long, "tombstone_offset"]  # whether the last record is a tombstone
-    # Where records are counted and not replayed (`folds.tally`, `folds.holding`):
-    last_committed: Annotated[Long, "record_offset"]  # the offset that the latest record commits
-    first_committed: Annotated[Long, "applied_offset"]  # the one that the first record commits
-    first: Annotated[Long, "batch"]  # the writer of the first record, and whether it is a commit
-    last: Annotated[Long, "tombstone_offset"]  # the same of the latest; NOTHING without one
-    last_bytes: Annotated[Long, "index"]  # of the latest record
-    last_sample: Annotated[Long, "key_at"]  # of the key's line, as `sampling.Line` has it
-    untimed: Annotated[Long, "target"]
+    # Where holders are looked for (`folds.holding`):
     sent_in: Annotated[Long, "batch"]  # the version that was last asked for a plain commit of the key, and who it was
     sent_by: Annotated[Long, "applied_offset"]
 
@@ -78,7 +71,7 @@ class Group(Record):
     value_before: Long  # offset of a value between the type 2 record and the first of a newer kind, NEVER without
     first_offset: Long  # of the first record that names it, NEVER while none is known
     active_ms: Long  # when it last wrote, NEVER while no time is known or asked for
-    # Of names where records are counted (`folds.naming`, `folds.holding`):
+    # Of names where holders are looked for (`folds.holding`):
     now: Annotated[Long, "metadata_batch"]  # of a group its version: 0 nobody holds anything, UNKNOWN
     content: Annotated[Long, "metadata_index"]  # of a group, 0 where Python knows it, REMOVED
     version: Annotated[Long, "is_tombstone"]  # of a content 1 + its version, 0 not asked yet, REFUSED
@@ -87,7 +80,6 @@ class Group(Record):
     only: Annotated[Long, "newer_since"]  # of a version 1 + whom all its plain commits are counted for
     by_id: Annotated[Long, "newer_last"]  # of a version that holds topics by their ids 1 + how many ids had names then
     held_by: Annotated[Long, "newer_flags"]  # of a version and a partition 1 + whom commits are counted for
-    verdicts: Annotated[Long, "anchor_batch"]  # whether records of a group, and of a topic, are asked for
 
 
 KEY_TYPES = 3

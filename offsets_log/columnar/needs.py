@@ -18,20 +18,16 @@ JOINING = (
     "folds.newer_merge.join_newer",
 )
 """What joins the parts of a log that threads have read."""
+KEYS = ("ledger.kernels.name_keys", "scan.interner.fill_slots")
+"""What tells the keys of a ledger."""
 SHOWING = ("scan.gather.gather", "scan.gather.read_columns")
 """What finds the records again that are shown."""
 
 WITH = {
     "folds.offsets.scan": (*SHOWING, *JOINING, "folds.merge.join_rows"),
-    "folds.tally.scan": (
-        "scan.reading._step_to",
-        "scan.interner.fill_slots",
-        "folds.merge.number_all",
-        "folds.naming.number",
-        "folds.tally_merge.join_writers",
-        "folds.tally_merge.join_rows",
-    ),
-    "folds.overview.scan": (*SHOWING, *JOINING, "folds.merge.join_rows"),
+    "folds.holding.scan": ("folds.holding.number", "scan.interner.fill_slots"),
+    "ledger.kernels.name_keys": ("folds.offsets.scan", "scan.interner.fill_slots"),
+    "folds.overview.scan": (*SHOWING, *KEYS),
     "choose.choice.choose": ("scan.reading._step_to",),
     "events.kernels.fill": ("scan.reading._step_to",),
     "aligning.records.note": (),
@@ -47,7 +43,8 @@ WITH = {
     "shuffle.records.copy_records": ("scan.reading._step_to",),
     "texts.kernels.read_batches": (),
 }
-"""The largest kernel of a question → those that go with it on nearly every large log; others are rarer, or small."""
+"""The largest kernel of a question, or one that no other has → those that go with it on nearly every large log; others
+are rarer, or small."""
 
 SECONDS = {
     "aligning.records.note": 4.0,
@@ -55,9 +52,9 @@ SECONDS = {
     "cleaning.sifting.sift": 9.0,
     "cleaning.whole.whole": 6.0,
     "events.kernels.fill": 9.0,
+    "folds.holding.scan": 13.0,
     "folds.offsets.scan": 10.5,
     "folds.overview.scan": 12.0,
-    "folds.tally.scan": 13.0,
     "history.kernels.scan": 15.0,
     "shuffle.records.copy_records": 4.0,
     "sinks.kernels.write_lines": 4.0,

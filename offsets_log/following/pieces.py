@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from copy import copy
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.columnar.choose.selected import events_of, items_of_piece
 from offsets_log.columnar.choose.selection import Selection
-from offsets_log.columnar.folds.naming import PER_GROUP
+from offsets_log.columnar.folds.ledgers import LedgerPiece, LedgerState
 from offsets_log.columnar.folds.offsets import scan
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.folds.writers import Count, WritersState
 from offsets_log.columnar.jit.compiled import Kernel, is_kept
 from offsets_log.columnar.jit.modes import IS_PYTHON
 from offsets_log.columnar.materialize.partial import partial_state
@@ -23,12 +21,13 @@ from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, LogEvent, Wants, batch_events
 from offsets_log.following.growth import GrownPiece, moved
 from offsets_log.investigate.growing_history import GrowingHistory
+from offsets_log.investigate.writer_counts import WriterCounts
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.partition_log import LogWalk
 from offsets_log.pipeline import replay
 from offsets_log.replay.partial import PartialState
-from offsets_log.replay.profile import MODERN, Profile
+from offsets_log.replay.profile import Profile
 from offsets_log.rows.activity import Activity
 from offsets_log.rows.batch_bytes import counted
 
@@ -62,6 +61,14 @@ class Written(Activity):
         """Add what a group wrote."""
         self.records[group] = self.records.get(group, 0) + records
         self.bytes[group] = self.bytes.get(group, 0) + size_bytes
+
+    def add_counted(self, counts: WriterCounts, last_ms: Mapping[str, int]) -> None:
+        """Add what kernels counted of groups, and when these last wrote."""
+        for group, time_ms in last_ms.items():
+            self.saw(group, time_ms)
+        for _, name, tally in counts.tallies:
+            if name is not None:
+                self.add(str(name[0]), tally.records, tally.bytes)
 
     def forget(self, groups: Iterable[str]) -> None:
         """Keep nothing of some groups: what they wrote from here on is counted again."""
@@ -127,12 +134,18 @@ class PieceReader:
         if not self.is_bulk(piece):
             events = self.events(piece)
             return replay(events if written is None else written.watch(events), profile, on_damage=note)
-        if written is not None:
-            self._note_written(piece, written)
-        order, state = self._order(piece), ColumnarState(profile, release=self.release)
-        bulk = Piece(order, piece.cursor, self.scanner, _moving(note, piece.position), state)
-        bulk.run(order.end, lambda size_bytes: None)
-        return partial_state(order.layout, state, self.scanner)
+        order, moving = self._order(piece), _moving(note, piece.position)
+        if written is None:
+            state = ColumnarState(profile, release=self.release)
+            Piece(order, piece.cursor, self.scanner, moving, state).run(order.end, lambda size_bytes: None)
+            return partial_state(order.layout, state, self.scanner)
+        counts = WriterCounts("group")
+        counted_in = LedgerState(profile, counts, release=self.release)
+        counted_in.arrays.scan_state.notes_activity = 1
+        LedgerPiece(order, piece.cursor, self.scanner, moving, counted_in).run(order.end, lambda size_bytes: None)
+        counted_in.finish()
+        written.add_counted(counts, counted_in.last_activity())
+        return partial_state(order.layout, counted_in, self.scanner)
 
     def _order(self, piece: GrownPiece) -> ScanOrder:
         return ScanOrder(piece.log, EVERYTHING, self.release)
@@ -145,15 +158,6 @@ class PieceReader:
         """Whether kernels read all pieces from a first one on: it is large, or the largest are compiled already."""
         is_quick = self.bulk_from <= BULK_FROM_BYTES and not IS_PYTHON and all(map(is_kept, largest))
         return is_quick or piece.log.bytes_to_read >= self.bulk_from
-
-    def _note_written(self, piece: GrownPiece, written: Written) -> None:
-        order = self._order(piece)
-        state = WritersState(MODERN, PER_GROUP, release=self.release, with_newer=True)
-        Count.piece(order, copy(piece.cursor), self.scanner, lambda seen: None, state).run(order.end, lambda size: None)
-        for group, time_ms in state.last_activity().items():
-            written.saw(group, time_ms)
-        for group, (records, size_bytes) in state.written().items():
-            written.add(group, records, size_bytes)
 
 
 def _in_place(event: LogEvent, piece: GrownPiece) -> LogEvent:

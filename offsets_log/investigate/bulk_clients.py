@@ -3,75 +3,114 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.arrays import KEY_TYPES, Bytes
 from offsets_log.columnar.folds import holding
-from offsets_log.columnar.folds import naming as nm
-from offsets_log.columnar.folds.writers import WritersState
+from offsets_log.columnar.folds.holding import MOST_NUMBERS, NOBODY, NOBODYS_NAME, NUMBER_SIZE
+from offsets_log.columnar.folds.ledgers import KernelKeys, LedgerPiece, LedgerReplay, LedgerState
+from offsets_log.columnar.folds.state import canonical_key
 from offsets_log.columnar.jit.compiled import Kernel
-from offsets_log.columnar.scan.waiting import taken
+from offsets_log.columnar.ledger.ledger import Question
+from offsets_log.columnar.scan.waiting import new_waiting, taken
 from offsets_log.errors import ReplayError
 from offsets_log.events import Event
 from offsets_log.investigate.clients import Clients
 from offsets_log.investigate.holders import Holder, Holders, holders_of
-from offsets_log.investigate.writers import Writer, name_of
+from offsets_log.investigate.writer_counts import WriterCounts
+from offsets_log.investigate.writers import HELD, Writer, name_of, nobody
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.java_text import plain
 from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.messages.repeated import RepeatedRecords
+from offsets_log.replay.fold import TakesNothing
 from offsets_log.replay.group import Group
-from offsets_log.replay.groups import GroupFold
+from offsets_log.replay.groups import GROUP_METADATA, GroupFold
 from offsets_log.replay.profile import Profile
+from offsets_log.rows.shown import Shown
 
-VERSION_NAME = nm.NOBODYS_NAME + b"v"
+VERSION_NAME = NOBODYS_NAME + b"v"
 """Beginning of a version's name; its number follows."""
 
 
-class HeldWriters(WritersState):
-    """Counts by clients or members.
+class HeldState(TakesNothing, LedgerState):
+    """A ledger with holders; of a replay it keeps only the keys.
+
+    Attributes:
+        decode: decodes a record that kernels have found valid.
 
     Args:
+        per: `client` or `member`.
         topic_ids: topic id → name, known from elsewhere.
     """
 
-    def __init__(self, profile: Profile, per: int, topic_ids: Mapping[bytes, str], **how: Any) -> None:
-        super().__init__(profile, per, **how)
-        self._per = "member" if per == nm.PER_MEMBER else "client"
+    def __init__(
+        self, profile: Profile, question: Question, *, per: str, topic_ids: Mapping[bytes, str], **how: Any
+    ) -> None:
+        super().__init__(profile, question, **how)
+        self._per = per
         self._clients = Clients(topic_ids)
-        self.counts[nm.NAMES_TOLD] = self._clients.names_told
+        self.decode = RepeatedRecords(self.release).decode
+        self.held = holding.Held(
+            np.zeros(holding.COUNTS, np.int64), new_waiting(), np.zeros(MOST_NUMBERS * NUMBER_SIZE, np.uint8)
+        )
+        self.counts = self.held.counts
+        self.counts[holding.PER_MEMBER] = per == "member"
+        self.counts[holding.NAMES_TOLD] = self._clients.names_told
         self._contents: dict[int, Group | None] = {}
         self._writers: dict[Writer, int] = {}
         self._versions: dict[tuple[Any, ...], int] = {}
+        self.numbers_of([NOBODYS_NAME])
+
+    def numbers_of(self, names: Sequence[bytes]) -> list[int]:
+        """Return the numbers of names, new or known."""
+        if not names:
+            return []
+        data = np.frombuffer(b"".join(names), np.uint8)
+        ends, numbers = np.cumsum([len(name) for name in names]), np.zeros(len(names), np.int64)
+        while not holding.number(self.arrays.all, data, ends, numbers):
+            self.grow()
+        return numbers.tolist()
+
+    def row_of(self, event: Event, record: CoordinatorRecord) -> int:
+        """Return the row of the raw key; that of a newer group's record is a key of its group."""
+        if record.record_type < KEY_TYPES:
+            return super().row_of(event, record)
+        assert event.record.key is not None
+        return self.raw_row(event.record.key, canonical_key(GROUP_METADATA, (plain(record.group),)))
 
     # ---------------------------------------------------------------------------------- by the kernel
 
     def answer(self, key: bytes, value: bytes | None) -> None:
-        why, asked = self.counts[[nm.WHY, nm.ASKED]].tolist()
+        why, asked = self.counts[[holding.WHY, holding.ASKED]].tolist()
         match why:
-            case nm.OF_CONTENT:
+            case holding.OF_CONTENT:
                 self.arrays.groups[asked].version = self._content(asked, self.decode(key, value))
-            case nm.OF_TOPIC_ID:
+            case holding.OF_TOPIC_ID:
                 self._catch_up()
                 self._saw(self.decode(key, value))
                 self.arrays.groups[asked].is_named = 1
-            case nm.OF_GROUP:
+            case holding.OF_GROUP:
                 self._catch_up()
                 group_id = self.decode(key, value).group
                 version = self._version(group_id, self._clients.holders(group_id))
                 self.arrays.groups[asked].now = version
-            case nm.OF_RECORD:
+            case holding.OF_RECORD:
                 self._catch_up()
                 self._saw_of(asked, self.decode(key, value))
-                self.counts[nm.IS_SEEN] = 1
+                self.counts[holding.IS_SEEN] = 1
 
     def _catch_up(self) -> None:
         """Read the records that wait."""
-        for one in taken(self.waiting):
+        for one in taken(self.held.waiting):
             self._saw_of(one.group, self.decode(one.key, one.value))
-        self.counts[nm.NAMES_WAIT] = 0
+        self.counts[holding.NAMES_WAIT] = 0
 
     def _saw_of(self, group: int, record: CoordinatorRecord) -> None:
         """Take in what Python reads of a group, whose records before it do not wait any more."""
@@ -99,7 +138,7 @@ class HeldWriters(WritersState):
         facts = (tuple(by_name), tuple(holders.by_id), tuple(names))
         number = self._versions.get(facts)
         if number is None:
-            version_name = VERSION_NAME + len(self._versions).to_bytes(nm.NUMBER_SIZE)
+            version_name = VERSION_NAME + len(self._versions).to_bytes(NUMBER_SIZE)
             number, *writers = self._numbers(names, version_name)
             self._versions[facts] = number
             if only:
@@ -124,7 +163,7 @@ class HeldWriters(WritersState):
     def _note(self, kernel: Kernel[Any], version: int, data: bytes, held: list[tuple[int, int]]) -> None:
         """Have a kernel note who holds what in a version."""
         names, rows = np.frombuffer(data, np.uint8), np.array(held, np.int64).reshape(-1, 2)
-        while held and not kernel(self.arrays.all, self.text, names, rows, version):
+        while held and not kernel(self.arrays.all, self.held.text, names, rows, version):
             self.grow()
 
     def _names(self, group_id: str, holders: Iterable[Holder]) -> list[Writer]:
@@ -135,7 +174,7 @@ class HeldWriters(WritersState):
     def _numbers(self, names: list[Writer], *others: bytes) -> list[int]:
         """Return the numbers of other names, then those of writers."""
         new = [*dict.fromkeys(name for name in names if name not in self._writers)]
-        numbers = self.numbers_of([*others, *(nm.NOBODYS_NAME + json.dumps(name).encode() for name in new)])
+        numbers = self.numbers_of([*others, *(NOBODYS_NAME + json.dumps(name).encode() for name in new)])
         self._writers.update(zip(new, numbers[len(others) :], strict=True))
         return [*numbers[: len(others)], *(self._writers[name] for name in names)]
 
@@ -144,21 +183,21 @@ class HeldWriters(WritersState):
         holder = self._clients.holder(record, batch)
         if holder is not None:
             return self._numbers(self._names(record.group, [holder]))[0]
-        return self.numbers_of([plain(record.group).encode()])[0] if self._per == "member" else nm.NOBODY
+        return self.numbers_of([plain(record.group).encode()])[0] if self._per == "member" else NOBODY
 
     # ---------------------------------------------------------------------------------------- on the slow path
 
     def count(self, event: Event | None, size_bytes: int) -> None:
-        """Count a record as `WritersState.count` does."""
+        """Add the row of a record as `LedgerState.count` does, after those that wait were read."""
         self._catch_up()
-        self.counts[nm.HOLDER] = nm.NOBODY
-        if event is not None and event.decoded is not None:
-            record = event.decoded
-            self._saw_of(self._group(event, record), record)
-            if not self.counts[nm.IS_LEARNING]:
-                self.counts[nm.HOLDER] = self._sender(record, event.batch)
-        if not self.counts[nm.IS_LEARNING]:
-            super().count(event, size_bytes)
+        super().count(event, size_bytes)
+
+    def holder_of(self, event: Event) -> int:
+        record = event.decoded
+        if record is None:
+            return NOBODY
+        self._saw_of(self._group(event, record), record)
+        return self._sender(record, event.batch)
 
     def _group(self, event: Event, record: CoordinatorRecord) -> int:
         row = self.row_of(event, record)
@@ -176,4 +215,47 @@ class HeldWriters(WritersState):
 
     def _saw(self, record: CoordinatorRecord) -> None:
         self._clients.saw(record)
-        self.counts[nm.NAMES_TOLD] = self._clients.names_told
+        self.counts[holding.NAMES_TOLD] = self._clients.names_told
+
+
+class HeldPiece(LedgerPiece):
+    """A log on its way into a ledger with holders: the kernel may ask who wrote a record."""
+
+    state: HeldState
+
+    def scan_on(self, data: Bytes) -> int:
+        state = self.state
+        while True:
+            outcome = int(holding.scan(state.held, state.arrays.all, self.scanner.buffers, data, state.ledger))
+            if outcome != oc.NEEDS_ANSWER:
+                return outcome
+            staged = self.scanner.staged[self.scan_state.flushed]
+            source = self.scanner.window if self.scan_state.in_window else data
+            state.answer(staged.raw_key(source), staged.raw_value(source))
+
+
+class HeldReplay(LedgerReplay):
+    """One log, read with a ledger that has holders."""
+
+    piece = HeldPiece
+
+
+def holder_name(per: str, keys: KernelKeys, number: int) -> Writer:
+    """Return somebody who held a partition; a group's name alone stands for a member that is not known."""
+    name = keys.raw_name(number)
+    if name.startswith(NOBODYS_NAME):
+        return tuple(json.loads(name[len(NOBODYS_NAME) :]))
+    return name.decode(), *nobody(per, None)[1:]
+
+
+def counting(per: str, shown: Shown, topic_ids: Mapping[bytes, str]) -> Callable[..., LedgerReplay]:
+    """Return what makes replays that count writers: their states have `WriterCounts` as question.
+
+    Args:
+        per: a key of `writers.WRITER_COLUMNS`.
+        topic_ids: topic id → name, known from elsewhere.
+    """
+    if per not in HELD:
+        return partial(LedgerReplay, question=partial(WriterCounts, per, shown))
+    question = partial(WriterCounts, per, shown, partial(holder_name, per))
+    return partial(HeldReplay, question=question, state=partial(HeldState, per=per, topic_ids=topic_ids))

@@ -17,20 +17,15 @@ rate       Commits in each whole minute of the clock; a record of magic 0 has no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from offsets_log.events import BatchEnd, BatchStart, Event, LogEnd, LogEvent
-from offsets_log.investigate.clients import Clients
 from offsets_log.investigate.holders import Holder
-from offsets_log.log_format.batch import time_of
-from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import INT64_MIN
-from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.rows.batch_bytes import counted
 from offsets_log.rows.missing_columns import without_missing_columns
-from offsets_log.rows.shown import ALL, Shown
 from offsets_log.rows.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
@@ -39,7 +34,12 @@ from offsets_log.rows.tables import (
     Row,
 )
 
+if TYPE_CHECKING:
+    from offsets_log.investigate.writer_counts import Writers
+
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+HELD = frozenset({"client", "member"})
+"""``--per`` for which somebody held a partition."""
 
 WRITER_COLUMNS: dict[str, tuple[Column, ...]] = {
     "group": (GROUP_COLUMN,),
@@ -113,25 +113,13 @@ class Tally:
     last_ms: int | None = None
     peak: tuple[int, int] | None = None
 
-    def saw_time(self, time_ms: int) -> None:
-        """Note that a record was written at a time."""
-        self.first_ms = time_ms if self.first_ms is None else min(self.first_ms, time_ms)
-        self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
-
-
-# ------------------------------------------------------------------------------------------- of what writer
-
-NameOf = Callable[[Event, CoordinatorRecord | None, "Clients"], Writer]
-
-
-def _topic(record: CoordinatorRecord | None) -> str | None:
-    return plain(record.key["topic"]) if record is not None and record.is_offset_commit else None
-
-
-def _by_partition(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
-    if record is None or not record.is_offset_commit:
-        return None, None
-    return plain(record.key["topic"]), record.key["partition"]
+    def add(self, other: Tally) -> None:
+        """Add what the writer wrote elsewhere; of minutes nothing."""
+        for name in ("records", "commits", "tombstones", "noop_commits", "bytes", "garbage_bytes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.first_ms is not None and other.last_ms is not None:
+            self.first_ms = other.first_ms if self.first_ms is None else min(self.first_ms, other.first_ms)
+            self.last_ms = other.last_ms if self.last_ms is None else max(self.last_ms, other.last_ms)
 
 
 def begin_ms(number: int, length_ms: int) -> int:
@@ -139,40 +127,10 @@ def begin_ms(number: int, length_ms: int) -> int:
     return max(number * length_ms, INT64_MIN)
 
 
-def _by_hour(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
-    time_ms = time_of(event.record.timestamp_ms)
-    return (None if time_ms is None else begin_ms(time_ms // HOUR_MS, HOUR_MS),)
-
-
 def name_of(holder: Holder, per: str) -> Writer:
     """Return what names somebody who held a partition; a member's group comes before this."""
     client = holder.client_id, holder.host
     return client if per == "client" else (holder.member_id, holder.group_instance_id, *client)
-
-
-def _by_client(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
-    holder = clients.holder(record, event.batch)
-    return (None, None) if holder is None else name_of(holder, "client")
-
-
-def _by_member(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
-    holder = clients.holder(record, event.batch)
-    group = None if record is None else plain(record.group)
-    return (group, None, None, None, None) if holder is None else (group, *name_of(holder, "member"))
-
-
-NAMES: dict[str, NameOf] = {
-    "group": lambda event, record, clients: (None if record is None else plain(record.group),),
-    "topic": lambda event, record, clients: (_topic(record),),
-    "partition": _by_partition,
-    "offsets_partition": lambda event, record, clients: (event.offsets_partition,),
-    "client": _by_client,
-    "member": _by_member,
-    "hour": _by_hour,
-}
-
-
-# ----------------------------------------------------------------------------------------------- counting
 
 
 @dataclass(slots=True)
@@ -217,124 +175,6 @@ class Remains:
                     end_offset = max(end_offset, offset)
             yield event
         self.add(log, first_offset, end_offset, records)
-
-
-@dataclass(slots=True)
-class _Latest:
-    """The latest record of a key: its writer, its bytes, the offset it commits (None if it is no commit)."""
-
-    writer: Writer
-    bytes: int
-    committed_offset: int | None
-
-
-@dataclass(slots=True)
-class Writers:
-    """All writers of some offsets partitions.
-
-    Attributes:
-        per: a key of `WRITER_COLUMNS`.
-        minutes: (writer, minute) → commits; `finish` finds the busiest minutes.
-    """
-
-    per: str
-    tallies: dict[Writer, Tally] = field(default_factory=dict)
-    minutes: dict[tuple[Writer, int], int] = field(default_factory=dict)
-
-    def of(self, writer: Writer) -> Tally:
-        """Return the tally of a writer."""
-        tally = self.tallies.get(writer)
-        if tally is None:
-            tally = self.tallies[writer] = Tally()
-        return tally
-
-    def finish(self) -> None:
-        """Find each writer's busiest minute: the first of several."""
-        for (writer, minute), count in self.minutes.items():
-            tally = self.of(writer)
-            since_ms = begin_ms(minute, MINUTE_MS)
-            if tally.peak is None or (count, -since_ms) > (tally.peak[0], -tally.peak[1]):
-                tally.peak = count, since_ms
-
-
-def count_writers(
-    events: Iterable[LogEvent],
-    writers: Writers,
-    offsets_partition: int | None,
-    topic_ids: Mapping[bytes, str],
-    *,
-    shown: Shown = ALL,
-) -> Iterator[LogEvent]:
-    """Count the records of one offsets partition while passing its events on.
-
-    Args:
-        topic_ids: topic id → name, known from elsewhere.
-        shown: which records count; of some only, undecodable records, markers and empty batches do not.
-    """
-    return counted(events, _Counting(writers, offsets_partition, topic_ids, shown).count)
-
-
-class _Counting:
-    """Counts the records of one offsets partition into `Writers`."""
-
-    def __init__(
-        self,
-        writers: Writers,
-        offsets_partition: int | None,
-        topic_ids: Mapping[bytes, str],
-        shown: Shown,
-    ) -> None:
-        self.writers = writers
-        self.nobody = nobody(writers.per, offsets_partition)
-        self.name_of = NAMES[writers.per]
-        self.clients = Clients(topic_ids)
-        self.needs_clients = writers.per in ("client", "member")
-        self.shown = shown
-        self.latest: dict[bytes, _Latest] = {}
-
-    def count(self, event: Event | None, size_bytes: int) -> None:
-        """Count one record with its share of the bytes; None for a batch without records."""
-        record = event.decoded if event is not None else None
-        if record is not None and self.needs_clients:
-            self.clients.saw(record)
-        if not self.shown.shows_record(record):
-            return
-        if event is None:
-            self.writers.of(self.nobody).bytes += size_bytes
-            return
-        writer = self.name_of(event, record, self.clients)
-        tally = self.writers.of(writer)
-        tally.records += 1
-        tally.bytes += size_bytes
-        time_ms = time_of(event.record.timestamp_ms)
-        if time_ms is not None:
-            tally.saw_time(time_ms)
-        if record is not None:
-            self._saw_key(event, record, writer, tally, size_bytes, time_ms)
-
-    def _saw_key(
-        self,
-        event: Event,
-        record: CoordinatorRecord,
-        writer: Writer,
-        tally: Tally,
-        size_bytes: int,
-        time_ms: int | None,
-    ) -> None:
-        raw_key = event.record.key
-        assert raw_key is not None
-        committed = record.value["offset"] if record.is_offset_commit and record.value is not None else None
-        before = self.latest.get(raw_key)
-        if before is not None:
-            self.writers.of(before.writer).garbage_bytes += before.bytes
-        tally.tombstones += record.is_tombstone
-        if committed is not None:
-            tally.commits += 1
-            tally.noop_commits += before is not None and before.committed_offset == committed
-            if time_ms is not None:
-                minute = writer, time_ms // MINUTE_MS
-                self.writers.minutes[minute] = self.writers.minutes.get(minute, 0) + 1
-        self.latest[raw_key] = _Latest(writer, size_bytes, committed)
 
 
 def nobody(per: str, offsets_partition: int | None) -> Writer:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
-from offsets_log.investigate.writers import COUNT_COLUMNS, NEEDS, WRITER_COLUMNS, Remains, top_rows
+from offsets_log.investigate.writers import COUNT_COLUMNS, HELD, NEEDS, WRITER_COLUMNS, Remains, top_rows
 from offsets_log.log_format.partition_log import BYTES, POSITION
 from offsets_log.questions.question import FewRows
+from offsets_log.replay.profile import MODERN
 from offsets_log.session.inputs import read_topic_ids
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from offsets_log.investigate.writers import Writers
+    from offsets_log.investigate.writer_counts import Writers
     from offsets_log.rows.tables import Column, Row
     from offsets_log.session.session import Session
 
@@ -60,7 +60,7 @@ class Top(FewRows):
 
     def rows(self) -> Iterable[Row]:
         """Return the answer as rows. Raises OffsetsLogError."""
-        is_bulk = self._session.engine.is_bulk_for("folds.tally.scan")
+        is_bulk = self._session.engine.is_bulk_for(_largest(self._asked.per))
         read = _in_bulk if is_bulk else _one_by_one
         writers = read(self._session, self._asked.per, self._names, self._remains)
         by = self._asked.by or ("bytes" if self._tells_bytes else "records")
@@ -90,26 +90,32 @@ class Top(FewRows):
 
 
 def _in_bulk(session: Session, per: str, names: dict[bytes, str], remains: Remains) -> Writers:
-    from offsets_log.columnar.folds.writers import HELD  # for which kernels need the whole log here
-    from offsets_log.investigate.bulk_clients import HeldWriters
-    from offsets_log.investigate.bulk_writers import BulkWriters
+    from offsets_log.columnar.folds.ledgers import LedgerState
+    from offsets_log.investigate.bulk_clients import counting
+    from offsets_log.investigate.writer_counts import WriterCounts, Writers
 
-    how = {"kind": partial(HeldWriters, topic_ids=names)} if per in HELD else {}
-    shown = session.inputs.shown
-    bulk = BulkWriters(per, shown)
-    for log in session.inputs.logs:
-        state = session.engine.count_in_bulk(log, per, shown=shown, **how)
-        remains.add(log, state.first_offset, state.end_offset, state.records)
-        bulk.add(state, log.offsets_partition)
-    return bulk.finish()
+    session.engine.compile_first(_largest(per))
+    writers = Writers(per)
+    replay = counting(per, session.inputs.shown, names)
+    for replayed in session.engine.replays(MODERN, session.account.noting, replay):
+        state = replayed.state
+        assert isinstance(state, LedgerState)
+        assert isinstance(state.question, WriterCounts)
+        remains.add(replayed.log, state.first_offset, state.end_offset, state.records)
+        writers.add(state.question, replayed.log.offsets_partition)
+    return writers.finish()
 
 
 def _one_by_one(session: Session, per: str, names: dict[bytes, str], remains: Remains) -> Writers:
-    from offsets_log.investigate.writers import Writers, count_writers
+    from offsets_log.investigate.writer_counts import Writers, count_writers
 
     writers = Writers(per)
     for log in session.inputs.logs:
         events = remains.watch(log, session.engine.events(log))
         session.account.drain(count_writers(events, writers, log.offsets_partition, names, shown=session.inputs.shown))
-    writers.finish()
-    return writers
+    return writers.finish()
+
+
+def _largest(per: str) -> str:
+    """Return the place of a kernel with which `columnar.needs` knows what counts."""
+    return "folds.holding.scan" if per in HELD else "ledger.kernels.name_keys"

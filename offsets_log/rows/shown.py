@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from offsets_log.log_format.java_text import plain
-from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.rows.tables import Row
 
 
@@ -33,12 +31,6 @@ class Shown:
     def shows_key(self, group: str, topic: str | None) -> bool:
         """Return whether records of a group, and of a topic for offset commits, are asked for."""
         return self.shows_group(group) and (self.topic is None or (topic is not None and self.topic(topic)))
-
-    def shows_record(self, record: CoordinatorRecord | None) -> bool:
-        """Return whether a record is asked for: of one without a key that can be read, or of a marker, nobody asks."""
-        if record is None:
-            return self.is_all
-        return self.shows_key(plain(record.group), plain(record.key["topic"]) if record.is_offset_commit else None)
 
     def shows(self, row: Row) -> bool:
         """Return whether a row is asked for: of one without a group, such as a marker's, nobody asks."""

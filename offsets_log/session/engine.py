@@ -16,7 +16,7 @@ from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.activity import Activity
-from offsets_log.rows.shown import ALL, Shown
+from offsets_log.rows.shown import ALL
 from offsets_log.rows.survey import Survey
 from offsets_log.session.account import Account
 from offsets_log.session.inputs import Inputs
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from offsets_log.columnar.events.export import Destination
     from offsets_log.columnar.folds.overviews import OverviewState
     from offsets_log.columnar.folds.replay import Replay, Replayed
-    from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.scan.reading import Note, Threads
     from offsets_log.data_directory.decisions import Outcomes
     from offsets_log.replay.releases import Release
@@ -210,27 +209,6 @@ class Engine:
             self.by_rules.add(id(replayed.log))
         return replayed
 
-    def count_in_bulk(self, log: PartitionLog, per: str, *, shown: Shown = ALL, **how: Any) -> WritersState:
-        """Count the records of one partition up to the bounds by writer; see `writers.count_log`.
-
-        Args:
-            shown: `ALL`, or which are asked for.
-            how: more arguments of it.
-        """
-        from offsets_log.columnar.folds.writers import count_log
-
-        self.compile_first("folds.tally.scan", "folds.tally.end_minutes")
-        return count_log(
-            log,
-            per,
-            shown=shown,
-            note=self.account.noting(log),
-            until=self.inputs.until(log),
-            release=self.inputs.scope.kafka,
-            threads=self.threads,
-            **how,
-        )
-
     def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:
         """Load all partitions up to the bounds by the rules of releases, in their order."""
         from offsets_log.checking.bulk import check_logs, profiles_of
@@ -334,12 +312,14 @@ class Engine:
     def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
         """Yield every partition as `load_all` does, with what else was noted of its records; in bulk only."""
         from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
+        from offsets_log.investigate.writer_counts import WriterCounts
 
-        kind = partial(
-            OverviewReplay,
+        state_of = partial(
+            OverviewState,
             shows_group=self.inputs.shows_group if self.inputs.scope.group else None,
             shows_topic=self.inputs.shows_topic if self.inputs.scope.topic else None,
         )
+        kind = partial(OverviewReplay, question=partial(WriterCounts, "group"), state=state_of)
         seen = {id(log): Survey.of(log) for log in self.inputs.logs}
         for replayed in self.replay_in_bulk(profile, seen, replay=kind, largest="folds.overview.scan"):
             assert isinstance(replayed.state, OverviewState)

@@ -13,6 +13,7 @@ from tests.conftest import KEPT_MEMORY
 
 EQUAL = "tests/columnar/test_equal_engines.py"
 WRITERS = "tests/columnar/test_writers.py"
+LEDGER = "tests/columnar/test_ledger.py"
 LINES = "tests/columnar/test_lines.py"
 GROUP_RECORDS = "tests/columnar/test_group_records.py"
 HISTORY = "tests/columnar/test_history.py"
@@ -22,10 +23,11 @@ OLD_CLEANER = "tests/cleaner/test_bulk_old.py"
 SAMPLES = "tests/report/test_samples.py"
 PLAIN_PYTHON = "NUMBA_DISABLE_JIT"
 MODES = {
-    "NUMBA_BOUNDSCHECK": (EQUAL, "-k", "generated or hostile or kafka-4.3-mixed"),
+    "NUMBA_BOUNDSCHECK": (EQUAL, LEDGER, "-k", "generated or hostile or kafka-4.3-mixed"),
     PLAIN_PYTHON: (
         EQUAL,
         WRITERS,
+        LEDGER,
         LINES,
         GROUP_RECORDS,
         HISTORY,

@@ -14,30 +14,31 @@ from hypothesis import strategies as st
 
 from offsets_log.columnar.arrays import LEAST_KEYS
 from offsets_log.columnar.folds import replay as folds_replay
+from offsets_log.columnar.folds.ledgers import LedgerReplay, LedgerState
 from offsets_log.columnar.folds.replay import Replay, replay_logs
-from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_log
 from offsets_log.columnar.scan.reading import Threads
 from offsets_log.errors import Damage
-from offsets_log.events import EVERYTHING, Event, LogEvent, Until
-from offsets_log.investigate.bulk_clients import HeldWriters
-from offsets_log.investigate.bulk_writers import BulkWriters
-from offsets_log.investigate.writers import Writers, count_writers, top_rows
+from offsets_log.events import EVERYTHING, LogEvent, Until
+from offsets_log.investigate.bulk_clients import counting
+from offsets_log.investigate.writer_counts import WriterCounts, Writers, count_writers
+from offsets_log.investigate.writers import HELD, WRITER_COLUMNS, top_rows
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, Embedded, encode_embedded
 from offsets_log.pipeline import iter_events
-from offsets_log.replay.profile import MODERN
+from offsets_log.replay.profile import MODERN, Profile
 from offsets_log.rows.activity import Activity
 from offsets_log.rows.shown import ALL, Shown
 from tests.builders import TIME, UNKNOWN, LogBuilder, member, record_bytes
 from tests.columnar import test_newer
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
+from tests.columnar.writers_one_by_one import OneByOne
 from tests.conftest import DISTINCT, PACKED, in_turn, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.sizes import examples, so_many
 
-EACH_PER = pytest.mark.parametrize("per", PER)
+EACH_PER = pytest.mark.parametrize("per", WRITER_COLUMNS)
 
 
 FILTERS = (
@@ -58,44 +59,49 @@ def events_of(log: PartitionLog, until: Until) -> tuple[LogEvent, ...]:
     return tuple(iter_events(log, until=until))
 
 
-def by_construct(logs: list[PartitionLog], per: str, until: Until, shown: Shown) -> tuple[Any, int]:
-    writers, damaged = Writers(per), 0
+def one_by_one(logs: list[PartitionLog], per: str, until: Until, shown: Shown) -> tuple[Any, int]:
+    writers, damaged = OneByOne(per), 0
     for log in logs:
-        for event in count_writers(events_of(log, until), writers, log.offsets_partition, {}, shown=shown):
-            damaged += isinstance(event, Damage) or (isinstance(event, Event) and event.damage is not None)
-    writers.finish()
-    return top_rows(writers, "bytes"), damaged
+        events = events_of(log, until)
+        writers.add(events, log.offsets_partition, {}, shown)
+        damaged += sum(isinstance(event, Damage) or getattr(event, "damage", None) is not None for event in events)
+    return top_rows(writers.finish(), "bytes"), damaged
 
 
-def in_bulk(logs: list[PartitionLog], per: str, until: Until, pieces: int, shown: Shown) -> tuple[Any, int]:
-    bulk, damaged = BulkWriters(per, shown), []
+def by_events(logs: list[PartitionLog], per: str, until: Until, shown: Shown) -> Any:
+    writers = Writers(per)
     for log in logs:
-        seen: list[Any] = []
-        kind = partial(HeldWriters, topic_ids={}) if per in HELD else WritersState
-        how = {"shown": shown, "note": seen.append, "until": until, "kind": kind}
-        state = count_log(log, per, threads=Threads(pieces=pieces), **how)
-        bulk.add(state, log.offsets_partition)
-        damaged += [item for item in seen if isinstance(item, Damage)]
-    return top_rows(bulk.finish(), "bytes"), len(damaged)
+        for _ in count_writers(events_of(log, until), writers, log.offsets_partition, {}, shown=shown):
+            pass
+    return top_rows(writers.finish(), "bytes")
+
+
+def in_bulk(logs: list[PartitionLog], per: str, until: Until, shown: Shown) -> tuple[Any, int]:
+    writers, seen = Writers(per), list[Any]()
+    how: Any = {"note": lambda log: seen.append, "until": lambda log: until, "replay": counting(per, shown, {})}
+    for replayed in replay_logs(logs, MODERN, **how):
+        assert isinstance(replayed.state, LedgerState)
+        assert isinstance(replayed.state.question, WriterCounts)
+        writers.add(replayed.state.question, replayed.log.offsets_partition)
+    return top_rows(writers.finish(), "bytes"), sum(isinstance(item, Damage) for item in seen)
 
 
 def assert_equal(
     logs: list[PartitionLog],
     per: str,
     until: Until = EVERYTHING,
-    pieces: tuple[int, ...] = (1,),
     filters: tuple[Shown, ...] = (ALL, FILTERS[2]),
 ) -> None:
     for shown in filters:
-        expected = by_construct(logs, per, until, shown)
-        for count in pieces:
-            assert in_bulk(logs, per, until, count, shown) == expected
+        expected = one_by_one(logs, per, until, shown)
+        assert by_events(logs, per, until, shown) == expected[0]
+        assert in_bulk(logs, per, until, shown) == expected
 
 
-@pytest.mark.parametrize(("name", "per"), in_turn(PER))
+@pytest.mark.parametrize(("name", "per"), in_turn(WRITER_COLUMNS))
 def test_recordings(name: str, per: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
-        assert_equal(logs_of(directory), per, pieces=(3,))
+        assert_equal(logs_of(directory), per)
 
 
 @pytest.mark.parametrize("name", DISTINCT)
@@ -126,11 +132,16 @@ def assert_activity(log: PartitionLog) -> Activity:
     activity = Activity()
     for _ in activity.watch(iter_events(log)):
         pass
-    kind = partial(Replay, notes_activity=True)
+
+    def noting(log: PartitionLog, profile: Profile, **how: Any) -> Replay:
+        replay = LedgerReplay(log, profile, question=partial(WriterCounts, "group"), **how)
+        replay.notes_activity = True
+        return replay
+
     for threads in (Threads(pieces=1), Threads(pieces=3)):
-        counted = count_log(log, "group", note=lambda seen: None, threads=threads)
-        (replayed,) = replay_logs([log], MODERN, note=lambda log: lambda seen: None, threads=threads, replay=kind)
-        assert counted.last_activity() == replayed.state.last_activity() == activity.last_ms
+        for kind in (partial(Replay, notes_activity=True), noting):
+            (replayed,) = replay_logs([log], MODERN, note=lambda log: lambda seen: None, threads=threads, replay=kind)
+            assert replayed.state.last_activity() == activity.last_ms
     return activity
 
 
@@ -144,21 +155,19 @@ def test_a_commit_without_a_time_was_made_at_its_own() -> None:
 
 
 @EACH_PER
-def test_names_are_asked_for_together(per: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a block of keys at once, and of a topic only where its group is asked for."""
-    log, asked = LogBuilder(), []
+def test_names_are_asked_for_once(per: str) -> None:
+    """And a topic only where its group is asked for."""
+    log = LogBuilder()
     for number in range(300):
         log.commit(number, group=f"g{number}", topic=f"t{number}").commit(number, group="g1", topic=f"t{number % 7}")
-    decide = WritersState.decide
-    monkeypatch.setattr(WritersState, "decide", lambda state: asked.append(state) or decide(state))
-    for shown, most in (
-        (Shown(group=lambda name: name.endswith("1")), 10),
-        (Shown(topic=lambda name: name.endswith("2")), 10),
-        (Shown(lambda name: name.endswith("3"), lambda name: name > "t2"), 30),
-    ):
-        asked.clear()
-        assert_equal([log.log], per, filters=(shown,))
-        assert 1 < len(asked) <= most
+    groups, topics = list[str](), list[str]()
+    shown = Shown(
+        lambda name: groups.append(name) or name.endswith("3"), lambda name: topics.append(name) or name > "t2"
+    )
+    found, _ = in_bulk([log.log], per, EVERYTHING, shown)
+    assert sorted(groups) == sorted({f"g{number}" for number in range(300)})
+    assert sorted(topics) == sorted({f"t{number}" for number in range(3, 300, 10)})
+    assert found == one_by_one([log.log], per, EVERYTHING, shown)[0]
 
 
 @pytest.mark.parametrize("per", ["topic", "client"])
@@ -175,23 +184,23 @@ def test_names_that_need_more_room(per: str) -> None:
 def test_bounds_of_recordings(name: str, per: str, recording: Callable[[str], Path]) -> None:
     logs = logs_of(recording(name) / "log")
     for end in (0, 37, 90):
-        assert_equal(logs, per, Until(record_offset=end), pieces=(1, 2))
+        assert_equal(logs, per, Until(record_offset=end))
 
 
 @EACH_PER
 @examples(60)
-@given(steps=STEPS, pieces=st.integers(1, 4), end=st.integers(0, 40), shown=st.sampled_from((ALL, *FILTERS)))
-def test_generated_logs(per, steps, pieces, end, shown) -> None:  # type: ignore[no-untyped-def]
+@given(steps=STEPS, end=st.integers(0, 40), shown=st.sampled_from((ALL, *FILTERS)))
+def test_generated_logs(per, steps, end, shown) -> None:  # type: ignore[no-untyped-def]
     log = build(steps).log
-    assert_equal([log], per, pieces=(1, pieces), filters=(shown,))
-    assert_equal([log], per, Until(record_offset=end), pieces=(pieces,), filters=(shown,))
+    assert_equal([log], per, filters=(shown,))
+    assert_equal([log], per, Until(record_offset=end), filters=(shown,))
 
 
 @EACH_PER
 @examples(40)
-@given(steps=st.lists(test_newer.STEP, max_size=40), pieces=st.integers(1, 4), shown=st.sampled_from((ALL, *FILTERS)))
-def test_newer_kinds_of_groups(per, steps, pieces, shown) -> None:  # type: ignore[no-untyped-def]
-    assert_equal([test_newer.build(steps).log], per, pieces=(1, pieces), filters=(shown,))
+@given(steps=st.lists(test_newer.STEP, max_size=40), shown=st.sampled_from((ALL, *FILTERS)))
+def test_newer_kinds_of_groups(per, steps, shown) -> None:  # type: ignore[no-untyped-def]
+    assert_equal([test_newer.build(steps).log], per, filters=(shown,))
 
 
 @EACH_PER
@@ -205,7 +214,7 @@ def test_plain_records_of_newer_kinds_are_not_read_on_the_slow_path(per: str, mo
         take(piece, index, batch)
 
     monkeypatch.setattr(folds_replay.Piece, "take", noted)
-    assert_equal([test_newer.plain_log()], per, pieces=(1, 2))
+    assert_equal([test_newer.plain_log()], per)
     assert taken == []
 
 
@@ -282,7 +291,6 @@ def record_of_g(number: int, member_id: str, choice: int, what: str = "record") 
 
 
 @pytest.mark.parametrize("per", sorted(HELD))
-@pytest.mark.parametrize("pieces", [1, 2])
 @pytest.mark.parametrize(
     "steps",
     [
@@ -316,25 +324,25 @@ def record_of_g(number: int, member_id: str, choice: int, what: str = "record") 
         ),
     ],
 )  # fmt: skip
-def test_who_holds_by_topic_ids(steps: list[Any], pieces: int, per: str) -> None:
+def test_who_holds_by_topic_ids(steps: list[Any], per: str) -> None:
     asked = [("commit of", "g", ("t1", 1, topic_id), -1) for topic_id in (None, *test_newer.IDS)]
     of_g = Shown(group=lambda name: name == "g")
-    assert_equal([grouped([*MEMBERS_OF_G, *steps, *asked])], per, pieces=(pieces,), filters=(ALL, of_g))
+    assert_equal([grouped([*MEMBERS_OF_G, *steps, *asked])], per, filters=(ALL, of_g))
 
 
 @pytest.mark.parametrize("per", sorted(HELD))
 @examples(150)
 @given(steps=GROUP_STEPS, shown=st.sampled_from((ALL, *FILTERS)))
 def test_holders_of_generated_groups(per: str, steps: list[Any], shown: Shown) -> None:
-    assert_equal([grouped(steps)], per, pieces=(1, 2), filters=(shown,))
+    assert_equal([grouped(steps)], per, filters=(shown,))
 
 
 @EACH_PER
 def test_hostile_segments(per: str) -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
-    hostile = islice(hostile_segments(seeds, 110 + [*PER].index(per)), so_many(100))
-    for number, data in enumerate(hostile):
-        assert_equal([PartitionLog(0, (Segment("fuzz.log", 0, data),))], per, pieces=(1 + number % 2,))
+    hostile = islice(hostile_segments(seeds, 110 + [*WRITER_COLUMNS].index(per)), so_many(100))
+    for data in hostile:
+        assert_equal([PartitionLog(0, (Segment("fuzz.log", 0, data),))], per)
 
 
 @pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)

@@ -15,8 +15,8 @@ from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.folds import samples as t
 from offsets_log.columnar.folds import sampling as s
 from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
-from offsets_log.columnar.scan.reading import Threads
 from offsets_log.events import EVERYTHING, Event, Until
+from offsets_log.investigate.writer_counts import WriterCounts
 from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events
@@ -48,7 +48,7 @@ def sampled(
 
 
 def sampled_in_bulk(
-    logs: list[PartitionLog], profile: Profile = MODERN, until: Until = EVERYTHING, pieces: int = 1, **shows: Any
+    logs: list[PartitionLog], profile: Profile = MODERN, until: Until = EVERYTHING, **shows: Any
 ) -> Sampled:
     samples = Samples(profile, **shows)
     for replayed in columnar.replay_logs(
@@ -56,8 +56,7 @@ def sampled_in_bulk(
         profile,
         note=lambda log: lambda seen: None,
         until=lambda log: until,
-        threads=Threads(pieces=pieces),
-        replay=partial(OverviewReplay, **shows),
+        replay=partial(OverviewReplay, question=partial(WriterCounts, "group"), state=partial(OverviewState, **shows)),
     ):
         assert isinstance(replayed.state, OverviewState)
         samples.add(replayed.log, replayed.state)
@@ -113,12 +112,10 @@ def test_lines_end_with_the_answers_at_steps(name: str, recording: Recording) ->
 
 @pytest.mark.parametrize(("name", "profile"), in_turn(PROFILES, with_all=["random-java"]))
 def test_logs_read_by_kernels_are_sampled_as_events_are(name: str, profile: str, recording: Recording) -> None:
-    """However the log is cut: inside transactions too."""
     for directory in log_directories(recording(name)):
         logs = list(read_partitions(directory).values())
         expected = sampled(logs, PROFILES[profile])
-        for pieces in (1, 4):
-            assert_equal(sampled_in_bulk(logs, PROFILES[profile], pieces=pieces), expected)
+        assert_equal(sampled_in_bulk(logs, PROFILES[profile]), expected)
 
 
 def test_only_what_is_shown_is_sampled(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,25 +126,24 @@ def test_only_what_is_shown_is_sampled(recording: Recording, monkeypatch: pytest
         monkeypatch.setattr(t, "LEAST_ROOM", 1 << 4)
         expected = sampled(logs, **shows)
         assert 0 < len(rows(expected.commits)) < len(rows(sampled(logs).commits))
-        assert_equal(sampled_in_bulk(logs, pieces=3, **shows), expected)
+        assert_equal(sampled_in_bulk(logs, **shows), expected)
 
 
 @examples(60)
 @given(
     steps=STEPS,
-    pieces=st.integers(1, 4),
     end=st.integers(0, 40),
     most=st.sampled_from((1, 4, 1000)),
     profile=st.sampled_from([*PROFILES.values()]),
 )
-def test_generated_logs(steps, pieces, end, most, profile) -> None:  # type: ignore[no-untyped-def]
+def test_generated_logs(steps, end, most, profile) -> None:  # type: ignore[no-untyped-def]
     log = build(steps).log
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(t, "MOST", {s.COMMITS: most, s.GENERATIONS: most})
         patch.setattr(t, "LEAST_ROOM", 8)
         for until in (EVERYTHING, Until(record_offset=end)):
             one = sampled([log], profile, {0: until})
-            assert_equal(sampled_in_bulk([log], profile, until, pieces), one)
+            assert_equal(sampled_in_bulk([log], profile, until), one)
             assert_told(log, profile, until, one)
 
 
@@ -249,8 +245,7 @@ def test_any_producer_id_but_none_is_a_transactions() -> None:
         log.add(record_bytes(1, key, value, 4), producer_id=-5, producer_epoch=0, base_sequence=0)
     assert len(log.load(MODERN).pending) == 9
     assert ends(sampled([log.log])) == {("g", "t", 0): 1}
-    for pieces in (1, 3):
-        assert_equal(sampled_in_bulk([log.log], pieces=pieces), sampled([log.log]))
+    assert_equal(sampled_in_bulk([log.log]), sampled([log.log]))
     assert len(log.load(CLASSIC).pending) == 0  # there the bit tells
     assert len(ends(sampled([log.log], CLASSIC))) == 9
     assert_equal(sampled_in_bulk([log.log], CLASSIC), sampled([log.log], CLASSIC))
@@ -276,8 +271,7 @@ def test_buckets_read_by_kernels_are_as_wide(most: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(t, "LEAST_ROOM", 16)
     expected = sampled([log.log])
     assert 10 < len(rows(expected.commits)) <= most
-    for pieces in (1, 3):
-        assert_equal(sampled_in_bulk([log.log], pieces=pieces), expected)
+    assert_equal(sampled_in_bulk([log.log]), expected)
 
 
 def test_busy_groups_have_more_lines_and_points(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,6 @@
-"""Who held a partition when a commit to it was written, in kernels.
+"""Who held a partition when a commit to it was written, in kernels: a ledger with the column `holder`.
+
+A holder is the number of a name, as groups have them (`interner.intern_group`).
 
 Python says it (`investigate.holders`), once for all that follows from the same bytes: a group's *content* is what a
 type 2 value says of members, a *version* what came of a content, or of records of the newer kinds. Those wait until a
@@ -7,40 +9,74 @@ commit of their group asks who held what.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import newer
+from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
-from offsets_log.columnar.folds.naming import (
-    HOLDER,
-    IS_SEEN,
-    NAMES_TOLD,
-    NAMES_WAIT,
-    NOBODY,
-    NUMBER_SIZE,
-    OF_CONTENT,
-    OF_GROUP,
-    OF_RECORD,
-    OF_TOPIC_ID,
-    PER,
-    PER_MEMBER,
-    asks,
-    named,
-    put_number,
-)
-from offsets_log.columnar.jit.compiled import inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Number
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.scan.interner import find_name
+from offsets_log.columnar.ledger.columns import LedgerArrays
+from offsets_log.columnar.ledger.kernels import emit_one, is_full
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.interner import find_name, has_room, intern_group
 from offsets_log.columnar.scan.waiting import Waiting, wait
 from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
 
+NOBODY = 0
+NOBODYS_NAME = b"\xff"
+"""No name in a key is this: it is not UTF-8, and no length."""
+
+(
+    PER_MEMBER,  # whether members are asked for, else clients
+    HOLDER,  # of the record that is being read
+    WHY,  # what Python is asked
+    ASKED,  # of what: the number of a name
+    NAMES_TOLD,  # how many topic ids have a name
+    NAMES_WAIT,  # whether a record that waits may name topic ids
+    IS_SEEN,  # whether the record that the kernel comes back to waits, or Python has seen it
+    COUNTS,
+) = range(8)
+"""In ``counts``."""
+
+NUMBER_SIZE = 8
+"""Bytes of a number in a name."""
+MOST_NUMBERS = 3
+"""In one name."""
+
+OF_CONTENT, OF_TOPIC_ID, OF_GROUP, OF_RECORD = range(4)
+"""What Python is asked."""
+
 TOPIC_ID_SIZE = 16
 UNKNOWN = REMOVED = REFUSED = -1
+
+
+@inlined
+def named(arrays: a.Arrays, data: Any, start: Any, size: Any) -> Any:
+    """Return the writer of a name; NEEDS_ROOM without room."""
+    if not has_room(arrays, size):
+        return np.int64(oc.NEEDS_ROOM)
+    return np.int64(intern_group(arrays, data, start, size))
+
+
+@inlined
+def put_number(text: Any, place: Any, number: Any) -> None:
+    """Write a number into a name that is made of numbers."""
+    for i in range(NUMBER_SIZE):
+        text[U(NUMBER_SIZE * place + i)] = number >> 8 * (7 - i) & 0xFF
+
+
+@inlined
+def asks(counts: Any, why: Any, of: Any) -> Any:
+    """Note what Python is asked; return NEEDS_ANSWER."""
+    counts[WHY] = why
+    counts[ASKED] = of
+    return np.int64(oc.NEEDS_ANSWER)
 
 
 @part
@@ -62,7 +98,7 @@ def note_newer(counts: Any, arrays: a.Arrays, waiting: Waiting, records: a.Recor
 @inlined
 def nobody(counts: Any, group: Any) -> Any:
     """Return whom a record is counted for that nobody sent, as far as is known: a member's row has the group."""
-    return group if counts[PER] == PER_MEMBER else np.int64(NOBODY)
+    return group if counts[PER_MEMBER] else np.int64(NOBODY)
 
 
 @part
@@ -200,6 +236,94 @@ def find_holder(
         counts[HOLDER] = rows[row].sent_by
         return np.int64(oc.FINISHED)
     return _saw_commit(counts, arrays, text, source, staged[i].topic_id_at, row, is_plain)
+
+
+@kernel
+def number(arrays: a.Arrays, names: Bytes, ends: Longs, numbers: Longs) -> Any:
+    """Number names, one behind the other, by where each ends; False without room."""
+    begin = np.int64(0)
+    for i in range(len(ends)):
+        found = named(arrays, names, begin, ends[i] - begin)
+        if found < 0:
+            return False
+        numbers[i] = found
+        begin = ends[i]
+    return True
+
+
+@part
+def _read(
+    counts: Any, arrays: a.Arrays, waiting: Waiting, records: a.Records, text: Any, number: Any, place: Any
+) -> Any:
+    """Give a staged record the row of its key, and find its holder: FINISHED, or why not."""
+    staged, source, i = records.staged, records.source, U(number)
+    if staged[i].kind > a.TOMBSTONE:
+        counts[HOLDER] = NOBODY
+        return np.int64(oc.FINISHED)
+    is_plain = staged[i].producer < 0
+    row = np.int64(fold.row_of(arrays, staged, source, number, place, np.int64(a.IS_GROUP)))
+    if row < 0:
+        return row
+    if arrays.rows[row].target == a.IS_GROUP and be16(source, staged[i].key_at) >= a.KEY_TYPES:
+        found = np.int64(note_newer(counts, arrays, waiting, records, i, row))
+    else:
+        found = np.int64(find_holder(counts, arrays, text, staged, i, source, row, is_plain))
+    if found == oc.FINISHED:
+        staged[i].row = row
+    return found
+
+
+@part
+def _flush(counts: Any, arrays: a.Arrays, waiting: Waiting, records: a.Records, text: Any, ledger: LedgerArrays) -> Any:
+    """Write the rows of what is staged, from where it was left; as `fold.flush`."""
+    staged, scan_state = records.staged, arrays.scan_state
+    while scan_state.flushed < scan_state.staged:
+        first = scan_state.flushed
+        last = min(first + a.BLOCK, scan_state.staged)
+        fold.prepare(arrays, records.source, staged, first, last)
+        for number in range(first, last):
+            scan_state.flushed = number
+            found = np.int64(_read(counts, arrays, waiting, records, text, np.int64(number), np.int64(number - first)))
+            if found != oc.FINISHED:
+                return found
+            emit_one(ledger, arrays, records, scan_state.staged, np.int64(number), counts[HOLDER])
+            counts[IS_SEEN] = 0
+        scan_state.flushed = last
+    scan_state.staged = 0
+    scan_state.flushed = 0
+    return np.int64(oc.FINISHED)
+
+
+class Held(NamedTuple):
+    """What is known of holders on the way.
+
+    Attributes:
+        waiting: records of newer kinds that Python has not seen yet.
+        text: room for a name.
+    """
+
+    counts: Longs
+    waiting: Waiting
+    text: Bytes
+
+
+@kernel
+def scan(held: Held, arrays: a.Arrays, buffers: a.Buffers, data: Bytes, ledger: LedgerArrays) -> Any:
+    """Write the rows of a segment from ``scan_state.at`` on; as `offsets.scan`."""
+    scan_state = arrays.scan_state
+    begin = scan_state.at
+    outcome = np.int64(oc.GO_ON)
+    while outcome == oc.GO_ON:
+        outcome = np.int64(sc.stage(arrays, buffers, data, begin))
+        if is_full(ledger, scan_state.staged - scan_state.flushed):
+            return np.int64(oc.NEEDS_ROOM)
+        source = buffers.window if scan_state.in_window else data
+        records = a.Records(buffers.staged, source, data)
+        flushed = _flush(held.counts, arrays, held.waiting, records, held.text, ledger)
+        if flushed != oc.FINISHED:
+            return flushed
+        outcome = sc.outcome_of(scan_state, begin, outcome)
+    return outcome
 
 
 @kernel

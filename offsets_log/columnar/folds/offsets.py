@@ -18,6 +18,8 @@ from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.ledger.columns import LedgerArrays
+from offsets_log.columnar.ledger.kernels import emit, is_full
 from offsets_log.columnar.overflow import cancelled_at, more_at, named_at, opened_at, producer_at
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, intern, intern_newer, is_at
@@ -312,8 +314,11 @@ def flush(arrays: a.Arrays, staged: Table[a.Staged], data: Any) -> Any:
 
 
 @kernel
-def scan(arrays: a.Arrays, buffers: a.Buffers, data: Bytes) -> Any:
-    """Replay a segment from ``scan_state.at`` on; why it came back, with what all that is staged was replayed."""
+def scan(arrays: a.Arrays, buffers: a.Buffers, data: Bytes, ledger: LedgerArrays) -> Any:
+    """Replay a segment from ``scan_state.at`` on; why it came back, with what all that is staged was replayed.
+
+    Rows are written of what is staged when all of it was replayed.
+    """
     scan_state, staged = arrays.scan_state, buffers.staged
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
@@ -322,9 +327,12 @@ def scan(arrays: a.Arrays, buffers: a.Buffers, data: Bytes) -> Any:
         source = buffers.window if scan_state.in_window else data
         records = a.Records(buffers.staged, source, data)
         count = scan_state.staged
+        if is_full(ledger, count):
+            return oc.NEEDS_ROOM
         flushed = flush(arrays, staged, source)
         if flushed != oc.FINISHED:
             return flushed
+        emit(ledger, arrays, records, count)
         if scan_state.is_surveyed:
             census.count(arrays, records, count)
         if scan_state.is_inspected:

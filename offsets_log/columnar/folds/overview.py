@@ -1,23 +1,24 @@
-"""One scan for all that a page tells of a log: what a load makes of it, who wrote it (`tally`), samples (`sampling`).
+"""One scan for all that a page tells of a log: what a load makes of it, a ledger, and samples (`sampling`).
 
 Whatever is noted of a record beside the replay is noted when all that was staged is replayed, because until then a key
-may turn out to be no key. Writers are groups: behind nobody, by their numbers.
+may turn out to be no key.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.folds import activity, newer, sampling, tally
-from offsets_log.columnar.folds import naming as nm
+from offsets_log.columnar.folds import activity, sampling
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.ledger.columns import LedgerArrays
+from offsets_log.columnar.ledger.kernels import emit, is_full
 from offsets_log.columnar.overflow import SIZES, Unended
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.scan import staging as sc
@@ -34,34 +35,24 @@ def waiting_at(scan_state: a.ScanState, producer: Any) -> Any:
     return scan_state.unended_at + producer * EACH + WAITING
 
 
+class Lines(NamedTuple):
+    """What is known of lines: of commits by the rows of their keys, of generations by the numbers of groups."""
+
+    commits: Table[sampling.Line]
+    generations: Table[sampling.Line]
+
+
 @part
-def _note_data(
-    counters: tally.Counters,
-    arrays: a.Arrays,
-    records: a.Records,
-    latest: Table[a.Row],
-    book: sampling.BookArrays,
-    count: Any,
-    number: Any,
-) -> None:
-    """Note a record that was replayed, unless the slow path could not read its key."""
+def _note_data(arrays: a.Arrays, records: a.Records, lines: Lines, book: sampling.BookArrays, i: Any) -> None:
+    """Note a record that was replayed, and whose key was read."""
     rows, staged, source = arrays.rows, records.staged, records.source
-    i = U(number)
     at = staged[i].batch - arrays.scan_state.segment
     time = bt.time_at(records.data, at, staged[i].timestamp_delta)
-    kind = staged[i].kind
-    row, target, writer = np.int64(a.NOTHING), np.int64(a.NOTHING), np.int64(nm.NOBODY)
-    if kind != a.PASSED:
-        row = staged[i].row
-        target = rows[U(row)].target
-        writer = rows[U(row)].group + 1
-    counted = tally.Counted(row, target >= 0, writer, time)
-    tally.count_staged(counters, latest, records, count, at, number, counted)
-    if row < 0:
-        return
+    kind, row = staged[i].kind, staged[i].row
+    target, group = rows[U(row)].target, rows[U(row)].group
     if kind == a.VALUE:
         time = sampling.written_at(source, staged, i, time)
-        activity.note(arrays.groups, rows[U(row)].group, time)
+        activity.note(arrays.groups, group, time)
     record_type, offset = be16(source, staged[i].key_at), staged[i].offset
     value, size = staged[i].value_at, staged[i].value_size
     is_null, told = kind == a.TOMBSTONE, np.int64(0)
@@ -71,47 +62,37 @@ def _note_data(
         producer = staged[i].producer
         owner = waiting_at(arrays.scan_state, max(producer, 0))
         sample = sampling.Sample(target, producer, offset, time, told, is_null)
-        sampling.add(book.counts, sampling.COMMITS, book.commits, latest[U(target)], arrays.overflow, owner, sample)
+        known = lines.commits[U(target)]
+        sampling.add(book.counts, sampling.COMMITS, book.commits, known, arrays.overflow, owner, sample)
     elif sampling.HAS_GENERATION[record_type]:
         if not is_null:
             told = sampling.generation_of(source, record_type, value, size)
-        owner, known = np.int64(0), counters.writers[U(writer)]
-        sample = sampling.Sample(writer, np.int64(a.NOTHING), offset, time, told, is_null)
-        sampling.add(book.counts, sampling.GENERATIONS, book.generations, known, arrays.overflow, owner, sample)
+        sample = sampling.Sample(group, np.int64(a.NOTHING), offset, time, told, is_null)
+        known = lines.generations[U(group)]
+        sampling.add(book.counts, sampling.GENERATIONS, book.generations, known, arrays.overflow, np.int64(0), sample)
 
 
 @inlined
-def _note(
-    counters: tally.Counters,
-    arrays: a.Arrays,
-    records: a.Records,
-    latest: Table[a.Row],
-    book: sampling.BookArrays,
-    count: Any,
-) -> None:
+def _note(arrays: a.Arrays, records: a.Records, lines: Lines, book: sampling.BookArrays, count: Any) -> None:
     """Note what was staged and replayed; there is room."""
     staged = records.staged
     for number in range(count):
         i = U(number)
         kind = staged[i].kind
         if kind == a.COMMIT or kind == a.ABORT:
-            at = staged[i].batch - arrays.scan_state.segment
-            time = bt.time_at(records.data, at, staged[i].timestamp_delta)
-            tally.count_marker(counters, latest, records.data, at, np.int64(nm.NOBODY), time)
-            sampling.settle(
-                book.commits, arrays.overflow, waiting_at(arrays.scan_state, staged[i].producer), kind == a.COMMIT
-            )
-        else:
-            _note_data(counters, arrays, records, latest, book, count, number)
+            waiting = waiting_at(arrays.scan_state, staged[i].producer)
+            sampling.settle(book.commits, arrays.overflow, waiting, kind == a.COMMIT)
+        elif kind != a.PASSED:
+            _note_data(arrays, records, lines, book, i)
 
 
 @kernel
 def scan(
-    counters: tally.Counters,
     arrays: a.Arrays,
     buffers: a.Buffers,
     data: Bytes,
-    latest: Table[a.Row],
+    ledger: LedgerArrays,
+    lines: Lines,
     book: sampling.BookArrays,
 ) -> Any:
     """Replay a segment from ``scan_state.at`` on and note its records; as `offsets.scan`."""
@@ -122,7 +103,7 @@ def scan(
         outcome = sc.stage(arrays, buffers, data, begin)
         count = scan_state.staged
         if (
-            counters.counts[tally.RUNS] + count > len(counters.minutes)
+            is_full(ledger, count)
             or book.counts[sampling.COMMITS + sampling.USED] + count > len(book.commits)
             or book.counts[sampling.GENERATIONS + sampling.USED] + count > len(book.generations)
         ):
@@ -132,7 +113,8 @@ def scan(
         flushed = fold.flush(arrays, buffers.staged, source)
         if flushed != oc.FINISHED:
             return flushed
-        _note(counters, arrays, records, latest, book, count)
+        emit(ledger, arrays, records, count)
+        _note(arrays, records, lines, book, count)
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome
 
@@ -142,10 +124,3 @@ def waiting_of(arrays: a.Arrays, producer_id: Number) -> Any:
     """Return where ``overflow`` has the newest waiting sample of a producer, added if new; NEEDS_ROOM without room."""
     producer = interner.intern_producer(arrays, np.int64(producer_id))
     return producer if producer < 0 else waiting_at(arrays.scan_state, producer)
-
-
-@kernel
-def newer_row(arrays: a.Arrays, key: Bytes) -> Any:
-    """Return the row of a canonical key of a newer kind; NEEDS_ROOM without room."""
-    member_type = newer.TYPES[be16(key, np.int64(0)), newer.OF_MEMBER]
-    return interner.find_newer(arrays, key, np.int64(len(key)), member_type)

@@ -70,7 +70,8 @@ class Piece(Reading):
 
     def scan_on(self, data: a.Bytes) -> int:
         """Call the kernel where the scan state says."""
-        return offsets.scan(self.state.arrays.all, self.scanner.buffers, data)  # type: ignore[no-any-return]
+        state = self.state
+        return offsets.scan(state.arrays.all, self.scanner.buffers, data, state.ledger)  # type: ignore[no-any-return]
 
     def take(self, index: int, batch: RecordBatch) -> None:
         replay_into(self.state, self.counted(self.events(index, batch)), on_damage=self.note)

@@ -21,7 +21,6 @@ from offsets_log.columnar.folds.sampling import (
     PRODUCER_AT,
     RECORD_OFFSET,
     RECORDS,
-    SETTLED_MASK,
     SHIFT,
     TAG,
     TIME,
@@ -275,30 +274,6 @@ class Book:
         is_first = np.diff(producers, prepend=a.NOTHING) != 0
         samples[waiting, OLDER] = np.where(is_first, 0, np.roll(waiting, 1) + 1)
         heads[producers] = waiting + 1
-
-    def append(self, right: Book, lines: Marks, producers: Samples, marks: Marks, heads: Samples) -> None:
-        """Take the samples of the run that follows, whose markers have settled what waited here.
-
-        Args:
-            lines, producers: numbers in the right run → numbers here.
-        """
-        for kind, most in MOST.items():
-            found = right.used(kind)
-            set_lines(found, lines[kind])
-            waits = np.flatnonzero(found[:, TAG] >> PRODUCER_AT)
-            tags = found[waits, TAG]
-            found[waits, TAG] = (tags & SETTLED_MASK) + (producers[(tags >> PRODUCER_AT) - 1] + 1 << PRODUCER_AT)
-            self._widen(kind, len(found))
-            used = int(self.counts[kind + USED])
-            self.samples[kind][used : used + len(found)] = found
-            self.counts[kind + USED] = used + len(found)
-            self.counts[kind + SHIFT] = max(self.counts[kind + SHIFT], right.counts[kind + SHIFT])
-            del found
-            right.samples[kind] = np.zeros((0, COLUMNS), np.int64)
-            if self.counts[kind + USED] > most:
-                self._thin(kind, marks, heads)
-            marks[kind][:] = 0
-        self._link(heads)
 
 
 def _room(most: int) -> int:

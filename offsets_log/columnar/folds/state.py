@@ -22,6 +22,7 @@ from offsets_log.columnar.folds.known import Release, new_state, newer_layouts
 from offsets_log.columnar.jit.compiled import kernel
 from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.jit.records import places
+from offsets_log.columnar.ledger.columns import NO_LEDGER, LedgerArrays
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.wire.primitives import be16
 from offsets_log.events import EVERYTHING, Event, Until
@@ -82,6 +83,12 @@ def _replay_newer_one(
 
 
 @kernel
+def _newer_row(arrays: a.Arrays, key: Bytes) -> Any:
+    member_type = newer.TYPES[be16(key, np.int64(0)), newer.OF_MEMBER]
+    return interner.find_newer(arrays, key, np.int64(len(key)), member_type)
+
+
+@kernel
 def _mark_one(arrays: a.Arrays, producer_id: Number, commits: Number, marker_offset: Number) -> Any:
     producer = interner.intern_producer(arrays, producer_id)
     return producer >= 0 and fold.mark(arrays, producer, commits, marker_offset, arrays.scan_state.rules)
@@ -130,6 +137,11 @@ class ColumnarState:
         self.is_out_of_place = False
         self.problems: list[Problem] = []
         self.names: list[tuple[int, bytes, str]] = []
+
+    @property
+    def ledger(self) -> LedgerArrays:
+        """Where kernels write rows of what they replay; here nowhere."""
+        return NO_LEDGER
 
     # ---------------------------------------------------------------------- records read on the slow path
 
@@ -260,6 +272,14 @@ class ColumnarState:
         data = np.frombuffer(raw_key + canonical, np.uint8)
         s = self.arrays
         while (row := interner.register(s.all, data, len(raw_key))) < 0:
+            self.grow()
+        return int(row)
+
+    def newer_row(self, key: bytes) -> int:
+        """Return the row, new or known, of a canonical key of a newer kind."""
+        data = np.frombuffer(key, np.uint8)
+        s = self.arrays
+        while (row := _newer_row(s.all, data)) < 0:
             self.grow()
         return int(row)
 

@@ -1,0 +1,78 @@
+"""The ledger of a log that is read record by record: the rows that kernels make, of the events of `pipeline`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.kinds import LongRows
+from offsets_log.columnar.ledger.ledger import Ledger, Question
+from offsets_log.events import Event, LogEvent
+from offsets_log.log_format.java_text import plain
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.rows.batch_bytes import counted
+
+
+class PlainKeys:
+    """Keys and names by their numbers, in the order in which they came, as `ledger.Keys`."""
+
+    def __init__(self) -> None:
+        self._keys: dict[bytes, int] = {}
+        self._named: list[tuple[int, int, int]] = []
+        self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def key(self, raw_key: bytes, record: CoordinatorRecord) -> int:
+        """Return the number of the raw key of a record."""
+        number = self._keys.setdefault(raw_key, len(self._keys))
+        if number == len(self._named):
+            topic, partition = (record.key["topic"], record.key["partition"]) if record.is_offset_commit else (None, -1)
+            topic_number = a.NOTHING if topic is None else self._number(plain(topic))
+            self._named.append((self._number(plain(record.group)), topic_number, partition))
+        return number
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def _number(self, name: str) -> int:
+        number = self._numbers.setdefault(name, len(self._names))
+        if number == len(self._names):
+            self._names.append(name)
+        return number
+
+    def named(self) -> LongRows:
+        """Implement `Keys.named`."""
+        return np.array(self._named, np.int64).reshape(-1, 3)
+
+    def name(self, number: int) -> str:
+        """Implement `Keys.name`."""
+        return self._names[number]
+
+
+def with_ledger(
+    events: Iterable[LogEvent], question: Question, holder_of: Callable[[Event], int] = lambda event: 0
+) -> Iterator[LogEvent]:
+    """Give a question the rows of one log while passing its events on.
+
+    Args:
+        holder_of: record → `Columns.holder`.
+    """
+    keys, empty_bytes = PlainKeys(), 0
+    ledger = Ledger(question.columns, lambda batch: question.take(batch, keys))
+
+    def count(event: Event | None, size_bytes: int) -> None:
+        nonlocal empty_bytes
+        if event is None:
+            empty_bytes += size_bytes
+            return
+        raw_key, key = event.record.key, a.NOTHING
+        if event.decoded is not None and raw_key is not None:
+            key = keys.key(raw_key, event.decoded)
+            ledger.fit(len(keys))
+        ledger.add(key, event, size_bytes, holder_of(event))
+
+    yield from counted(events, count)
+    ledger.hand_over()
+    question.end(keys, empty_bytes)

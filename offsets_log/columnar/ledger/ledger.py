@@ -1,0 +1,141 @@
+"""The ledger of one log: rows in batches, which are taken when they are full, in memory that is used again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.kinds import LongRows
+from offsets_log.columnar.jit.records import Table
+from offsets_log.columnar.ledger.columns import (
+    COUNTS,
+    FIRST,
+    OTHER_CONTROL,
+    USED,
+    Columns,
+    Latest,
+    LedgerArrays,
+    columns_with,
+)
+from offsets_log.columnar.ledger.kernels import add_row
+from offsets_log.events import Event
+
+ROWS = 1 << 16
+
+
+class Keys(Protocol):
+    """What stands in the keys of a log."""
+
+    def named(self) -> LongRows:
+        """Return for each key the numbers of its group and topic, and its partition (`kernels.NAMES`)."""
+
+    def name(self, number: int) -> str:
+        """Return the name of a number."""
+
+
+class Batch(NamedTuple):
+    """Rows that follow each other.
+
+    Attributes:
+        first: number of the first.
+        columns: valid until the next batch is taken.
+    """
+
+    first: int
+    columns: Columns
+
+
+class Question(Protocol):
+    """Who takes the rows of a log."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of the `Columns` that are asked for."""
+
+    @property
+    def names_topics(self) -> bool:
+        """Whether keys must say their topics and partitions."""
+
+    def take(self, batch: Batch, keys: Keys) -> None:
+        """Take the rows that follow."""
+
+    def end(self, keys: Keys, empty_bytes: int) -> None:
+        """Take the end of the log.
+
+        Args:
+            empty_bytes: of batches without records.
+        """
+
+
+class Ledger:
+    """Rows on their way to a question.
+
+    Attributes:
+        arrays: what is written to; exchanged for larger ones when they are full.
+
+    Args:
+        names: of the columns that are asked for.
+        take: called with each batch.
+    """
+
+    def __init__(self, names: frozenset[str], take: Callable[[Batch], None]) -> None:
+        self._names, self._take = names | {"key", "kind"}, take
+        self.arrays = LedgerArrays(
+            np.zeros(COUNTS, np.int64), columns_with(self._names, ROWS), Table(Latest, a.LEAST_KEYS)
+        )
+
+    def has_room(self, count: int) -> bool:
+        """Return whether there is room for so many further rows."""
+        return bool(self.arrays.counts[USED] + count <= len(self.arrays.columns.key))
+
+    def make_room(self, count: int) -> None:
+        """Have all rows taken, and make room for so many."""
+        self.hand_over()
+        if not self.has_room(count):
+            self.arrays = self.arrays._replace(columns=columns_with(self._names, 2 * count))
+
+    def hand_over(self) -> None:
+        """Have the rows taken that are not."""
+        counts = self.arrays.counts
+        first, used = int(counts[FIRST]), int(counts[USED])
+        counts[FIRST] += used
+        counts[USED] = 0
+        if used:
+            self._take(Batch(first, Columns(*(column[:used] for column in self.arrays.columns))))
+
+    def fit(self, keys: int) -> None:
+        """Make room for so many keys."""
+        if keys > len(self.arrays.latest):
+            self.arrays = self.arrays._replace(latest=self.arrays.latest.grown(2 * keys))
+
+    def add(self, key: int, event: Event, size_bytes: int, holder: int = 0) -> None:
+        """Add the row of a record that was read on the slow path.
+
+        Args:
+            key: NOTHING without one.
+            size_bytes: share of the bytes of its batch.
+            holder: as in `Columns`.
+        """
+        if not self.has_room(1):
+            self.make_room(1)
+        kind, committed = _kind_and_offset(event)
+        add_row(self.arrays, key, kind, size_bytes, event.record.timestamp_ms, committed, holder)
+
+
+def _kind_and_offset(event: Event) -> tuple[int, int]:
+    """Return the kind of a record, and the offset that it commits."""
+    record = event.decoded
+    if event.control is not None:
+        return MARKER_KINDS.get(event.control.type, OTHER_CONTROL), 0
+    if record is None:
+        return a.NOT_DECODED, 0
+    version = a.NO_VERSION if record.value_version is None else record.value_version
+    is_commit = record.is_offset_commit and record.value is not None
+    committed = record.value["offset"] if is_commit and record.value is not None else 0
+    return record.record_type * (a.VERSIONS + 1) + version, committed
+
+
+MARKER_KINDS = {"COMMIT": a.MARKERS, "ABORT": a.MARKERS + a.ABORT - a.COMMIT}
