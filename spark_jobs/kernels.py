@@ -19,7 +19,7 @@ LARGEST = {
     "history": ("history.kernels.scan",),
     "records": ("events.kernels.fill",),
     "raw_records": ("shuffle.records.copy_records",),
-    "transactions": ("folds.offsets.scan", "folds.census.begin"),
+    "transactions": ("scan.gather.gather",),
 }
 """Level → the kernels that large logs need for it, without those of `needs.WITH`; for others it is `REPLAY`."""
 REPLAY = ("folds.offsets.scan",)

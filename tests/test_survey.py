@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from offsets_log.investigate.survey_counts import Surveying
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record
@@ -25,7 +26,7 @@ def test_time_0_is_a_time() -> None:
     for some, span in ((batches[:1], (0, 0)), (batches[::2], (0, 5)), (batches, (-7, 5))):
         log = PartitionLog(0, (Segment("built.log", 0, b"".join(some)),))
         found = Survey.of(log)
-        for _ in found.watch(iter_events(log)):
+        for _ in Surveying(found).watch(iter_events(log)):
             pass
         assert (found.kinds.first_timestamp_ms, found.kinds.last_timestamp_ms) == span
 

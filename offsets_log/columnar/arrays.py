@@ -94,10 +94,6 @@ CODEC_IDS = CODEC_MASK + 1
 MAGICS = 3
 FORMATS = MAGICS * CODEC_IDS
 """Of batches: by how much older their magic is, and by the codec's id."""
-MARKERS = RECORD_TYPES * (VERSIONS + 1)
-NOT_DECODED = MARKERS + 2
-RECORD_KINDS = NOT_DECODED + 1
-"""By record type, and by value version or NO_VERSION; then COMMIT, ABORT, and keys that nobody can read."""
 NOTES = 8
 MOST_FRAMES = 8
 MAX_DISTINCT = 512
@@ -199,14 +195,6 @@ class ScanState(Record):
     formats: Annotated[Longs, FORMATS]
     formats_first: Annotated[Longs, FORMATS]
     formats_at: Annotated[Longs, FORMATS]
-    # What a survey counts (`folds.census`): records by `RECORD_KINDS`, and how many others there were before the first:
-    is_surveyed: Long
-    kinds: Annotated[Longs, RECORD_KINDS]
-    kinds_first: Annotated[Longs, RECORD_KINDS]
-    kinds_seen: Long
-    timed: Long  # records that have a time
-    first_ms: Long
-    last_ms: Long
     # What is looked for on the way (`folds.inspection`): records by type, and by value version or NO_VERSION; of the
     # first of each its offset, and where its batch begins in the log:
     is_inspected: Long

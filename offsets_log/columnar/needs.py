@@ -40,6 +40,7 @@ WITH = {
         "history.columns.find_more",
     ),
     "scan.batch_rows._note": (),
+    "scan.gather.gather": ("folds.offsets.scan", "scan.gather.read_columns", "scan.interner.fill_slots"),
     "shuffle.records.copy_records": ("scan.reading._step_to",),
     "texts.kernels.read_batches": (),
 }

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from offsets_log.errors import Damage
 from offsets_log.events import BatchStart, Event, LogEvent, TailFound
 from offsets_log.kafka_releases import NEWEST, TABLE
-from offsets_log.log_format.batch import RecordBatch, time_of
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import Message
@@ -181,34 +179,15 @@ class Kinds:
         self.add_time(other.last_timestamp_ms)
 
 
-class Transactions(Protocol):
-    """Keeps transactions that have no marker yet."""
-
-    def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
-        """Note a record of an offset in a transaction, which it opens if none is open."""
-
-    def end(self, producer_id: int) -> None:
-        """Note a marker, which ends the producer's transaction."""
-
-
-class OpenTransactions(dict[int, tuple[int, int, int]]):
-    """Producer id → (first record offset, its timestamp, number of records) of transactions without a marker yet."""
-
-    def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
-        """Implement `Transactions.add_commit`."""
-        offset, timestamp, count = self.get(producer_id, (record_offset, timestamp_ms, 0))
-        self[producer_id] = (offset, timestamp, count + 1)
-
-    def end(self, producer_id: int) -> None:
-        """Implement `Transactions.end`."""
-        self.pop(producer_id, None)
-
-
 @dataclass(slots=True)
 class Survey:
     """The contents of one offsets partition, counted.
 
+    What its records are is counted by `investigate.survey_counts`, where it is asked for.
+
     Attributes:
+        open_transactions: producer id → (first record offset, its timestamp, number of records) of transactions without
+            a marker yet.
         first_offset, end_offset: offset of the first record, and where the log continues; None if it is empty.
         gaps: number of places inside where offsets are missing; compaction causes them, or a lost file.
         tails: what follows the last whole batch of a file, in words → whether it is blank (`TailFound.is_blank`).
@@ -225,7 +204,7 @@ class Survey:
     gaps: int = 0
     missing_offsets: int = 0
     kinds: Kinds = field(default_factory=Kinds)
-    open_transactions: OpenTransactions = field(default_factory=OpenTransactions)
+    open_transactions: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     tails: dict[str, bool] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
 
@@ -236,7 +215,7 @@ class Survey:
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         """Count events while passing them on."""
-        for event in watched(events, self.kinds, self.open_transactions):
+        for event in watched(events, self.kinds):
             match event:
                 case BatchStart(_, batch, base_offset):
                     self._saw_batch(batch, base_offset)
@@ -263,27 +242,14 @@ class Survey:
         self.end_offset = batch.next_offset
 
 
-def watched(events: Iterable[LogEvent], kinds: Kinds, transactions: Transactions) -> Iterator[LogEvent]:
-    """Count the kinds of events while passing them on."""
+def watched(events: Iterable[LogEvent], kinds: Kinds) -> Iterator[LogEvent]:
+    """Count batches and damage while passing events on."""
     for event in events:
         match event:
             case BatchStart(batch=batch):
                 kinds.add_batches(batch.magic, batch.compression)
-            case Event(control=ControlRecord() as control):
-                kinds.add_control_records(control.type)
-                if control.ends_transaction:
-                    transactions.end(event.batch.producer_id)
-            case Event(record=record, decoded=decoded, damage=damage):
-                kinds.add_time(time_of(record.timestamp_ms))
-                if damage is not None:
-                    kinds.add_not_decoded()
-                    kinds.add_damage(damage)
-                if decoded is not None:
-                    kinds.add_records(decoded.record_type, decoded.value_version, decoded.layout)
-                    if event.batch.is_transactional and decoded.is_offset_commit:
-                        transactions.add_commit(event.batch.producer_id, record.offset, record.timestamp_ms)
-            case Damage():
-                kinds.add_damage(event)
+            case Event(damage=Damage() as damage) | (Damage() as damage):
+                kinds.add_damage(damage)
         yield event
 
 

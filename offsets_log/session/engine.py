@@ -328,15 +328,18 @@ class Engine:
 
     def survey_all(self, profile: Profile) -> Iterator[Surveyed]:
         """Yield the survey of every partition, and what a load makes of it."""
+        from offsets_log.investigate.survey_counts import SurveyCounts, Surveying
+
         if not self.is_bulk:
             for log in self.inputs.logs:
                 found = Survey.of(log)
-                yield log, found, self.load(log, profile, found).holdings()
+                yield log, found, self.load(log, profile, Surveying(found)).holdings()
             return
-        from offsets_log.columnar.folds.surveys import SurveyingReplay
+        from offsets_log.columnar.folds.surveys import SurveyedState, SurveyingReplay
 
         seen = {id(log): Survey.of(log) for log in self.inputs.logs}
-        for replayed in self.replay_in_bulk(profile, seen, replay=SurveyingReplay, also=("folds.census.begin",)):
+        kind = partial(SurveyingReplay, question=SurveyCounts, state=SurveyedState)
+        for replayed in self.replay_in_bulk(profile, seen, replay=kind, largest="scan.gather.gather"):
             from offsets_log.columnar.materialize.values import holdings
 
             with replayed.scanner() as scanner:
@@ -348,7 +351,10 @@ class Engine:
                     shows_topic=self.inputs.shows_topic if self.inputs.scope.topic else None,
                 )
             found = seen[id(replayed.log)]
+            assert isinstance(replayed.state, SurveyedState)
+            assert isinstance(replayed.state.question, SurveyCounts)
             replayed.state.tell(found)
+            replayed.state.question.tell(found)
             yield replayed.log, found, held
 
 

@@ -24,7 +24,7 @@ from tests.conftest import BulkFrom
 COMMANDS = {
     "compact SAMPLE": "folds.offsets.scan",
     "groups SAMPLE": "folds.offsets.scan",
-    "info SAMPLE": "folds.offsets.scan",
+    "info SAMPLE": "scan.gather.gather",
     "expire SAMPLE": "folds.offsets.scan",
     "check SAMPLE --loads-on 4.3.0": "folds.offsets.scan",
     "rebuild SAMPLE": "folds.offsets.scan",

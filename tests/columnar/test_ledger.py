@@ -17,14 +17,26 @@ from offsets_log.columnar.folds.ledgers import LedgerReplay, LedgerState
 from offsets_log.columnar.folds.replay import replay_logs
 from offsets_log.columnar.ledger import ledger
 from offsets_log.columnar.ledger.by_events import with_ledger
-from offsets_log.columnar.ledger.columns import IS_COMMIT, IS_TOMBSTONE, KINDS, OTHER_CONTROL, Columns
+from offsets_log.columnar.ledger.columns import (
+    CONTROLS,
+    ENDS_TRANSACTION,
+    IS_COMMIT,
+    IS_CONTROL,
+    IS_OF_OFFSET,
+    IS_TOMBSTONE,
+    KINDS,
+    OF_LAYOUT,
+    Columns,
+    kind_of,
+    told_by,
+)
 from offsets_log.columnar.ledger.kernels import GROUP, PARTITION, TOPIC
 from offsets_log.columnar.ledger.ledger import Batch, Keys
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.batch import decode_batch_header
 from offsets_log.log_format.building import empty_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, encode_coordinator_record
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.profile import MODERN
 from tests.builders import TIME, UNKNOWN, LogBuilder, record_bytes
@@ -70,17 +82,17 @@ class Rows:
         return [(self.keys.get(key), *row) for key, *row in self.rows], self.empty_bytes
 
 
-def by_kernel(log: PartitionLog, until: Until = EVERYTHING) -> Rows:
-    how: Any = {"note": lambda log: lambda seen: None, "until": lambda log: until}
+def by_kernel(log: PartitionLog, until: Until = EVERYTHING, release: Any = None) -> Rows:
+    how: Any = {"note": lambda log: lambda seen: None, "until": lambda log: until, "release": release}
     (replayed,) = replay_logs([log], MODERN, **how, replay=partial(LedgerReplay, question=Rows))
     assert isinstance(replayed.state, LedgerState)
     assert isinstance(replayed.state.question, Rows)
     return replayed.state.question
 
 
-def by_events(log: PartitionLog, until: Until = EVERYTHING) -> Rows:
+def by_events(log: PartitionLog, until: Until = EVERYTHING, release: Any = None) -> Rows:
     rows = Rows()
-    for _ in with_ledger(iter_events(log, until=until), rows):
+    for _ in with_ledger(iter_events(log, until=until, release=release), rows):
         pass
     return rows
 
@@ -139,6 +151,21 @@ def test_hostile_records(seed: int) -> None:
         assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, b"".join(whole.batches) + raw),)))
 
 
+@pytest.mark.parametrize(("release", "layout"), [(None, 0), ((3, 7), 1), ((3, 8), 0)])
+def test_layouts_are_those_that_a_release_wrote(release: tuple[int, int] | None, layout: int) -> None:
+    """Of one version number there may be two."""
+    of = [*RECORD_TYPES[7].layouts(0)][layout]
+    key = {"group_id": "g", "member_id": "m"}
+    record = CoordinatorRecord(record_type=7, key=key, value_version=0, value=of.zeros(0), layout=of)
+    log = test_newer.plain_log()
+    built = LogBuilder().add(encode_coordinator_record(record)).add(UNKNOWN, encode_coordinator_record(record)).log
+    for one in (log, built):
+        assert by_kernel(one, release=release).found == by_events(one, release=release).found
+    kinds = [kind for kind in column(by_kernel(built, release=release), "kind") if kind < CONTROLS]
+    assert kinds == [kind_of(7, 0, of)] * 2
+    assert kinds[0] // OF_LAYOUT == layout
+
+
 # ------------------------------------------------------------------------------------------- what columns say
 
 
@@ -188,12 +215,21 @@ def test_bytes_are_those_of_the_log(read: Callable[[PartitionLog], Rows]) -> Non
 
 
 def test_every_kind_of_record_has_a_number() -> None:
-    """No two have the same, and nothing that is read is beyond them."""
+    """No two have the same, nothing that is read is beyond them, and a number tells what it stands for."""
+    found = list[int]()
     for row in RECORD_TYPES.values():
         assert row.number < a.RECORD_TYPES
         assert all(not [*row.layouts(version)] for version in range(a.VERSIONS, 2 * a.VERSIONS))
-    assert a.MARKERS == a.RECORD_TYPES * (a.VERSIONS + 1)
-    assert OTHER_CONTROL > a.NOT_DECODED
-    assert len(IS_COMMIT) == len(IS_TOMBSTONE) == KINDS + 1
-    assert not IS_COMMIT[a.NOTHING]
-    assert not IS_TOMBSTONE[a.NOTHING]
+        told = [(row.number, version, each) for version in range(a.VERSIONS) for each in row.layouts(version)]
+        for one in (*told, (row.number, None, None)):
+            kind = kind_of(*one)
+            found.append(kind)
+            number, version, layout = told_by(kind)
+            assert (number, version) == one[:2]
+            assert layout is one[2]
+    assert len(found) == sum(
+        1 + sum(len([*row.layouts(v)]) for v in range(a.VERSIONS)) for row in RECORD_TYPES.values()
+    )
+    assert max(found) < CONTROLS
+    assert len(IS_COMMIT) == KINDS + 1
+    assert not any(flags[a.NOTHING] for flags in (IS_COMMIT, IS_TOMBSTONE, IS_CONTROL, IS_OF_OFFSET, ENDS_TRANSACTION))

@@ -67,9 +67,9 @@ def test_kernels_that_take_no_longer_than_reading_are_compiled_first(kept: set[s
 
 def test_the_longest_of_those_that_lack_is_compiled_first(kept: set[str]) -> None:
     kept.add("scan.gather.gather")
-    lacked = [str(place) for place in needs.lacking("folds.offsets.scan", "folds.census.begin")]
+    lacked = [str(place) for place in needs.lacking("folds.offsets.scan", "folds.inspection.locate")]
     assert lacked[0] == "folds.offsets.scan"
-    assert {*lacked} == {"folds.offsets.scan", "folds.census.begin", *needs.WITH["folds.offsets.scan"]} - kept
+    assert {*lacked} == {"folds.offsets.scan", "folds.inspection.locate", *needs.WITH["folds.offsets.scan"]} - kept
 
 
 def test_what_takes_long_is_a_kernel() -> None:

@@ -37,7 +37,7 @@ class LedgerState(ColumnarState):
     def __init__(self, profile: Profile, question: Question, **how: Any) -> None:
         super().__init__(profile, **how)
         self.question = question
-        self._rows = Ledger(question.columns, self._take)
+        self._rows = Ledger(question.columns, self._take, self.newer)
         self._keys = KernelKeys(self, with_topics=question.names_topics)
         self._empty_bytes = 0
         self.fit()

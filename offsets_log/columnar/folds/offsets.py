@@ -13,7 +13,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.folds import activity, census, inspection, newer
+from offsets_log.columnar.folds import activity, inspection, newer
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.instructions import prefetch
 from offsets_log.columnar.jit.kinds import Bytes
@@ -333,8 +333,6 @@ def scan(arrays: a.Arrays, buffers: a.Buffers, data: Bytes, ledger: LedgerArrays
         if flushed != oc.FINISHED:
             return flushed
         emit(ledger, arrays, records, count)
-        if scan_state.is_surveyed:
-            census.count(arrays, records, count)
         if scan_state.is_inspected:
             inspection.count(arrays, records, count)
         if scan_state.notes_activity:

@@ -11,7 +11,17 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import LongRows, Number
 from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.ledger.columns import BATCH_SUM, BATCH_WEIGHT, BYTES, FIRST, USED, LedgerArrays
+from offsets_log.columnar.ledger.columns import (
+    BATCH_SUM,
+    BATCH_WEIGHT,
+    BYTES,
+    CONTROLS,
+    FIRST,
+    NOT_DECODED,
+    USED,
+    LedgerArrays,
+    Said,
+)
 from offsets_log.columnar.scan.interner import has_room, intern_group
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64
@@ -40,10 +50,12 @@ def _weight_of_batch(staged: Table[a.Staged], count: Any, number: Any) -> Any:
 
 
 @inlined
-def _kind_of(staged: Table[a.Staged], source: Any, i: Any) -> Any:
+def _kind_of(ledger: LedgerArrays, staged: Table[a.Staged], source: Any, i: Any) -> Any:
     """Return the kind of a data record, as `Columns.kind`."""
-    version = be16(source, staged[i].value_at) if staged[i].kind == a.VALUE else np.int64(a.NO_VERSION)
-    return be16(source, staged[i].key_at) * (a.VERSIONS + 1) + version
+    record_type = be16(source, staged[i].key_at)
+    if staged[i].kind == a.TOMBSTONE:
+        return record_type * (a.VERSIONS + 1) + a.NO_VERSION
+    return ledger.kinds[record_type] + be16(source, staged[i].value_at)
 
 
 @inlined
@@ -68,22 +80,28 @@ def _add_before(ledger: LedgerArrays, n: Any, key: Any, kind: Any, size: Any, co
 
 
 @inlined
-def add_row(ledger: LedgerArrays, key: Any, kind: Any, size: Any, time: Any, committed: Any, holder: Any) -> None:
+def add_row(ledger: LedgerArrays, key: Any, kind: Any, size: Any, said: Said) -> None:
     """Write a row; there is room. Python calls it, too, for records that were read on the slow path."""
     columns, counts = ledger.columns, ledger.counts
     n = U(counts[USED])
     columns.key[n] = key
     columns.kind[n] = kind
+    if len(columns.record_offset):
+        columns.record_offset[n] = said.record_offset
     if len(columns.bytes):
         columns.bytes[n] = size
     if len(columns.timestamp_ms):
-        columns.timestamp_ms[n] = time
+        columns.timestamp_ms[n] = said.timestamp_ms
     if len(columns.committed_offset):
-        columns.committed_offset[n] = committed
+        columns.committed_offset[n] = said.committed_offset
+    if len(columns.producer_id):
+        columns.producer_id[n] = said.producer_id
+    if len(columns.is_transactional):
+        columns.is_transactional[n] = said.is_transactional
     if len(columns.holder):
-        columns.holder[n] = holder
+        columns.holder[n] = said.holder
     if len(columns.before):
-        _add_before(ledger, n, key, kind, size, committed)
+        _add_before(ledger, n, key, kind, size, said.committed_offset)
     counts[USED] += 1
 
 
@@ -100,7 +118,7 @@ def emit_one(ledger: LedgerArrays, arrays: a.Arrays, records: a.Records, count: 
     size, time = bt.size_of(records.data, at), bt.time_at(records.data, at, staged[i].timestamp_delta)
     key, committed = np.int64(a.NOTHING), np.int64(0)
     if staged[i].kind == a.COMMIT or staged[i].kind == a.ABORT:
-        kind = a.MARKERS + staged[i].kind - a.COMMIT
+        kind = CONTROLS + staged[i].kind - a.COMMIT
     else:
         if staged[i].index == 0:
             counts[BATCH_WEIGHT] = _weight_of_batch(staged, count, np.int64(number))
@@ -108,14 +126,17 @@ def emit_one(ledger: LedgerArrays, arrays: a.Arrays, records: a.Records, count: 
         begin = size * counts[BATCH_SUM] // counts[BATCH_WEIGHT]
         counts[BATCH_SUM] += _weight(staged, i)
         size = size * counts[BATCH_SUM] // counts[BATCH_WEIGHT] - begin
-        kind = np.int64(a.NOT_DECODED)
+        kind = np.int64(NOT_DECODED)
         if staged[i].kind != a.PASSED:
             key = staged[i].row
-            kind = _kind_of(staged, source, i)
+            kind = _kind_of(ledger, staged, source, i)
             if staged[i].kind == a.VALUE and arrays.rows[U(key)].target >= 0:
                 committed = be64(source, staged[i].value_at + 2)
     counts[BYTES] += size
-    add_row(ledger, key, kind, size, time, committed, holder)
+    is_transactional = np.int64(bt.attributes_of(records.data, at) & bt.TRANSACTIONAL_MASK != 0)
+    producer_id = bt.producer_of(records.data, at)
+    said = Said(staged[i].offset, time, committed, producer_id, is_transactional, holder)
+    add_row(ledger, key, kind, size, said)
 
 
 @part

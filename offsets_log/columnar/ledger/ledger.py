@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,17 +11,24 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.kinds import LongRows
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.ledger.columns import (
+    CONTROL_NAMES,
+    CONTROLS,
     COUNTS,
     FIRST,
-    OTHER_CONTROL,
+    NOT_DECODED,
     USED,
     Columns,
     Latest,
     LedgerArrays,
+    Said,
     columns_with,
+    kind_of,
+    kinds_of_values,
 )
 from offsets_log.columnar.ledger.kernels import add_row
 from offsets_log.events import Event
+from offsets_log.log_format.record import INT64_MAX, INT64_MIN
+from offsets_log.messages.schema import Message
 
 ROWS = 1 << 16
 
@@ -79,12 +86,18 @@ class Ledger:
     Args:
         names: of the columns that are asked for.
         take: called with each batch.
+        layouts: record type → the layout of its values that kernels read, where there are several.
     """
 
-    def __init__(self, names: frozenset[str], take: Callable[[Batch], None]) -> None:
+    def __init__(
+        self, names: frozenset[str], take: Callable[[Batch], None], layouts: Mapping[int, Message] | None = None
+    ) -> None:
         self._names, self._take = names | {"key", "kind"}, take
         self.arrays = LedgerArrays(
-            np.zeros(COUNTS, np.int64), columns_with(self._names, ROWS), Table(Latest, a.LEAST_KEYS)
+            np.zeros(COUNTS, np.int64),
+            kinds_of_values(layouts or {}),
+            columns_with(self._names, ROWS),
+            Table(Latest, a.LEAST_KEYS),
         )
 
     def has_room(self, count: int) -> bool:
@@ -121,21 +134,17 @@ class Ledger:
         """
         if not self.has_room(1):
             self.make_room(1)
-        kind, committed = _kind_and_offset(event)
-        add_row(self.arrays, key, kind, size_bytes, event.record.timestamp_ms, committed, holder)
-
-
-def _kind_and_offset(event: Event) -> tuple[int, int]:
-    """Return the kind of a record, and the offset that it commits."""
-    record = event.decoded
-    if event.control is not None:
-        return MARKER_KINDS.get(event.control.type, OTHER_CONTROL), 0
-    if record is None:
-        return a.NOT_DECODED, 0
-    version = a.NO_VERSION if record.value_version is None else record.value_version
-    is_commit = record.is_offset_commit and record.value is not None
-    committed = record.value["offset"] if is_commit and record.value is not None else 0
-    return record.record_type * (a.VERSIONS + 1) + version, committed
-
-
-MARKER_KINDS = {"COMMIT": a.MARKERS, "ABORT": a.MARKERS + a.ABORT - a.COMMIT}
+        record, batch, committed = event.record, event.batch, 0
+        if event.control is not None:
+            kind = CONTROLS + CONTROL_NAMES.index(event.control.type)
+        elif event.decoded is None:
+            kind = NOT_DECODED
+        else:
+            decoded = event.decoded
+            kind = kind_of(decoded.record_type, decoded.value_version, decoded.layout)
+            if decoded.is_offset_commit and decoded.value is not None:
+                committed = decoded.value["offset"]
+        record_offset = min(max(record.offset, INT64_MIN), INT64_MAX)
+        of_batch = batch.producer_id, int(batch.is_transactional)
+        said = Said(record_offset, record.timestamp_ms, committed, *of_batch, holder)
+        add_row(self.arrays, key, kind, size_bytes, said)
