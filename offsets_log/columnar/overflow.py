@@ -72,7 +72,7 @@ class Named(Record):
 
 
 class Unended(Record):
-    """What a survey has seen of a producer: records of offsets without a marker yet, the first one, and whether there
+    """What an inspection has seen of a producer: records of offsets without a marker yet, the first one, and whether there
     was a marker at all."""
 
     region: ClassVar[str] = "unended"

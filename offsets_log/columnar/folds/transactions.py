@@ -1,6 +1,6 @@
 """Transactions without a marker yet, on the way through a log: of each producer the first record, and their number.
 
-`census` counts the records of offsets in them, `inspection` asks where the first record of each stands.
+`inspection` counts the records of offsets in them, and asks where the first record of each stands.
 """
 
 from __future__ import annotations
