@@ -47,9 +47,6 @@ class Row(Record):
     last_offset: Annotated[Long, "record_offset"]
     member: Annotated[Long, "applied_offset"]  # the row of the member's own key
     is_removed: Annotated[Long, "tombstone_offset"]  # whether the last record is a tombstone
-    # Where holders are looked for (`folds.holding`):
-    sent_in: Annotated[Long, "batch"]  # the version that was last asked for a plain commit of the key, and who it was
-    sent_by: Annotated[Long, "applied_offset"]
 
 
 class Group(Record):
@@ -71,15 +68,7 @@ class Group(Record):
     value_before: Long  # offset of a value between the type 2 record and the first of a newer kind, NEVER without
     first_offset: Long  # of the first record that names it, NEVER while none is known
     active_ms: Long  # when it last wrote, NEVER while no time is known or asked for
-    # Of names where holders are looked for (`folds.holding`):
-    now: Annotated[Long, "metadata_batch"]  # of a group its version: 0 nobody holds anything, UNKNOWN
-    content: Annotated[Long, "metadata_index"]  # of a group, 0 where Python knows it, REMOVED
-    version: Annotated[Long, "is_tombstone"]  # of a content 1 + its version, 0 not asked yet, REFUSED
-    waits: Annotated[Long, "anchor_index"]  # of a group: whether some of its records wait for Python
-    is_named: Annotated[Long, "newer_kind"]  # of a topic id
-    only: Annotated[Long, "newer_since"]  # of a version 1 + whom all its plain commits are counted for
-    by_id: Annotated[Long, "newer_last"]  # of a version that holds topics by their ids 1 + how many ids had names then
-    held_by: Annotated[Long, "newer_flags"]  # of a version and a partition 1 + whom commits are counted for
+    is_named: Annotated[Long, "newer_kind"]  # of a topic id, where one asks who holds what (`folds.holding`)
 
 
 KEY_TYPES = 3

@@ -25,7 +25,7 @@ SHOWING = ("scan.gather.gather", "scan.gather.read_columns")
 
 WITH = {
     "folds.offsets.scan": (*SHOWING, *JOINING, "folds.merge.join_rows"),
-    "folds.holding.scan": ("folds.holding.number", "scan.interner.fill_slots"),
+    "folds.holding.scan": KEYS,
     "ledger.kernels.name_keys": ("folds.offsets.scan", "scan.interner.fill_slots"),
     "folds.overview.scan": (*SHOWING, *KEYS),
     "choose.choice.choose": ("scan.reading._step_to",),

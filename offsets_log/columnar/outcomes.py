@@ -33,5 +33,4 @@ FINISHED = 0
     NEEDS_VERDICT,  # a group or topic was met: is it wanted
     NEEDS_HOLDERS,  # of the partitions of a group
     NEEDS_GROUP,  # what a record of a group says, which `messages` must read
-    NEEDS_ANSWER,  # of `folds.holding`'s questions
-) = range(-1, -24, -1)
+) = range(-1, -23, -1)

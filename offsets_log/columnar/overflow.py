@@ -72,8 +72,8 @@ class Named(Record):
 
 
 class Unended(Record):
-    """What an inspection has seen of a producer: records of offsets without a marker yet, the first one, and whether there
-    was a marker at all."""
+    """What an inspection has seen of a producer: records of offsets without a marker yet, the first one, and whether
+    there was a marker at all."""
 
     region: ClassVar[str] = "unended"
     offset: Long

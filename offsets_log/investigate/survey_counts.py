@@ -29,7 +29,7 @@ class SurveyCounts:
     """Kinds and times of records, and transactions without a marker yet, as `ledger.Question`."""
 
     columns: ClassVar[frozenset[str]] = frozenset({"record_offset", "timestamp_ms", "producer_id", "is_transactional"})
-    names_topics: ClassVar[bool] = False
+    names_topics = takes_records = False
 
     def __init__(self) -> None:
         self._counts = np.zeros(KINDS, np.int64)

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from offsets_log.columnar.folds.holding import HeldReplay
+from offsets_log.columnar.folds.ledgers import LedgerReplay
 from offsets_log.columnar.jit.kinds import LongRows, Longs
 from offsets_log.columnar.ledger.by_events import with_ledger
 from offsets_log.columnar.ledger.columns import IS_COMMIT, IS_TOMBSTONE, Columns
 from offsets_log.columnar.ledger.kernels import GROUP, PARTITION, TOPIC
 from offsets_log.columnar.ledger.ledger import Batch, Keys
-from offsets_log.events import Event, LogEvent
+from offsets_log.columnar.ledger.numbers import NOBODY, Numbers, grown
+from offsets_log.events import LogEvent
 from offsets_log.investigate.clients import Clients
-from offsets_log.investigate.writers import HELD, HOUR_MS, MINUTE_MS, Tally, Writer, begin_ms, name_of, nobody
+from offsets_log.investigate.writers import HELD, HOUR_MS, MINUTE_MS, Tally, Writer, begin_ms, nobody
 from offsets_log.log_format.batch import NO_TIMESTAMP
-from offsets_log.log_format.java_text import plain
 from offsets_log.log_format.record import INT64_MAX, INT64_MIN
 from offsets_log.rows.shown import ALL, Shown
 
-NOBODY, NOBODYS_CODE = 0, INT64_MIN
-"""The number of the writer without a name, and what stands for it."""
+NOBODYS_CODE = INT64_MIN
+"""What stands for the writer without a name."""
+
+COLUMNS = frozenset(
+    {"bytes", "timestamp_ms", "committed_offset", "before", "before_kind", "before_bytes", "before_committed_offset"}
+)
 
 Flags = npt.NDArray[np.bool_]
 
@@ -42,34 +48,19 @@ DENSE = 1 << 18
 MOST_CELLS, MOST_RUNS = 1 << 20, 1 << 18
 
 
-class Numbers:
-    """Numbers of what stands for writers; the first is nobody's."""
-
-    def __init__(self) -> None:
-        self.known = {NOBODYS_CODE: NOBODY}
-
-    def of(self, codes: Longs) -> Longs:
-        """Return the numbers of codes, new or known."""
-        distinct = np.unique(codes)
-        numbers = [self.known.setdefault(code, len(self.known)) for code in distinct.tolist()]
-        found: Longs = np.array(numbers, np.int64)[np.searchsorted(distinct, codes)]
-        return found
-
-
 class WriterCounts:
     """What each writer of one log wrote, as `ledger.Question`.
 
     Args:
         per: a key of `writers.WRITER_COLUMNS`.
         shown: which records count.
-        holder_name: the number of a holder → the writer that it is.
+        topic_ids: topic id → name, known from elsewhere.
     """
 
-    def __init__(
-        self, per: str, shown: Shown = ALL, holder_name: Callable[[Any, int], Writer] = lambda keys, number: ()
-    ) -> None:
-        self.per, self._shown, self._holder_name = per, shown, holder_name
-        self._numbers = Numbers()
+    def __init__(self, per: str, shown: Shown = ALL, topic_ids: Mapping[bytes, str] | None = None) -> None:
+        self.per, self._shown = per, shown
+        self._clients = Clients(per, topic_ids or {}) if per in HELD else None
+        self._numbers = Numbers(NOBODYS_CODE)
         self._sums = np.zeros((len(SUMS) + 1, 1), np.int64)
         self._first_ms, self._last_ms = np.full(1, INT64_MAX), np.full(1, INT64_MIN)
         self._of_key = np.zeros(1, np.int64)  # the first is that of no key
@@ -83,24 +74,31 @@ class WriterCounts:
     @property
     def columns(self) -> frozenset[str]:
         """Implement `Question.columns`."""
-        return frozenset(Columns._fields) - (frozenset() if self.per in HELD else {"holder"})
+        return COLUMNS if self._clients is None else COLUMNS | {"producer_id", "topic_id"}
+
+    @property
+    def takes_records(self) -> bool:
+        """Implement `Question.takes_records`."""
+        return self._clients is not None
 
     @property
     def names_topics(self) -> bool:
         """Implement `Question.names_topics`."""
-        return self.per in ("topic", "partition") or self._shown.topic is not None
+        return self.per in ("topic", "partition", *HELD) or self._shown.topic is not None
 
     # ------------------------------------------------------------------------------------------ of whom
 
-    def _writers(self, columns: Columns, keys: Keys) -> Longs:
+    def _writers(self, batch: Batch, keys: Keys) -> Longs:
         """Return the writer of each row."""
+        columns = batch.columns
         if self.per == "offsets_partition":
             return np.zeros(len(columns.key), np.int64)
         if self.per == "hour":
             times = columns.timestamp_ms
             return self._numbers.of(np.where(times == NO_TIMESTAMP, NOBODYS_CODE, times // HOUR_MS))
-        if self.per in HELD:
-            return self._numbers.of(np.where(columns.holder == NOBODY, NOBODYS_CODE, columns.holder))
+        if self._clients is not None:
+            numbers = self._clients.of(batch, keys)
+            return self._numbers.of(np.where(numbers == NOBODY, NOBODYS_CODE, numbers))
         new = keys.named()[len(self._of_key) - 1 :]
         if len(new):
             self._of_key = np.concatenate([self._of_key, self._numbers.of(CODES[self.per](new))])
@@ -111,7 +109,7 @@ class WriterCounts:
         if self.per not in HELD and self.per != "hour":
             return writers  # the same: it has the same key
         columns, first = batch.columns, batch.first
-        self._latest = _grown(self._latest, int(columns.key.max(initial=0)) + 1, NOBODY)
+        self._latest = grown(self._latest, int(columns.key.max(initial=0)) + 1, NOBODY)
         before = np.where(columns.before >= 0, self._latest[columns.key], NOBODY)
         is_here = columns.before >= first
         before[is_here] = writers[columns.before[is_here] - first]
@@ -147,7 +145,7 @@ class WriterCounts:
 
     def take(self, batch: Batch, keys: Keys) -> None:
         """Implement `Question.take`."""
-        columns, writers = batch.columns, self._writers(batch.columns, keys)
+        columns, writers = batch.columns, self._writers(batch, keys)
         superseded = self._superseded(batch, writers)
         if not self._shown.is_all:
             is_shown = self._rows_shown(columns, keys)
@@ -172,8 +170,8 @@ class WriterCounts:
     def _make_room(self) -> None:
         count = len(self._numbers.known)
         if count > len(self._first_ms):
-            self._first_ms = _grown(self._first_ms, count, INT64_MAX)
-            self._last_ms = _grown(self._last_ms, count, INT64_MIN)
+            self._first_ms = grown(self._first_ms, count, INT64_MAX)
+            self._last_ms = grown(self._last_ms, count, INT64_MIN)
             sums = np.zeros((len(self._sums), len(self._first_ms)), np.int64)
             sums[:, : self._sums.shape[1]] = self._sums
             self._sums = sums
@@ -214,8 +212,8 @@ class WriterCounts:
         self._names = [None, *(self._name(code, keys) for code in [*self._numbers.known][1:])]
 
     def _name(self, code: int, keys: Keys) -> Writer:
-        if self.per in HELD:
-            return self._holder_name(keys, code)
+        if self._clients is not None:
+            return self._clients.writers[code]
         if self.per == "hour":
             return (begin_ms(code, HOUR_MS),)
         if self.per == "partition":
@@ -233,13 +231,6 @@ class WriterCounts:
         ):
             tally = Tally(*sums, *((first_ms, last_ms) if timed else ()))
             yield number, self._names[number], tally
-
-
-def _grown(found: Longs, count: int, fill: int) -> Longs:
-    """Return an array with room for so many numbers."""
-    if count <= len(found):
-        return found
-    return np.concatenate([found, np.full(2 * count - len(found), fill, np.int64)])
 
 
 def _add(sums: Longs, places: Longs, amounts: Longs | None = None) -> None:
@@ -305,34 +296,12 @@ class Writers:
         return self
 
 
-# -------------------------------------------------------------------------------------- record by record
+# ---------------------------------------------------------------------------------------------- by logs
 
 
-class HoldersByEvents:
-    """Who held what when a record was written, as `Columns.holder`, of the records of a log in their order."""
-
-    def __init__(self, per: str, topic_ids: Mapping[bytes, str]) -> None:
-        self._per, self._clients = per, Clients(topic_ids)
-        self._names = [nobody(per, None)]
-        self._numbers = {self._names[NOBODY]: NOBODY}
-
-    def number(self, event: Event) -> int:
-        """Return the number of the holder."""
-        record = event.decoded
-        if record is not None:
-            self._clients.saw(record)
-        holder = self._clients.holder(record, event.batch)
-        group = [None if record is None else plain(record.group)] if self._per == "member" else []
-        name = nobody(self._per, None)[len(group) :] if holder is None else name_of(holder, self._per)
-        writer = (*group, *name)
-        number = self._numbers.setdefault(writer, len(self._names))
-        if number == len(self._names):
-            self._names.append(writer)
-        return number
-
-    def name(self, keys: Keys, number: int) -> Writer:
-        """Return the writer that a number stands for."""
-        return self._names[number]
+def counting(per: str, shown: Shown, topic_ids: Mapping[bytes, str]) -> Callable[..., LedgerReplay]:
+    """Return what makes replays that count writers: their states have `WriterCounts` as question."""
+    return partial(HeldReplay if per in HELD else LedgerReplay, question=partial(WriterCounts, per, shown, topic_ids))
 
 
 def count_writers(
@@ -349,11 +318,6 @@ def count_writers(
         topic_ids: topic id → name, known from elsewhere.
         shown: which records count; of some only, undecodable records, markers and empty batches do not.
     """
-    if writers.per in HELD:
-        holders = HoldersByEvents(writers.per, topic_ids)
-        counts = WriterCounts(writers.per, shown, holders.name)
-        yield from with_ledger(events, counts, holders.number)
-    else:
-        counts = WriterCounts(writers.per, shown)
-        yield from with_ledger(events, counts)
+    counts = WriterCounts(writers.per, shown, topic_ids)
+    yield from with_ledger(events, counts)
     writers.add(counts, offsets_partition)

@@ -91,8 +91,7 @@ class Top(FewRows):
 
 def _in_bulk(session: Session, per: str, names: dict[bytes, str], remains: Remains) -> Writers:
     from offsets_log.columnar.folds.ledgers import LedgerState
-    from offsets_log.investigate.bulk_clients import counting
-    from offsets_log.investigate.writer_counts import WriterCounts, Writers
+    from offsets_log.investigate.writer_counts import WriterCounts, Writers, counting
 
     session.engine.compile_first(_largest(per))
     writers = Writers(per)

@@ -338,7 +338,7 @@ class Engine:
         from offsets_log.columnar.folds.surveys import SurveyedState, SurveyingReplay
 
         seen = {id(log): Survey.of(log) for log in self.inputs.logs}
-        kind = partial(SurveyingReplay, question=SurveyCounts, state=SurveyedState)
+        kind = partial(SurveyingReplay, question=SurveyCounts)
         for replayed in self.replay_in_bulk(profile, seen, replay=kind, largest="scan.gather.gather"):
             from offsets_log.columnar.materialize.values import holdings
 

@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import holding
+from offsets_log.columnar.folds.holding import HeldReplay
 from offsets_log.columnar.folds.ledgers import LedgerReplay, LedgerState
 from offsets_log.columnar.folds.replay import replay_logs
 from offsets_log.columnar.ledger import ledger
@@ -32,6 +34,7 @@ from offsets_log.columnar.ledger.columns import (
 )
 from offsets_log.columnar.ledger.kernels import GROUP, PARTITION, TOPIC
 from offsets_log.columnar.ledger.ledger import Batch, Keys
+from offsets_log.columnar.scan.waiting import Waiting, new_waiting
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.batch import decode_batch_header
 from offsets_log.log_format.building import empty_batch
@@ -39,7 +42,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, encode_coordinator_record
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.profile import MODERN
-from tests.builders import TIME, UNKNOWN, LogBuilder, record_bytes
+from tests.builders import TIME, UNKNOWN, LogBuilder, member, record_bytes
 from tests.columnar import test_newer
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
 from tests.columnar.test_mutated_records import mutated
@@ -47,13 +50,13 @@ from tests.conftest import DISTINCT, PACKED, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.sizes import examples, so_many
 
-EVERY_COLUMN = frozenset(Columns._fields) - {"holder"}
+EVERY_COLUMN = frozenset(Columns._fields) - {"topic_id"}
 
 
 class Rows:
     """All rows of a log, with keys told by what stands in them and by their first rows."""
 
-    columns, names_topics = EVERY_COLUMN, True
+    columns, names_topics, takes_records = EVERY_COLUMN, True, False
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, ...]] = []
@@ -82,23 +85,51 @@ class Rows:
         return [(self.keys.get(key), *row) for key, *row in self.rows], self.empty_bytes
 
 
-def by_kernel(log: PartitionLog, until: Until = EVERYTHING, release: Any = None) -> Rows:
+class RowsAndRecords(Rows):
+    """And the topic ids of commits, with the records that say who holds what: of each id the first that names it."""
+
+    columns, takes_records = frozenset(Columns._fields), True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.own: list[bytes] = []
+        self.said: list[tuple[int, CoordinatorRecord]] = []
+        self.ids: dict[bytes, int] = {}
+
+    def take(self, batch: Batch, keys: Keys) -> None:
+        super().take(batch, keys)
+        self.own += [keys.topic_id(number) if number else b"" for number in batch.columns.topic_id.tolist()]
+        for row, record in batch.records:
+            assert batch.first <= row < len(self.rows)
+            if not record.is_offset_commit:
+                self.said.append((row, record))
+            else:
+                self.ids.setdefault(ledger.own_topic_id(record), row)
+
+    @property
+    def found(self) -> tuple[Any, ...]:
+        return *super().found, self.own, self.said, self.ids
+
+
+def by_kernel(log: PartitionLog, until: Until = EVERYTHING, release: Any = None, of: type[Rows] = Rows) -> Rows:
+    kind = LedgerReplay if of is Rows else HeldReplay
     how: Any = {"note": lambda log: lambda seen: None, "until": lambda log: until, "release": release}
-    (replayed,) = replay_logs([log], MODERN, **how, replay=partial(LedgerReplay, question=Rows))
+    (replayed,) = replay_logs([log], MODERN, **how, replay=partial(kind, question=of))
     assert isinstance(replayed.state, LedgerState)
     assert isinstance(replayed.state.question, Rows)
     return replayed.state.question
 
 
-def by_events(log: PartitionLog, until: Until = EVERYTHING, release: Any = None) -> Rows:
-    rows = Rows()
+def by_events(log: PartitionLog, until: Until = EVERYTHING, release: Any = None, of: type[Rows] = Rows) -> Rows:
+    rows = of()
     for _ in with_ledger(iter_events(log, until=until, release=release), rows):
         pass
     return rows
 
 
 def assert_equal(log: PartitionLog, until: Until = EVERYTHING) -> None:
-    assert by_kernel(log, until).found == by_events(log, until).found
+    for of in (Rows, RowsAndRecords):
+        assert by_kernel(log, until, of=of).found == by_events(log, until, of=of).found
 
 
 @pytest.fixture(params=[7, ledger.ROWS])
@@ -201,6 +232,17 @@ def test_batches_are_taken_when_they_are_full(
     rows = read(log.log)
     assert 5 <= rows.batches <= 12
     assert column(rows, "before") == [-1] * 3 + [*range(997)]
+
+
+def test_records_that_say_who_holds_what_wait_in_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is larger than all room there is."""
+    monkeypatch.setattr(holding, "new_waiting", lambda: Waiting(*(each[:70].copy() for each in new_waiting())))
+    log = LogBuilder()
+    for number in range(200):
+        log.group(member("m", client_id="c" * number), group=f"g{number % 3}")
+        log.commit(number, group=f"g{number % 3}", version=4, topic_id=bytes(15) + bytes([1 + number % 7]))
+    assert_equal(log.log)
+    assert len(by_events(log.log, of=RowsAndRecords).found[3]) == 200
 
 
 @pytest.mark.parametrize("read", [by_kernel, by_events])

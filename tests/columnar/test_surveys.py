@@ -85,7 +85,7 @@ def in_bulk(log: PartitionLog, profile: str, until: Until) -> list[Any]:
         PROFILES[profile],
         note=lambda log: lambda seen: None if isinstance(seen, Damage) else found.saw(seen),
         until=lambda log: until,
-        replay=partial(SurveyingReplay, question=SurveyCounts, state=SurveyedState),
+        replay=partial(SurveyingReplay, question=SurveyCounts),
     )
     with Scanner() as scanner:
         held = [

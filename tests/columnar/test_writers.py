@@ -19,8 +19,7 @@ from offsets_log.columnar.folds.replay import Replay, replay_logs
 from offsets_log.columnar.scan.reading import Threads
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, LogEvent, Until
-from offsets_log.investigate.bulk_clients import counting
-from offsets_log.investigate.writer_counts import WriterCounts, Writers, count_writers
+from offsets_log.investigate.writer_counts import WriterCounts, Writers, count_writers, counting
 from offsets_log.investigate.writers import HELD, WRITER_COLUMNS, top_rows
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment

@@ -3,16 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
+from offsets_log.errors import ReplayError
 from offsets_log.events import Event, LogEvent
-from offsets_log.investigate.clients import Clients
-from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Tally, Writer, begin_ms, name_of, nobody
-from offsets_log.log_format.batch import time_of
+from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
+from offsets_log.investigate.writers import HELD, HOUR_MS, MINUTE_MS, Tally, Writer, begin_ms, name_of, nobody
+from offsets_log.log_format.batch import RecordBatch, time_of
 from offsets_log.log_format.java_text import plain
 from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.replay.groups import GroupFold
+from offsets_log.replay.profile import MODERN
+from offsets_log.replay.topic_names import topic_names_in
 from offsets_log.rows.batch_bytes import counted
 from offsets_log.rows.shown import ALL, Shown
+
+
+class Clients:
+    """Who holds what, from the records read so far."""
+
+    def __init__(self, topic_ids: Mapping[bytes, str]) -> None:
+        self._names = dict(topic_ids)
+        self._ids = TopicIds(self._names)
+        self._folds: dict[str, GroupFold] = {}
+        self._held: dict[str, Holders] = {}
+
+    def saw(self, record: CoordinatorRecord) -> None:
+        """Note what a record says of groups and topic ids."""
+        for topic_id, name in topic_names_in(record):
+            if topic_id not in self._names:
+                self._names[topic_id] = name
+                self._ids = TopicIds(self._names)
+        if not record.is_offset_commit:
+            with suppress(ReplayError):
+                self._folds.setdefault(record.group, GroupFold(record.group, MODERN)).replay(record)
+            self._held[record.group] = holders_of(self._folds[record.group].group)
+
+    def holder(self, record: CoordinatorRecord | None, batch: RecordBatch) -> Holder | None:
+        """Return the member that sent a commit, as far as the group metadata in force shows."""
+        if record is None or not record.is_offset_commit or record.value is None:
+            return None
+        own, topic = record.value.get("topic_id"), record.key["topic"]
+        ids = [*([bytes(own)] if own and any(own) else []), *self._ids.of(topic)]
+        held = self._held.get(record.group, NOBODY)
+        return held.of(topic, record.key["partition"], ids, is_plain=not MODERN.is_transactional(batch))
+
 
 NameOf = Callable[[Event, CoordinatorRecord | None, Clients], Writer]
 
@@ -81,7 +117,7 @@ class OneByOne:
 
         def count(event: Event | None, size_bytes: int) -> None:
             record = event.decoded if event is not None else None
-            if record is not None:
+            if record is not None and self.per in HELD:
                 clients.saw(record)
             if not (shown.is_all if record is None else shown.shows_key(plain(record.group), _topic(record))):
                 return

@@ -1,315 +1,96 @@
-"""Who held a partition when a commit to it was written, in kernels: a ledger with the column `holder`.
+"""Ledgers of those who ask who held partitions: with the records that say it, and with topic ids of commits.
 
-A holder is the number of a name, as groups have them (`interner.intern_group`).
-
-Python says it (`investigate.holders`), once for all that follows from the same bytes: a group's *content* is what a
-type 2 value says of members, a *version* what came of a content, or of records of the newer kinds. Those wait until a
-commit of their group asks who held what.
+Of a replay only the keys are kept. Records of groups, and commits that name a topic id first, wait in the kernel until
+the rows are taken: Python reads them then.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds import offsets as fold
-from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
+from offsets_log.columnar.folds.ledgers import LedgerPiece, LedgerReplay, LedgerState
+from offsets_log.columnar.folds.state import canonical_key
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.jit.records import Table
-from offsets_log.columnar.ledger.columns import LedgerArrays
+from offsets_log.columnar.jit.kinds import Bytes
+from offsets_log.columnar.ledger.columns import FIRST, USED, LedgerArrays
 from offsets_log.columnar.ledger.kernels import emit_one, is_full
+from offsets_log.columnar.ledger.ledger import Batch, Question, own_topic_id, says_who_holds
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.interner import find_name, has_room, intern_group
-from offsets_log.columnar.scan.waiting import Waiting, wait
-from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
-
-NOBODY = 0
-NOBODYS_NAME = b"\xff"
-"""No name in a key is this: it is not UTF-8, and no length."""
-
-(
-    PER_MEMBER,  # whether members are asked for, else clients
-    HOLDER,  # of the record that is being read
-    WHY,  # what Python is asked
-    ASKED,  # of what: the number of a name
-    NAMES_TOLD,  # how many topic ids have a name
-    NAMES_WAIT,  # whether a record that waits may name topic ids
-    IS_SEEN,  # whether the record that the kernel comes back to waits, or Python has seen it
-    COUNTS,
-) = range(8)
-"""In ``counts``."""
-
-NUMBER_SIZE = 8
-"""Bytes of a number in a name."""
-MOST_NUMBERS = 3
-"""In one name."""
-
-OF_CONTENT, OF_TOPIC_ID, OF_GROUP, OF_RECORD = range(4)
-"""What Python is asked."""
+from offsets_log.columnar.scan.interner import has_room, intern_group
+from offsets_log.columnar.scan.waiting import Waiting, new_waiting, taken, wait
+from offsets_log.columnar.wire.primitives import be64
+from offsets_log.events import Event
+from offsets_log.log_format.java_text import plain
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.messages.repeated import RepeatedRecords
+from offsets_log.replay.fold import TakesNothing
+from offsets_log.replay.groups import GROUP_METADATA
+from offsets_log.replay.profile import Profile
 
 TOPIC_ID_SIZE = 16
-UNKNOWN = REMOVED = REFUSED = -1
-
-
-@inlined
-def named(arrays: a.Arrays, data: Any, start: Any, size: Any) -> Any:
-    """Return the writer of a name; NEEDS_ROOM without room."""
-    if not has_room(arrays, size):
-        return np.int64(oc.NEEDS_ROOM)
-    return np.int64(intern_group(arrays, data, start, size))
-
-
-@inlined
-def put_number(text: Any, place: Any, number: Any) -> None:
-    """Write a number into a name that is made of numbers."""
-    for i in range(NUMBER_SIZE):
-        text[U(NUMBER_SIZE * place + i)] = number >> 8 * (7 - i) & 0xFF
-
-
-@inlined
-def asks(counts: Any, why: Any, of: Any) -> Any:
-    """Note what Python is asked; return NEEDS_ANSWER."""
-    counts[WHY] = why
-    counts[ASKED] = of
-    return np.int64(oc.NEEDS_ANSWER)
-
-
-@part
-def note_newer(counts: Any, arrays: a.Arrays, waiting: Waiting, records: a.Records, i: Any, row: Any) -> Any:
-    """Put a record of a newer kind aside; return FINISHED or NEEDS_ANSWER."""
-    groups, group, number = arrays.groups, arrays.rows[row].group, be16(records.source, records.staged[i].key_at)
-    counts[HOLDER] = nobody(counts, group)
-    if counts[IS_SEEN]:
-        return np.int64(oc.FINISHED)
-    if not wait(waiting, records, i, group):
-        return asks(counts, OF_RECORD, group)
-    counts[IS_SEEN] = 1
-    groups[group].waits = 1
-    groups[group].now = UNKNOWN
-    counts[NAMES_WAIT] |= newer.TYPES[number, newer.NAMES]
-    return np.int64(oc.FINISHED)
-
-
-@inlined
-def nobody(counts: Any, group: Any) -> Any:
-    """Return whom a record is counted for that nobody sent, as far as is known: a member's row has the group."""
-    return group if counts[PER_MEMBER] else np.int64(NOBODY)
-
-
-@part
-def _saw_group(counts: Any, arrays: a.Arrays, text: Any, source: Any, value: Any, size: Any, group: Any) -> Any:
-    """Note a type 2 record; return FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
-    scan_state, groups = arrays.scan_state, arrays.groups
-    if groups[group].waits:
-        return asks(counts, OF_GROUP, group)
-    if size < 0:
-        groups[group].now = 0
-        groups[group].content = REMOVED
-        return np.int64(oc.FINISHED)
-    end = value + size
-    walk(scan_state, scan_state.value_programs[2, be16(source, value)], source, value + 2, end)
-    members_at, generation_at = scan_state.notes[MEMBERS_NOTE], scan_state.notes[GENERATION_NOTE]
-    head = named(arrays, source, value, generation_at - value)
-    if head < 0:
-        return np.int64(oc.NEEDS_ROOM)
-    members = named(arrays, source, members_at, end - members_at)
-    if members < 0:
-        return np.int64(oc.NEEDS_ROOM)
-    put_number(text, 0, group)
-    put_number(text, 1, head)
-    put_number(text, 2, members)
-    content = named(arrays, text, np.int64(0), np.int64(3 * NUMBER_SIZE))
-    if content < 0:
-        return np.int64(oc.NEEDS_ROOM)
-    if groups[content].version == 0:
-        return asks(counts, OF_CONTENT, content)
-    if groups[content].version != REFUSED:
-        groups[group].now = groups[content].version - 1
-        groups[group].content = content
-    return np.int64(oc.FINISHED)
 
 
 @inlined
 def _topic_id(arrays: a.Arrays, source: Any, id_at: Any) -> Any:
-    """Return the number of the topic id that a value names, 0 without one; NEEDS_ROOM without room."""
-    if id_at < 0 or (be64(source, id_at) == 0 and be64(source, id_at + 8) == 0):
+    """Return the number of a topic id and one more, 0 of none; NEEDS_ROOM without room."""
+    if be64(source, id_at) == 0 and be64(source, id_at + 8) == 0:
         return np.int64(0)
-    return np.int64(named(arrays, source, id_at, np.int64(TOPIC_ID_SIZE)))
-
-
-@part
-def saw_topic_id(counts: Any, arrays: a.Arrays, source: Any, id_at: Any) -> Any:
-    """Note the topic id that a value names, if any; return its number, NEEDS_ROOM or NEEDS_ANSWER."""
-    topic_id = _topic_id(arrays, source, id_at)
-    if topic_id > 0 and arrays.groups[topic_id].is_named == 0:
-        return asks(counts, OF_TOPIC_ID, topic_id)
-    return topic_id
-
-
-@part
-def _saw_commit(counts: Any, arrays: a.Arrays, text: Any, source: Any, id_at: Any, row: Any, is_plain: Any) -> Any:
-    """Put who sent a commit into ``counts[HOLDER]``, if anybody: FINISHED, NEEDS_ROOM or NEEDS_ANSWER.
-
-    Args:
-        id_at: where the value names a topic id, NOTHING without one.
-        is_plain: what it is in `investigate.holders.Holders.of`.
-    """
-    rows = arrays.rows
-    topic_id = saw_topic_id(counts, arrays, source, id_at)
-    if topic_id < 0:
-        return topic_id
-    version = arrays.groups[rows[row].group].now
-    if version == UNKNOWN or (version > 0 and _is_outdated(counts, arrays.groups[version].by_id)):
-        return asks(counts, OF_GROUP, rows[row].group)
-    if version == 0:
-        return np.int64(oc.FINISHED)
-    if is_plain and rows[row].sent_in == version:
-        counts[HOLDER] = rows[row].sent_by
-        return np.int64(oc.FINISHED)
-    return _look_up(counts, arrays, text, topic_id, row, is_plain, version)
-
-
-@inlined
-def _is_outdated(counts: Any, by_id: Any) -> Any:
-    """Return whether topic ids of a version may have got names since."""
-    return by_id != 0 and (by_id != 1 + counts[NAMES_TOLD] or counts[NAMES_WAIT] != 0)
-
-
-@inlined
-def _put_id(text: Any, version: Any, topic_id: Any, partition: Any) -> Any:
-    """Write the name of a version's partition of a topic id, a number; return its size."""
-    put_number(text, 0, version)
-    put_number(text, 1, topic_id)
-    put_number(text, 2, partition)
-    return np.int64(3 * NUMBER_SIZE)
-
-
-@part
-def _look_up(counts: Any, arrays: a.Arrays, text: Any, topic_id: Any, row: Any, is_plain: Any, version: Any) -> Any:
-    """Put who holds a key's partition in a version into ``counts[HOLDER]``, if anybody: FINISHED or NEEDS_ROOM."""
-    rows, groups, arena = arrays.rows, arrays.groups, arrays.arena
-    key_at = rows[rows[row].target].key_at
-    topic_at = key_at + 4 + be16(arena, key_at + 2)
-    pair = named(arrays, arena, topic_at, 2 + be16(arena, topic_at) + 4)
-    if pair < 0:
+    if not has_room(arrays, TOPIC_ID_SIZE):
         return np.int64(oc.NEEDS_ROOM)
-    held, by_id = np.int64(-1), groups[version].by_id != 0
-    if by_id and topic_id > 0:
-        size = _put_id(text, version, topic_id, be32(arena, topic_at + 2 + be16(arena, topic_at)))
-        held = find_name(arrays, text, np.int64(0), size)
-    if held < 0:
-        put_number(text, 0, version)
-        put_number(text, 1, pair)
-        held = find_name(arrays, text, np.int64(0), np.int64(2 * NUMBER_SIZE))
-    if held >= 0 and groups[held].held_by != 0:
-        counts[HOLDER] = groups[held].held_by - 1
-    elif is_plain and groups[version].only != 0:
-        counts[HOLDER] = groups[version].only - 1
-    if is_plain and not by_id:
-        rows[row].sent_in = version
-        rows[row].sent_by = counts[HOLDER]
+    return np.int64(intern_group(arrays, source, id_at, np.int64(TOPIC_ID_SIZE)) + 1)
+
+
+@part
+def _take(arrays: a.Arrays, waiting: Waiting, records: a.Records, ledger: LedgerArrays, number: Any, place: Any) -> Any:
+    """Write the row of a staged record, and put it aside if it says who holds what: FINISHED, or why not."""
+    staged, source, i = records.staged, records.source, U(number)
+    topic_id = np.int64(0)
+    if staged[i].kind <= a.TOMBSTONE:
+        row = np.int64(fold.row_of(arrays, staged, source, number, place, np.int64(a.IS_GROUP)))
+        if row < 0:
+            return row
+        says = arrays.rows[row].target == a.IS_GROUP
+        if staged[i].kind == a.VALUE and staged[i].topic_id_at >= 0:
+            topic_id = np.int64(_topic_id(arrays, source, staged[i].topic_id_at))
+            if topic_id < 0:
+                return topic_id
+            says = topic_id > 0 and arrays.groups[topic_id - 1].is_named == 0
+        if says and not wait(waiting, records, i, ledger.counts[FIRST] + ledger.counts[USED]):
+            return np.int64(oc.FULL)
+        if topic_id > 0:
+            arrays.groups[topic_id - 1].is_named = 1
+        staged[i].row = row
+    emit_one(ledger, arrays, records, arrays.scan_state.staged, number, topic_id)
     return np.int64(oc.FINISHED)
 
 
-@inlined
-def find_holder(
-    counts: Any, arrays: a.Arrays, text: Any, staged: Table[a.Staged], i: Any, source: Any, row: Any, is_plain: Any
-) -> Any:
-    """Put whom a staged record is counted for into ``counts[HOLDER]``: FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
-    rows = arrays.rows
-    if row < 0:
-        counts[HOLDER] = NOBODY
-        return np.int64(oc.FINISHED)
-    group = rows[row].group
-    counts[HOLDER] = nobody(counts, group)
-    if rows[row].target == a.IS_GROUP:
-        return _saw_group(counts, arrays, text, source, staged[i].value_at, staged[i].value_size, group)
-    if staged[i].kind != a.VALUE:
-        return np.int64(oc.FINISHED)
-    version = arrays.groups[group].now
-    if is_plain and version > 0 and version == rows[row].sent_in and staged[i].topic_id_at < 0:  # most commits
-        counts[HOLDER] = rows[row].sent_by
-        return np.int64(oc.FINISHED)
-    return _saw_commit(counts, arrays, text, source, staged[i].topic_id_at, row, is_plain)
-
-
-@kernel
-def number(arrays: a.Arrays, names: Bytes, ends: Longs, numbers: Longs) -> Any:
-    """Number names, one behind the other, by where each ends; False without room."""
-    begin = np.int64(0)
-    for i in range(len(ends)):
-        found = named(arrays, names, begin, ends[i] - begin)
-        if found < 0:
-            return False
-        numbers[i] = found
-        begin = ends[i]
-    return True
-
-
 @part
-def _read(
-    counts: Any, arrays: a.Arrays, waiting: Waiting, records: a.Records, text: Any, number: Any, place: Any
-) -> Any:
-    """Give a staged record the row of its key, and find its holder: FINISHED, or why not."""
-    staged, source, i = records.staged, records.source, U(number)
-    if staged[i].kind > a.TOMBSTONE:
-        counts[HOLDER] = NOBODY
-        return np.int64(oc.FINISHED)
-    is_plain = staged[i].producer < 0
-    row = np.int64(fold.row_of(arrays, staged, source, number, place, np.int64(a.IS_GROUP)))
-    if row < 0:
-        return row
-    if arrays.rows[row].target == a.IS_GROUP and be16(source, staged[i].key_at) >= a.KEY_TYPES:
-        found = np.int64(note_newer(counts, arrays, waiting, records, i, row))
-    else:
-        found = np.int64(find_holder(counts, arrays, text, staged, i, source, row, is_plain))
-    if found == oc.FINISHED:
-        staged[i].row = row
-    return found
-
-
-@part
-def _flush(counts: Any, arrays: a.Arrays, waiting: Waiting, records: a.Records, text: Any, ledger: LedgerArrays) -> Any:
+def _flush(arrays: a.Arrays, waiting: Waiting, records: a.Records, ledger: LedgerArrays) -> Any:
     """Write the rows of what is staged, from where it was left; as `fold.flush`."""
-    staged, scan_state = records.staged, arrays.scan_state
+    scan_state = arrays.scan_state
     while scan_state.flushed < scan_state.staged:
         first = scan_state.flushed
         last = min(first + a.BLOCK, scan_state.staged)
-        fold.prepare(arrays, records.source, staged, first, last)
+        fold.prepare(arrays, records.source, records.staged, first, last)
         for number in range(first, last):
             scan_state.flushed = number
-            found = np.int64(_read(counts, arrays, waiting, records, text, np.int64(number), np.int64(number - first)))
-            if found != oc.FINISHED:
-                return found
-            emit_one(ledger, arrays, records, scan_state.staged, np.int64(number), counts[HOLDER])
-            counts[IS_SEEN] = 0
+            taken_as = np.int64(_take(arrays, waiting, records, ledger, np.int64(number), np.int64(number - first)))
+            if taken_as != oc.FINISHED:
+                return taken_as
         scan_state.flushed = last
     scan_state.staged = 0
     scan_state.flushed = 0
     return np.int64(oc.FINISHED)
 
 
-class Held(NamedTuple):
-    """What is known of holders on the way.
-
-    Attributes:
-        waiting: records of newer kinds that Python has not seen yet.
-        text: room for a name.
-    """
-
-    counts: Longs
-    waiting: Waiting
-    text: Bytes
-
-
 @kernel
-def scan(held: Held, arrays: a.Arrays, buffers: a.Buffers, data: Bytes, ledger: LedgerArrays) -> Any:
-    """Write the rows of a segment from ``scan_state.at`` on; as `offsets.scan`."""
+def scan(waiting: Waiting, arrays: a.Arrays, buffers: a.Buffers, data: Bytes, ledger: LedgerArrays) -> Any:
+    """Write the rows of a segment from ``scan_state.at`` on; as `offsets.scan`, or FULL where no more records wait."""
     scan_state = arrays.scan_state
     begin = scan_state.at
     outcome = np.int64(oc.GO_ON)
@@ -318,8 +99,7 @@ def scan(held: Held, arrays: a.Arrays, buffers: a.Buffers, data: Bytes, ledger: 
         if is_full(ledger, scan_state.staged - scan_state.flushed):
             return np.int64(oc.NEEDS_ROOM)
         source = buffers.window if scan_state.in_window else data
-        records = a.Records(buffers.staged, source, data)
-        flushed = _flush(held.counts, arrays, held.waiting, records, held.text, ledger)
+        flushed = _flush(arrays, waiting, a.Records(buffers.staged, source, data), ledger)
         if flushed != oc.FINISHED:
             return flushed
         outcome = sc.outcome_of(scan_state, begin, outcome)
@@ -327,44 +107,77 @@ def scan(held: Held, arrays: a.Arrays, buffers: a.Buffers, data: Bytes, ledger: 
 
 
 @kernel
-def hold(arrays: a.Arrays, text: Bytes, data: Bytes, held: LongRows, version: Number) -> Any:
-    """Note who holds what in a version; False without room.
-
-    Args:
-        data: topics and partitions as keys have them.
-        held: int64[n, 2]: where each ends, and whom its commits are counted for.
-    """
-    begin = np.int64(0)
-    for i in range(len(held)):
-        end = held[i, 0]
-        pair = named(arrays, data, begin, end - begin)
-        if pair < 0:
-            return False
-        put_number(text, 0, np.int64(version))
-        put_number(text, 1, pair)
-        name = named(arrays, text, np.int64(0), np.int64(2 * NUMBER_SIZE))
-        if name < 0:
-            return False
-        arrays.groups[name].held_by = held[i, 1] + 1
-        begin = end
-    return True
+def number_topic_id(arrays: a.Arrays, topic_id: Bytes) -> Any:
+    """Return what `_topic_id` does, of an id that was read on the slow path and has its name there."""
+    found = np.int64(_topic_id(arrays, topic_id, np.int64(0)))
+    if found > 0:
+        arrays.groups[found - 1].is_named = 1
+    return found
 
 
-@kernel
-def hold_ids(arrays: a.Arrays, text: Bytes, ids: Bytes, held: LongRows, version: Number) -> Any:
-    """Note who holds what of topic ids in a version; False without room.
+class HeldState(TakesNothing, LedgerState):
+    """A ledger with the records that say who holds what, and with topic ids."""
 
-    Args:
-        ids: one for each row.
-        held: int64[n, 2]: the partition, and whom its commits are counted for.
-    """
-    for i in range(len(held)):
-        topic_id = named(arrays, ids, np.int64(TOPIC_ID_SIZE * i), np.int64(TOPIC_ID_SIZE))
-        if topic_id < 0:
-            return False
-        size = _put_id(text, np.int64(version), topic_id, held[i, 0])
-        name = named(arrays, text, np.int64(0), size)
-        if name < 0:
-            return False
-        arrays.groups[name].held_by = held[i, 1] + 1
-    return True
+    def __init__(self, profile: Profile, question: Question, **how: Any) -> None:
+        self.waiting = new_waiting()
+        self._records: list[tuple[int, CoordinatorRecord]] = []
+        super().__init__(profile, question, **how)
+        self._decode = RepeatedRecords(self.release).decode
+
+    def read_waiting(self) -> int:
+        """Read the records that wait; return how many they were."""
+        found = taken(self.waiting)
+        self._records += ((one.group, self._decode(one.key, one.value)) for one in found)
+        return len(found)
+
+    def more_waiting(self) -> None:
+        """Have records wait; where none does, make room for a larger one."""
+        if not self.read_waiting():
+            self.waiting = self.waiting._replace(data=np.zeros(2 * len(self.waiting.data), np.uint8))
+
+    def _take(self, batch: Batch) -> None:
+        self.read_waiting()
+        records, self._records = self._records, []
+        super()._take(batch._replace(records=records))
+
+    def count(self, event: Event | None, size_bytes: int) -> None:
+        """Add the row of a record as `LedgerState.count` does, behind those that wait."""
+        if event is not None and (record := event.decoded) is not None and says_who_holds(record):
+            self.read_waiting()
+            row = self.rows.make_ready()  # first: it may have all records taken
+            self._records.append((row, record))
+        super().count(event, size_bytes)
+
+    def row_of(self, event: Event, record: CoordinatorRecord) -> int:
+        """Return the row of the raw key; that of a newer group's record is a key of its group."""
+        if record.record_type < a.KEY_TYPES:
+            return super().row_of(event, record)
+        assert event.record.key is not None
+        return self.raw_row(event.record.key, canonical_key(GROUP_METADATA, (plain(record.group),)))
+
+    def topic_id_of(self, record: CoordinatorRecord) -> int:
+        topic_id = np.frombuffer(own_topic_id(record), np.uint8)
+        while (number := number_topic_id(self.arrays.all, topic_id)) < 0:
+            self.grow()
+        return int(number)
+
+
+class HeldPiece(LedgerPiece):
+    """A log on its way into a ledger with the records that say who holds what."""
+
+    state: HeldState
+
+    def scan_on(self, data: Bytes) -> int:
+        state = self.state
+        while True:
+            outcome = int(scan(state.waiting, state.arrays.all, self.scanner.buffers, data, state.ledger))
+            if outcome != oc.FULL:
+                return outcome
+            state.more_waiting()
+
+
+class HeldReplay(LedgerReplay):
+    """One log, read with a ledger for those who ask who held partitions."""
+
+    piece = HeldPiece
+    kind = HeldState

@@ -32,12 +32,13 @@ class LedgerState(ColumnarState):
 
     Attributes:
         question: who takes the rows.
+        rows: those that it has not taken.
     """
 
     def __init__(self, profile: Profile, question: Question, **how: Any) -> None:
         super().__init__(profile, **how)
         self.question = question
-        self._rows = Ledger(question.columns, self._take, self.newer)
+        self.rows = Ledger(question.columns, self._take, self.newer)
         self._keys = KernelKeys(self, with_topics=question.names_topics)
         self._empty_bytes = 0
         self.fit()
@@ -45,27 +46,27 @@ class LedgerState(ColumnarState):
     @property
     def ledger(self) -> LedgerArrays:
         """Where kernels write rows."""
-        return self._rows.arrays
+        return self.rows.arrays
 
     def grow(self) -> None:
         """Make room for what has none: in the ledger for all that is staged."""
         count = int(self.arrays.scan_state.staged) or 1
-        if self._rows.has_room(count):
+        if self.rows.has_room(count):
             super().grow()
             self.fit()
         else:
-            self._rows.make_room(count)
+            self.rows.make_room(count)
 
     def fit(self) -> None:
         """Make room for all keys that the arrays have room for."""
-        self._rows.fit(len(self.arrays.rows))
+        self.rows.fit(len(self.arrays.rows))
 
     def _take(self, batch: Batch) -> None:
         self.question.take(batch, self._keys)
 
     def finish(self) -> None:
         """Have the last rows taken."""
-        self._rows.hand_over()
+        self.rows.hand_over()
         kernel_bytes = int(self.arrays.scan_state.read_bytes - self.ledger.counts[BYTES])
         self.question.end(self._keys, self._empty_bytes + kernel_bytes)
 
@@ -77,7 +78,8 @@ class LedgerState(ColumnarState):
             self._empty_bytes += size_bytes
         else:
             key = a.NOTHING if event.decoded is None else self.row_of(event, event.decoded)
-            self._rows.add(key, event, size_bytes, self.holder_of(event))
+            topic_id = 0 if event.decoded is None else self.topic_id_of(event.decoded)
+            self.rows.add(key, event, size_bytes, topic_id)
 
     def row_of(self, event: Event, record: CoordinatorRecord) -> int:
         """Return the row of the raw key of a record."""
@@ -90,8 +92,8 @@ class LedgerState(ColumnarState):
             return self.newer_row(raw_key)
         return self.raw_row(raw_key, canonical_key(GROUP_METADATA, (plain(record.group),)))  # no kernel meets it
 
-    def holder_of(self, event: Event) -> int:
-        """Return `Columns.holder` of a record that was read on the slow path."""
+    def topic_id_of(self, record: CoordinatorRecord) -> int:
+        """Return `Columns.topic_id` of a record that was read on the slow path."""
         return 0
 
 
@@ -116,10 +118,13 @@ class KernelKeys:
 
     def name(self, number: int) -> str:
         """Implement `Keys.name`."""
-        return self.raw_name(number).decode()
+        return self._text(number).decode()
 
-    def raw_name(self, number: int) -> bytes:
-        """Return the bytes of a name."""
+    def topic_id(self, number: int) -> bytes:
+        """Implement `Keys.topic_id`."""
+        return self._text(number - 1)
+
+    def _text(self, number: int) -> bytes:
         return self._state.arrays.text_at(int(self._state.arrays.groups[number].name_at))
 
 
@@ -137,10 +142,11 @@ class LedgerReplay(Replay):
 
     Args:
         question: makes the question that takes the rows.
-        state: makes the state, of a profile, a question, and how the log is read.
+        state: makes the state, of a profile, a question, and how the log is read; None for `kind`.
     """
 
     piece = LedgerPiece
+    kind: type[LedgerState] = LedgerState
 
     def __init__(
         self,
@@ -148,12 +154,12 @@ class LedgerReplay(Replay):
         profile: Profile,
         *,
         question: Callable[[], Question],
-        state: Callable[..., LedgerState] = LedgerState,
+        state: Callable[..., LedgerState] | None = None,
         pieces: int = 1,
         **how: Any,
     ) -> None:
         super().__init__(log, profile, pieces=1, **how)
-        self._question, self._state = question, state
+        self._question, self._state = question, state or self.kind
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
         state = self._state(self.profile, self._question(), **self.how, with_newer=with_newer)

@@ -62,3 +62,4 @@ class SurveyingReplay(LedgerReplay):
     """One log, replayed and surveyed."""
 
     piece = _SurveyedPiece
+    kind = SurveyedState

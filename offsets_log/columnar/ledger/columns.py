@@ -64,7 +64,7 @@ class Columns(NamedTuple):
         before: number of the row of the key's record before it; NOTHING without one.
         before_kind, before_bytes, before_committed_offset: what that row says; NOTHING, 0 and 0 without one.
         producer_id, is_transactional: of the batch; NO_PRODUCER_ID without one, and 0 or 1.
-        holder: number of the name of whoever held the partition, where that is looked for.
+        topic_id: number of the topic id that an offset commit names, 0 of none, where that is looked for.
     """
 
     key: Longs
@@ -79,7 +79,7 @@ class Columns(NamedTuple):
     before_committed_offset: Longs
     producer_id: Longs
     is_transactional: Longs
-    holder: Longs
+    topic_id: Longs
 
 
 class Said(NamedTuple):
@@ -90,7 +90,7 @@ class Said(NamedTuple):
     committed_offset: Number
     producer_id: Number
     is_transactional: Number
-    holder: Number
+    topic_id: Number
 
 
 class Latest(Record):

@@ -98,15 +98,17 @@ def add_row(ledger: LedgerArrays, key: Any, kind: Any, size: Any, said: Said) ->
         columns.producer_id[n] = said.producer_id
     if len(columns.is_transactional):
         columns.is_transactional[n] = said.is_transactional
-    if len(columns.holder):
-        columns.holder[n] = said.holder
+    if len(columns.topic_id):
+        columns.topic_id[n] = said.topic_id
     if len(columns.before):
         _add_before(ledger, n, key, kind, size, said.committed_offset)
     counts[USED] += 1
 
 
 @part
-def emit_one(ledger: LedgerArrays, arrays: a.Arrays, records: a.Records, count: Any, number: Any, holder: Any) -> None:
+def emit_one(
+    ledger: LedgerArrays, arrays: a.Arrays, records: a.Records, count: Any, number: Any, topic_id: Any
+) -> None:
     """Write the row of a staged record whose key, if it has one, has its row; records come in their order.
 
     Args:
@@ -135,7 +137,7 @@ def emit_one(ledger: LedgerArrays, arrays: a.Arrays, records: a.Records, count: 
     counts[BYTES] += size
     is_transactional = np.int64(bt.attributes_of(records.data, at) & bt.TRANSACTIONAL_MASK != 0)
     producer_id = bt.producer_of(records.data, at)
-    said = Said(staged[i].offset, time, committed, producer_id, is_transactional, holder)
+    said = Said(staged[i].offset, time, committed, producer_id, is_transactional, topic_id)
     add_row(ledger, key, kind, size, said)
 
 

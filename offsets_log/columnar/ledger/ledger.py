@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -27,7 +27,9 @@ from offsets_log.columnar.ledger.columns import (
 )
 from offsets_log.columnar.ledger.kernels import add_row
 from offsets_log.events import Event
+from offsets_log.log_format.primitives import ZERO_UUID
 from offsets_log.log_format.record import INT64_MAX, INT64_MIN
+from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.messages.schema import Message
 
 ROWS = 1 << 16
@@ -42,6 +44,9 @@ class Keys(Protocol):
     def name(self, number: int) -> str:
         """Return the name of a number."""
 
+    def topic_id(self, number: int) -> bytes:
+        """Return the topic id of a number in `Columns`."""
+
 
 class Batch(NamedTuple):
     """Rows that follow each other.
@@ -49,10 +54,13 @@ class Batch(NamedTuple):
     Attributes:
         first: number of the first.
         columns: valid until the next batch is taken.
+        records: with the numbers of their rows those that say who holds what, where they are asked for: all of groups,
+            and of commits that name a topic id at least the first that does.
     """
 
     first: int
     columns: Columns
+    records: Sequence[tuple[int, CoordinatorRecord]] = ()
 
 
 class Question(Protocol):
@@ -61,6 +69,10 @@ class Question(Protocol):
     @property
     def columns(self) -> frozenset[str]:
         """Names of the `Columns` that are asked for."""
+
+    @property
+    def takes_records(self) -> bool:
+        """Whether `Batch.records` are asked for."""
 
     @property
     def names_topics(self) -> bool:
@@ -124,16 +136,21 @@ class Ledger:
         if keys > len(self.arrays.latest):
             self.arrays = self.arrays._replace(latest=self.arrays.latest.grown(2 * keys))
 
-    def add(self, key: int, event: Event, size_bytes: int, holder: int = 0) -> None:
+    def make_ready(self) -> int:
+        """Make room for a row; return its number."""
+        if not self.has_room(1):
+            self.make_room(1)
+        return int(self.arrays.counts[FIRST] + self.arrays.counts[USED])
+
+    def add(self, key: int, event: Event, size_bytes: int, topic_id: int = 0) -> None:
         """Add the row of a record that was read on the slow path.
 
         Args:
             key: NOTHING without one.
             size_bytes: share of the bytes of its batch.
-            holder: as in `Columns`.
+            topic_id: as in `Columns`.
         """
-        if not self.has_room(1):
-            self.make_room(1)
+        self.make_ready()
         record, batch, committed = event.record, event.batch, 0
         if event.control is not None:
             kind = CONTROLS + CONTROL_NAMES.index(event.control.type)
@@ -146,5 +163,16 @@ class Ledger:
                 committed = decoded.value["offset"]
         record_offset = min(max(record.offset, INT64_MIN), INT64_MAX)
         of_batch = batch.producer_id, int(batch.is_transactional)
-        said = Said(record_offset, record.timestamp_ms, committed, *of_batch, holder)
+        said = Said(record_offset, record.timestamp_ms, committed, *of_batch, topic_id)
         add_row(self.arrays, key, kind, size_bytes, said)
+
+
+def own_topic_id(record: CoordinatorRecord) -> bytes:
+    """Return the topic id that an offset commit names; zeros if it names none."""
+    value = record.value if record.is_offset_commit else None
+    return bytes((value or {}).get("topic_id") or ZERO_UUID)
+
+
+def says_who_holds(record: CoordinatorRecord) -> bool:
+    """Whether a record may say who holds what: of a group, or what a topic id is called."""
+    return not record.is_offset_commit or own_topic_id(record) != ZERO_UUID

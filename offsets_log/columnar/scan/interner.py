@@ -192,14 +192,6 @@ def _name_slot(arrays: a.Arrays, data: Any, start: Any, size: Any, found: Any) -
 
 
 @part
-def find_name(arrays: a.Arrays, data: Any, start: Any, size: Any) -> Any:
-    """Return the number of a group or another name, or NOT_FOUND."""
-    found = hash_bytes(data, start, size, arrays.scan_state.seed)
-    slot = arrays.overflow[_name_slot(arrays, data, start, size, found)]
-    return (slot & LOW) - 1 if slot != 0 else np.int64(oc.NOT_FOUND)
-
-
-@part
 def intern_group(arrays: a.Arrays, data: Any, start: Any, size: Any) -> Any:
     """Return the number of a group, new or known; the caller has made sure of room."""
     scan_state, groups, overflow = arrays.scan_state, arrays.groups, arrays.overflow
