@@ -24,8 +24,9 @@ from offsets_log.columnar.history.slow_path import Growing, add_member
 from offsets_log.columnar.history.state import HistoryState, ShowsGroup, ShowsKey
 from offsets_log.columnar.scan.reading import Advance, Note
 from offsets_log.events import Until
-from offsets_log.investigate.history import Entry, history_row
+from offsets_log.investigate.history import Entry
 from offsets_log.investigate.history_keys import Keys
+from offsets_log.investigate.history_rows import history_row
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.java_text import decode_string
@@ -216,6 +217,7 @@ class BulkHistory:
             record_offset=entry[k.RECORD_OFFSET],
             timestamp_ms=entry[k.TIMESTAMP],
             effective=(entry[k.EFFECTIVE], entry[k.EFFECTIVE_RECORD]) if entry[k.EFFECTIVE_RECORD] != a.NEVER else None,
+            rewound_by=entry[k.REWOUND_BY],
             value=self._value_of(entry) if is_commit else None,
             producer_id=entry[k.PRODUCER_ID] if outcome != k.PLAIN else None,
             holders=NOBODY if holder is None else Holders({key[1:]: holder}),
@@ -266,11 +268,14 @@ STEPS = {k.ADVANCED: -1, k.REWOUND: 1, k.SAME: 0}
 """A change of the answer → difference of the answer before it from the one after."""
 
 
-def entry_with(*, key: GroupTopicPartition, marks: int, effective: tuple[int, int] | None, **columns: Any) -> Entry:
+def entry_with(
+    *, key: GroupTopicPartition, marks: int, effective: tuple[int, int] | None, rewound_by: int, **columns: Any
+) -> Entry:
     """Return an entry with the change that its marks name.
 
     Args:
         effective: the committed offset that is answered, and its record offset.
+        rewound_by: by how much less that is than before; matters only to a change that goes back.
         columns: further fields of the entry.
     """
     change = marks // k.CHANGE & k.MASK
@@ -288,7 +293,7 @@ def entry_with(*, key: GroupTopicPartition, marks: int, effective: tuple[int, in
         outcome=k.OUTCOMES[marks // k.OUTCOME & k.MASK],
         before=before,
         effective=answered,
-        deleted=answered.committed_offset + 1 if answered is not None and change == k.NEW_BELOW else None,
+        rewound_by=rewound_by if change in k.GOES_BACK else None,
         **columns,
     )
 

@@ -23,7 +23,7 @@ from offsets_log.columnar.history import lines as ln
 from offsets_log.columnar.sinks import writers as wr
 from offsets_log.columnar.sinks.marks import Values, note_what_says_more, split
 from offsets_log.investigate.bulk_history import OrderedHistory, entry_with, offset_of
-from offsets_log.investigate.history import history_row
+from offsets_log.investigate.history_rows import history_row
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog
@@ -183,6 +183,7 @@ class Templates:
             effective=(_number(marks, k.EFFECTIVE), _number(marks, k.EFFECTIVE_RECORD))
             if kind & ln.HAS_ANSWER
             else None,
+            rewound_by=_number(marks, k.REWOUND_BY) if kind // k.CHANGE & k.MASK in k.GOES_BACK else 0,
             value=value,
             producer_id=_number(marks, k.PRODUCER_ID) if in_transaction else None,
             holders=Holders({key[1:]: _holder(kind, marks)}) if kind & ln.HAS_MEMBER else NOBODY,

@@ -16,8 +16,8 @@ from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history import lines as ln
 from offsets_log.columnar.materialize.arrow import numbers, schema_of, strings, table_of_rows
 from offsets_log.investigate.bulk_history import OrderedHistory, goes_back
-from offsets_log.investigate.history import FOLLOWING, HISTORY_COLUMNS
 from offsets_log.investigate.history_lines import says_more_letters
+from offsets_log.investigate.history_rows import FOLLOWING, HISTORY_COLUMNS
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.messages.commit_metadata import decode_commit_metadata
 from offsets_log.rows.tables import Row, to_json
@@ -34,6 +34,7 @@ NUMBERS = {
     "commit_timestamp_ms": k.COMMIT_TIMESTAMP,
     "effective_offset": k.EFFECTIVE,
     "effective_record_offset": k.EFFECTIVE_RECORD,
+    "rewound_by": k.REWOUND_BY,
 }
 """Columns of numbers → those of entries."""
 TEXTS = ("group", "topic", "event", "transaction", "change", *MEMBERS)
@@ -121,6 +122,7 @@ class HistoryTables:
             "commit_timestamp_ms": commits,
             "effective_offset": answered,
             "effective_record_offset": answered,
+            "rewound_by": goes_back(entries),
         }
         told = _Told(self.ordered, keys[:, ln.LOG])
         longs = {name: told.numbers(name, there[name], entries[:, column]) for name, column in NUMBERS.items()}
