@@ -390,5 +390,6 @@ def test_a_port_that_cannot_be_is_wrong_usage(tmp_path: Path) -> None:
 def test_groups_that_are_not_in_the_given_partitions_are_named() -> None:
     result = run("where", "--of", LOG, "nosuch", "tx-metrics", "--profile", "modern")
     assert result.stderr.splitlines() == [
-        "not among the groups of these partitions: nosuch", "1 group with 5 offsets, 4 partitions; profile modern",
+        "not among the groups of these partitions: nosuch",
+        "1 group with 5 offsets, 4 partitions; by the rules of Kafka 4",
     ]  # fmt: skip

@@ -105,6 +105,18 @@ def test_a_row_is_a_line_at_any_size(name: str, damaged: Path, recording: Callab
             assert shown[0].startswith(("fails", "loads"))
 
 
+def test_a_rewind_shows_by_how_much_and_by_whom_at_80_columns(recording: Callable[[str], Path]) -> None:
+    log = recording("kafka-4.3-mixed") / "log"
+    [(text, _)] = screens([(80, 24, ["history", str(log), "--rewinds", "-g", "metrics-range-31"])])
+    lines = plain(text)
+    rule = next(place for place, line in enumerate(lines) if line.startswith(" ─"))
+    assert lines[rule - 1].split()[-2:] == ["by", "id"]
+    found = rows("history", log, "--rewinds", "-g", "metrics-range-31")
+    shown = [line.split()[-2:] for line in lines[rule + 1 : -1]]
+    assert shown == [[str(row["rewound_by"]), row["client_id"]] for row in found]
+    assert len(shown) > 10
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_what_is_here_of_forty_damaged_partitions_is_one_screen(size: tuple[int, int], damaged: Path) -> None:
     width, height = size

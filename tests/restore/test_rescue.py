@@ -261,11 +261,11 @@ def test_a_load_that_fails_is_said_and_left_out_on_demand(tmp_path: Path) -> Non
     write_log(tmp_path / "log", {partition_for("g", 50): log})
     plan = rescue(tmp_path / "out", tmp_path / "log", status=3)
     assert len(plan["offsets"]) == 1
-    (sentence,) = doubts(plan, "a modern coordinator would not load it")
+    (sentence,) = doubts(plan, "a coordinator of Kafka 4 would not load it")
     assert sentence in (tmp_path / "out" / "README.txt").read_text()
     result = run(tmp_path / "log", "--as-broker", "--to", tmp_path / "as-broker")
     assert (result.exit_code, (tmp_path / "as-broker").exists()) == (3, False)
-    assert "a modern coordinator would not load it" in result.stderr
+    assert "a coordinator of Kafka 4 would not load it" in result.stderr
 
 
 def test_nothing_to_rescue_is_still_a_rescue(tmp_path: Path) -> None:
