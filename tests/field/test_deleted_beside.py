@@ -59,7 +59,7 @@ def test_a_policy_is_told_without_the_files(data: Path) -> None:
     for file in data.glob("*/*.deleted"):
         file.unlink()
     result = run("groups", data)
-    assert f"the log begins at 14 and should at 0; {POLICY}" in result.stderr
+    assert f"the first segment begins at 14 instead of 0; {POLICY}" in result.stderr
     assert ".log.deleted" not in result.stderr
 
 

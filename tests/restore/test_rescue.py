@@ -200,7 +200,7 @@ def test_a_missing_beginning_a_gap_and_a_group_astray_are_said(tmp_path: Path) -
     log = LogBuilder().skip(100).commit(5).skip(10).commit(6, partition=1)
     write_log(tmp_path / "log", {partition_for("g", 50) + 1: log}, base_offset=100)
     plan = rescue(tmp_path / "out", tmp_path / "log", "--partitions", 50, status=3)
-    assert doubts(plan, "the log begins at 100 and should at 0")
+    assert doubts(plan, "the first segment begins at 100 instead of 0")
     assert doubts(plan, "10 record offsets are in no batch that can be read")
     assert doubts(plan, "groups in an offsets partition that is not theirs (1)")
 
