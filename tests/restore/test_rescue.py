@@ -79,8 +79,9 @@ def test_what_is_missing_or_doubtful_is_said(recording: Callable[[str], Path], t
     active = sorted(row["group"] for row in answers["groups"] if row["state"] not in ("Empty", "Dead"))
     (sentence,) = doubts(plan, "with running consumers")
     assert all(f'"{group}"' in sentence for group in active)
-    readme = (out / "README.txt").read_text()
-    assert all(f'  "{group}"\n' in readme for group in active)
+    readme, details = ((out / name).read_text() for name in ("README.txt", "DETAILS.txt"))
+    assert all(f'  "{group}"\n' in details for group in active)
+    assert readme.count("\n") < 60, "it is read at night"
     (sentence,) = doubts(plan, "open transactions")
     assert '"pending-metrics"' in sentence
     assert doubts(plan, "offsets with metadata, which only")
@@ -100,13 +101,13 @@ def test_what_other_topics_hold_is_said(recording: Callable[[str], Path], tmp_pa
     share = sorted(row["group"] for row in answers["groups"] if row["type"] == "share" and row["state"] != "Dead")
     assert share
     (sentence,) = doubts(plan, "share groups")
-    readme = (tmp_path / "out" / "README.txt").read_text()
+    readme = (tmp_path / "out" / "DETAILS.txt").read_text()
     assert all(f'"{group}"' in sentence and f'\n  "{group}"\n' in readme for group in share)
     assert "__share_group_state" in readme
     assert "offset.storage.topic" in readme
     plan = rescue(tmp_path / "none", recording(MIXED) / "log")
     assert not doubts(plan, "share groups")
-    assert "the log has none" in (tmp_path / "none" / "README.txt").read_text()
+    assert "the log has none" in (tmp_path / "none" / "DETAILS.txt").read_text()
 
 
 def test_absent_partitions_and_who_lives_there(recording: Callable[[str], Path], tmp_path: Path) -> None:
