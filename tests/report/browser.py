@@ -68,9 +68,10 @@ class Tab:
 
     Args:
         width, height: of the window, in pixels.
+        is_ready: what is true in JavaScript once the page can be used.
     """
 
-    def __init__(self, page: Path, *, width: int = 1200, height: int = 900) -> None:
+    def __init__(self, page: Path, *, width: int = 1200, height: int = 900, is_ready: str = READY) -> None:
         self.folder = page.parent / f"{page.name}.profile"
         reads, self._writes = os.pipe()
         self._reads, writes = os.pipe()
@@ -88,7 +89,7 @@ class Tab:
         self._session = {"sessionId": self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
         self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self._ask("Page.navigate", url=f"file://{page}")
-        self.run(f"new Promise(done => {{ const look = () => {READY} ? done() : setTimeout(look, 20); look(); }})")
+        self.run(f"new Promise(done => {{ const look = () => {is_ready} ? done() : setTimeout(look, 20); look(); }})")
 
     def _ask(self, method: str, **given: Any) -> Any:
         self._number += 1
@@ -126,6 +127,7 @@ class Tab:
         """Click an input, and type."""
         self.click(selector)
         self._ask("Input.insertText", text=text)
+        self._ask("Input.dispatchKeyEvent", type="keyUp", key=text[-1])
 
     def downloads_to(self, folder: Path) -> None:
         """Have files that the page gives written there."""
