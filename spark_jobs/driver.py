@@ -16,7 +16,7 @@ from offsets_log.disk.reader import DiskLogs
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.questions.offsets_tables import with_lag
-from offsets_log.release_names import RULES_OF
+from offsets_log.release_names import rules_in_words
 from offsets_log.replay.problem import Problem
 from offsets_log.rows.tables import Row, damage_row
 from offsets_log.session.account import Account
@@ -205,7 +205,7 @@ class Driver:
         say_of_decided(self.session)
         if tells_loads:
             self.session.account.tell_loads(self._reading.profile, {*partitions})
-        self.session.account.finish(f"{words}; by the rules of {RULES_OF[self._reading.profile]}")
+        self.session.account.finish(f"{words}; by the rules of {rules_in_words(self._reading.profile)}")
 
     @property
     def damages(self) -> list[Row]:

@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from offsets_log.errors import InputError, OutputError
-from offsets_log.release_names import RULES_OF
+from offsets_log.release_names import rules_in_words
 from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted
 from spark_jobs.answers import OneLog, Told
@@ -278,7 +278,7 @@ def _followed(order: FollowOrder) -> Followed:
     if harm:
         words.append(f"not everything could be read: {counted(len(harm), 'problem')}, told in {order.to}/problems")
     summary = f"{counted(counts['offsets'], 'offset')}, {counted(counts['groups'], 'group')}"
-    return Followed(f"{summary}; by the rules of {RULES_OF[order.reading.profile]}", tuple(words), bool(harm))
+    return Followed(f"{summary}; by the rules of {rules_in_words(order.reading.profile)}", tuple(words), bool(harm))
 
 
 SHOWN = 5

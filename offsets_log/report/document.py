@@ -12,7 +12,7 @@ from offsets_log.data_directory.directory import Identity
 from offsets_log.data_directory.stranded import Stranded
 from offsets_log.investigate.groups import GROUPS_COLUMNS
 from offsets_log.investigate.writers import COUNT_COLUMNS
-from offsets_log.release_names import RULES_OF
+from offsets_log.release_names import rules_in_words
 from offsets_log.report.bars import commit_bars
 from offsets_log.report.heading import trust_in_words, when_in_words, whose_in_words
 from offsets_log.report.lags import LAG_TABLE_COLUMNS
@@ -106,7 +106,7 @@ def make_document(found: ReportInput, made_ms: int, **about: Any) -> Row:
             "whose": whose_in_words(found.identities),
             "trust": trust,
             "severity": severity,
-            "rules_of": RULES_OF[found.memory.profile.name],
+            "rules_of": rules_in_words(found.memory.profile.name),
             "groups": sum(row["type"] is not None for row in groups),
             "deleted_groups": sum(row["state"] == DELETED for row in groups),
             "offsets": len(served),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
-from offsets_log.release_names import RULES_OF
+from offsets_log.release_names import rules_in_words
 from offsets_log.restore import kaf, kafka_consumer_groups, rpk, share_groups
 from offsets_log.restore.doubtful import NAME as DOUBTFUL
 from offsets_log.restore.doubts import SHARE, is_active
@@ -194,7 +194,7 @@ def readme(plan: Row, refused: Sequence[Row]) -> Iterator[str]:
         groups=counted(len({row["group"] for row in rows}), "group"),
         topics=counted(len({row["topic"] for row in rows}), "topic"),
         title=_title("Offsets rescued from " + (OFFSETS_TOPIC if snapshot is None else "a running cluster")),
-        told_by=f"by the rules of {RULES_OF[plan['profile']]}" if snapshot is None else _asked(snapshot),
+        told_by=f"by the rules of {rules_in_words(plan['profile'])}" if snapshot is None else _asked(snapshot),
         until="".join(f", {bound}" for bound in bounds),
         doubts="\n".join(f"- {sentence}" for sentence in (*_of_none(plan), *plan["doubts"])) or "Nothing.",
         needed=_needed(plan),

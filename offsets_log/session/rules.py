@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.whose_rules import MODERN, WhoseRules, whose_rules
-from offsets_log.release_names import RULES_OF
+from offsets_log.release_names import rules_in_words
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.releases import profile_of, release_named
 from offsets_log.words import counted
@@ -57,7 +57,7 @@ class Rules:
 
     @property
     def _named(self) -> str:
-        return f"by the rules of {RULES_OF[self.name]}"
+        return f"by the rules of {rules_in_words(self.profile.name)}"
 
     def in_words(self, *, is_loaded: bool = True) -> str:
         """Return what a result says of whose rules it follows: nothing where all rules lead to it.

@@ -1,4 +1,4 @@
-"""``--release X.Y`` means the rules of that very release, where they differ from those of its like, as `check` has it."""
+"""``--release X.Y`` means the rules of that very release, where they differ from those of its like, as of `check`."""
 
 from __future__ import annotations
 
