@@ -239,8 +239,8 @@ class Account:
         named = f"offsets partition {partition_name(number)} (record offset {why.record_offset}, {why.rule})"
         and_others, whose, says = ("", "its", "says why") if len(found) == 1 else (" and others", "their", "names all")
         self.say(
-            f"a coordinator of {rules_in_words(profile_name)} would not load {named}{and_others}, and serve none of {whose} "
-            f"groups: offsets-log check {says}"
+            f"a coordinator of {rules_in_words(profile_name)} would not load {named}{and_others}, and serve none of "
+            f"{whose} groups: offsets-log check {says}"
         )
         return found
 

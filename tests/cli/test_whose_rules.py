@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -170,7 +171,7 @@ def test_where_nothing_tells_it_offsets_that_depend_on_it_are_named(
     assert "1 offset of 1 group would be answered otherwise (tx-tomb-fleet T/0: none, or 90)" in result.stderr
     assert "--release 3.9 shows the other answer" in result.stderr
     told = run(*asked, "--release", "3.9", "--to", tmp_path / "release")
-    assert "by the rules of Kafka 3.9" in told.stderr
+    assert re.search("by the rules of Kafka (up to )?3.9", told.stderr)
     assert "--release" not in told.stderr
     assert run(*asked, "--profile", "classic", "--to", tmp_path / "classic").stdout == told.stdout
 
