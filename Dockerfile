@@ -1,6 +1,8 @@
 # offsets-log in a container, without root:
 #   docker build -t offsets-log .
-#   docker run --rm -v /var/lib/kafka/data:/data:ro offsets-log compact /data
+#   docker run --rm --user "$(id -u):$(stat -c %g /var/lib/kafka/data)" \
+#       -v /var/lib/kafka/data:/data:ro -v "$PWD:/out" offsets-log report /data --to report.html
+# The group is the one that may read a data directory of mode 0750; what is written goes to /out.
 # Kernels for large logs are in the image; for processors older than x86-64-v3, or others, they are compiled where it runs,
 # and --volume offsets-log:/home/reader/.cache keeps them.
 # With Spark and a JVM: docker build --build-arg EXTRAS=spark -t offsets-log:spark .
@@ -25,8 +27,10 @@ RUN if [ "${EXTRAS}" != "${EXTRAS#*spark}" ]; then \
     fi
 COPY --from=built /wheels /wheels
 RUN pip install --no-cache-dir "$(ls /wheels/*.whl)[${EXTRAS}]" && rm -rf /wheels
-RUN useradd --create-home reader
+# Any user may be given with --user: home, for kernels, and /out are anybody's.
+RUN useradd --create-home reader && chmod 1777 /home/reader && mkdir --mode=1777 /out
+ENV HOME=/home/reader
 USER reader
-WORKDIR /home/reader
+WORKDIR /out
 ENTRYPOINT ["offsets-log"]
 CMD ["--help"]

@@ -15,6 +15,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
+from offsets_log.replay.releases import profile_of
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.groups import (
     EXPANDED_COLUMNS,
@@ -108,7 +109,7 @@ class Memory:
     def document(self, damages: list[Row], *, expand: bool = False) -> Row:
         """Return the whole answer."""
         return {
-            "profile": self.profile.name,
+            "profile": profile_of(self.profile.name),
             "end_offsets": {partition_name(part.log.offsets_partition): _end_offset(part) for part in self.parts},
             "loads": {partition_name(part.log.offsets_partition): _load(part) for part in self.parts},
             "history": {partition_name(part.log.offsets_partition): _history(part) for part in self.parts},

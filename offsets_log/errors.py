@@ -131,10 +131,6 @@ class UnsupportedError(OffsetsLogError):
     """Kafka may have written these bytes; this version does not read them."""
 
 
-class UnsupportedMagicError(UnsupportedError):
-    """A batch format other than magic 0, 1 and 2."""
-
-
 class UnsupportedCompressionTypeError(UnsupportedError):
     """A codec id other than none, gzip, snappy, lz4 and zstd."""
 

@@ -66,6 +66,15 @@ class AskedRelease:
         return [] if self.is_verified else [f"{self.name} is {what}: it is answered as {self.row.name}, {NOT_VERIFIED}"]
 
 
+RULES_OF = {"modern": "Kafka 4", "modern-3.7": "the preview in Kafka 3.7", "classic": "Kafka up to 3.9"}
+"""A coordinator's profile → the releases with its rules, in words."""
+
+
+def rules_in_words(name: str) -> str:
+    """Return the releases with a profile's rules, or the one that was asked for by its name."""
+    return RULES_OF.get(name, f"Kafka {name}")
+
+
 def release_asked(name: str, *, previews: bool = False) -> AskedRelease:
     """Return the release ``X.Y`` or ``X.Y.Z``; ``-java`` asks for the Java coordinator's preview in 3.7 to 3.9.
 

@@ -11,6 +11,7 @@ from offsets_log.columnar.shuffle.packed import seen_of
 from offsets_log.data_directory.decisions import BOUNDED, Outcomes
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.release_names import rules_in_words
 from offsets_log.replay.problem import Problem
 from offsets_log.rows.tables import Row
 from offsets_log.session.decide import DecideOptions, begin_to_decide, say_of_decided
@@ -158,4 +159,4 @@ class Driver:
         say_of_decided(session)
         if tells_loads:
             session.account.tell_loads(profile, {log.offsets_partition for log in session.inputs.logs})
-        session.account.finish(f"{words}; profile {profile}")
+        session.account.finish(f"{words}; by the rules of {rules_in_words(profile)}")

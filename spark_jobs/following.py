@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from offsets_log.errors import InputError, OutputError
+from offsets_log.release_names import rules_in_words
 from offsets_log.rows.tables import Row, partition_name
 from offsets_log.session.account import EXIT_DAMAGED
 from offsets_log.words import counted
@@ -226,7 +227,7 @@ def _tell_all(order: FollowOrder, tell: Callable[[str], None]) -> int:
     if harm:
         tell(f"not everything could be read: {counted(len(harm), 'problem')}, told in {order.to}/problems")
     summary = f"{counted(len(tables['offsets']), 'offset')}, {counted(len(tables['groups']), 'group')}"
-    tell(f"{summary}; profile {order.reading.profile}")
+    tell(f"{summary}; by the rules of {rules_in_words(order.reading.profile)}")
     return EXIT_DAMAGED if harm else 0
 
 

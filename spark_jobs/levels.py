@@ -16,7 +16,7 @@ from offsets_log.coordinator_document import MEMORY_COLUMNS
 from offsets_log.data_directory.open_transactions import TRANSACTION_COLUMNS
 from offsets_log.errors import InputError
 from offsets_log.investigate.groups import GROUPS_COLUMNS
-from offsets_log.investigate.history import HISTORY_COLUMNS
+from offsets_log.investigate.history_rows import HISTORY_COLUMNS
 from offsets_log.questions import groups
 from offsets_log.questions.offsets_asked import DOUBTFUL, UNSTABLE
 from offsets_log.rows.problems import PROBLEM_COLUMNS

@@ -15,6 +15,8 @@ from click.testing import CliRunner
 
 from offsets_log_cli.main import COMMANDS, main
 from tests.cli.runs import words_of
+from tests.report.browser import Tab
+from tests.waiting import wait_for
 from tools import column_reference, format_reference, release_reference
 from tools.sessions import ACCEPTED, ROOT, blocks, name_of, pages, run, see_samples, sessions
 
@@ -171,4 +173,9 @@ def test_the_site_is_built_with_every_page_and_link(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     made = {page.relative_to(tmp_path).with_suffix(".md").as_posix() for page in tmp_path.rglob("*.html")}
     assert made >= {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
-    assert "://fonts." not in (tmp_path / "index.html").read_text(encoding="utf-8")
+    for page in tmp_path.rglob("*.html"):
+        assert not re.search(r"<(script|link|img)[^>]* (src|href)=\"?https?:", page.read_text(encoding="utf-8")), page
+    with Tab(tmp_path / "index.html", is_ready="document.querySelector('iframe[hidden]') !== null") as tab:
+        tab.type("input.md-search__input", "rewound")
+        found = wait_for("what the search finds in a page that is a file", lambda: tab.texts(".md-search-result h1"))
+    assert "Who moved my offsets?" in found

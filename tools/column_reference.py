@@ -15,7 +15,7 @@ from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
 from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
 from offsets_log.investigate.diff import DIFF_COLUMNS, WHY_COLUMNS
 from offsets_log.investigate.groups import GROUPS_COLUMNS
-from offsets_log.investigate.history import HISTORY_COLUMNS
+from offsets_log.investigate.history_rows import HISTORY_COLUMNS
 from offsets_log.investigate.where import KEY_COLUMNS, OF_COLUMNS, WHERE_COLUMNS
 from offsets_log.investigate.writers import COUNT_COLUMNS, WRITER_COLUMNS
 from offsets_log.pulling.facts import PULL_COLUMNS

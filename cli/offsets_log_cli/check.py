@@ -92,8 +92,8 @@ def command(
     A dry run for each release, from that of the writer on: does a broker start with these files, what does it cut off,
     does the load finish, at which record and by which rule does it fail, what is served then, and what would be
     skipped. It also finds damage, torn tails, missing parts of logs, overlaps, open transactions, groups in the wrong
-    partition, and offsets whose group does not exist. A load is always of the whole partition: -g only chooses which
-    findings are shown; -t chooses, among the findings about offsets that lead to no record, the topics.
+    partition, and offsets whose group does not exist. The test always loads whole partitions: -g and -t only filter the
+    findings that are shown.
 
     If the copy has the logs of other topics, it also finds offsets beyond their end or below their start, offsets for
     partitions that the cluster does not have, and offsets for a former topic of the same name. Offsets below the start
@@ -101,8 +101,8 @@ def command(
 
     Exit status 3 if a load fails on one of the releases that are tried, or if anything is damaged or doubtful. Previews
     of the Java coordinator count only if they are asked for, or wrote the files. Records that are only skipped, and
-    notes, do not count. The table has first what these releases meet, in it what counts before what does not, and of
-    notes of one rule and group that differ only in numbers the first; the other formats have all of them.
+    notes, do not count. The table lists failures first, then doubts, then notes, and each kind of note once. JSON lists
+    them all.
     """
     from offsets_log.questions.check import NEEDS, Check, CheckAsked
     from offsets_log_cli.answers import write_answer

@@ -119,8 +119,8 @@ def command(**given: Any) -> None:
     records at which a load fails. When groups last wrote is not among these: a commit that was deleted since is
     removed.
 
-    Where a broker's start would cut off the damaged end of a log, it is cut off here too, which is said; repair keeps
-    what can be read behind the damage.
+    A damaged end is cut off, as a starting broker would do, and reported. To keep what comes after the damage, use
+    `repair`.
 
     Exit status 3 if a partition failed or aborted, if something was cut off, or if what was to be removed is not there.
     """

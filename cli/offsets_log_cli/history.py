@@ -108,8 +108,8 @@ def command(
     Needs -g, but with --rewinds. One row for each commit, tombstone and end of a transaction. `effective_offset` is
     what OffsetFetch answers after it, and `change` how this answer changed: new, advanced, rewound, same (the same
     offset again), deleted; null if the answer is not affected, such as by a commit in an open transaction. `group_gone`
-    and `group_back` are rows at which the group, but not its offsets, was removed or came back: in between, the offsets
-    are served to nobody.
+    and `group_back` say that the group was deleted and came back, while its offsets stayed in the log. In between no
+    client gets them. `rewound_by` is how far a served offset went back.
 
     A commit does not say who sent it: the row names the member to which the latest group metadata before it had
     assigned the partition. Superseded commits that the cleaner removed are missing.

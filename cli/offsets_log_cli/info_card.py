@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from offsets_log.data_directory.card import IN_ORDER, NOT_IN_ORDER, PULLED
 from offsets_log.rows.tables import Row
 from offsets_log.words import counted, shown_time
 
@@ -13,6 +14,8 @@ WORDS_WIDTH = 100
 SEPARATOR = " · "
 NOT_KNOWN = "not known"
 """In lines that tell nothing."""
+SHUTDOWNS = {IN_ORDER: "clean", NOT_IN_ORDER: "none, or not clean", PULLED: PULLED}
+"""What the column ``left`` says → the words for it."""
 DIRECTORIES_SHOWN = 4
 """How many directories have a line of their own in the summary."""
 
@@ -56,7 +59,7 @@ def _lines(row: Row) -> list[tuple[str, str]]:
     return [
         ("data directory", row["data_directory"]),
         ("belongs to", _whose(row)),
-        ("left", f"{row['left'] or f'{NOT_KNOWN} how'}: {', '.join(row['left_shown_by'])}"),
+        ("shutdown", f"{SHUTDOWNS.get(row['left'], NOT_KNOWN)}: {', '.join(row['left_shown_by'])}"),
         ("cluster", _agreed(row)),
         ("partitions", _partitions(row)),
         ("newest records", _newest(row)),

@@ -28,7 +28,10 @@ from offsets_log_cli.options import PARTITIONS, Output, ReadOptions, reading_opt
     help="The HTML file. It appears whole or not at all.",
 )
 def command(reading: ReadOptions, profile: str | None, lag: bool | None, to: str) -> None:
-    """Write one HTML page: offsets over time, rebalances, top writers, open transactions, problems.
+    """Write one HTML page: whether all was read, groups with their offsets and lag, open transactions, problems.
+
+    It begins with the time of the records, their age, their broker, and what is wrong. Each table can be sorted,
+    searched and saved as CSV; a click on a group shows all its offsets, and how they moved.
 
     The file needs no network and no other file: any browser opens it, and it can be sent to others. Names from the log
     are shown as text, whatever they contain.

@@ -1,12 +1,13 @@
 """Tables of rows for people, in which one row is one line.
 
 Every column is as wide as its widest cell, so the cells of all rows wait until the last one is known, some of them in a
-temporary file. On a terminal, columns are dropped from the right until a line fits, and texts are cut; numbers, times
-and headings never are.
+temporary file. On a terminal, columns are dropped from the right until a line fits, texts are cut, times lose their
+milliseconds, and structures have no brackets and quotes; numbers and headings are always whole.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -32,15 +33,15 @@ WHOLE = 1 << 30
 LEAST_TEXT = 10
 LEAST_SHARE = 5
 """Texts are not cut below this width, nor below this part of a line: rather a column at the right is dropped."""
-LONGEST_TIME = len("0000-00-00 00:00:00.000Z")
-"""Moments and spans are not cut; what else stands in such columns is, from here on."""
+LONGEST_TIME, TO_THE_SECOND = len("0000-00-00 00:00:00.000Z"), len("0000-00-00 00:00:00Z")
+"""Spans are not cut, and moments only to the second; what else stands in such columns is, from here on."""
 GAP = 2
 """Blanks between two columns; a line has as many at its edges."""
 NULL = "-"
 CUT = "…"
 SENTENCES = frozenset({"problem", "reason", "remarks"})
 """Columns of whole sentences, which have at least half of a line."""
-PROSE = SENTENCES | {"metadata", "offsets_partitions", "value"}
+PROSE = SENTENCES | {"metadata", "offsets_partitions", "value", "assignment"}
 """Columns whose texts are cut at their ends; others hold names, of which begin and end matter."""
 
 BETWEEN = "\x1f"
@@ -114,7 +115,7 @@ class _Column:
         if self.is_number:
             easy = least = most
         elif self.is_span or self.is_time:
-            easy = least = min(most, LONGEST_TIME)
+            easy, least = min(most, LONGEST_TIME), min(most, TO_THE_SECOND if self.is_time else LONGEST_TIME)
         else:
             share = 2 if self.name in SENTENCES else LEAST_SHARE
             easy, least = (min(most, width) for width in (max(LEAST_TEXT, room // share), LEAST_TEXT))
@@ -142,7 +143,7 @@ class _Column:
         if self.is_time and isinstance(value, int) and value >= 0:
             return shown_time(value)
         if isinstance(value, dict | list):
-            return _clipped(to_json(value), self.view.most(MAX_JSON))
+            return self._structure(value, to_json(value))
         return _clipped(to_json(value) if isinstance(value, bool) else str(value), self.view.most(MAX_TEXT))
 
     def add_fields(self, fields: Sequence[str], sql_type: str) -> Cells | None:
@@ -152,8 +153,15 @@ class _Column:
         if self.is_time or self.is_span:
             return self.add([None if field == ABSENT else int(field) for field in fields])
         self.is_number &= sql_type not in ("json", "string")
-        cells = [NULL if field == ABSENT else field for field in fields]
-        return self._kept(_shown(cells, self.view.most(MAX_JSON)) if sql_type == "json" else cells)
+        if sql_type == "json":
+            return self._kept(
+                [NULL if field == ABSENT else self._structure(json.loads(field), field) for field in fields]
+            )
+        return self._kept([NULL if field == ABSENT else field for field in fields])
+
+    def _structure(self, value: Any, as_json: str) -> str:
+        is_plain = self.view.width is not None and not self.view.is_whole
+        return _clipped(in_plain(value, self.name) if is_plain else as_json, self.view.most(MAX_JSON))
 
     def _kept(self, cells: Sequence[str]) -> Cells:
         joined = BETWEEN.join(cells)
@@ -167,13 +175,33 @@ class _Column:
         """Return so many cells, each as wide as its column."""
         joined, most, is_plain = made or (NULL, len(NULL), True)
         texts = [NULL] * count if made is None else joined.split(BETWEEN)
-        if most > width:
+        if most > width and self.is_time:
+            texts = [text if len(text) <= width else f"{text[: TO_THE_SECOND - 1]}Z" for text in texts]
+        elif most > width:
             texts = [cut(text, width, in_the_middle=self.name not in PROSE) for text in texts]
         if self.view.is_coloured and self.name in COLOURED:
             return [_padded(coloured(text, colour_of(self.name, text)), width, self.is_number, text) for text in texts]
         if is_plain:
             return [text.rjust(width) for text in texts] if self.is_number else [text.ljust(width) for text in texts]
         return [_padded(text, width, self.is_number, text) for text in texts]
+
+
+def in_plain(value: Any, column: str) -> str:
+    """Return a structure as people read it: values of a key, partitions by topic, else names with their values."""
+    if column == "key" and isinstance(value, dict):
+        return " ".join(in_plain(part, "") for part in value.values())
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {in_plain(part, '')}" for name, part in value.items())
+    if isinstance(value, list):
+        by_topic: dict[str, str] = {}
+        for part in value:
+            match part:
+                case [str(topic), int(partition)]:
+                    by_topic[topic] = f"{by_topic.get(topic, topic)} {partition}"
+                case _:
+                    by_topic[f"\0{len(by_topic)}"] = in_plain(part, "")
+        return ", ".join(by_topic.values())
+    return value if isinstance(value, str) else to_json(value)
 
 
 def _shown(texts: Sequence[str], most: int) -> Sequence[str]:

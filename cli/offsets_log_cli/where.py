@@ -110,11 +110,9 @@ def command(
     is stripped, and an empty line is the empty group. The answers keep this order. PATH, an existing one with a / in
     it, is a copy that shows how many partitions there are.
 
-    --of reads the log and lists the groups that a load of these partitions gives by the rules of --profile, with what
-    each would lose if the partitions were lost. GROUP chooses some of them. If other replicas are in sync, losing one
-    broker loses nothing. Of groups that you name and that are not here, standard error says whether they belong to
-    partitions that were not read, as far as --partitions, the copy's metadata, its checkpoints or the groups in it show
-    that.
+    --of lists the groups in these partitions, and what each would lose with them. GROUP chooses some of them. If other
+    replicas are in sync, losing one broker loses nothing. If a group is not here, standard error says whether its
+    partition is missing from this copy.
 
     --key shows to which partition a producer sends a message with that key, in a topic with --topic-partitions N.
     """

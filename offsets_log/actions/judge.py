@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
 from offsets_log.disk.urls import without_secrets
+from offsets_log.release_names import rules_in_words
 from offsets_log.session.scope import Scope
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _copied(session: Session, inputs: Inputs, profile: Profile) -> tuple[Judged,
     ids = {identity.cluster_id for identity in inputs.clusters.identities} - {None}
     for words in inputs.notes:
         session.account.say(f"target: {words}")
-    groups = f"loaded by profile {profile.name}" if states else "which has no offsets topic"
+    groups = f"loaded by the rules of {rules_in_words(profile.name)}" if states else "which has no offsets topic"
     name = f"in the copy of the target, {groups}"
     cluster_id = ids.pop() if len(ids) == 1 else None
     starts = _share_starts(inputs, session.account)

@@ -49,6 +49,8 @@ def repair_all(
     """
     with ExitStack() as stack:
         session.account.tells_brokers = session.account.leaves_out_below_start = True
+        if words := completing.in_words():
+            session.account.say(words)
         folders = PartitionFolders(None if to is None else place_here(session, to, stack), topic_id)
         repairing = _Repairing(session, release, folders, completing)
         rows = [repairing.repair(folders.of_topic(log, session)) for log in session.inputs.logs]

@@ -12,11 +12,13 @@ from offsets_log.coordinator_document import Memory
 from offsets_log.disk.urls import without_secrets
 from offsets_log.investigate.groups import groups_row_order, groups_rows
 from offsets_log.investigate.writers import top_rows
+from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.report.document import ReportInput, make_document
 from offsets_log.report.lags import lag_rows
 from offsets_log.report.page import html_page
 from offsets_log.report.samples import Samples
 from offsets_log.session.lag import lag_logs, say_of_lag
+from offsets_log.session.newest import newest_ms
 from offsets_log.session.rules import Rules
 from offsets_log.words import counted
 
@@ -57,23 +59,26 @@ class Report:
         writers, groups = read(session, memory, samples)
         logs = lag_logs(session, self._lag)
         served = [value for part in memory.parts for value in part.state.iter_served()] if logs else []
-        lags = lag_rows(logs, served) if logs else []
+        lags, lags_of_keys = lag_rows(logs, served) if logs else ([], {})
         stranded = list(session.inputs.iter_stranded(served)) if logs else []
         say_of_lag(session, logs)
+        rows = top_rows(writers, "bytes")
+        begins = [row["first_timestamp_ms"] for row in rows if row["first_timestamp_ms"] is not None]
+        end_ms = newest_ms(session.inputs, {place: row["last_timestamp_ms"] for place, row in enumerate(rows)})
         found = ReportInput(
             memory=memory,
             groups=sorted(groups, key=groups_row_order),
-            writers=[
-                row
-                for row in top_rows(writers, "bytes")
-                if row["group"] is None or session.inputs.shows_group(row["group"])
-            ],
+            writers=[row for row in rows if row["group"] is None or session.inputs.shows_group(row["group"])],
             sampled=samples.finish(),
             asked=rescue_options(session, memory),
             damages=session.account.damages,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,
+            begin_ms=min(begins, default=None),
+            end_ms=None if end_ms == NO_TIMESTAMP else end_ms,
+            identities=session.inputs.clusters.identities,
             lags=lags,
+            lags_of_keys=lags_of_keys,
             stranded=stranded,
             notes=(*session.inputs.iter_unread(), *session.inputs.remarks, *session.inputs.clusters.notes),
         )

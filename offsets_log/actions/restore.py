@@ -213,7 +213,7 @@ class Restore:
         if absent := {change.topic for change in self.changes if change.reason == NO_TOPIC}:
             yield (
                 f"{counted(len(absent), 'topic is', 'topics are')} not on the cluster, or not shown to this user: make "
-                f"{'it' if len(absent) == 1 else 'them'} first, with as many partitions as README.txt beside the plan "
+                f"{'it' if len(absent) == 1 else 'them'} first, with as many partitions as DETAILS.txt beside the plan "
                 "lists"
             )
         outside = [change for change in self.changes if change.range == OUTSIDE]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from textwrap import wrap
 
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
@@ -31,7 +32,11 @@ def hand_over(partitions: Sequence[int], topic_id: str | None, without_id: Colle
             "partition.metadata is that of the source. To write for another cluster than that of the source, make\n"
             "   the folders again with --topic-id."
         )
-    return TEXT.format(folders="\n".join(f"    {name}" for name in names), first=first, identity=identity)
+    return TEXT.format(
+        folders="\n".join(wrap(", ".join(names), 116, break_on_hyphens=False)),
+        first=first,
+        identity=identity,
+    )
 
 
 TEXT = """\
@@ -40,22 +45,19 @@ How to put these folders under a Kafka broker
 
 {folders}
 
-Each is a whole partition folder: segments, all their indexes, producer snapshots, leader epochs. Offsets are those of
-the source. The *-offset-checkpoint files beside them have a line for each of these partitions and for no other.
+Each is a whole partition folder, with all indexes, producer snapshots and leader epochs. Offsets are those of the
+source. The *-offset-checkpoint files beside them have a line for each of these partitions and for no other.
 
-Whether it is needed
---------------------
-If another replica of the partition is sound, use that one instead: stop the broker with the bad replica, move its
-folder out of the data directory, start it, and it copies everything from the leader. The folders here are for what all
-replicas have in common: a record that ends every load, a log that no cleaner gets through, or no sound replica at all.
+Is it needed? If another replica of the partition is sound, use that one instead: stop the broker with the bad replica,
+move its folder out of the data directory, and start it. It copies everything from the leader. The folders here are for
+what all replicas have in common: a record that ends every load, a log that no cleaner gets through, no sound replica.
 
 Before
 ------
 1. {identity}
    A broker takes a folder with another id than its cluster's, or with none, for a stray one: it renames it to
-   NAME.ID-stray and begins with an empty partition: no group of it has an offset any more. The id of the cluster's
-   own topic stands in the partition.metadata of the folder that is there now, and in:
-   kafka-topics.sh --describe --topic {topic}
+   NAME.ID-stray and begins with an empty partition, without any group. The id of the cluster's own topic stands in the
+   partition.metadata that is there now, and in: kafka-topics.sh --describe --topic {topic}
 2. What was committed after these files were copied is in no folder here. Take the copy from a stopped broker, or stop
    the consumers first. A replica that comes back beside a leader fetches from it what it does not have.
 3. Keep the old folders until all is well, but outside of every directory of log.dirs: a folder of any other name there
@@ -64,41 +66,33 @@ Before
 On one broker
 -------------
 1. Shut the broker down cleanly (kafka-server-stop.sh), and wait until it has exited.
-2. Move the old folder away as a whole. Never copy new files into an old folder: an old index, snapshot or .txnindex
-   beside a new segment is believed, and old .cleaned, .swap and .deleted files take part in the next start.
-   The same partition must not lie in a second directory of log.dirs.
+2. Move the old folder away as a whole. Never copy new files into an old folder: the broker believes an old index,
+   snapshot or .txnindex, and uses old .cleaned, .swap and .deleted files. No second directory of log.dirs may have it.
 3. Copy the new folder to the place of the old one, with the owner and permissions of its neighbours.
 4. In recovery-point-offset-checkpoint, put the lines of the file here in the place of those of these partitions, and
-   leave .kafka_cleanshutdown where it is: the broker takes the indexes and snapshots here as they are, and starts at
-   once.
-   Or let the broker read these partitions from the beginning and check every byte: delete .kafka_cleanshutdown, and in
-   recovery-point-offset-checkpoint the lines of these partitions; lower its second line, the number of entries, by as
-   many. Of all other partitions it then reads what is behind their recovery points. Where partitions have several
-   replicas, the controller then also takes this broker for one that ended uncleanly, in all topics: it leaves the
-   replicas that may lead, and where it was the last of them, it leads as after an unclean election.
+   leave .kafka_cleanshutdown where it is. The broker then takes the indexes and snapshots here, and starts at once.
+   Or have the broker check every byte: delete .kafka_cleanshutdown and the lines of these partitions in that file, and
+   lower its second line, the number of entries, by as many. With several replicas the controller then takes this
+   broker, in all topics, for one that ended uncleanly: it leaves the replicas that may lead, or leads as after an
+   unclean election where it was the last.
 5. In log-start-offset-checkpoint, cleaner-offset-checkpoint and replication-offset-checkpoint, put the lines of the
    files here in the place of those of these partitions (no line where there is none here), and set the number of
    entries. A log start behind the end of a log deletes all of it. Never copy these files as a whole over the broker's.
-6. Start the broker. For each partition its log says "Finished loading of metadata from {first}"
-   (4.0 and later, and the Java preview before), or
-   "Finished loading offsets and group metadata from {first}" (the Scala coordinator, up to 3.9).
-   It must not say "Failed to load metadata", "Error loading", "stray" or "truncating".
+6. Start the broker. For each partition its log says "Finished loading of metadata from {first}", or,
+   up to 3.9, "Finished loading offsets and group metadata from {first}". It must not say "Failed to load
+   metadata", "Error loading", "stray" or "truncating".
 
 With several replicas
 ---------------------
-A replica with these bytes and one with the old bytes may stand side by side, as after any cleaning: offsets are what
-counts. So go from broker to broker, one at a time:
-1. Begin with the followers. After each, wait until it is in the ISR again (kafka-topics.sh --describe
-   --under-replicated-partitions names none).
+A replica with these bytes may stand beside one with the old bytes. Go from broker to broker, one at a time:
+1. Begin with the followers. After each, wait until kafka-topics.sh --describe --under-replicated-partitions names none.
 2. The leader comes last. When it stops, a follower with the new folder becomes the leader and loads it.
 3. If no replica is whole, or the log here ends before those of the followers do, stop all brokers with a replica, put
-   the folder on all of them, and start first the one that was stopped last: it was the last in sync, so it leads, and
-   the others wait for it without a leader. With the old bytes it would lead with them.
+   the folder on all of them, and start first the one that was stopped last: it was in sync, so it leads.
 A replica that keeps the old folder keeps what was left out: it fails again as soon as it becomes the leader.
 
-After
------
+Afterwards both of these show the same offsets; the second reads this folder by the rules of the broker's release:
     kafka-consumer-groups.sh --bootstrap-server HOST:PORT --all-groups --describe --offsets
-    offsets-log offsets DIR --release X.Y      (of this folder, by the rules of the broker's release: the same offsets)
+    offsets-log offsets DIR --release X.Y
 """
 TEXT = TEXT.replace("{topic}", OFFSETS_TOPIC)

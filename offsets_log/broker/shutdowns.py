@@ -13,6 +13,7 @@ from offsets_log.broker.outcome import Outcome, on_brokers, start_error
 from offsets_log.broker.recovery import has_nothing_beside, open_log
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.release_names import rules_in_words
 from offsets_log.replay.profile import Profile
 
 CLEAN, UNCLEAN = "clean", "unclean"
@@ -57,7 +58,7 @@ def outcomes_by_shutdown(
 
 def in_words(outcomes: Mapping[str, Outcome], profile_name: str, offsets_partition: str) -> Iterator[str]:
     """Yield a sentence for each kind of shutdown, or a single one if it makes no difference."""
-    where = f"offsets partition {offsets_partition}: a {profile_name} broker"
+    where = f"offsets partition {offsets_partition}: a broker of {rules_in_words(profile_name)}"
     first = next(iter(outcomes.values()))
     if first.at_start is not None:
         yield start_in_words(first.at_start)

@@ -19,8 +19,7 @@ VERDICT_COLUMNS = (
     Column(
         "served",
         "string",
-        "load: of what can be read here, the broker serves all, some (or other values) or nothing, or all of what is "
-        "left after its recovery",
+        "load: of `served_of`, the broker serves all, some (or other values) or nothing",
     ),
     Column("starts", "boolean", "load: false if a broker with these files does not start"),
     Column("ends", "boolean", "load: false if the load goes on for ever, and holds up those of other partitions"),
@@ -39,6 +38,12 @@ VERDICT_COLUMNS = (
     Column("record_offset", "bigint", "offset of the record or batch"),
     Column("group", "string", "the group that it is about"),
     Column("detail", "json", "numbers of a finding, by name; of a load that ends, what clients get instead of offsets"),
+    Column(
+        "served_of",
+        "string",
+        "load: everything; or what is left, where some of the log is damaged or missing, so that even all is less than "
+        "there was",
+    ),
 )
 CHECK_COLUMNS = (
     Column("kind", "string", "load: a verdict on one partition and release; finding: a fact about a partition"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from offsets_log.checking.findings import DAMAGE, DOUBT, NOTE, Finding
 from offsets_log.checking.places import NOWHERE, FindingPlace
-from offsets_log.errors import Damage, OffsetsLogError, TruncatedBatchError, UnsupportedMagicError
+from offsets_log.errors import Damage, OffsetsLogError, TruncatedBatchError
 from offsets_log.events import BatchEnd, BatchStart, TailFound
 from offsets_log.log_format.completeness import BelowStart, Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -114,7 +114,7 @@ def _damaged_batch(error: OffsetsLogError) -> tuple[str, str]:
         return "C-24", "a load reads it as it stands, in file order"
     if isinstance(error, TruncatedBatchError):
         return "records:T1", f"after a clean stop a load reads nothing from here to the end of the file; {recovery}"
-    if isinstance(error, UnsupportedMagicError):
+    if error.field == "magic":
         recovery = "after an unclean one too, unless recovery cuts the log by then: no checksum covers it (D-4)"
     return "records:T5", f"after a clean stop a load that comes here fails; {recovery}"
 

@@ -63,6 +63,23 @@ class Report:
         ]
 
 
+MISSING, TAIL = "D-10", "records:T6"
+"""The rules of findings of missing log, and of what follows the last whole batch of a file."""
+EVERYTHING, WHAT_IS_LEFT = "everything", "what is left"
+"""What a load may serve."""
+
+
+def is_unexplained(finding: Row) -> bool:
+    """Whether a finding is of missing log, and nothing explains that."""
+    return finding["rule"] == MISSING and finding["detail"]["explained_by"] is None
+
+
+def _is_lost(finding: Row) -> bool:
+    """Whether something that was in the log cannot be read."""
+    is_torn = finding["rule"] == TAIL and finding["severity"] == DOUBT
+    return finding["severity"] == DAMAGE or is_torn or is_unexplained(finding)
+
+
 STARTS = "ST-"
 """How rules of a broker's start begin."""
 
@@ -110,17 +127,19 @@ def report(
     words = doubt_in_words(count, places) if count.source == "contradicted" else ""
     if now_ms is None:
         now_ms = max((check.newest_ms for check in checks), default=-1)
-    return Report(
-        releases,
-        count,
-        loads=[load.row(check.log.offsets_partition) for check in checks for load in check.loads],
-        findings=_joined(
+    findings = [
+        *_joined(
             finding.row(check.log.offsets_partition)
             for check in checks
             for finding in check.findings(count, now_ms, outcomes)
             if finding.place.group is None or keep_group(finding.place.group)
-        )
-        + ([Finding(severity=DOUBT, rule="records:H1", problem=words).row(None)] if words else [])
-        + [missing_finding(missing).row(missing.offsets_partition) for missing in absent]
-        + [row for row in more if row["group"] is None or keep_group(row["group"])],
-    )
+        ),
+        *([Finding(severity=DOUBT, rule="records:H1", problem=words).row(None)] if words else []),
+        *(missing_finding(missing).row(missing.offsets_partition) for missing in absent),
+        *(row for row in more if row["group"] is None or keep_group(row["group"])),
+    ]
+    lacking = {row["offsets_partition"] for row in findings if _is_lost(row)}
+    loads = [load.row(check.log.offsets_partition) for check in checks for load in check.loads]
+    for load in loads:
+        load["served_of"] = WHAT_IS_LEFT if load["offsets_partition"] in lacking else EVERYTHING
+    return Report(releases, count, loads, findings)

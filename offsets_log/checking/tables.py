@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Set
 from typing import TYPE_CHECKING, Any
 
 from offsets_log.checking.findings import DAMAGE, DOUBT, FAILS, NOTE, SKIPPED
+from offsets_log.checking.report import EVERYTHING, is_unexplained
 from offsets_log.release_names import NOT_VERIFIED
 from offsets_log.rows.needed import Needed
 from offsets_log.rows.tables import partition_name
@@ -25,8 +26,6 @@ COUNTED = re.compile(r"\d+ (\w+?)(?:e?s)?\b")
 """A number and what there is of it, without the ending of more than one."""
 ANY = "any"
 """What stands for the stop before if it makes no difference."""
-MISSING = "D-10"
-"""The rule of findings of missing log."""
 FINDINGS_COLUMNS = (
     "severity", "offsets_partition", "record_offset", "group", "rule", "releases", "problem", "file", "position",
 )  # fmt: skip
@@ -41,11 +40,11 @@ FINDING_KINDS_NEEDED = Needed((), ("severity", "rule", "findings", "problem"))
 
 def kinds_table(found: Report, judged: Set[str]) -> list[Row]:
     """Return rows of `KINDS_COLUMNS`: the loads of judged releases that come to the same, the worst first."""
-    names, missing = [release.name for release in found.releases], _missing(found)
+    names = [release.name for release in found.releases]
     kinds: dict[tuple[str, str | None, str | None], list[Row]] = {}
     for load in found.loads:
         if load["releases"][0] in judged:
-            served = _served([load], missing[load["offsets_partition"]], names)
+            served = _served([load], names)
             kinds.setdefault((_verdict(load), load["shutdown"], served), []).append(load)
     order = list(VERDICTS.values())
     return [
@@ -170,7 +169,7 @@ def _load_table(found: Report, names: list[str]) -> list[Row]:
             "offsets_partition": partition_name(offsets_partition),
             "shutdown": (shutdown or ANY) if is_stopped else None,
             **{column: _shown_releases(_named(some, is_so), names) for column, is_so in COMES_TO.items()},
-            "served": _served(some, missing[offsets_partition], names) if is_stopped or missing else None,
+            "served": _served(some, names) if is_stopped or missing else None,
             "log_end_offset": _end(some, names) if is_stopped else None,
             "missing_offsets": missing[offsets_partition] or None,
         }
@@ -182,7 +181,7 @@ def _missing(found: Report) -> Counter[int | None]:
     """Return offsets partition → how many offsets are missing there, and nothing explains it."""
     missing: Counter[int | None] = Counter()
     for finding in found.findings:
-        if finding["rule"] == MISSING and finding["detail"]["explained_by"] is None:
+        if is_unexplained(finding):
             missing[finding["offsets_partition"]] += finding["detail"]["missing_offsets"]
     return missing
 
@@ -203,10 +202,11 @@ VERDICTS = {
 """Column of `COMES_TO` → the word for one load, the best first."""
 
 
-def _served(loads: list[Row], missing: int, names: list[str]) -> str:
-    """Say how much of it is served; of a log that lacks offsets, of what is left."""
+def _served(loads: list[Row], names: list[str]) -> str:
+    """Say how much is served, and of what where that is not everything."""
     served = str(_by_release(loads, lambda load: load["served"], names))
-    return f"{served} of what is left" if missing and served in ("all", "some") else served
+    of = loads[0]["served_of"]
+    return f"{served} of {of}" if of != EVERYTHING and served in ("all", "some") else served
 
 
 def _end(loads: list[Row], names: list[str]) -> Any:

@@ -9,13 +9,14 @@ from functools import partial
 
 from offsets_log.columnar.large import is_large
 from offsets_log.disk.alike import Alike
-from offsets_log.disk.replica_words import place
+from offsets_log.disk.replica_words import home, place
 from offsets_log.disk.replicas import Advance, Leader, choice
 from offsets_log.disk.scratch import mapped
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.repairing.completing import Completed, Taken, completed
 from offsets_log.repairing.one_log import ForeignLogError, NotJoinedError, NotOneLogError
+from offsets_log.rows.tables import partition_name
 
 
 @dataclass(slots=True)
@@ -23,9 +24,12 @@ class FromOthers:
     """What a partition's log has from other copies.
 
     Attributes:
+        read, used: the home of the copy that is read, and of those that complete it.
         taken: the copy, in words, and the batch.
     """
 
+    read: str
+    used: list[str] = field(default_factory=list)
     taken: list[tuple[str, Taken]] = field(default_factory=list)
     locates: list[Callable[[OffsetsLogError], None]] = field(default_factory=list)
 
@@ -71,8 +75,8 @@ class Completing:
             return chosen.log
         if in_bulk is None:
             in_bulk = is_large(sum(log.bytes_to_read for log in replicas), "scan.batch_rows._note")
-        found = self._found[chosen.log.offsets_partition] = FromOthers()
-        log, used, notes = chosen.log, list[str](), list[str]()
+        found = self._found[chosen.log.offsets_partition] = FromOthers(home(chosen.log))
+        log, notes = chosen.log, list[str]()
         for other in (log for number, log in enumerate(replicas) if number != chosen.best):
             try:
                 made = completed(log, other, self._join, in_bulk=in_bulk)
@@ -87,10 +91,20 @@ class Completing:
                 continue
             log = self._note(found, made, place(other))
             if made.is_other:
-                used.append(place(other))
-        read = f"{len(replicas)} copies: {place(chosen.log)} is read"
-        read += f", and completed from {' and '.join(used)}" if used else ", and no other has what it lacks"
-        return replace(log, notes=(*log.notes, read, *notes))
+                found.used.append(home(other))
+        return replace(log, notes=(*log.notes, *notes))
+
+    def in_words(self) -> str:
+        """Say which copy is read of which partitions, and from which it is completed; nothing without several."""
+        read: dict[str, list[str]] = {}
+        for offsets_partition, found in self._found.items():
+            by = f", completed from {' and '.join(found.used)}," if found.used else ""
+            read.setdefault(f"{found.read}{by}", []).append(partition_name(offsets_partition))
+        if not read:
+            return ""
+        said = "; ".join(f"{copy} is read for {', '.join(names)}" for copy, names in read.items())
+        nothing = "" if any(found.used for found in self._found.values()) else "; no other has what it lacks"
+        return f"of several copies of a partition, {said}{nothing}"
 
     @staticmethod
     def _note(found: FromOthers, made: Completed, copy: str) -> PartitionLog:

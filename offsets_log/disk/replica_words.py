@@ -178,7 +178,7 @@ class Other:
         if not Path(place(log)).exists():
             return "give this copy alone to read it"
         bound = f"{until}" if log.offsets_partition is None else f"{log.offsets_partition}:{until}"
-        command = f"offsets-log decode {shlex.quote(place(log))} --until-offset {bound} | tail -n {some.records}"
+        command = f"offsets-log records {shlex.quote(place(log))} --until-offset {bound} | tail -n {some.records}"
         return f"{command} shows it"
 
 

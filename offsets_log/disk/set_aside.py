@@ -58,7 +58,7 @@ def _held_before(begin: int, beside: Mapping[str, Opener], path: str) -> str:
     unpack = f"unpack {archive}, then " if archive else ""
     return (
         f"{which} beside it, which a broker's start removes, {'holds' if len(ends) == 1 else 'hold'} record offsets "
-        f"{int(first[:20])} to {end - 1}: {unpack}offsets-log compact {place}/*.log.deleted {place}/*.log reads "
+        f"{int(first[:20])} to {end - 1}: {unpack}offsets-log offsets {place}/*.log.deleted {place}/*.log reads "
         "them, too"
     )
 

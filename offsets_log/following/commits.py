@@ -19,8 +19,9 @@ from offsets_log.following.metrics import Sample
 from offsets_log.following.pieces import PieceReader
 from offsets_log.investigate.bulk_history import OrderedHistory
 from offsets_log.investigate.growing_history import GrowingHistory
-from offsets_log.investigate.history import Entry, History, ShowsKey, history_row
+from offsets_log.investigate.history import Entry, History, ShowsKey
 from offsets_log.investigate.history_lines import HistoryLines
+from offsets_log.investigate.history_rows import history_row
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.profile import Profile
@@ -145,9 +146,10 @@ class FollowedCommits:
 
     def _rewound(self, entry: Entry) -> Row:
         assert entry.effective is not None
+        assert entry.rewound_by is not None
         group, topic, partition = entry.key
-        before = entry.deleted if entry.before is None else entry.before.committed_offset
-        step = f"from {before} to {entry.effective.committed_offset}{', deleted in between' * entry.begins_below}"
+        now = entry.effective.committed_offset
+        step = f"from {now + entry.rewound_by} to {now}{', deleted in between' * entry.begins_below}"
         return alerts.alert_row(
             alerts.REWOUND, f"the committed offset went back {step}", group=group, topic=topic, partition=partition,
             offsets_partition=self.offsets_partition, record_offset=entry.record_offset,

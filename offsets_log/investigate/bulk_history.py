@@ -1,4 +1,4 @@
-"""Compute the history of keys in bulk: kernels find the entries and sort them; rows of `history.history_row` follow.
+"""Compute the history of keys in bulk: kernels find the entries and sort them; `history_rows.history_row` makes rows.
 
 An entry here is a row of numbers (`columnar.history.kernels`). `BulkHistory.entry_of` and `entry_with` make the `Entry`
 that it stands for, so that the contents of a row are defined in one place.
@@ -23,8 +23,9 @@ from offsets_log.columnar.history.slow_path import Growing, add_member
 from offsets_log.columnar.history.state import HistoryState, ShowsGroup, ShowsKey
 from offsets_log.columnar.scan.reading import Advance, Note
 from offsets_log.events import Until
-from offsets_log.investigate.history import Entry, history_row
+from offsets_log.investigate.history import Entry
 from offsets_log.investigate.history_keys import Keys
+from offsets_log.investigate.history_rows import history_row
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.java_text import decode_string
@@ -276,7 +277,7 @@ def entry_with(
         producer_id=entry[k.PRODUCER_ID] if outcome != k.PLAIN else None,
         outcome=k.OUTCOMES[outcome],
         holders=NOBODY if holder is None else Holders({key[1:]: holder}),
-        deleted=answered.committed_offset + 1 if answered is not None and change == k.NEW_BELOW else None,
+        rewound_by=entry[k.REWOUND_BY] if change in k.GOES_BACK else None,
     )
 
 

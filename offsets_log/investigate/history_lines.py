@@ -20,7 +20,7 @@ from offsets_log.columnar.sinks.marks import NoTemplateError, Values
 from offsets_log.columnar.sinks.templates import Operation, Templates, program_of
 from offsets_log.columnar.sinks.text import Names, Text
 from offsets_log.investigate.bulk_history import OrderedHistory, entry_with
-from offsets_log.investigate.history import history_row
+from offsets_log.investigate.history_rows import history_row
 from offsets_log.investigate.holders import Holder, TopicIds
 from offsets_log.rows.tables import Row
 

@@ -15,7 +15,7 @@ from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.materialize.arrow import numbers, schema_of, strings, table_of_rows, texts
 from offsets_log.columnar.sinks.letters import Letters
 from offsets_log.investigate.bulk_history import OrderedHistory
-from offsets_log.investigate.history import FOLLOWING, HISTORY_COLUMNS
+from offsets_log.investigate.history_rows import FOLLOWING, HISTORY_COLUMNS
 from offsets_log.messages.commit_metadata import decode_commit_metadata
 from offsets_log.rows.tables import Row, to_json
 
@@ -32,6 +32,7 @@ NUMBERS = {
     "effective_offset": k.EFFECTIVE,
     "effective_record_offset": k.EFFECTIVE_RECORD,
     "producer_id": k.PRODUCER_ID,
+    "rewound_by": k.REWOUND_BY,
 }
 """Columns of numbers → those of entries."""
 TEXTS = ("group", "topic", "event", "transaction", "change", *MEMBERS)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import construct as c
 import google_crc32c
 
-from offsets_log.errors import CorruptBatchError, UnsupportedMagicError
+from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format import primitives as p
 from offsets_log.log_format.compression import Codec, codec_name, codec_of
 
@@ -187,11 +187,10 @@ def size_of_entry(length: int, magic: int) -> int:
     """Return the size of a whole batch, from its length field.
 
     Raises:
-        UnsupportedMagicError: the magic is none of 0, 1 and 2.
-        CorruptBatchError: the length is too small for the header.
+        CorruptBatchError: the magic is none of 0, 1 and 2, or the length is too small for the header (``records:T5``).
     """
     if magic not in SUPPORTED_MAGICS:
-        raise UnsupportedMagicError(f"unknown magic {magic}", field="magic")
+        raise CorruptBatchError(f"unknown magic {magic}", field="magic")
     if length < MIN_SIZE[magic]:
         name = "batch_length" if magic == 2 else "size"
         raise CorruptBatchError(f"the length is {length}, at least {MIN_SIZE[magic]} are needed", field=name)

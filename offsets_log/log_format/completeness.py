@@ -163,7 +163,7 @@ def missing_before(log: PartitionLog, until_offset: int | None = None) -> Iterat
         offsets_partition=log.offsets_partition,
         first_offset=start,
         last_offset=base_offset - 1,
-        shown_by=f"the log begins at {base_offset} and should at {start}{says_why}",
+        shown_by=f"the first segment begins at {base_offset} instead of {start}{says_why}",
         explained_by=log.selection,
         told=log.begins_late or None,
         file=log.segments[0].file,
@@ -196,7 +196,7 @@ def missing_between(
         offsets_partition=log.offsets_partition,
         first_offset=begin,
         last_offset=segment.base_offset - 1,
-        shown_by=f"{segment.file} begins at {segment.base_offset}, what is before it ends at {next_offset}",
+        shown_by=f"{segment.file} begins at {segment.base_offset}, and the segment before it ends at {next_offset}",
         explained_by=_around(log, is_broken),
         file=segment.file,
     )

@@ -179,7 +179,6 @@ def _say_if_reversed(session: Session, part: ComparedPartition) -> None:
     is_dump = any("position" in log.missing_columns for held in (part.before, part.after) for log in held.logs)
     if before is not None and after is not None and after < before and not is_dump:  # a paste may end anywhere
         session.account.say(
-            f"offsets partition {partition_name(part.offsets_partition)} ends at record offset {before} in A and "
-            f"already at {after} in B: if both are of one log, B is the older copy, and the changes shown happened the "
-            "other way round"
+            f"offsets partition {partition_name(part.offsets_partition)}: B ends earlier than A, at record offset "
+            f"{after} instead of {before}. If both are copies of one log, swap them: the changes are listed backwards"
         )

@@ -102,7 +102,7 @@ class Expiry(FewRows):
         self._session.account.finish(
             f"{self._counts} expired at {shown_time(self._now_ms)} with a retention of "
             f"{shown_duration(self._retention.retention_ms)}, {self._session.inputs.partitions_read}"
-            f"{self.rules.in_words()}, era {self._era.name}",
+            f"{self.rules.in_words()}; expiry as in {self._era.releases}",
             found=self._found,
         )
 

@@ -115,7 +115,7 @@ class Groups(FewRows):
         say_of_hanging(session, self._opened)
         for words in (*self._of_wrong_clocks(), *self._of_later()):
             session.account.say(words)
-        session.account.tell_loads(self._rules.name, {row["offsets_partition"] for row in self._found})
+        session.account.tell_loads(self._rules.profile.name, {row["offsets_partition"] for row in self._found})
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         of_topics = bool(session.inputs.scope.topic)

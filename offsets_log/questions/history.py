@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 NEEDS = frozenset({"committed_offset"})
 """Columns without which nothing can be answered."""
+NEEDED = Needed(
+    ("group", "topic", "partition", "timestamp_ms", "effective_offset"),
+    ("change", "event", "committed_offset", "client_id", "host"),
+)
+REWINDS_NEEDED = Needed(
+    ("group", "topic", "partition", "timestamp_ms", "rewound_by", "client_id"), ("effective_offset", "host", "change")
+)
 SCAN = "history.kernels.scan"
 
 
@@ -72,12 +79,8 @@ def shows_key(session: Session, partitions: Set[int]) -> ShowsKey | None:
 class OffsetHistory:
     """The question, as `questions.question.Lines`; rows are in the order of `investigate.history`."""
 
-    needed = Needed(
-        ("group", "topic", "partition", "timestamp_ms", "effective_offset"),
-        ("change", "event", "committed_offset", "client_id", "host"),
-    )  # fmt: skip
-
     def __init__(self, session: Session, asked: HistoryAsked) -> None:
+        self.needed = REWINDS_NEEDED if asked.rewinds else NEEDED
         self._session, self._asked = session, asked
         if asked.from_time is not None:
             session.inputs.check({"timestamp_ms"})
@@ -91,7 +94,7 @@ class OffsetHistory:
     @property
     def columns(self) -> Sequence[Column]:
         """Columns of all rows."""
-        from offsets_log.investigate.history import HISTORY_COLUMNS
+        from offsets_log.investigate.history_rows import HISTORY_COLUMNS
 
         return HISTORY_COLUMNS
 
@@ -162,7 +165,8 @@ class OffsetHistory:
     def _one_by_one(self) -> Iterator[Row]:
         """Yield the rows, read record by record."""
         from offsets_log.columnar.choose.selection import Selection
-        from offsets_log.investigate.history import History, history_row, in_order_of_time
+        from offsets_log.investigate.history import History, in_order_of_time
+        from offsets_log.investigate.history_rows import history_row
         from offsets_log.investigate.holders import TopicIds
 
         session = self._session

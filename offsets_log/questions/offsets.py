@@ -90,10 +90,10 @@ class Offsets:
         if counts.alone:
             session.account.say(
                 f"{counted(counts.alone, 'offset')} {'exists' if counts.alone == 1 else 'exist'} only in open "
-                "transactions, and not in this answer: offsets-log rebuild --table pending shows them"
+                "transactions, and not in this answer: offsets-log state --table pending shows them"
             )
         say_of_hanging(session, self._opened)
-        session.account.tell_loads(self.rules.name, counts.partitions)
+        session.account.tell_loads(self.rules.profile.name, counts.partitions)
         of_them = f" ({counts.unknown} of them unknown)" if counts.unknown else ""
         session.account.finish(
             f"{counted(counts.rows, 'offset')}{of_them} of {counted(counts.groups, 'group')}, "

@@ -49,7 +49,7 @@ class Problems(FewRows):
             yield _NOWHERE | problem_of(tail) | {"offsets_partition": log.offsets_partition}
         for log, state, _ in read:
             if state.failure is not None:
-                yield _NOWHERE | load_problem(state.failure, self._rules.name, log.offsets_partition)
+                yield _NOWHERE | load_problem(state.failure, self._rules.profile.name, log.offsets_partition)
         yield from (_NOWHERE | {"kind": "start", "problem": words} for words in inputs.iter_starts())
 
     def tell(self) -> None:

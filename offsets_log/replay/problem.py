@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from offsets_log.release_names import rules_in_words
+
 NOT_LOADED, SERVED = "would not load it", "logs an error once it has loaded it, and serves it"
 
 
@@ -28,6 +30,6 @@ class Problem:
         """Return a sentence for people."""
         what = SERVED if self.is_served else NOT_LOADED
         return (
-            f"offsets partition {offsets_partition}: a {profile_name} coordinator {what}: "
+            f"offsets partition {offsets_partition}: a coordinator of {rules_in_words(profile_name)} {what}: "
             f"record offset {self.record_offset}, {self.rule}: {self.problem}"
         )

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from offsets_log.checking.findings import DAMAGE, DOUBT, FAILS, NOTE
 from offsets_log.coordinator_document import Memory
+from offsets_log.data_directory.directory import Identity
 from offsets_log.data_directory.stranded import Stranded
 from offsets_log.investigate.groups import GROUPS_COLUMNS
 from offsets_log.investigate.writers import COUNT_COLUMNS
+from offsets_log.release_names import rules_in_words
 from offsets_log.report.bars import commit_bars
+from offsets_log.report.heading import trust_in_words, when_in_words, whose_in_words
 from offsets_log.report.lags import LAG_TABLE_COLUMNS
 from offsets_log.report.lines import generation_lines, offset_lines
+from offsets_log.report.offsets import Key, packed_offsets
 from offsets_log.report.samples import Sampled
 from offsets_log.restore import doubts
 from offsets_log.restore.rescue import RescueOptions, what_was_read
 from offsets_log.rows.tables import Row, partition_name
 
 PAGE_GROUP_COLUMNS = (
-    *(column.name for column in GROUPS_COLUMNS if column.name != "commit_age_ms"),
+    *(column.name for column in GROUPS_COLUMNS),
+    "lag",
     *(column.name for column in COUNT_COLUMNS if column.name not in ("first_timestamp_ms", "last_timestamp_ms")),
     "generation",
     "rebalances",
     "group_base64",
 )
 TRANSACTION_COLUMNS = (
-    "offsets_partition", "producer_id", "producer_epoch", "first_commit_timestamp_ms", "offsets", "groups",
+    "groups", "first_commit_timestamp_ms", "age_ms", "offsets", "producer_id", "producer_epoch", "offsets_partition",
     "first_record_offset",
 )  # fmt: skip
 PARTITION_COLUMNS = (
@@ -35,6 +40,8 @@ PARTITION_COLUMNS = (
     "cleaned_until", "groups", "offsets", "loads",
 )  # fmt: skip
 PROBLEM_COLUMNS = ("severity", "problem", "file", "position", "record_offset")
+DELETED, PENDING_ONLY = "deleted", "only in open transactions"
+"""What stands as the state of a group that wrote and does not exist after a load."""
 MOST_DAMAGES = 1000
 GROUPS_OF_TRANSACTION = 20
 
@@ -46,9 +53,12 @@ class ReportInput:
     Attributes:
         groups: rows of `GROUPS_COLUMNS`.
         writers: rows of `writers.top_rows` per group.
+        begin_ms, end_ms: times of the first and the last record; None without a time.
+        identities: of the data directories that the logs lie in.
         damages: rows of the first pieces that could not be read.
         corrupt, unsupported: total numbers of such pieces.
         lags: rows of `LAG_TABLE_COLUMNS`; none where no logs of other topics were given.
+        lags_of_keys: the lag of each group, topic and partition.
         stranded: offsets that lead to no record in these.
         notes: remarks about the inputs, a sentence each.
     """
@@ -61,15 +71,20 @@ class ReportInput:
     damages: Sequence[Row]
     corrupt: int
     unsupported: int
+    begin_ms: int | None = None
+    end_ms: int | None = None
+    identities: Sequence[Identity] = ()
     lags: Sequence[Row] = ()
+    lags_of_keys: Mapping[Key, int | None] = field(default_factory=dict)
     stranded: Sequence[Stranded] = ()
     notes: Sequence[str] = ()
 
 
-def make_document(found: ReportInput, **about: Any) -> Row:
+def make_document(found: ReportInput, made_ms: int, **about: Any) -> Row:
     """Return all that the page shows.
 
     Args:
+        made_ms: when the page is made.
         about: further facts about the report itself, by name.
     """
     served = {
@@ -80,14 +95,20 @@ def make_document(found: ReportInput, **about: Any) -> Row:
     generations = generation_lines(found.sampled.generations)
     groups = list(_group_rows(found, generations))
     offsets = offset_lines(found.sampled.commits, served)
-    transactions = list(_transaction_rows(found.memory))
+    transactions = list(_transaction_rows(found.memory, found.end_ms))
+    trust, severity = _trust(found)
     partitions = [_partition_row(part) for part in found.memory.parts]
     return {
         "about": about
         | {
-            "profile": found.memory.profile.name,
+            "made_ms": made_ms,
+            "when": when_in_words(found.begin_ms, found.end_ms, made_ms),
+            "whose": whose_in_words(found.identities),
+            "trust": trust,
+            "severity": severity,
+            "rules_of": rules_in_words(found.memory.profile.name),
             "groups": sum(row["type"] is not None for row in groups),
-            "groups_that_only_wrote": sum(row["type"] is None for row in groups),
+            "deleted_groups": sum(row["state"] == DELETED for row in groups),
             "offsets": len(served),
             "records": sum(row["records"] for row in found.writers),
             "size_bytes": sum(row["size_bytes"] for row in partitions),
@@ -101,6 +122,7 @@ def make_document(found: ReportInput, **about: Any) -> Row:
             "partitions": _table(PARTITION_COLUMNS, partitions),
             "lags": _table(LAG_TABLE_COLUMNS, found.lags),
         },
+        "offsets": packed_offsets(found.memory, found.lags_of_keys, dict.fromkeys(row["group"] for row in groups)),
         "commits": commit_bars(found.sampled.commits),
         "lines": [
             [group, *_of_group(offsets.get(group), generations.get(group))]
@@ -137,13 +159,22 @@ def _table(columns: Sequence[str], rows: Iterable[Row]) -> Row:
 def _group_rows(found: ReportInput, generations: Mapping[str, Row]) -> Iterator[Row]:
     """Yield groups that exist, then groups that only wrote: they are gone, or have only pending offsets."""
     writers = {row["group"]: row for row in found.writers}
+    lags = {row["group"]: row["lag"] for row in found.lags}
+    pending = {value.group for part in found.memory.parts for value in part.state.pending}
     seen = set()
     for row in found.groups:
-        seen.add(row["group"])
-        yield writers.get(row["group"], {}) | row | _of_generations(generations.get(row["group"]))
+        group = row["group"]
+        seen.add(group)
+        facts = {"lag": lags.get(group), "commit_age_ms": _age(row["last_commit_timestamp_ms"], found.end_ms)}
+        yield writers.get(group, {}) | row | facts | _of_generations(generations.get(group))
     for group, row in writers.items():
         if group is not None and group not in seen:
-            yield dict.fromkeys(PAGE_GROUP_COLUMNS) | row | _of_generations(generations.get(group))
+            facts = {"state": PENDING_ONLY if group in pending else DELETED}
+            yield dict.fromkeys(PAGE_GROUP_COLUMNS) | row | facts | _of_generations(generations.get(group))
+
+
+def _age(time_ms: int | None, end_ms: int | None) -> int | None:
+    return None if time_ms is None or end_ms is None else end_ms - time_ms
 
 
 def _of_generations(line: Row | None) -> Row:
@@ -152,8 +183,8 @@ def _of_generations(line: Row | None) -> Row:
     return {"generation": line["generations"][-1], "rebalances": line["rebalances"]}
 
 
-def _transaction_rows(memory: Memory) -> Iterator[Row]:
-    """Yield open transactions, the oldest first."""
+def _transaction_rows(memory: Memory, end_ms: int | None) -> Iterator[Row]:
+    """Yield open transactions, the oldest first, with their age when the log ends."""
     rows: dict[tuple[Any, ...], Row] = {}
     groups: dict[tuple[Any, ...], set[str]] = {}
     for part in memory.parts:
@@ -177,7 +208,11 @@ def _transaction_rows(memory: Memory) -> Iterator[Row]:
     for key, row in sorted(rows.items(), key=lambda item: item[1]["first_commit_timestamp_ms"]):
         names = sorted(groups[key])
         more = len(names) - GROUPS_OF_TRANSACTION
-        yield row | {"groups": names[:GROUPS_OF_TRANSACTION] + ([f"and {more} more"] if more > 0 else [])}
+        age_ms = _age(row["first_commit_timestamp_ms"], end_ms)
+        yield row | {
+            "age_ms": age_ms,
+            "groups": names[:GROUPS_OF_TRANSACTION] + ([f"and {more} more"] if more > 0 else []),
+        }
 
 
 def _partition_row(part: Any) -> Row:
@@ -201,14 +236,27 @@ def _problem_rows(found: ReportInput) -> Iterator[Row]:
     """Yield what is wrong, the worst first, and what was not read."""
     yield from _of_loads(found.memory)
     yield from _of_damage(found)
-    read = what_was_read(found.memory, found.asked)
-    groups = [{"group": row["group"]} for row in found.groups]
-    for words in (*doubts.of_partitions(read | {"groups": groups}), *doubts.of_logs(found.memory)):
-        yield {"severity": DOUBT, "problem": words}
-    for words in doubts.of_stranded(found.stranded):
+    for words in (*_missing(found), *doubts.of_stranded(found.stranded)):
         yield {"severity": DOUBT, "problem": words}
     for words in (*found.notes, *_notes(found)):
         yield {"severity": NOTE, "problem": words}
+
+
+def _missing(found: ReportInput) -> Iterator[str]:
+    """Yield what of the topic is not here: partitions, and parts of their logs."""
+    read = what_was_read(found.memory, found.asked)
+    yield from doubts.of_partitions(read | {"groups": [{"group": row["group"]} for row in found.groups]})
+    yield from doubts.of_logs(found.memory)
+
+
+def _trust(found: ReportInput) -> tuple[str, str | None]:
+    parts = found.memory.parts
+    is_lost = any(missing.is_lost for part in parts for missing in part.found.missing)
+    return trust_in_words(
+        is_loaded=all(part.failure is None for part in parts),
+        is_lacking=bool(is_lost or found.corrupt or found.unsupported or found.asked.absent),
+        is_doubtful=any(_missing(found)),
+    )
 
 
 def _of_loads(memory: Memory) -> Iterator[Row]:

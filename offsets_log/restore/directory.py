@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from offsets_log.restore import share_groups
 from offsets_log.restore.doubtful import NAME as DOUBTFUL
 from offsets_log.restore.plan import encode_plan
-from offsets_log.restore.readme import readme
+from offsets_log.restore.readme import DETAILS, README, details, readme
 from offsets_log.restore.rows import Files
 from offsets_log.restore.tools import TOOLS, accepted_by, left_out, refused_by_some
 from offsets_log.rows.tables import Row, to_json
@@ -21,7 +21,8 @@ def rescue_files(plan: Row, judged: Sequence[Row] | None = None) -> Files:
     """
     yield "plan.json", encode_plan(plan)
     refused = refused_by_some(plan["offsets"])
-    yield "README.txt", readme(plan, refused)
+    yield README, readme(plan, refused)
+    yield DETAILS, details(plan, refused)
     for tool in TOOLS:
         yield from tool.files(accepted_by(tool, plan["offsets"], refused))
     if "share_offsets" in plan:

@@ -1,4 +1,4 @@
-"""Write README.txt of a rescue: what the files are, what is missing or doubtful, and the commands."""
+"""Write README.txt of a rescue, which is read first, and DETAILS.txt: all names, and the commands of each tool."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+from offsets_log.release_names import rules_in_words
 from offsets_log.restore import kaf, kafka_consumer_groups, rpk, share_groups
 from offsets_log.restore.doubtful import NAME as DOUBTFUL
 from offsets_log.restore.doubts import SHARE, is_active
@@ -18,31 +19,73 @@ from offsets_log.words import counted, shown_time, to_install
 COMMANDS_SHOWN = 20
 """Maximum number of commands written out for each tool."""
 
-_RULES = {
-    "modern": "by the rules of a Kafka 4 coordinator",
-    "modern-3.7": "by the rules of the Java coordinator that 3.7 had as a preview",
-    "classic": "by the rules of the Scala coordinator, up to Kafka 3.9",
-}
-"""Profile → whose rules the offsets follow."""
+TOPICS_SHOWN = 6
+"""So many topics stand in README.txt; DETAILS.txt has all."""
+README, DETAILS = "README.txt", "DETAILS.txt"
 
-_HEAD = """{title}
+_README = """{title}
 
 {offsets} of {groups} on {topics}, {told_by}{until}.
-Replace HOST:PORT by a broker; run the commands in this directory.
 
 What is missing or doubtful
 ---------------------------
 
 {doubts}
 
-Before anything is set
-----------------------
+Before you set anything
+-----------------------
 
-Every topic must exist, with at least these partitions, or a tool fails or waits:
+1. {active}
+2. Every topic must exist, with at least these partitions, or a tool fails or waits:
+   {needed}
 
-{needed}
+Give the offsets back
+---------------------
 
-{active}
+Replace HOST:PORT by a broker, and run the commands in this directory. One of these ways is enough.
+
+With Python and network to the cluster. The first command shows what would change, --execute does it, --undo takes it
+back. If it says that kafka-python is missing:
+{extra}.
+
+  offsets-log restore plan.json --bootstrap-server HOST:PORT
+  offsets-log restore plan.json --bootstrap-server HOST:PORT --execute
+  offsets-log restore --undo restore-journal.jsonl --bootstrap-server HOST:PORT --execute
+
+With Kafka's own tool. It moves offsets outside a partition's log to the log's start or end:
+
+  sh kafka-consumer-groups/run.sh --bootstrap-server HOST:PORT
+  sh kafka-consumer-groups/run.sh --bootstrap-server HOST:PORT --execute
+
+With other tools, or for one group: DETAILS.txt has the commands. Afterwards check, before the consumers start:
+
+  kafka-consumer-groups.sh --bootstrap-server HOST:PORT --describe --all-groups --offsets
+
+What is here
+------------
+
+  plan.json                       everything, for offsets-log restore
+  DETAILS.txt                     all groups to stop, all topics, the commands of each tool
+  left-out.jsonl                  offsets that a tool would refuse or change, with the reason
+{tool_files}{share_files}{other_files}"""
+
+_DETAILS = """{title}
+
+Replace HOST:PORT by a broker, and run the commands in this directory.
+GROUP and TOPIC are percent-encoded in names of files.
+
+Groups that must be stopped first
+---------------------------------
+
+{active_names}
+
+Topics, with the partitions that they need
+------------------------------------------
+
+{all_needed}
+
+Leader epochs
+-------------
 
 Leader epochs are in plan.json only, and no command below commits them: they count the elections of the old cluster.
 A consumer that is given an offset with an epoch which the cluster never had waits for that epoch, and reads nothing
@@ -57,33 +100,8 @@ Source connectors of Kafka Connect keep their own offsets in Connect's topic (of
 their tasks in two more (config.storage.topic, status.storage.topic): they are not rescued here. Of sink connectors
 the offsets are here, as groups connect-NAME.
 
-What is here
-------------
-
-  plan.json                       everything, for `offsets-log restore` (below)
-  kafka-consumer-groups/          CSV for kafka-consumer-groups.sh --reset-offsets --from-file
-  rpk/GROUP.txt                   for rpk group seek --to-file
-  kaf/GROUP/TOPIC.json            for kaf group commit --offset-map (brokers up to 3.9)
-  kafkactl/run.sh                 one kafkactl reset offset command a partition
-  client-libraries/offsets.json   group -> topic -> partition -> offset, metadata
-  spark/GROUP.json                for the option startingOffsets of Spark's Kafka source
-{share_files}{other_files}  left-out.jsonl                  offsets a tool would refuse or change, with the reason
-
-GROUP and TOPIC are percent-encoded in names of files. {counts}
-
-The commands
-------------
-
-One of these is enough. With Python and network to the cluster: `offsets-log restore plan.json`; else the tool that you
-have.
-
-All at once, with metadata; it shows what would change and which offsets are outside the cluster's logs, --execute does
-it; restore-journal.jsonl keeps what was there before, for --undo. If it says that kafka-python is missing:
-{extra}.
-
-  offsets-log restore plan.json --bootstrap-server HOST:PORT
-  offsets-log restore plan.json --bootstrap-server HOST:PORT --execute
-  offsets-log restore --undo restore-journal.jsonl --bootstrap-server HOST:PORT --execute
+The commands of each tool
+-------------------------
 
 kafka-consumer-groups.sh: all groups, first to look, then to do; it prints Jackson stack traces before it works, which
 mean nothing. It moves offsets outside a partition's log to the log's start or end, and stops at a topic that does not
@@ -147,45 +165,56 @@ Client libraries, with client-libraries/offsets.json; neither Karafka's nor conf
 Spark, for a query without a checkpoint; partitions the group never committed must be added, -2 for their start:
 
   .option("startingOffsets", open("spark/GROUP.json").read())
-
-Afterwards
-----------
-
-Check that the groups have these offsets, before their members start:
-`kafka-consumer-groups.sh --bootstrap-server HOST:PORT --describe --all-groups --offsets`, or
-`offsets-log restore plan.json --bootstrap-server HOST:PORT`, which shows what still differs.
 """
+
+_TOOL_FILES = {
+    "kafka-consumer-groups": ("kafka-consumer-groups/", "CSV for kafka-consumer-groups.sh --reset-offsets --from-file"),
+    "rpk": ("rpk/GROUP.txt", "for rpk group seek --to-file"),
+    "kaf": ("kaf/GROUP/TOPIC.json", "for kaf group commit --offset-map (brokers up to 3.9)"),
+    "kafkactl": ("kafkactl/run.sh", "one kafkactl reset offset command a partition"),
+    "client-libraries": ("client-libraries/offsets.json", "group -> topic -> partition -> offset, metadata"),
+    "spark": ("spark/GROUP.json", "for the option startingOffsets of Spark's Kafka source"),
+}
+"""Tool → its files, and what these are."""
 
 
 def readme(plan: Row, refused: Sequence[Row]) -> Iterator[str]:
-    """Yield the text.
+    """Yield the text of README.txt.
 
     Args:
         refused: the result of `refused_by_some` for the plan's offsets.
     """
-    rows = plan["offsets"]
-    active = [row["group"] for row in plan["groups"] if is_active(row["state"])]
-    until = plan["until"]
+    rows, until, snapshot = plan["offsets"], plan["until"], plan.get("snapshot")
     bounds = [f"until {shown_time(until['time_ms'])} ({until['time_ms']} ms)"] if until["time_ms"] is not None else []
     bounds += [f"below record offset {n}" + ("" if p is None else f" of partition {p}") for p, n in until["offsets"]]
-    snapshot = plan.get("snapshot")
-    title = f"Offsets rescued from {OFFSETS_TOPIC if snapshot is None else 'a running cluster'}"
-    accepted = {tool.name: accepted_by(tool, rows, refused) for tool in TOOLS}
-    yield _HEAD.format(
+    counts = {tool.name: len(accepted_by(tool, rows, refused)) for tool in TOOLS}
+    yield _README.format(
         extra=to_install("restore"),
         offsets=counted(len(rows), "offset"),
         groups=counted(len({row["group"] for row in rows}), "group"),
         topics=counted(len({row["topic"] for row in rows}), "topic"),
-        title="\n".join((title, "=" * len(title))),
-        told_by=_RULES[plan["profile"]] if snapshot is None else _asked(snapshot),
+        title=_title("Offsets rescued from " + (OFFSETS_TOPIC if snapshot is None else "a running cluster")),
+        told_by=f"by the rules of {rules_in_words(plan['profile'])}" if snapshot is None else _asked(snapshot),
         until="".join(f", {bound}" for bound in bounds),
         doubts="\n".join(f"- {sentence}" for sentence in (*_of_none(plan), *plan["doubts"])) or "Nothing.",
-        needed="\n".join(f"  {shown(topic)}: {count}" for topic, count in plan["topics"].items()) or "  (none)",
-        share=_share(plan),
+        needed=_needed(plan),
+        tool_files="".join(
+            f"  {files:31} {what}: {counted(counts[name], 'offset')}\n" for name, (files, what) in _TOOL_FILES.items()
+        ),
         share_files=_SHARE_FILES if "share_offsets" in plan else "",
         other_files="".join(text for name, text in _OTHER_FILES.items() if name in plan),
-        active=_active(active, tells_states=all(row["state"] is not None for row in plan["groups"])),
-        counts=" ".join(f"{name}: {counted(len(own), 'offset')}." for name, own in accepted.items()),
+        active=_active(plan),
+    )
+
+
+def details(plan: Row, refused: Sequence[Row]) -> Iterator[str]:
+    """Yield the text of DETAILS.txt; arguments as of `readme`."""
+    accepted = {tool.name: accepted_by(tool, plan["offsets"], refused) for tool in TOOLS}
+    yield _DETAILS.format(
+        title=_title("All names, and the commands of each tool"),
+        active_names="\n".join(f"  {shown(group)}" for group in _active_groups(plan)) or f"  {_active(plan)}",
+        all_needed="\n".join(f"  {shown(topic)}: {count}" for topic, count in plan["topics"].items()) or "  (none)",
+        share=_share(plan),
         kafka_consumer_groups=_commands(
             kafka_consumer_groups.command(group) for group, _ in by_group(accepted[kafka_consumer_groups.NAME])
         ),
@@ -194,6 +223,21 @@ def readme(plan: Row, refused: Sequence[Row]) -> Iterator[str]:
             kaf.command(group, topic) for group, own in by_group(accepted[kaf.NAME]) for topic, _ in by_topic(own)
         ),
     )
+
+
+def _title(words: str) -> str:
+    return f"{words}\n{'=' * len(words)}"
+
+
+def _needed(plan: Row) -> str:
+    """Return the first topics, with the partitions that they need."""
+    named = [f"{shown(topic)}: {count}" for topic, count in islice(plan["topics"].items(), TOPICS_SHOWN)]
+    more = len(plan["topics"]) - TOPICS_SHOWN
+    return ", ".join([*named, *([f"and {more} more, as DETAILS.txt says"] if more > 0 else [])]) or "(none)"
+
+
+def _active_groups(plan: Row) -> list[str]:
+    return [row["group"] for row in plan["groups"] if is_active(row["state"])]
 
 
 def _of_none(plan: Row) -> Iterator[str]:
@@ -208,13 +252,12 @@ def _asked(snapshot: Row) -> str:
     return f"as the brokers of cluster {snapshot['cluster_id']} answered from {times}"
 
 
-def _active(groups: list[str], *, tells_states: bool) -> str:
-    if not tells_states:
-        return "No group may have members; which had some is not told: stop all of them first."
-    if not groups:
+def _active(plan: Row) -> str:
+    if any(row["state"] is None for row in plan["groups"]):
+        return "No group may have members. Which had some is not told: stop all of them first."
+    if not (count := len(_active_groups(plan))):
         return "No group had members then; none may have any now."
-    names = "\n".join(f"  {shown(group)}" for group in groups)
-    return f"No group may have members. These had some, and must be stopped first:\n\n{names}"
+    return f"No group may have members. {counted(count, 'group')} had some: DETAILS.txt names them, stop them first."
 
 
 _SHARE_FILES = """\

@@ -81,7 +81,7 @@ INFO_COLUMNS = (
         "transactional_id:string,transaction_state:string,transaction_started_ms:bigint,transaction_timeout_ms:int,"
         "outcome:string,abort_command:string>>",
         "producer_id, first_record_offset, first_timestamp_ms, records; with __transaction_state what becomes of it, "
-        "as in `rebuild --table pending`",
+        "as in `state --table pending`",
     ),
     Column("tails", "array<string>", "what follows the last whole batch of a file, a sentence each"),
     Column(

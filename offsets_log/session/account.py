@@ -14,6 +14,7 @@ from offsets_log.errors import Damage, MissingLogError
 from offsets_log.events import BatchEnd, Event, LogEvent, TailFound
 from offsets_log.log_format.completeness import Missing, below_start
 from offsets_log.log_format.partition_log import POSITION, PartitionLog
+from offsets_log.release_names import rules_in_words
 from offsets_log.replay.problem import Problem
 from offsets_log.rows.problems import kind_of
 from offsets_log.rows.survey import Survey, describe_tail
@@ -241,8 +242,8 @@ class Account:
         named = f"offsets partition {partition_name(number)} (record offset {why.record_offset}, {why.rule})"
         and_others, whose, says = ("", "its", "says why") if len(found) == 1 else (" and others", "their", "names all")
         self.say(
-            f"a {profile_name} coordinator would not load {named}{and_others}, and serve none of {whose} groups: "
-            f"offsets-log check {says}"
+            f"a coordinator of {rules_in_words(profile_name)} would not load {named}{and_others}, and serve none of "
+            f"{whose} groups: offsets-log check {says}"
         )
         return found
 

@@ -231,7 +231,7 @@ def _named(found: Counted) -> str:
 
 def _command(found: Counted) -> str:
     numbers = sorted(number for number in found.partitions if number is not None)
-    return " ".join(["offsets-log compact", *(f"-p {number}" for number in numbers)])
+    return " ".join(["offsets-log offsets", *(f"-p {number}" for number in numbers)])
 
 
 _NO_ANSWER = object()

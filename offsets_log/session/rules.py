@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.whose_rules import MODERN, WhoseRules, whose_rules
+from offsets_log.release_names import rules_in_words
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.releases import profile_of, release_named
 from offsets_log.words import counted
@@ -52,7 +53,11 @@ class Rules:
         """The rules themselves: those of the very release that was asked for."""
         if self._release is None:
             return PROFILES[self.name]
-        return replace(self._release.profile, name=self.name)
+        return replace(self._release.profile, name=self._release.asked.name)
+
+    @property
+    def _named(self) -> str:
+        return f"by the rules of {rules_in_words(self.profile.name)}"
 
     def in_words(self, *, is_loaded: bool = True) -> str:
         """Return what a result says of whose rules it follows: nothing where all rules lead to it.
@@ -63,14 +68,14 @@ class Rules:
             is_loaded: whether the run's engine has loaded all logs, and so noted where rules may differ.
         """
         if self._is_asked:
-            return f"; profile {self.name}"
+            return f"; {self._named}"
         if self.told.is_sure:
-            return "" if self.name == MODERN or not self._logs(is_loaded) else f"; profile {self.name}: {self.told.why}"
+            return "" if self.name == MODERN or not self._logs(is_loaded) else f"; {self._named}: {self.told.why}"
         if (doubt := self.doubt(is_loaded=is_loaded)) is None:
             return ""
         self._session.account.is_wrong |= self._tries_both
         self._session.account.say(doubt)
-        return f"; profile {self.name}, for nothing tells which release wrote the log"
+        return f"; {self._named}, for nothing tells which release wrote the log"
 
     def doubt(self, *, is_loaded: bool = True) -> str | None:
         """Return what is doubtful as nothing tells whose rules to follow; None where all rules lead to the same."""

@@ -330,7 +330,7 @@ def test_a_log_that_does_not_begin_at_zero_is_doubted(tmp_path: Path) -> None:
     write(tmp_path, [batch(commit(G), first=40)], file="00000000000000000040.log")
     (found,) = findings(check(tmp_path, status=3), rule="D-10")
     assert (found["severity"], found["detail"]["missing_offsets"]) == ("doubt", 40)
-    assert "begins at 40 and should at 0" in found["problem"]
+    assert "begins at 40 instead of 0" in found["problem"]
 
 
 def test_strict_and_quarantine_are_as_elsewhere(tmp_path: Path) -> None:

@@ -29,4 +29,4 @@ def test_what_a_cut_log_serves_is_not_called_all(recording: Recording, tmp_path:
     assert told in load["problem"]
     assert told in checked.stderr
     answered = run("compact", tmp_path / "data", *clean, "--as-broker").stderr
-    assert "a modern broker would serve nothing from offset 0 on: the index of " in answered
+    assert "a broker of Kafka 4 would serve nothing from offset 0 on: the index of " in answered

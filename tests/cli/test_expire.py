@@ -157,13 +157,23 @@ def test_eras_of_the_option_are_those_of_the_rules() -> None:
 @pytest.mark.parametrize(
     ("arguments", "rule", "days", "words"),
     [
-        ((), "E-7", 7, "1 partition, era modern"),
-        (("--profile", "classic"), "E-7", 7, "profile classic, era classic"),
-        (("--profile", "modern-3.7"), "E-7", 7, "profile modern-3.7, era modern-3.7"),
-        (("--era", "3.8-java"), "E-7", 7, "profile modern, era 3.8-java"),
-        (("--era", "2.4"), "E-7", 7, "profile classic, era 2.4"),
-        (("--era", "0.10.1"), "E-23", 1, "profile classic, era 0.10.1"),
-        (("--era", "0.8.2", "--profile", "classic", "--retention", "2d"), "E-23", 2, "profile classic, era 0.8.2"),
+        ((), "E-7", 7, "1 partition; expiry as in Java, 4.4 and later"),
+        (
+            ("--profile", "classic"),
+            "E-7",
+            7,
+            "by the rules of Kafka up to 3.9; expiry as in Scala, 2.8.2 to 3.9 but 3.0.0 and 3.1.0",
+        ),
+        (("--profile", "modern-3.7"), "E-7", 7, "by the rules of the preview in Kafka 3.7; expiry as in Java, 3.7"),
+        (("--era", "3.8-java"), "E-7", 7, "by the rules of Kafka 4; expiry as in Java, 3.8 to 4.0.0"),
+        (("--era", "2.4"), "E-7", 7, "by the rules of Kafka up to 3.9; expiry as in 2.4 to 2.8.1, 3.0.0, 3.1.0"),
+        (("--era", "0.10.1"), "E-23", 1, "by the rules of Kafka up to 3.9; expiry as in 0.10.1 to 1.1"),
+        (
+            ("--era", "0.8.2", "--profile", "classic", "--retention", "2d"),
+            "E-23",
+            2,
+            "by the rules of Kafka up to 3.9; expiry as in 0.8.2",
+        ),
     ],
 )
 def test_an_era_brings_its_profile_and_its_default_retention_e_2(
@@ -204,7 +214,7 @@ def test_damage_is_told_and_gives_status_3(tmp_path: Path) -> None:
     result = run(folder, *NOW)
     assert result.exit_code == 3
     assert [row["kind"] for row in json_lines(result.stdout)] == ["offset", "group"]
-    assert "a modern coordinator would not load it: record offset 9, J-3" in result.stderr
+    assert "a coordinator of Kafka 4 would not load it: record offset 9, J-3" in result.stderr
     assert rows(folder, *NOW, "--as-broker", status=3) == []
     assert run(folder, *NOW, "--strict").exit_code == 1
     assert run(tmp_path / "nowhere").exit_code == 1

@@ -40,12 +40,12 @@ def test_partitions_that_would_not_be_loaded_are_told(
         return [line for line in result.stderr.splitlines() if "would not load" in line]
 
     assert told(*MODERN) == [
-        "a modern coordinator would not load offsets partition 1 (record offset 0, B-9) and others, and serve none of "
-        "their groups: offsets-log check names all"
+        "a coordinator of Kafka 4 would not load offsets partition 1 (record offset 0, B-9) and others, and serve none "
+        "of their groups: offsets-log check names all"
     ]
     one = (
-        "a modern coordinator would not load offsets partition 1 (record offset 0, B-9), and serve none of its groups: "
-        "offsets-log check says why"
+        "a coordinator of Kafka 4 would not load offsets partition 1 (record offset 0, B-9), and serve none of its "
+        "groups: offsets-log check says why"
     )
     assert told(*MODERN, "-p", "1") == [one]
     assert told(*MODERN, "-g", "billing") == [one], "the other one has nothing of it"
@@ -99,7 +99,7 @@ def test_a_record_that_comes_later_ends_a_load_too(tmp_path: Path) -> None:
     log.group(member("m", group_instance_id="i"), member("n", group_instance_id="i"))
     path.write_bytes(log.batches[0])
     command = [sys.executable, "-c", "from offsets_log_cli.main import run; run()", "compact", str(folder), "--follow"]
-    fails = "a modern coordinator would not load offsets partition 3 (record offset 1, L-31)"
+    fails = "a coordinator of Kafka 4 would not load offsets partition 3 (record offset 1, L-31)"
     words = tmp_path / "words"
     with words.open("wb") as stream, subprocess.Popen(command, stderr=stream, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

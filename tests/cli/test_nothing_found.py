@@ -65,7 +65,7 @@ def test_a_share_group_is_rescued_without_an_offset_of_its_own(tmp_path: Path) -
 def test_a_group_that_has_pending_offsets_alone_is_there(tmp_path: Path, bulk_from: BulkFrom) -> None:
     """No answer of OffsetFetch, and yet not nothing: where they are shown is said, by every engine."""
     told = [
-        "1 offset exists only in open transactions, and not in this answer: offsets-log rebuild --table pending shows "
+        "1 offset exists only in open transactions, and not in this answer: offsets-log state --table pending shows "
         "them",
         "0 offsets of 0 groups, 8 partitions",
     ]
@@ -390,5 +390,6 @@ def test_a_port_that_cannot_be_is_wrong_usage(tmp_path: Path) -> None:
 def test_groups_that_are_not_in_the_given_partitions_are_named() -> None:
     result = run("where", "--of", LOG, "nosuch", "tx-metrics", "--profile", "modern")
     assert result.stderr.splitlines() == [
-        "not among the groups of these partitions: nosuch", "1 group with 5 offsets, 4 partitions; profile modern",
+        "not among the groups of these partitions: nosuch",
+        "1 group with 5 offsets, 4 partitions; by the rules of Kafka 4",
     ]  # fmt: skip

@@ -63,7 +63,7 @@ def test_a_grown_topic_is_answered_as_its_broker_did(grown: Path, tmp_path: Path
 @pytest.mark.usefixtures("engine")
 def test_the_commands_that_are_named_show_what_was_left_out(grown: Path) -> None:
     words = run("compact", grown).stderr
-    assert "offsets-log compact -p 0 -p 2 shows them" in words
+    assert "offsets-log offsets -p 0 -p 2 shows them" in words
     found = by_group(rows("compact", grown, "-p", "0", "-p", "2", status=3))
     assert (found["grp-4"], found["grp-6"]) == ([14, 24, 34], [16, 26, 36])
     assert "Their own, where a broker looks, was not read" in run("compact", grown, "-p", "0", "-p", "2").stderr

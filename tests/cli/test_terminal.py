@@ -20,9 +20,11 @@ from tests.waiting import PATIENCE_S
 
 SIZES = ((80, 24), (120, 40), (200, 50))
 COMMANDS = (
-    "info", "compact", "check", "groups", "history -g *", "transactions", "rebuild --table members", "rebalances",
-    "top", "decode",
+    "info", "offsets", "state --table groups", "members", "check", "explain B-9", "records", "groups",
+    "where alive-metrics", "history -g *", "transactions", "rebalances", "top",
 )  # fmt: skip
+"""The first commands of README's table, and some more; none has more than one input."""
+NEEDS_NO_LOG = ("explain",)
 SCRIPT = """
 import fcntl, json, struct, sys, termios
 from offsets_log_cli.main import main
@@ -86,8 +88,11 @@ def damaged(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
 @pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-lifetime", "kafka-4.3-modern-groups", "damaged"])
 def test_a_row_is_a_line_at_any_size(name: str, damaged: Path, recording: Callable[[str], Path]) -> None:
     log = str(damaged if name == "damaged" else recording(name) / "log")
-    commands = ("info", "compact", "groups") if name == "damaged" else COMMANDS
-    asked = [(*size, [*command.split(), log]) for size in SIZES for command in commands]
+    asked = [
+        (*size, [*command.split(), *(() if command.startswith(NEEDS_NO_LOG) else (log,))])
+        for size in SIZES
+        for command in COMMANDS
+    ]
     found = list(screens(asked))
     assert len(found) == len(asked)
     count = run("compact", log, "-q").stdout.count("\n")
@@ -95,7 +100,7 @@ def test_a_row_is_a_line_at_any_size(name: str, damaged: Path, recording: Callab
         shown = plain(text)
         for line in shown:
             assert cell_len(line) <= width, (words, line)
-        if words[0] == "compact":
+        if words[0] == "offsets":
             rule = next(place for place, line in enumerate(shown) if line.startswith(" ─"))
             assert len(shown) - rule - 1 - shown[-1].endswith("--wide") == count
         if words[0] == "info":
@@ -103,6 +108,18 @@ def test_a_row_is_a_line_at_any_size(name: str, damaged: Path, recording: Callab
             assert len(shown) < lines, "the answer is on the first screen"
         if words[0] == "check":
             assert shown[0].startswith(("fails", "loads"))
+
+
+def test_a_rewind_shows_by_how_much_and_by_whom_at_80_columns(recording: Callable[[str], Path]) -> None:
+    log = recording("kafka-4.3-mixed") / "log"
+    [(text, _)] = screens([(80, 24, ["history", str(log), "--rewinds", "-g", "metrics-range-31"])])
+    lines = plain(text)
+    rule = next(place for place, line in enumerate(lines) if line.startswith(" ─"))
+    assert lines[rule - 1].split()[-2:] == ["by", "id"]
+    found = rows("history", log, "--rewinds", "-g", "metrics-range-31")
+    shown = [line.split()[-2:] for line in lines[rule + 1 : -1]]
+    assert shown == [[str(row["rewound_by"]), row["client_id"]] for row in found]
+    assert len(shown) > 10
 
 
 @pytest.mark.parametrize("size", SIZES)

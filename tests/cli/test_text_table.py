@@ -215,3 +215,30 @@ def test_damage_has_a_colour_where_colours_are_shown() -> None:
 
 def test_of_nothing() -> None:
     assert ours([], COLUMNS) == ours([{"group": None}], COLUMNS) == ""
+
+
+def test_times_lose_their_milliseconds_before_a_column_is_left_out() -> None:
+    assert "2023-11-14 22:13:20.000Z" in ours([ROW], tuple(ROW), View(130, NEEDED))
+    needed = Needed(("commit_timestamp_ms", "partition", "committed_offset"))
+    assert ours([ROW], tuple(ROW), View(50, needed)).split("\n")[-3].startswith(" 2023-11-14 22:13:20Z  ")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "shown"),
+    [
+        ("key", {"group": "billing", "topic": "orders", "partition": 3}, "billing orders 3"),
+        ("value", {"offset": 7, "metadata": "", "tags": [1]}, "offset 7, metadata , tags 1"),
+        ("value", {"members": [{"id": "a"}, {"id": None}]}, "members id a, id null"),
+        ("assignment", [["orders", 0], ["orders", 4], ["refunds", 1]], "orders 0 4, refunds 1"),
+        ("value", {"text": "two\nlines"}, r"text two\nlines"),
+    ],
+)
+def test_structures_have_no_brackets_and_quotes_on_a_terminal(column: str, value: Any, shown: str) -> None:
+    assert ours([{column: value}], (column,), View(80)).split("\n")[2] == f" {shown}"
+    as_it_is = json.dumps(value, separators=(",", ":"))
+    assert ours([{column: value}], (column,), View(80, is_whole=True)).split("\n")[2] == f" {visible(as_it_is)}"
+    table = io.BytesIO()
+    with TextTable((column,), View(80)) as made:
+        made.add_fields([[as_it_is]], ["json"])
+        made.write(table)
+    assert table.getvalue().decode().split("\n")[2] == f" {shown}"

@@ -21,8 +21,9 @@ from offsets_log.disk.scratch import Scratch
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, TailFound, Until
 from offsets_log.investigate.bulk_history import BulkHistory, OrderedHistory
-from offsets_log.investigate.history import HISTORY_COLUMNS, History, history_order, history_row
+from offsets_log.investigate.history import History, history_order
 from offsets_log.investigate.history_lines import HistoryLines
+from offsets_log.investigate.history_rows import HISTORY_COLUMNS, history_row
 from offsets_log.investigate.history_tables import HistoryTables, table_of_history
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.completeness import Missing
@@ -193,9 +194,20 @@ def test_what_begins_lower_after_a_deletion_goes_back() -> None:
     log.commit(None, partition=3).commit(-1, partition=3)
     asked = Asked([log.log])
     rows = asked.shown(asked.check(), only_rewinds=True)
-    assert [(row["partition"], row["effective_offset"], row["change"]) for row in rows] == [
-        (0, 7, "new"), (1, 60, "new"), (2, 4, "new"),
+    assert [(row["partition"], row["effective_offset"], row["change"], row["rewound_by"]) for row in rows] == [
+        (0, 7, "new", 43), (1, 60, "new", 20), (2, 4, "new", 5),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rewound_by"),
+    [(50, 7, 43), (7, 50, None), (7, 7, None), (7, -1, 8), (2**63 - 1, -1, 2**63 - 1), (2**63 - 1, 0, 2**63 - 1)],
+)
+def test_by_how_much_an_answer_goes_back(before: int, after: int, rewound_by: int | None) -> None:
+    """A difference that no 64-bit number holds is the largest one."""
+    of_markers = LogBuilder().group(member("m")).commit(before).commit(after, producer=3).end(3)
+    for log in (LogBuilder().group(member("m")).commit(before).commit(after), of_markers):
+        assert Asked([log.log]).check()[-1]["rewound_by"] == rewound_by
 
 
 def test_groups_that_go_and_come_back() -> None:

@@ -28,7 +28,8 @@ from offsets_log.events import (
     Until,
     Wants,
 )
-from offsets_log.investigate.history import History, history_order, history_row
+from offsets_log.investigate.history import History, history_order
+from offsets_log.investigate.history_rows import history_row
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.completeness import Missing

@@ -75,7 +75,7 @@ def test_the_page_begins_with_the_card_and_rows_are_what_they_were(recorded: Rec
     assert block.startswith("data directory    ")
     assert f"broker 1 · cluster {CLUSTER} · directory " in block
     assert "metadata.version 4.3-IV0 · eligible.leader.replicas.version 1 · " in block
-    assert ("stopped in order: .kafka_cleanshutdown is there" in block) is (copy == "stopped")
+    assert ("shutdown          clean: .kafka_cleanshutdown is there" in block) is (copy == "stopped")
     assert rest.lstrip().startswith("offsets")
     (first, *_) = json_lines(run("info", directory, "-o", "jsonl").stdout)
     assert first["offsets_partition"] == 0

@@ -20,7 +20,8 @@ from offsets_log.following.groups import AGE, FollowedGroups, GroupsAsked
 from offsets_log.following.offsets import FollowedOffsets, OffsetsAsked
 from offsets_log.investigate import growing_history
 from offsets_log.investigate.groups import groups_rows
-from offsets_log.investigate.history import Entry, History, history_row
+from offsets_log.investigate.history import Entry, History
+from offsets_log.investigate.history_rows import history_row
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.completeness import Missing
 from offsets_log.pipeline import iter_events, replay

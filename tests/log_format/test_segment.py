@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsets_log.errors import CorruptBatchError, CorruptLogError, Damage, TruncatedBatchError, UnsupportedMagicError
+from offsets_log.errors import CorruptBatchError, CorruptLogError, Damage, TruncatedBatchError
 from offsets_log.events import BatchStart, Event, Until
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import segment
@@ -215,14 +215,15 @@ def test_behind_damage_a_large_batch_gives_way_to_one_inside_it(
         assert offsets_read(b"\xff" * 20 + outer)[:3] == (found if value == inner else [3, 4])
 
 
-def test_unknown_magic_is_unsupported_and_skipped() -> None:
+def test_unknown_magic_is_damage_and_skipped() -> None:
+    """``records:T5``: a broker raises CorruptRecordException."""
     data, positions = segment_of(0, 3, 6)
     at = positions[1] + b.MAGIC_POSITION
     broken = data[:at] + b"\x03" + data[at + 1 :]
     (damage,) = problems(broken)
     assert isinstance(damage, Damage)
-    assert isinstance(damage.error, UnsupportedMagicError)
-    assert (damage.error.field, damage.is_unsupported) == ("magic", True)
+    assert isinstance(damage.error, CorruptBatchError)
+    assert (damage.error.field, damage.is_unsupported) == ("magic", False)
     assert offsets_read(broken) == [0, 1, 2, 6, 7, 8]
 
 
@@ -304,7 +305,7 @@ def test_an_entry_has_room_for_its_header(magic: int, least: int) -> None:
 
 def test_magics_are_0_to_2_of_which_a_new_batch_has_the_last() -> None:
     for magic in set(range(-128, 128)) - {0, 1, 2}:
-        with pytest.raises(UnsupportedMagicError, match=f"unknown magic {magic}"):
+        with pytest.raises(CorruptBatchError, match=f"unknown magic {magic}"):
             b.size_of_entry(1 << 20, magic)
     assert b.NEWEST_MAGIC == b.decode_batch_header(build_batch(records(0))).magic == 2
 
@@ -392,7 +393,7 @@ def test_any_bytes_give_batches_damage_or_a_tail_that_cover_them(data: bytes) ->
             case RecordBatch():
                 covered += item.size_bytes
             case Damage(error, raw):
-                assert isinstance(error, CorruptLogError | UnsupportedMagicError)
+                assert isinstance(error, CorruptLogError)
                 covered += len(raw)
             case Tail():
                 covered += item.size_bytes

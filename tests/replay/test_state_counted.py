@@ -77,5 +77,5 @@ def test_a_timeline_with_what_a_release_skips_is_as_without_it() -> None:
 def test_a_problem_is_told_with_its_place_and_its_rule() -> None:
     words = Problem(7, "J-17", "the order is wrong", "g").in_words("modern", "3")
     assert words == (
-        "offsets partition 3: a modern coordinator would not load it: record offset 7, J-17: the order is wrong"
+        "offsets partition 3: a coordinator of Kafka 4 would not load it: record offset 7, J-17: the order is wrong"
     )

@@ -211,7 +211,9 @@ def test_a_copy_of_the_target(data: Path, tmp_path: Path) -> None:
     assert plan["target"]["judged"] == len(plan["offsets"]) + len(plan["share_offsets"])
     assert plan["target"]["problems"] == len(judged)
     assert not any("ahead" in found["problems"] for found in judged)
-    assert any(doubt.startswith("in the copy of the target, loaded by profile modern: ") for doubt in plan["doubts"])
+    assert any(
+        doubt.startswith("in the copy of the target, loaded by the rules of Kafka 4: ") for doubt in plan["doubts"]
+    )
     assert "target.jsonl" in (tmp_path / "rescued" / "README.txt").read_text()
 
 

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from offsets_log.restore.readme import DETAILS, README
 from offsets_log_cli.main import main
 from tests.builders import LogBuilder
 from tests.coordinator.broker import Broker
@@ -84,7 +85,7 @@ def now(real: Broker) -> dict[tuple[str, int], int]:
 
 def test_every_command_does_what_it_says(real: Broker, tmp_path: Path) -> None:
     folder, path = rescued(tmp_path, live.server(real)), tools(tmp_path / "bin", real)
-    text = (folder / "README.txt").read_text().replace("HOST:PORT", live.server(real))
+    text = "".join((folder / name).read_text() for name in (README, DETAILS)).replace("HOST:PORT", live.server(real))
     commands = [command for command in COMMANDS.findall(text) if "share-groups" not in command]
     env = {**os.environ, "PATH": path}
     done: set[str] = set()

@@ -79,8 +79,9 @@ def test_what_is_missing_or_doubtful_is_said(recording: Callable[[str], Path], t
     active = sorted(row["group"] for row in answers["groups"] if row["state"] not in ("Empty", "Dead"))
     (sentence,) = doubts(plan, "with running consumers")
     assert all(f'"{group}"' in sentence for group in active)
-    readme = (out / "README.txt").read_text()
-    assert all(f'  "{group}"\n' in readme for group in active)
+    readme, details = ((out / name).read_text() for name in ("README.txt", "DETAILS.txt"))
+    assert all(f'  "{group}"\n' in details for group in active)
+    assert readme.count("\n") < 60, "it is read at night"
     (sentence,) = doubts(plan, "open transactions")
     assert '"pending-metrics"' in sentence
     assert doubts(plan, "offsets with metadata, which only")
@@ -100,13 +101,13 @@ def test_what_other_topics_hold_is_said(recording: Callable[[str], Path], tmp_pa
     share = sorted(row["group"] for row in answers["groups"] if row["type"] == "share" and row["state"] != "Dead")
     assert share
     (sentence,) = doubts(plan, "share groups")
-    readme = (tmp_path / "out" / "README.txt").read_text()
+    readme = (tmp_path / "out" / "DETAILS.txt").read_text()
     assert all(f'"{group}"' in sentence and f'\n  "{group}"\n' in readme for group in share)
     assert "__share_group_state" in readme
     assert "offset.storage.topic" in readme
     plan = rescue(tmp_path / "none", recording(MIXED) / "log")
     assert not doubts(plan, "share groups")
-    assert "the log has none" in (tmp_path / "none" / "README.txt").read_text()
+    assert "the log has none" in (tmp_path / "none" / "DETAILS.txt").read_text()
 
 
 def test_absent_partitions_and_who_lives_there(recording: Callable[[str], Path], tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ def test_a_missing_beginning_a_gap_and_a_group_astray_are_said(tmp_path: Path) -
     log = LogBuilder().skip(100).commit(5).skip(10).commit(6, partition=1)
     write_log(tmp_path / "log", {partition_for("g", 50) + 1: log}, base_offset=100)
     plan = rescue(tmp_path / "out", tmp_path / "log", "--partitions", 50, status=3)
-    assert doubts(plan, "the log begins at 100 and should at 0")
+    assert doubts(plan, "the first segment begins at 100 instead of 0")
     assert doubts(plan, "10 record offsets are in no batch that can be read")
     assert doubts(plan, "groups in an offsets partition that is not theirs (1)")
 
@@ -261,11 +262,11 @@ def test_a_load_that_fails_is_said_and_left_out_on_demand(tmp_path: Path) -> Non
     write_log(tmp_path / "log", {partition_for("g", 50): log})
     plan = rescue(tmp_path / "out", tmp_path / "log", status=3)
     assert len(plan["offsets"]) == 1
-    (sentence,) = doubts(plan, "a modern coordinator would not load it")
+    (sentence,) = doubts(plan, "a coordinator of Kafka 4 would not load it")
     assert sentence in (tmp_path / "out" / "README.txt").read_text()
     result = run(tmp_path / "log", "--as-broker", "--to", tmp_path / "as-broker")
     assert (result.exit_code, (tmp_path / "as-broker").exists()) == (3, False)
-    assert "a modern coordinator would not load it" in result.stderr
+    assert "a coordinator of Kafka 4 would not load it" in result.stderr
 
 
 def test_nothing_to_rescue_is_still_a_rescue(tmp_path: Path) -> None:

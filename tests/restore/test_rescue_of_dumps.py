@@ -24,7 +24,7 @@ def test_a_rescue_of_formatters_lines_says_what_is_not_told(tmp_path: Path) -> N
         "no transaction markers are told",
         "whether a group had members is not told",
         "partitions are absent, with their groups, is not known",
-        "which had some is not told: stop all of them first",
+        "Which had some is not told: stop all of them first",
     ):
         assert words in text
     assert "No group had members then" not in text

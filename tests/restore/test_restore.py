@@ -313,7 +313,7 @@ def test_topics_that_are_not_there_are_told_with_what_to_do(plan: Path, cluster:
     plan.write_text(json.dumps(plan_of(row("idle", "none"), row("idle", "none", partition=1), row("idle"))))
     assert run(plan).stderr.splitlines()[0] == (
         "1 topic is not on the cluster, or not shown to this user: make it first, with as many partitions as "
-        "README.txt beside the plan lists"
+        "DETAILS.txt beside the plan lists"
     )
 
 

@@ -84,7 +84,7 @@ def test_tables_of_a_log_that_grows_is_damaged_and_cut_off(spark: Any, mixed: Pa
     assert result.exit_code == 3, result.stderr
     assert f"corrupt: {log}" in result.stderr
     assert "not everything could be read: 1 problem" in result.stderr
-    assert "130 offsets, 35 groups; profile modern\n" in result.stderr
+    assert "130 offsets, 35 groups; by the rules of Kafka 4\n" in result.stderr
     check(data, tmp_path)
     log.write_bytes(content[:100])
     result = follow(data, tmp_path)

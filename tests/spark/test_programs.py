@@ -51,7 +51,7 @@ def in_order(table: pa.Table) -> pa.Table:
 def test_compact_writes_its_rows_and_nothing_else(spark: Any, tmp_path: Path) -> None:
     result = run("compact", "--input", str(SAMPLE), "--output", str(tmp_path / "offsets"))
     assert result.exit_code == 0, result.output
-    assert "129 offsets, 4 partitions; profile modern" in result.output
+    assert "129 offsets, 4 partitions; by the rules of Kafka 4" in result.output
     assert all(path.suffix == ".parquet" for path in (tmp_path / "offsets").glob("[!.]*"))
     assert in_order(pq.read_table(tmp_path / "offsets")).equals(local_compact(SAMPLE, tmp_path / "local.parquet"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["local.parquet", "offsets"]

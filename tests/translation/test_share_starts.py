@@ -152,9 +152,9 @@ def test_share_groups_go_on_at_the_right_record(tmp_path: Path) -> None:
 
 
 def follow(plan: Path, real: Broker, version: str) -> None:
-    """Run the commands of README.txt for share groups as they stand there, with the tool of a release."""
+    """Run the commands of DETAILS.txt for share groups as they stand there, with the tool of a release."""
     write_tool(jars(version), plan / "kafka-share-groups.sh", "ShareGroupCommand")
-    text = (plan / "README.txt").read_text().replace("HOST:PORT", live.server(real))
+    text = (plan / "DETAILS.txt").read_text().replace("HOST:PORT", live.server(real))
     commands = re.findall(r"^  (sh share-groups/.*)$", text, re.MULTILINE)
     assert [command.split()[-1] for command in commands] == ["--dry-run", "--execute"]
     for command in commands:

@@ -63,6 +63,7 @@ class Run:
             **dict.fromkeys(("producer_id", "transaction"), in_transaction),
             **dict.fromkeys(("effective_offset", "effective_record_offset"), answered),
             "change": self.changes != e.NONE,
+            "rewound_by": np.isin(self.changes, e.GOES_BACK),
             **dict.fromkeys(("member_id", "client_id", "host", "member_epoch"), held),
             "group_instance_id": held & (self.longs[MEMBERS_AT + e.INSTANCE_ID + 1] >= 0),
         }

@@ -17,6 +17,7 @@ from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.jit.records import Table
 from offsets_log.columnar.overflow import producer_at
 from offsets_log.columnar.scan.waiting import Waiting
+from offsets_log.log_format.record import INT64_MAX
 
 
 class History(NamedTuple):
@@ -45,14 +46,14 @@ class History(NamedTuple):
 # Columns of ``entries``.
 (
     KEY, MARKS, RECORD_OFFSET, TIMESTAMP, COMMITTED, LEADER_EPOCH, COMMIT_TIMESTAMP, METADATA_AT, METADATA_SIZE,
-    PRODUCER_ID, EFFECTIVE, EFFECTIVE_RECORD, HELD_BY, TOPIC_ID, OLDER, MEMBER,
-) = range(16)  # fmt: skip
-ENTRY_SIZE = 16
+    PRODUCER_ID, EFFECTIVE, EFFECTIVE_RECORD, HELD_BY, TOPIC_ID, OLDER, MEMBER, REWOUND_BY,
+) = range(17)  # fmt: skip
+ENTRY_SIZE = 17
 """Meanings of columns.
 
 KEY is a row of raw keys; EFFECTIVE_RECORD is NEVER if nothing is answered; HELD_BY is the number of a question for the
 member that can be answered once all topic ids are known, 0 if MEMBER is set; TOPIC_ID is the number of a name, NOTHING
-without one; OLDER is the previous entry of the same transaction.
+without one; OLDER is the previous entry of the same transaction; REWOUND_BY is set where CHANGE goes back.
 """
 
 # Columns of ``members``: where texts stand and their sizes, NOTHING where there is none.
@@ -165,6 +166,12 @@ def _change(rows: Table[a.Row], held: Any, row: Any, now: Any) -> Any:
     return np.int64(ADVANCED if held[row, NOW] > held[row, WAS] else REWOUND)
 
 
+@inlined
+def _less(before: Any, now: Any) -> Any:
+    """Return by how much an answer is less than the one before it, or `INT64_MAX` where that is more."""
+    return before - now if now >= 0 or before <= INT64_MAX + now else np.int64(INT64_MAX)
+
+
 @part
 def _add(
     history: History, rows: Table[a.Row], key: Any, row: Any, event: Any, record_offset: Any, timestamp: Any
@@ -176,7 +183,10 @@ def _add(
     is_there = _is_answered(history, rows[row].group)
     now = rows[row].record_offset if is_there else np.int64(a.NEVER)
     entries[n, KEY] = key
-    entries[n, MARKS] = event * EVENT + _change(rows, history.held, row, now) * CHANGE
+    change = _change(rows, history.held, row, now)
+    entries[n, MARKS] = event * EVENT + change * CHANGE
+    if change in GOES_BACK:
+        entries[n, REWOUND_BY] = _less(history.held[row, LAST_ANSWER], history.held[row, NOW])
     if now != a.NEVER:
         history.held[row, HAS_LAST] = 1
         history.held[row, LAST_ANSWER] = history.held[row, NOW]

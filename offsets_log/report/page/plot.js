@@ -1,8 +1,28 @@
 
 /* Plots over time: steps for offsets and generations, stacked bars for counts. A pointer over one tells its numbers. */
 
-const WIDTH = 1000, LEFT = 84, RIGHT = 12, TOP = 10, BOTTOM = 24, COLOURS = 8;
+const LEFT = 72, RIGHT = 12, TOP = 16, BOTTOM = 24, COLOURS = 8;
+const DOTTED = 60, FAR = 8, FAR_BEYOND_ALIKE = 1000, FEWEST = 5;
+let WIDTH = 1000;
 const SVG = "http://www.w3.org/2000/svg";
+
+/* Plots are as wide as the page, so that their letters have one size; true if that is another width than before. */
+function fitPlots() {
+  const before = WIDTH;
+  WIDTH = Math.max(280, document.querySelector("main").clientWidth);
+  return WIDTH !== before;
+}
+
+/* Where most of the values lie, if a few are so far off that they would flatten the rest; else all. */
+function mostOf(values) {
+  const sorted = [...values].sort((left, right) => left - right), last = sorted.length - 1;
+  const [least, most] = [sorted[0], sorted[last]];
+  const low = sorted[Math.ceil(0.1 * last)], high = sorted[Math.floor(0.9 * last)], span = high - low;
+  const isFlat = span === 0 ? most - least > FAR_BEYOND_ALIKE * Math.max(1, Math.abs(high)) : most - least > FAR * span;
+  if (sorted.length < FEWEST || !isFlat) return [least, most];
+  const edge = span === 0 ? Math.max(1, Math.abs(high)) : span / 4;
+  return [Math.max(least, low - edge), Math.min(most, high + edge)];
+}
 
 function shape(tag, attributes, ...children) {
   const made = document.createElementNS(SVG, tag);
@@ -40,7 +60,7 @@ function drawAxes(svg, height, across, up) {
     svg.append(shape("line", {class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y}));
     svg.append(shape("text", {x: LEFT - 6, y: y + 4, "text-anchor": "end"}, shownTick(tick)));
   }
-  const span = across.most - across.least, count = 4;
+  const span = across.most - across.least, count = WIDTH < 600 ? 2 : 4;
   timeTicks(across, count).forEach((time, i) => {
     const anchor = i === 0 ? "start" : i === count ? "end" : "middle";
     const text = shownTime(Math.round(time));
@@ -91,20 +111,45 @@ function lastUpTo(times, time) {
 
 /* series: [{name, times, values, texts}], values null where there is none; times ascend nearly always. */
 function stepPlot(series, label, height = 300) {
+  const values = series.flatMap((one) => one.values).filter((value) => value !== null);
+  if (values.length === 0) return element("p", {class: "hint"}, "Nothing to plot.");
+  const [low, high] = mostOf(values), beyond = values.filter((value) => value < low || value > high);
+  const svg = stepLines(series, label, height, [low, high]);
+  if (beyond.length === 0) return svg;
+  const box = element("input", {type: "checkbox"}), made = element("div", null, svg);
+  box.addEventListener("change", () => made.firstChild.replaceWith(
+    stepLines(series, label, height, box.checked ? extent(values) : [low, high])));
+  made.append(element("div", {class: "controls"}, element("label", null, box,
+    ` all values: ${shownNumber(beyond.length)} lie beyond this plot, from ${shownTick(extent(beyond)[0])} to ${shownTick(extent(beyond)[1])}`)));
+  return made;
+}
+
+function clipped(scaled) {
+  const inside = scaled.place;
+  scaled.place = (value) => inside(Math.min(scaled.most, Math.max(scaled.least, value)));
+  return scaled;
+}
+
+function extent(numbers) {
+  return numbers.reduce(([low, high], n) => [Math.min(low, n), Math.max(high, n)], [Infinity, -Infinity]);
+}
+
+function stepLines(series, label, height, bounds) {
   const svg = paper(height, label);
   const times = series.flatMap((one) => one.times);
-  const values = series.flatMap((one) => one.values).filter((value) => value !== null);
-  if (times.length === 0 || values.length === 0) return element("p", {class: "hint"}, "Nothing to plot.");
-  const extent = (numbers) => numbers.reduce(([low, high], n) => [Math.min(low, n), Math.max(high, n)], [Infinity, -Infinity]);
   const across = scale(...extent(times), LEFT, WIDTH - RIGHT, 5);
-  const up = scale(...extent(values), height - BOTTOM, TOP, 5);
+  const up = clipped(scale(...bounds, height - BOTTOM, TOP, 5));
   drawAxes(svg, height, across, up);
   series.forEach((one, i) => {
     const dashed = i >= COLOURS ? " dashed" : "";
     svg.append(shape("path", {class: `line s${i % COLOURS}${dashed}`, d: stepPath(one, across, up)}));
     one.times.forEach((time, at) => {
-      if (one.values[at] === null || one.times.length > 60) return;
-      svg.append(shape("circle", {class: `f${i % COLOURS}`, cx: across.place(time), cy: up.place(one.values[at]), r: 2.2}));
+      if (one.values[at] === null) return;
+      const x = across.place(time), y = up.place(one.values[at]);
+      const way = one.values[at] > up.most ? -1 : one.values[at] < up.least ? 1 : 0;
+      if (way === 0 && one.times.length > DOTTED) return;
+      svg.append(way === 0 ? shape("circle", {class: `f${i % COLOURS}`, cx: x, cy: y, r: 2.2})
+        : shape("path", {class: `f${i % COLOURS} beyond`, d: `M${x - 5} ${y}h10l-5 ${8 * way}z`}));
     });
   });
   const moments = [...new Set(times)].sort((left, right) => left - right);
@@ -139,7 +184,7 @@ function barPlot(bars, begin, width, label, height = 220) {
   const svg = paper(height, label), count = bars[0].values.length;
   const totals = Array.from({length: count}, (_, at) => bars.reduce((sum, one) => sum + one.values[at], 0));
   const across = scale(begin, begin + count * width, LEFT, WIDTH - RIGHT, 5);
-  const up = scale(0, Math.max(1, ...totals), height - BOTTOM, TOP, 4);
+  const up = clipped(scale(0, mostOf([0, ...totals.filter((total) => total > 0)])[1], height - BOTTOM, TOP, 4));
   drawAxes(svg, height, across, up);
   const bottoms = new Array(count).fill(0), size = (WIDTH - RIGHT - LEFT) / count;
   bars.forEach((one, i) => {
@@ -152,6 +197,10 @@ function barPlot(bars, begin, width, label, height = 220) {
     });
     svg.append(shape("path", {class: `f${i % COLOURS}`, d: path}));
   });
+  totals.forEach((total, at) => {
+    if (total <= up.most) return;
+    svg.append(shape("text", {class: "beyond", x: LEFT + (at + 0.5) * size, y: TOP - 4, "text-anchor": "middle"}, `↑${shownNumber(total)}`));
+  });
   followPointer(svg, height, across, (time, event) => {
     const at = Math.min(count - 1, Math.floor((time - begin) / width));
     const from = begin + at * width;
@@ -163,18 +212,19 @@ function barPlot(bars, begin, width, label, height = 220) {
   return svg;
 }
 
-/* bars: [{name, value, text}], one below the other, the longest first. */
+/* bars: [{name, value, text}], one below the other, the longest first; by their logarithms if one would flatten the rest. */
 function rankPlot(bars, label) {
-  const row = 22, left = 240, height = bars.length * row + 8, most = bars[0].value;
+  const left = Math.min(240, 0.4 * WIDTH), row = 22, height = bars.length * row + 8, letters = Math.floor(left / 7);
+  const isFlat = mostOf(bars.map((bar) => bar.value))[1] < bars[0].value, size = isFlat ? Math.log1p : (value) => value;
   const svg = paper(height, label);
   bars.forEach((bar, i) => {
-    const width = Math.max(1, ((WIDTH - left - 160) * bar.value) / most), y = 4 + i * row;
-    const name = bar.name.length > 32 ? `${bar.name.slice(0, 31)}…` : bar.name;
+    const width = Math.max(1, ((WIDTH - left - 90) * size(bar.value)) / size(bars[0].value)), y = 4 + i * row;
+    const name = bar.name.length > letters ? `${bar.name.slice(0, letters - 1)}…` : bar.name;
     svg.append(shape("text", {x: left - 8, y: y + 14, "text-anchor": "end"}, name),
       shape("rect", {class: "f0", x: left, y: y + 2, width, height: row - 6}, shape("title", {}, bar.name)),
       shape("text", {x: left + width + 6, y: y + 14}, bar.text));
   });
-  return svg;
+  return element("div", null, element("h3", null, `${label}${isFlat ? ", logarithmic" : ""}`), svg);
 }
 
 function legend(names) {

@@ -2,6 +2,12 @@
 /* Tables that sort by a click on a column, are searched, and show a page of rows at a time, however many there are. */
 
 const ROWS = 20;
+const FEW = 5;
+
+function csvField(value) {
+  const text = value === null || value === undefined ? "" : Array.isArray(value) ? JSON.stringify(value) : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
 
 function compareCells(left, right) {
   if (left === right) return 0;
@@ -12,8 +18,9 @@ function compareCells(left, right) {
 }
 
 class DataTable {
-  /* table: {columns, rows}; shown: columns to show; order: [column, descending]; choose: what to do with a row clicked */
-  constructor(table, {shown = table.columns, order = null, choose = null, searched = "group", className = null} = {}) {
+  /* table: {columns, rows}; shown: columns to show; order: [column, descending]; choose: what to do with a row clicked;
+     file: the name of its CSV */
+  constructor(table, {shown = table.columns, order = null, choose = null, searched = "group", className = null, file}) {
     this.columns = shown.filter((name) => table.columns.includes(name));
     this.at = new Map(table.columns.map((name, i) => [name, i]));
     this.all = table.rows;
@@ -22,6 +29,7 @@ class DataTable {
     this.name = searched;
     this.searched = this.at.get(searched);
     this.className = className;
+    this.file = file;
     this.first = 0;
     this.isNumber = this.columns.map((name) => kindOf(name) !== "time" &&
       table.rows.every((row) => row[this.at.get(name)] === null || typeof row[this.at.get(name)] === "number"));
@@ -38,14 +46,24 @@ class DataTable {
 
   controls() {
     const made = element("div", {class: "controls"});
-    if (this.searched !== undefined && this.all.length > ROWS) {
+    if (this.searched !== undefined && this.all.length > FEW) {
       const search = element("input", {type: "search", placeholder: "part of a name", "aria-label": "search"});
       search.addEventListener("input", () => { this.search(search.value); });
       made.append(search);
     }
     made.append(this.count);
     if (this.all.length > ROWS) made.append(this.back, this.on);
+    if (this.all.length > 0) made.append(element("button", {type: "button", click: () => this.save()}, "CSV"));
     return made;
+  }
+
+  /* All rows that are found, in their order, with values as they are. */
+  save() {
+    const lines = [this.columns, ...this.rows.map((row) => this.columns.map((name) => row[this.at.get(name)]))];
+    const text = lines.map((cells) => `${cells.map(csvField).join(",")}\r\n`).join("");
+    const address = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
+    element("a", {href: address, download: `${this.file}.csv`}).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
   }
 
   search(text) {

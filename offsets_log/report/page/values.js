@@ -41,7 +41,7 @@ function shownDuration(ms) {
 
 function kindOf(column) {
   if (column.endsWith("timestamp_ms")) return "time";
-  if (column.endsWith("behind_ms")) return "duration";
+  if (column.endsWith("behind_ms") || column.endsWith("age_ms")) return "duration";
   if (column.endsWith("bytes")) return "bytes";
   if (column.endsWith("ratio") || column.endsWith("share")) return "ratio";
   return "plain";
@@ -61,7 +61,7 @@ function shownCell(column, value) {
 }
 
 function titleOf(column) {
-  return column.replace(/_timestamp_ms$/, "").replace(/_bytes$/, "").replace(/behind_ms$/, "behind").replaceAll("_", " ");
+  return column.replace(/_timestamp_ms$/, "").replace(/_bytes$/, "").replace(/_ms$/, "").replaceAll("_", " ");
 }
 
 /* element("td", {class: "number"}, "text", other) */
