@@ -25,6 +25,7 @@ from offsets_log.dumps.kafka_json import UnknownFields, record_bytes
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, Untold, header
 from offsets_log.dumps.untold import CONSEQUENCE, is_commit, untold_batch
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
+from offsets_log.log_format.partition_log import OF_GROUPS, UNRECORDED_GROUPS
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION, Embedded, encode_embedded
@@ -60,13 +61,6 @@ UNTOLD_OF_GROUPS = UNTOLD | {
     "protocol", "assignment", "value_version", "currentStateTimestamp", "subscription",
 }  # fmt: skip
 UNTOLD_UP_TO_0_10 = UNTOLD_OF_GROUPS | {"generation", "rebalance_timeout_ms", "rebalanceTimeout"}
-UNTOLD_WITHOUT_GROUPS = frozenset(
-    {
-        "type", "state", "protocol_type", "protocol", "leader", "generation", "group_epoch", "assignment_epoch",
-        "current_state_timestamp_ms", "topology_epoch", "topology", "members",
-    }
-)  # fmt: skip
-"""Columns that the formatter of offsets leaves out: everything about groups."""
 UNTOLD_WITHOUT_OFFSETS = frozenset({"committed_offset"})
 """Columns that the formatters of groups leave out."""
 
@@ -80,6 +74,11 @@ CLASSIC_ALONE = Remark(
     "streams groups of the topic are not in it"
 )
 """KAFKA-18201."""
+
+OFFSETS_ALONE = Remark(
+    "one formatter prints offsets and another groups, and these may have printed other stretches of the topic: what a "
+    "group is that has offsets here, and no record of its own, is unknown (null)"
+)
 
 Told = tuple[bytes, bytes | None, frozenset[str]]
 
@@ -112,10 +111,14 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
     yield from _batches(records)
     if max(types_in_json, default=None) == GROUP_METADATA:
         yield CLASSIC_ALONE
-    kinds = {printed.is_offset for printed in records}
-    if False not in kinds:
-        yield Untold(SegmentPlace(), UNTOLD_WITHOUT_GROUPS)
-    if True not in kinds:
+    with_offsets = {printed.group for printed in records if printed.is_offset}
+    with_records = {printed.group for printed in records if not printed.is_offset}
+    if not with_records:
+        yield Untold(SegmentPlace(), OF_GROUPS)
+    elif with_offsets - with_records:
+        yield OFFSETS_ALONE
+        yield Untold(SegmentPlace(), frozenset({UNRECORDED_GROUPS}))
+    if not with_offsets:
         yield Untold(SegmentPlace(), UNTOLD_WITHOUT_OFFSETS)
 
 

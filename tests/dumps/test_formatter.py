@@ -197,3 +197,50 @@ def test_mutated_lines_are_read_or_damage(name: str, data: st.DataObject) -> Non
         text[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
     for damage in build_segments("x", bytes(text), "formatter").damages:
         assert damage.error.position
+
+
+OFFSET = {"version": 3, "data": {"offset": 7, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 5}}
+GROUP = {
+    "version": 3,
+    "data": {
+        "protocolType": "consumer", "generation": 3, "protocol": None, "leader": None, "currentStateTimestamp": 5,
+        "members": [],
+    },
+}  # fmt: skip
+
+
+def of_both(offsets: str, groups: str) -> bytes:
+    """Objects of both formatters, of groups with names of a letter."""
+    keys = [(1, {"group": name, "topic": "t", "partition": 0}, OFFSET) for name in offsets]
+    keys += [(2, {"group": name}, GROUP) for name in groups]
+    objects = ({"key": {"version": kind, "data": key}, "value": value} for kind, key, value in keys)
+    return "".join(map(json.dumps, objects)).encode()
+
+
+@pytest.mark.parametrize(("offsets", "groups"), [("s", "o"), ("so", "o"), ("abc", "bd"), ("o", "o"), ("o", "op")])
+def test_a_group_without_its_record_in_a_text_of_both_is_unknown(offsets: str, groups: str, tmp_path: Path) -> None:
+    text = of_both(offsets, groups)
+    found = {row["group"]: row for row in rows("groups", "-", stdin=text)}
+    unknown = {*offsets} - {*groups}
+    assert found.keys() == {*offsets, *groups}
+    for name, row in found.items():
+        facts = row["type"], row["state"], row["members"]
+        assert facts == ((None, None, None) if name in unknown else ("classic", "Empty", 0))
+    held = {row["group"]: row["state"] for row in rows("rebuild", "-", "--table", "groups", stdin=text)}
+    assert held == {name: row["state"] for name, row in found.items()}
+    for command in (("groups", "--now", "1"), ("rescue", "--to", tmp_path / "to")):
+        words = run(*command, "-", stdin=text).stderr
+        assert ("no record of its own, is unknown" in words) is bool(unknown), command
+    readme = (tmp_path / "to" / "README.txt").read_text()
+    assert ("which had some is not told" in readme) is bool(unknown)
+    assert ("No group had members then" in readme) is (not unknown)
+    expired = run("expire", "-", "--now", "1", stdin=text)
+    assert ("what groups without records are" in expired.stderr, expired.exit_code == 1) == (bool(unknown),) * 2
+
+
+def test_a_rescue_of_both_texts_together(tmp_path: Path) -> None:
+    """Lines of members tell no assignment."""
+    names = (f"{kind}-formatter-2.8.2-of-kafka-2.8" for kind in ("offsets", "groups"))
+    result = run("rescue", "--to", tmp_path / "to", "-", stdin=b"".join(map(captured, names)))
+    assert result.exit_code in (0, 3), result.stderr
+    assert "groups of which nothing tells whether consumers are running" in (tmp_path / "to/README.txt").read_text()
