@@ -99,10 +99,5 @@ class Dumps:
 
 def _goes_with(log: PartitionLog, other: PartitionLog) -> bool:
     bases = {segment.base_offset for segment in other.segments}
-    (segment,) = log.segments
-    return (
-        log.offsets_partition == other.offsets_partition
-        and segment.base_offset is not None
-        and None not in bases
-        and segment.base_offset not in bases
-    )
+    own = {segment.base_offset for segment in log.segments}
+    return log.offsets_partition == other.offsets_partition and None not in bases | own and not bases & own
